@@ -1,4 +1,4 @@
-"""What recording and pulling cost apart from the numbers, how time grows, how long a start takes, and memory."""
+"""Measure the overhead of recording and pulling, the growth of time, the time of a start, and memory."""
 from __future__ import annotations
 
 import math
@@ -108,7 +108,7 @@ def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Fresh(Workload):
-    """What is measured of processes that begin anew for it: `measured` for each column, after `first` rounds that do not count."""
+    """A row that needs fresh processes: `measured` for each column, after `first` rounds that do not count."""
 
     measured: Callable[[Process], float] = field(kw_only=True)
     unit: str = "s"

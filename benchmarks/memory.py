@@ -43,7 +43,7 @@ def measured(engine_name: str, name: str) -> int:
 
 
 def grown(name: str, process: Process) -> float:
-    """The same with the library of this process, in one of its own."""
+    """Measure the growth with the library of a process, in a separate process."""
     done = subprocess.run([sys.executable, "-m", "benchmarks.memory", process.engine, name], cwd=ROOT, env=process.environment, capture_output=True, text=True)
     if done.returncode:
         raise Problem("failed: " + (done.stderr.strip().rpartition("\n")[2] or f"status {done.returncode}"), process.column)

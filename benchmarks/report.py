@@ -24,7 +24,7 @@ Found = Mapping[str, Measurement]
 
 @dataclass
 class Report:
-    """What was measured: `rows[group, section][name][column]`."""
+    """The measurements: `rows[group, section][name][column]`."""
 
     command: str
     threads: int

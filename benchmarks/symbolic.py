@@ -1,4 +1,7 @@
-"""What a symbolic model costs beside the same layers without a graph: `python -m benchmarks.symbolic`. Medians of ratios of neighbouring blocks."""
+"""Compare the time of a symbolic model with its layers without a graph: `python -m benchmarks.symbolic`.
+
+Prints medians of ratios of neighbouring blocks.
+"""
 from __future__ import annotations
 
 import statistics

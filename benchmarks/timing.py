@@ -26,7 +26,10 @@ class Budget:
 
 
 class Timed(Protocol):
-    """What can be timed in turn with others: a Case of this process, or the one that another process made. `rest`: seconds until its threads sleep."""
+    """A case that can be timed in turn with others: of this process, or of another.
+
+    `rest`: seconds until its threads sleep.
+    """
 
     @property
     def rest(self) -> float: ...
@@ -81,7 +84,8 @@ class Case(NamedTuple):
 
 @dataclass
 class Measurement:
-    """What came out for a row: our time and PyTorch's, the quartiles of the ratio (both None without PyTorch), or why there is none."""
+    """The result of a row: our time and PyTorch's, the quartiles of the ratio (both None without PyTorch), or the
+    reason why there is none."""
 
     ours: float = 0.0
     theirs: float | None = None

@@ -24,7 +24,7 @@ def workloads(group: str) -> list[Workload]:
 
 
 class Worker:
-    """What a process can be asked for: each method is a request."""
+    """The requests that a process answers: a method each."""
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine
@@ -52,7 +52,7 @@ class Worker:
                 "compiled": "tensorgrad.kernels.matrix_compiled" in sys.modules}
 
     def answer(self, request: str, *args: Any) -> tuple[Any, str]:
-        """What came of a request, and what went wrong if that is nothing."""
+        """Return (result of a request or None, error message)."""
         try:
             return getattr(self, request)(*args), ""
         except Problem as problem:

@@ -1,4 +1,4 @@
-"""What a row of the benchmark is: one function of the library's module, run with tensorgrad and with PyTorch."""
+"""Rows of the benchmark: each is a function of the library's module, run with tensorgrad and with PyTorch."""
 from __future__ import annotations
 
 import importlib
@@ -41,7 +41,7 @@ class Workload:
     tolerance: float = TOLERANCE
 
     def measure(self, columns: Mapping[str, Process], group: str, budget: Budget) -> dict[str, Measurement]:
-        """What came out for each column, measured in turn by their processes, or why there is nothing."""
+        """Measure the columns in turn in their processes; return the result of each, or the reason why there is none."""
         found: dict[str, Measurement] = {}
         left = dict(columns)
         while set(left) - {PYTORCH}:
@@ -74,7 +74,10 @@ def array(x: Any) -> np.ndarray:
 
 
 def disagreement(ours: Sequence[Any], theirs: Sequence[Any] | None = None, tolerance: float = TOLERANCE) -> str:
-    """What is not equal, in words. A gradient that is nearly zero next to the others may be off by a little of theirs."""
+    """Describe the difference of results; "" if they agree.
+
+    The tolerance is relative to each result and to a hundredth of the largest.
+    """
     if theirs is None:
         return ""
     if len(ours) != len(theirs):

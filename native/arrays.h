@@ -1,4 +1,4 @@
-/* What the compiled lanes take from Python and NumPy beyond the limited API: both promise it by their documentation. */
+/* The parts of Python and NumPy beyond the limited API that the compiled lanes use: both document them as stable. */
 #ifndef TENSORGRAD_ARRAYS_H
 #define TENSORGRAD_ARRAYS_H
 #define PY_SSIZE_T_CLEAN
@@ -22,7 +22,7 @@ enum { C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, ALIGNED = 0x100, WRITEABLE = 0x400 };
 
 extern PyTypeObject *array_type;                /* NULL until NumPy's table of functions is known */
 extern Dtype *float32, *float64;
-Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);      /* strides: NULL for rows */
+Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);      /* strides: NULL for C order */
 
 static inline Py_ssize_t size_of(const Array *a)
 {
@@ -36,18 +36,18 @@ static inline int same_shape(const Array *a, const Array *b)
     return a->ndim == b->ndim && (!a->ndim || !memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape));
 }
 
-/* Whether this is an array that the kernels read. */
+/* Return 1 if this is an array that the kernels read. */
 static inline int readable(PyObject *value)
 {
     Array *a = (Array *)value;
     return Py_TYPE(value) == array_type && (a->dtype == float32 || a->dtype == float64) && a->flags & ALIGNED;
 }
 
-extern PyObject *mode;                          /* autograd/mode.py */
+extern PyObject *mode;                          /* core/mode.py */
 extern PyTypeObject *map_type;
 PyObject *call_map(PyObject *map, PyObject *const *args, size_t count, PyObject *keywords);
 
 const Entry *entry_of(const char *name);        /* a kernel, by its name; NULL and an error if there is none */
-void **numpy_functions(void);                   /* NULL and an error where they are not to be had */
+void **numpy_functions(void);                   /* NULL and an error if they are not available */
 
 #endif

@@ -1,4 +1,4 @@
-/* One step back, as `_step` and `pull` of autograd/engine.py take it: a step of one result on the CPU, without hooks, pulled once and for all leaves.
+/* One step of a backward, like `_step` in core/sweep.py and `pull` in core/step.py: a step with one result on the CPU, without hooks, for all leaves.
    All others are left to Python. */
 #include "lane.h"
 
@@ -10,7 +10,7 @@
 static PyTypeObject *leaf;
 static PyObject *freed, *fitted, *xp, *sum, *written_name;
 
-/* learn_steps(Leaf, FREED, fitted): the rest of what the way back needs to know. */
+/* learn_steps(Leaf, FREED, fitted): the Python objects that a backward needs beside those of `learn`. */
 PyObject *learn_steps(PyObject *self, PyObject *args)
 {
     PyObject *given[3];
@@ -23,7 +23,7 @@ PyObject *learn_steps(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Whether a storage was written to after a time; −1 for an error. */
+/* Return 1 if a storage was written to after a time; −1 for an error. */
 static int written_after(PyObject *storage, PyObject *time)
 {
     PyObject *written = PyObject_GetAttr(storage, written_name);
@@ -33,7 +33,7 @@ static int written_after(PyObject *storage, PyObject *time)
     return PyErr_Occurred() ? -1 : date > since;
 }
 
-/* A saved value as formulas see it; NULL without an error for what Python has to look at. */
+/* Return a saved value as formulas take it; NULL without an error if Python must handle it. */
 static PyObject *value_of(PyObject *saved, PyObject *time)
 {
     PyTypeObject *type = Py_TYPE(saved);
@@ -47,7 +47,7 @@ static PyObject *value_of(PyObject *saved, PyObject *time)
     return plain ? Py_NewRef(saved) : NULL;
 }
 
-/* What the formulas ask for: what was saved, as arrays, and the extras. NULL without an error for what Python has to look at. */
+/* Return the arguments of the formulas: saved values as arrays, then the extras. NULL without an error if Python must handle them. */
 static PyObject *values_of(PyObject *node, PyObject *plan, PyObject *saved)
 {
     PyObject *time = Py_XNewRef(SLOT(node, step_at[TIME])), *extras = Py_XNewRef(SLOT(plan, plan_at[EXTRAS])), *storage = Py_XNewRef(SLOT(node, step_at[MEMORY]));
@@ -69,7 +69,7 @@ static PyObject *values_of(PyObject *node, PyObject *plan, PyObject *saved)
     return values;
 }
 
-/* Whether an array has the shape and dtype of what it is the gradient of. */
+/* Return 1 if a gradient has the shape and dtype of its edge. */
 static int fits(PyObject *ge, PyObject *edge)
 {
     Array *array = (Array *)ge;
@@ -80,7 +80,7 @@ static int fits(PyObject *ge, PyObject *edge)
     return 1;
 }
 
-/* One formula: the gradient that goes to an edge. */
+/* Call one formula, and return the gradient for an edge. */
 static PyObject *pulled_by(PyObject *formula, PyObject *wants, PyObject *values, PyObject *g, PyObject *edge)
 {
     PyObject *args[2 + MOST_WANTED] = {xp, g}, *ge = NULL;
@@ -98,7 +98,7 @@ static PyObject *pulled_by(PyObject *formula, PyObject *wants, PyObject *values,
     return found;
 }
 
-/* Whether a gradient is memory that nobody else holds: neither g itself nor a saved value. */
+/* Return 1 if nobody else holds a gradient's memory: it is neither g itself nor a saved value. */
 static int is_fresh(PyObject *ge, PyObject *g, PyObject *saved)
 {
     if (ge == g || Py_TYPE(ge) != array_type || ((Array *)ge)->base) return 0;
@@ -109,7 +109,7 @@ static int is_fresh(PyObject *ge, PyObject *g, PyObject *saved)
     return 1;
 }
 
-/* Add a gradient to what waits at an edge; −1 for an error. */
+/* Add a gradient to the sum so far of an edge; −1 for an error. */
 static int add(PyObject *grads, PyObject *owned, PyObject *edge, PyObject *ge, int fresh)
 {
     PyObject *before = Py_XNewRef(PyDict_GetItemWithError(grads, edge));
@@ -126,11 +126,11 @@ static int add(PyObject *grads, PyObject *owned, PyObject *edge, PyObject *ge, i
     return failed ? -1 : 0;
 }
 
-/* The values that a step is pulled with. All is held: formulas run Python code, and with it other threads, which may free or redefine the step meanwhile.
-   A fused step has a residual (pair, what its forward kept, what it must not find changed), and as OF_VALUES what its backward is given. */
+/* The objects that pulling a step needs. References are held: formulas run Python code, so that other threads may free or redefine the step meanwhile.
+   A fused step has a residual (pair, kept, watched), see core/fused.py, and in OF_VALUES the argument of the pair's backward. */
 enum { OF_PLAN, OF_SAVED, OF_EDGES, OF_STEPS, OF_G, OF_VALUES, OF_RESIDUAL, HELD };
 
-/* What the forward of a kernel pair kept; NULL without an error for what Python has to look at: something was written to, or lies elsewhere now. */
+/* Return the values that a pair's forward kept; NULL without an error if Python must handle them: one was modified or replaced. */
 static PyObject *kept_of(PyObject *node, PyObject *residual)
 {
     if (!PyTuple_Check(residual) || PyTuple_Size(residual) != 3 || Py_TYPE(PyTuple_GetItem(residual, 0)) != pair_type) return NULL;
@@ -151,11 +151,11 @@ static PyObject *kept_of(PyObject *node, PyObject *residual)
         Py_DECREF(entry);
     }
     Py_XDECREF(time);
-    PyErr_Clear();          /* of places that are none: Python's step says what is wrong */
+    PyErr_Clear();          /* of invalid places: Python's step raises the error */
     return fine ? Py_NewRef(kept) : NULL;
 }
 
-/* The gradients of all inputs by a pair's backward. */
+/* Return the gradients of all inputs from a pair's backward. */
 static PyObject *by_pair(PyObject **held)
 {
     Py_ssize_t count = PySequence_Size(held[OF_EDGES]);
@@ -174,7 +174,7 @@ static PyObject *by_pair(PyObject **held)
     return listed;
 }
 
-/* Take hold of a step that waits to be pulled; 0 without an error for one that is Python's. */
+/* Take references to the objects of a step; 0 without an error if Python must pull it. */
 static int hold(PyObject *node, PyObject *grads, PyObject **held)
 {
     PyObject *storage = SLOT(node, step_at[MEMORY]), *plan = held[OF_PLAN] = Py_XNewRef(SLOT(node, step_at[PLAN])), *g;
@@ -193,13 +193,13 @@ static int hold(PyObject *node, PyObject *grads, PyObject **held)
     return (held[OF_VALUES] = values_of(node, plan, saved)) != NULL;
 }
 
-/* Where the k-th formula's gradient goes. */
+/* Return the edge of the k-th formula's gradient. */
 static PyObject *goal(PyObject **held, Py_ssize_t k)
 {
     return PySequence_GetItem(held[OF_EDGES], PyLong_AsSsize_t(PyTuple_GetItem(PyTuple_GetItem(held[OF_STEPS], k), 0)));
 }
 
-/* An error about shapes or memory is Python's to explain: it finds the gradient where it waited. Whether this was one. */
+/* Clear an error about shapes or memory, and put the gradient back, so that Python repeats the step and explains it; return 1 if it was one. */
 static int leave_to_python(PyObject *grads, PyObject *node, PyObject *g)
 {
     if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_MemoryError)) return 0;
@@ -207,7 +207,7 @@ static int leave_to_python(PyObject *grads, PyObject *node, PyObject *g)
     return !PyDict_SetItem(grads, node, g);
 }
 
-/* Tell whether a step saved more than numbers and shapes: only that is freed. */
+/* Return 1 if a step saved more than numbers and shapes, which are not freed. */
 static int holds_memory(PyObject *saved)
 {
     for (Py_ssize_t i = 0; i < PyTuple_Size(saved); i++) {
@@ -217,7 +217,7 @@ static int holds_memory(PyObject *saved)
     return 0;
 }
 
-/* Have a step forget what it saved. Another thread may have been here. */
+/* Free the saved values of a step. Another thread may have done so. */
 static void forget(PyObject *node)
 {
     PyObject *const before[] = {SLOT(node, step_at[SAVED]), SLOT(node, step_at[RESIDUAL])};
@@ -258,7 +258,7 @@ static int pull_pair(PyObject *node, PyObject *grads, PyObject *owned, int keep,
     return failed ? -1 : 1;
 }
 
-/* Pull a step, and add what it gives to what waits at its edges: 1 if that was done, 0 if it is left to Python, −1 for an error. */
+/* Pull a step, and add its gradients to those of its edges: 1 if done, 0 if left to Python, −1 for an error. */
 static int pull_held(PyObject *node, PyObject *grads, PyObject *owned, int keep, PyObject **held)
 {
     PyObject *found[MOST_PULLED], *g = held[OF_G], *saved = held[OF_SAVED];
@@ -283,7 +283,7 @@ static int pull_held(PyObject *node, PyObject *grads, PyObject *owned, int keep,
     return left ? 0 : failed ? -1 : 1;
 }
 
-/* step_back(node, grads, owned, retain_graph): whether this was a step to be taken here; then it is taken, if a gradient waits at it. */
+/* step_back(node, grads, owned, retain_graph): pull a step if it has a gradient; False if Python must do it. */
 PyObject *step_back(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     (void)self;

@@ -33,7 +33,7 @@ static int in_range(const Argument *a, long n)
     }
 }
 
-/* The numbers of a call, which follow its arrays, and the sizes that are made of them. */
+/* Read the numbers of a call, which follow its arrays, and compute the sizes that depend on them. */
 int check_numbers(const Declaration *row, const char *name, PyObject *const *values, Py_ssize_t count, void *call)
 {
     int refused = 0, first = row->arrays, least = row->arguments;
@@ -59,7 +59,7 @@ int check_numbers(const Declaration *row, const char *name, PyObject *const *val
 
 /* ── arrays ──────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
-/* How long an axis is, UNKNOWN where a size is not known yet: then `unknown` is which, and what the others come to. */
+/* Return the length of an axis; UNKNOWN if one of its sizes is, which `which` then names, with the product of the others in `others`. */
 static long length_of(const Check *c, const Axis *axis, int *which, long *others)
 {
     long known = axis->factor;
@@ -68,13 +68,13 @@ static long length_of(const Check *c, const Axis *axis, int *which, long *others
         long size = *size_at(c, axis->sizes[i]);
         if (size != UNKNOWN) known = times(known, size);
         else if (*which == UNKNOWN) *which = axis->sizes[i];
-        else *which = -2;               /* two of them: not to be told from one number */
+        else *which = -2;               /* two unknown sizes: one length cannot determine both */
     }
     *others = known;
     return *which == UNKNOWN ? known : UNKNOWN;
 }
 
-/* Let an axis have a length: learn a size from it, or compare. */
+/* Compare an axis with a length, or set its unknown size from it; return 0 if they disagree. */
 static int agree(const Check *c, const Axis *axis, long length)
 {
     int which;
@@ -85,7 +85,7 @@ static int agree(const Check *c, const Axis *axis, long length)
     return 1;
 }
 
-/* The number of elements that all axes come to, as one axis. */
+/* Join all axes to one, whose length is the number of elements. */
 static Axis joined(const Argument *a)
 {
     Axis all = {.factor = 1};
@@ -106,7 +106,7 @@ static int shape_fits(const Check *c, const Argument *a, const Py_buffer *view)
     return agree(c, &all, view->len / view->itemsize);
 }
 
-/* How far an array reaches, in elements before and behind its first, as its strides say; 0 where these are not whole elements. */
+/* Find how many elements an array's memory spans before and after its first; return 0 if strides are not whole elements. */
 static int reach_of(const Py_buffer *view, long *before, long *behind)
 {
     *before = *behind = 0;
@@ -118,7 +118,7 @@ static int reach_of(const Py_buffer *view, long *before, long *behind)
     return 1;
 }
 
-/* Tell whether the steps of a call stay within the memory of its array, which its own strides tell. */
+/* Return 1 if the strides of a call stay within the memory that the array's own strides span. */
 static int steps_fit(const Check *c, const Argument *a, long before, long behind)
 {
     for (int k = 0; k < a->axes; k++) {
@@ -175,7 +175,7 @@ static int check_array(Check *c, int which, PyObject *value)
     return 0;
 }
 
-/* Tell whether memory that is written to is that of another array as well, other than as the row allows. */
+/* Return 1 if memory that is written to overlaps another array, except as the row allows. */
 static int disturbs(const Check *c)
 {
     const char *const *start = c->views->start, *const *stop = c->views->stop;

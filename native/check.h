@@ -22,7 +22,7 @@ typedef struct Axis { short factor; signed char count, sizes[4], step; } Axis;
 typedef struct Argument {
     const char *name, *says;
     unsigned char kind, written, optional, strided, counts, copied;
-    unsigned over;                      /* the arrays whose memory it may be, a bit each */
+    unsigned over;                      /* a bit mask of the arrays whose memory it may share */
     long least, most;                   /* of a RANGE */
     size_t at;                          /* its place in the struct */
     int axes;
@@ -39,12 +39,12 @@ typedef struct Declaration {
     int sizes, of_rows;
     size_t bytes;
     void (*let)(void *call);
-    const char *(*where)(const void *call);     /* NULL, or what does not hold */
+    const char *(*where)(const void *call);     /* NULL, or the text of the condition that fails */
 } Declaration;
 
 extern const Declaration declarations[];
 
-/* Views of the arrays of a call, which it holds until they are released. */
+/* Views of the arrays of a call, held until the call ends. */
 typedef struct Views {
     Py_buffer view[MOST_ARRAYS];
     const char *start[MOST_ARRAYS], *stop[MOST_ARRAYS];
@@ -52,7 +52,7 @@ typedef struct Views {
     void *copy;                         /* of the one array that is copied */
 } Views;
 
-/* Fill the struct of a call. 0: it may be made; `is_double` says by which kernel. 1: its arrays or numbers are not served. −1: an error is set. */
+/* Fill the struct of a call. 0: the call is valid; `is_double` selects the kernel. 1: arrays or numbers are unsupported. −1: an error is set. */
 int check_call(const Declaration *row, const char *name, PyObject *const *values, Py_ssize_t count, void *call, Views *views, int *is_double);
 int check_numbers(const Declaration *row, const char *name, PyObject *const *values, Py_ssize_t count, void *call);
 void release_views(Views *views);
@@ -61,20 +61,20 @@ void release_views(Views *views);
 
 static inline long times(long a, long b) { long product; return a && b && __builtin_mul_overflow(a, b, &product) ? INT64_MAX : a * b; }
 
-/* Tell whether the windows of `kernel` elements, `apart` from each other, all end within n elements and a border on either side. */
+/* Return 1 if windows of `kernel` elements, `apart` from each other, all end within n elements and a border on both sides. */
 static inline int reaches(long windows, long step, long kernel, long apart, long n, long border)
 {
     long first = times(windows - 1, step), within = times(kernel - 1, apart), all = n + 2 * border;
     return first < all && within < all && first + within < all;
 }
 
-/* Tell whether they all begin before the end, and the first ends after the border. */
+/* Return 1 if all windows begin before the end, and the first ends after the border. */
 static inline int starts_within(long windows, long step, long kernel, long apart, long n, long border)
 {
     return times(windows - 1, step) < n + border && times(kernel - 1, apart) >= border;
 }
 
-/* Tell whether planes with their borders are of a size that a machine has memory for. */
+/* Return 1 if planes with their borders are no larger than a machine's memory. */
 static inline int is_modest(long planes, long h, long border_h, long w, long border_w)
 {
     return times(planes, times(h + 2 * border_h, w + 2 * border_w)) < MOST;
@@ -89,7 +89,7 @@ static inline int all_within(const int64_t *places, long count, long n)
     return !outside;
 }
 
-/* Tell whether the rows of each step, (first, how many), are rows of the sequences, and no more than there are in the batch. */
+/* Return 1 if the rows of each step, (first, count), are rows of the sequences, and at most as many as the batch has. */
 static inline int all_steps_within(const int64_t *order, long steps, long rows, long batch)
 {
     for (long s = 0; s < steps; s++) {

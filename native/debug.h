@@ -9,9 +9,9 @@
 
 #define ENSURE(condition) ((condition) ? (void)0 : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), abort()))
 
-extern atomic_long allocations_left;            /* until the one that fails; 0 where none does (pool.c) */
+extern atomic_long allocations_left;            /* requests until the one that fails; 0: none fails (pool.c) */
 
-/* Tell whether this request for memory is the one that fail_allocation chose. */
+/* Return 1 if this request for memory is the one that fail_allocation chose. */
 static inline int allocation_fails(void)
 {
     return atomic_load(&allocations_left) > 0 && atomic_fetch_sub(&allocations_left, 1) == 1;

@@ -1,18 +1,18 @@
-/* NumPy's state while the package computes: what it does about overflow, how long its buffer is, where it takes memory from, and how many threads its BLAS
-has. All of that is the program's own, so it is set where NumPy is called and put back right after. The first two are one value of a context variable: to
-set one that was prepared and to put back the one before takes some 70 ns, which kernels of ours never spend. */
+/* NumPy's state while the package computes: its handling of overflow, its buffer, its memory handler, and the number of BLAS's threads. The state
+belongs to the program, so it is set where NumPy is called and restored right after. The first two are one value of a context variable: setting a
+prepared value and restoring the old one takes some 70 ns, which kernels of ours never spend. */
 #include "guest.h"
 
-extern PyObject *PyContextVar_Set(PyObject *, PyObject *);                      /* beyond the limited API, and the same since Python 3.7 */
+extern PyObject *PyContextVar_Set(PyObject *, PyObject *);                      /* beyond the limited API, but unchanged since Python 3.7 */
 extern int PyContextVar_Reset(PyObject *, PyObject *);
 
-static PyObject *state, *ours;                  /* NumPy's variable, and what it holds here */
+static PyObject *state, *ours;                  /* NumPy's variable, and its value in regions */
 static void (*set_blas)(int);                   /* how many threads BLAS has */
 static int (*get_blas)(void);
-static int regions, before;                     /* how many regions there are that hold BLAS to one thread, and how many it had; with the interpreter's lock */
-static _Thread_local int mine;                  /* those of this thread */
+static int regions, before;                     /* open regions, in which BLAS has one thread, and its threads outside; with the interpreter's lock */
+static _Thread_local int mine;                  /* open regions of this thread */
 
-/* use_state(variable, value, set, get): NumPy's context variable, what it holds in regions, and the addresses of BLAS's functions, or 0. */
+/* use_state(variable, value, set, get): NumPy's context variable, its value in regions, and the addresses of BLAS's functions, or 0. */
 PyObject *use_state(PyObject *self, PyObject *args)
 {
     PyObject *variable, *value;
@@ -71,7 +71,7 @@ int region_leave(Region *region)
     return -1;
 }
 
-/* compute(function, *args, **params): a call of it in a region. */
+/* compute(function, *args, **params): call the function in a region. */
 PyObject *compute(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     Region region;
@@ -87,7 +87,7 @@ PyObject *compute(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObj
 /* The region that Python's code is in, in this thread. */
 static _Thread_local struct { Region region; int open; } here;
 
-/* enter_region(): begin one, unless there is one; whether it began, which leave_region(began) is to be given. */
+/* enter_region(): begin a region, unless one is open; return True if it began, for leave_region(began). */
 PyObject *enter_region(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
@@ -106,7 +106,7 @@ PyObject *leave_region(PyObject *self, PyObject *began)
     Py_RETURN_NONE;
 }
 
-/* outside(function, *args, **params): a call of the program's own function, in its own state, which is what it leaves then. */
+/* outside(function, *args, **params): call the program's own function in the program's state, and keep the state that it leaves. */
 PyObject *outside(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     (void)self;
@@ -124,7 +124,7 @@ PyObject *outside(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObj
     return found;
 }
 
-/* In a child of fork there is this thread alone. */
+/* Reset the state in a child of fork, which has this thread alone. */
 PyObject *regions_forked(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;

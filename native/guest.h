@@ -3,15 +3,15 @@
 #define TENSORGRAD_GUEST_H
 #include "arrays.h"
 
-#define LARGE_SIDE 128                          /* elements: what is smaller has no large square either */
+#define LARGE_SIDE 128                          /* elements: the outer product of smaller arrays is not large either */
 
 /* The state of a thread before a region. */
 typedef struct Region { PyObject *token, *handler; int single; } Region;
 
-int region_enter(Region *region, int large);    /* large: whether arrays may be made that are; −1 for an error */
-int region_leave(Region *region);               /* an error that is set stays; −1 for one that came up here */
-int is_large(PyObject *const *values, Py_ssize_t count);        /* whether an array among these, or one made of them, may be large */
-PyObject *swap_handler(PyObject *handler);      /* memory.c: NumPy's memory handler from now on; the one before; NULL without an error where ours is not in use */
-extern PyObject *memory_handler;                /* ours; NULL where it is not in use */
+int region_enter(Region *region, int large);    /* large: 1 if large arrays may be made; −1 for an error */
+int region_leave(Region *region);               /* keeps an error that is set; −1 if an error is set */
+int is_large(PyObject *const *values, Py_ssize_t count);        /* 1 if one of these arrays, or a result of them, may be large */
+PyObject *swap_handler(PyObject *handler);      /* memory.c: set NumPy's memory handler, return the one before; NULL without an error if ours is unused */
+extern PyObject *memory_handler;                /* ours; NULL if it is unused */
 
 #endif

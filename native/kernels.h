@@ -1,5 +1,5 @@
 /* The form of a kernel. Each takes a struct that native/rows.py makes of its row in kernels.rows and that check.c fills: `a->x`, an array of the type T or NULL
-   where None was given, `a->n`, a size, `a->eps`, a number. A kernel gives 0, or −1 where memory ran out; then nothing it wrote is looked at. */
+   where None was given, `a->n`, a size, `a->eps`, a number. A kernel returns 0, or −1 if memory runs out; then its results are dropped. */
 #ifndef TENSORGRAD_KERNELS_H
 #define TENSORGRAD_KERNELS_H
 

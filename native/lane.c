@@ -1,5 +1,5 @@
-/* How plain tensors on the CPU call an op, and how a step is written on the tape: what the lanes of dispatch.py and `record` of autograd/tape.py do, on the
-   very same objects. Where these keep their slots is found out by looking, once (`learn`). A lane leaves to Python's own all that is not plain: other
+/* Calls of ops on plain CPU tensors, and the recording of their steps, like the lanes of core/dispatch.py and `record` of core/tape.py, on the same
+   objects. The offsets of these objects' slots are found at run time, once (`learn`). A lane calls Python's lane for all that is not plain: other
    classes, dtypes and devices, watched steps, errors of shapes. */
 #include "lane.h"
 #include "guest.h"
@@ -16,11 +16,11 @@ static Py_ssize_t origin_at[ORIGIN_SLOTS];
 Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS], pair_at[PAIR_SLOTS];
 
 static PyObject *new_object(PyTypeObject *type) { return PyType_GenericAlloc(type, 0); }
-static void fill(PyObject *object, Py_ssize_t offset, PyObject *value) { SLOT(object, offset) = value; }         /* which it takes */
+static void fill(PyObject *object, Py_ssize_t offset, PyObject *value) { SLOT(object, offset) = value; }         /* takes the reference `value` */
 
 /* ── tensors ─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
-/* A tensor of an array and its storage, both of which it takes. */
+/* Make a tensor of an array and its storage; takes both references. */
 static PyObject *new_tensor(PyObject *array, PyObject *storage, PyObject *node)
 {
     PyObject *out = array && storage ? new_object(tensor_type) : NULL;
@@ -37,7 +37,7 @@ static PyObject *new_tensor(PyObject *array, PyObject *storage, PyObject *node)
     return out;
 }
 
-/* Whether a mode is on; −1 for an error. */
+/* Return 1 if a mode is on; −1 for an error. */
 static int is_on(PyObject *name)
 {
     PyObject *on = PyObject_GetAttr(mode, name);
@@ -86,7 +86,7 @@ static PyObject *shape_of(PyObject *value)
     return shape;
 }
 
-/* What a plan saves of the operands and the result. */
+/* Return the operands and the result that a plan saves. */
 static PyObject *saved_by(PyObject *plan, PyObject *args, PyObject *y)
 {
     PyObject *origins = SLOT(plan, plan_at[ORIGINS]);
@@ -110,7 +110,7 @@ static PyObject *saved_by(PyObject *plan, PyObject *args, PyObject *y)
     return saved;
 }
 
-/* Add to what must not be written to: a tensor, and its place among what a kernel kept. */
+/* Watch a tensor that must not be modified, with its place among the values that a kernel kept. */
 static int watch(PyObject *watched, Py_ssize_t place, PyObject *tensor)
 {
     PyObject *entry = Py_BuildValue("nO", place, tensor);
@@ -119,7 +119,7 @@ static int watch(PyObject *watched, Py_ssize_t place, PyObject *tensor)
     return failed;
 }
 
-/* The same values as a tensor's without the way they came: a step that held its own result would be a cycle. */
+/* Make a tensor of the same values without their history: a step that held its own result would be a cycle. */
 static PyObject *alias_of(PyObject *tensor)
 {
     PyObject *same = new_object(tensor_base);
@@ -130,7 +130,7 @@ static PyObject *alias_of(PyObject *tensor)
     return same;
 }
 
-/* What the step of a kernel pair keeps for it, as record_fused of tape.py has it: the pair, what its forward kept, and the arguments and the result among that. */
+/* Make the residual of a kernel pair's step, as record_fused of tape.py does: (pair, kept, watched). */
 static PyObject *residual_of(PyObject *pair, PyObject *kept, PyObject *args, PyObject *out)
 {
     int tuple = PyTuple_Check(kept), several = tuple || PyList_Check(kept), failed = 0;
@@ -154,7 +154,7 @@ static PyObject *residual_of(PyObject *pair, PyObject *kept, PyObject *args, PyO
     return residual;
 }
 
-/* Write a step of one result on the tape. Of a kernel pair it has the class of such, and `residual`, which it takes. */
+/* Record a step with one result. A `residual`, whose reference it takes, makes it a fused step. */
 static int write_one(PyObject *plan, PyObject *args, PyObject *edges, PyObject *params, PyObject *out, PyObject *residual)
 {
     PyObject *node = new_object((PyTypeObject *)SLOT(plan, plan_at[residual ? FUSED_TYPE : NODE_TYPE]));
@@ -250,7 +250,7 @@ static int is_plain(PyObject *value)
     return found > 0;
 }
 
-/* The edge to where a tensor came from. */
+/* Return the tape node of a tensor. */
 static PyObject *edge_of(PyObject *tensor)
 {
     return SLOT(tensor, tensor_at[ORIGIN]) == Py_None ? Py_NewRef(SLOT(tensor, tensor_at[NODE])) : PyObject_CallFunctionObjArgs(node_of, tensor, NULL);
@@ -271,10 +271,10 @@ static PyObject *pack(PyObject *const *values, int count)
     return tuple;
 }
 
-/* What one call of a lane works with. */
+/* The state of one call of a lane. */
 typedef struct Call {
     Lane *lane;
-    PyObject *record, *operands, *edges, *params, *pair, *residual;         /* record: what writes the step; NULL if nothing does */
+    PyObject *record, *operands, *edges, *params, *pair, *residual;         /* record: the function that records the step, or NULL */
     int needs;
 } Call;
 
@@ -300,7 +300,7 @@ static int recorded(Call *call, PyObject *out)
     return done ? 0 : -1;
 }
 
-/* An error of shapes or of memory that is not there is Python's to explain. */
+/* Clear an error about shapes or memory, which Python's lane will raise with an explanation. */
 static void leave_to_python(void)
 {
     if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_MemoryError)) PyErr_Clear();
@@ -315,7 +315,7 @@ static PyObject *as_array(PyObject *y)
     return array;
 }
 
-/* Call a kernel. All but maps may call NumPy, which computes unless it shows what was there. */
+/* Call a kernel that is no map, in a region if it computes: it may call NumPy. */
 static PyObject *called(const Lane *lane, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
 {
     Region region;
@@ -327,7 +327,7 @@ static PyObject *called(const Lane *lane, PyObject *kernel, PyObject **values, i
     return found;
 }
 
-/* What the first pair that serves the arguments makes of them; NULL without an error if none does. */
+/* Return the result of the first pair that supports the arguments; NULL without an error if none does. */
 static PyObject *served(Call *call, PyObject *pair, PyObject **values, int count, PyObject *keywords)
 {
     PyObject *found = NULL, *y = NULL;
@@ -358,7 +358,7 @@ static PyObject *served(Call *call, PyObject *pair, PyObject **values, int count
     return as_array(y);
 }
 
-/* What a kernel makes of these, or the first pair that serves them. */
+/* Return the result of a kernel, or of the first pair that supports the arguments. */
 static PyObject *computed(Call *call, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
 {
     if (Py_TYPE(kernel) == map_type) return as_array(call_map(kernel, values, count, keywords));
@@ -372,7 +372,7 @@ static int is_view(Lane *lane, PyObject *y, PyObject *x)
     return lane->shows == 2 || (lane->shows && (y == x || (base && (base == x || base == ((Array *)x)->base))));
 }
 
-/* A tensor that shares the memory of the operand, and remembers where it came from. It takes y. */
+/* Make a view of the operand, with its origin. Takes the reference y. */
 static PyObject *new_view(Call *call, PyObject *y)
 {
     PyObject *parent = PyTuple_GetItem(call->operands, 0), *storage = SLOT(parent, tensor_at[STORAGE]), *kind = Py_None;
@@ -396,7 +396,7 @@ static PyObject *new_view(Call *call, PyObject *y)
     return out;
 }
 
-/* Tell whether the result of an elementwise op may lie otherwise than PyTorch has it: its operands lie differently, or not in rows. */
+/* Return 1 if an elementwise result's memory order may differ from PyTorch's: operands differ, or are not in C order. */
 static int may_stray(PyObject *const *values, int count)
 {
     Array *first = NULL;
@@ -410,7 +410,7 @@ static int may_stray(PyObject *const *values, int count)
     return first && !(first->flags & C_CONTIGUOUS);
 }
 
-/* Tell whether the axes of y lie in the order of those of x, which is not broadcast. */
+/* Return 1 if the axes of y have the memory order of those of x, which is not broadcast. */
 static int lie_alike(const Array *y, const Array *x)
 {
     if (!same_shape(y, x)) return 0;
@@ -420,7 +420,7 @@ static int lie_alike(const Array *y, const Array *x)
     return 1;
 }
 
-/* The result y of an elementwise op, with its axes in PyTorch's order: storage/layout.py knows that. It takes y. */
+/* Return an elementwise result with its axes in PyTorch's memory order, by storage/layout.py. Takes the reference y. */
 static PyObject *in_order(PyObject *y, PyObject *const *values, int count)
 {
     if (Py_TYPE(y) != array_type || (Py_TYPE(values[0]) == array_type && lie_alike((Array *)y, (Array *)values[0]))) return y;
@@ -433,7 +433,7 @@ static PyObject *in_order(PyObject *y, PyObject *const *values, int count)
     return found;
 }
 
-/* The result of a call whose operands are plain; NULL without an error if Python's lane is to find it. */
+/* Return the result of a call with plain operands; NULL without an error if Python's lane must compute it. */
 static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyObject *keywords)
 {
     Lane *lane = call->lane;
@@ -447,7 +447,7 @@ static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyOb
     return out;
 }
 
-/* Return an operand of a lane, its array or itself; NULL if it is not plain. `dtype` is that of the operands before it. */
+/* Return the array of an operand, or the operand itself; NULL if it is not plain. `dtype` is the earlier operands' dtype. */
 static PyObject *value_of(Lane *lane, int i, PyObject *a, Dtype **dtype)
 {
     if (!is_plain(a))
@@ -462,7 +462,7 @@ static PyObject *value_of(Lane *lane, int i, PyObject *a, Dtype **dtype)
     return Py_NewRef(x);
 }
 
-/* The result of operands that are held; NULL without an error if Python's lane is to find it. */
+/* Return the result of operands whose references are held; NULL without an error if Python's lane must compute it. */
 static PyObject *run_held(Lane *lane, PyObject *const *args, PyObject **values, PyObject *kernel, PyObject *keywords)
 {
     PyObject *edges[MOST_OPERANDS], *out = NULL;
@@ -486,8 +486,8 @@ done:
     return out;
 }
 
-/* The result; NULL without an error if Python's lane is to find it. The arrays and the kernel are held: whose node is asked for may be Python's to find,
-   and other threads may replace them meanwhile. */
+/* Return the result; NULL without an error if Python's lane must compute it. References to arrays and kernel are held: finding a node may run Python
+   code, and other threads may replace them meanwhile. */
 static PyObject *run(Lane *lane, PyObject *const *args, PyObject *keywords)
 {
     PyObject *values[MOST_OPERANDS + MOST_WORDS], *out = NULL;
@@ -582,9 +582,9 @@ PyObject *new_lane(PyObject *self, PyObject *args)
     return (PyObject *)lane;
 }
 
-/* ── what is known of Python's objects ───────────────────────────────────────────────────────────────────────────────────────────────── */
+/* ── the layout of Python's objects ──────────────────────────────────────────────────────────────────────────────────────────────────── */
 
-/* Where the instances of a class keep these slots: one that was given an object is searched for it. Whether all were found. */
+/* Find the offsets of a class's slots, by searching an instance for an object stored in each; return 1 if all were found. */
 static int find_slots(PyTypeObject *type, const char *const *names, int count, Py_ssize_t *offsets)
 {
     PyObject *probe = new_object(type), *size = PyObject_GetAttrString((PyObject *)type, "__basicsize__");
@@ -604,7 +604,8 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
     return found == count && !PyErr_Occurred();
 }
 
-/* learn(TensorBase, Node, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin): what the lanes work with. Whether they can. */
+/* learn(TensorBase, Node, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin): set the Python objects of the lanes.
+   Return True if the lanes can be used. */
 PyObject *learn(PyObject *self, PyObject *args)
 {
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};

@@ -1,4 +1,4 @@
-/* Functions of one array, or of two, as NumPy's ufuncs are: called without Python around them. map(name, before, least) is the kernel of that name for
+/* Functions of one or two arrays, like NumPy's ufuncs, called without Python code around. map(name, before, least) is the kernel of that name for
    arrays of `least` elements; `before`, such as a ufunc, computes what it does not serve. Without one, the result is then NotImplemented.
 
    f(a) and f(a, b, out=None, p=0.0): each operand is an array of float32 or float64 in one piece, or a number; one of two may stand for all rows of the
@@ -15,7 +15,7 @@ static void **table;                            /* NumPy's functions */
 enum { ARRAY_TYPE = 2, DTYPE_OF_NUMBER = 45, NEW_FROM_DTYPE = 94, FLOAT32 = 11, FLOAT64 = 12 };
 #define LANDS (1 << 12)                         /* elements from which on a result may be written over its operand */
 #define LONG (1 << 14)                          /* from here on others may run meanwhile */
-#define LARGE_ARRAY (1 << 13)                   /* and its memory may be one that is kept */
+#define LARGE_ARRAY (1 << 13)                   /* and its memory may come from the kept blocks */
 
 typedef struct Map {
     PyObject_HEAD
@@ -33,7 +33,7 @@ Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize
     Py_ssize_t n = 1;
     for (int i = 0; i < ndim; i++) n *= shape[i];
     if (n >= LARGE_ARRAY && memory_handler && !(before = swap_handler(memory_handler))) return NULL;
-    Py_INCREF((PyObject *)dtype);               /* the call takes it */
+    Py_INCREF((PyObject *)dtype);               /* the call takes the reference */
     Array *made = (Array *)((New)table[NEW_FROM_DTYPE])(array_type, dtype, ndim, shape, strides, NULL, 0, NULL);
     if (!before) return made;
     PyObject *ours = swap_handler(before);
@@ -43,7 +43,7 @@ Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize
     return made;
 }
 
-/* Whether an array has neither gaps nor overlaps, whatever the order of its axes. */
+/* Return 1 if an array has neither gaps nor overlaps, whatever the order of its axes. */
 static int dense(const Array *a)
 {
     if (a->flags & (C_CONTIGUOUS | F_CONTIGUOUS)) return 1;
@@ -77,7 +77,7 @@ static Array *place(Array *x, Py_ssize_t n)
 static PyObject *computed(Map *map, const void *arguments, Array *out, Py_ssize_t n)
 {
     Kernel kernel = out->dtype == float64 ? map->entry->f64 : map->entry->f32;
-    if (n < LONG) kernel(arguments);            /* these kernels need no memory of their own, so nothing fails */
+    if (n < LONG) kernel(arguments);            /* these kernels allocate no memory, so they cannot fail */
     else {
         Py_BEGIN_ALLOW_THREADS
         kernel(arguments);
@@ -86,7 +86,7 @@ static PyObject *computed(Map *map, const void *arguments, Array *out, Py_ssize_
     return (PyObject *)out;
 }
 
-/* The result for one array; NULL without an error where it is not served. */
+/* Return the result for one array; NULL without an error if it is not supported. */
 static PyObject *of_one(Map *map, PyObject *value)
 {
     Array *x = (Array *)value, *out;
@@ -110,7 +110,7 @@ static int along(const Array *large, const Array *small, Py_ssize_t most, Py_ssi
     return *n = large->shape[large->ndim - 1], *row = 1, *column = 0, 1;
 }
 
-/* Whether an operand lies in memory that is written to, other than as that itself. */
+/* Return 1 if an operand overlaps the memory that is written to, without being exactly that memory. */
 static int disturbed(const char *data, Py_ssize_t bytes, const Array *out, Py_ssize_t written)
 {
     return data < out->data + written && out->data < data + bytes && !(data == out->data && bytes == written);
@@ -129,7 +129,7 @@ static PyObject *of_two(Map *map, PyObject *a, PyObject *b, PyObject *given, dou
     if (!readable((PyObject *)x)) return NULL;
     Py_ssize_t item = x->dtype == float32 ? 4 : 8;
     sizes[first] = size_of(x);
-    long shape[2], steps[4];                                        /* rows and columns; the steps of a from row to row and within, then those of b */
+    long shape[2], steps[4];                                        /* rows and columns; the row and column strides of a, then those of b */
     if (Py_TYPE(partner) == array_type) {
         if (!readable(partner) || other->dtype != x->dtype) return NULL;
         sizes[1 - first] = size_of(other);

@@ -1,13 +1,14 @@
-/* Memory for NumPy's large arrays, kept when it is freed: a fresh megabyte costs 256 page faults, more than a loop over it takes.
+/* A cache of freed memory for NumPy's large arrays: a fresh megabyte costs 256 page faults, more than a loop over it takes.
 
-NumPy asks the handler of the current context for memory (NEP 49) and each array keeps the handler that it came from. Ours is there while the package
-computes (guest.c), so that arrays of the program's own come from elsewhere. Below LEAST bytes it asks the handler that was there before. Blocks come from mmap, in size classes of a sixteenth of a power of two, with a header of 64 bytes at the start of a page:
-so whether memory is ours can be read from its address and the header, whatever size NumPy says.
+NumPy gets memory from the handler of the current context (NEP 49), and each array keeps the handler that it came from. Our handler is set while the
+package computes (guest.c), so that the program's own arrays do not use it. Requests below LEAST bytes go to the previous handler. Blocks come from
+mmap, in size classes of a sixteenth of a power of two, with a header of 64 bytes at the start of a page: the address and the header tell if memory
+is ours, whatever size NumPy passes.
 
-A freed block waits for the next request of its class, or one of the NEAR smaller ones, or FAR where memory is tight: then what is too much of it goes back
-to the system. Whole blocks go back, the longest unused first, before the process would hold more than it has needed at once, beyond `most`, and after
-SECONDS. Where sizes keep missing each other, so that what was given back is asked for again, it may hold up to an eighth (and SLACK) more; not where more
-is needed at once than ever before. The handler and all arrays live as long as the process, so nothing is undone at exit. */
+A freed block is kept for requests of its class or the NEAR next smaller classes, or FAR if memory is tight: then its surplus is unmapped. Whole blocks
+are unmapped, the longest unused first, before the process would hold more than its peak, beyond `most` kept bytes, and after SECONDS. If unmapped
+sizes are requested again, the process may hold up to an eighth of the peak (and SLACK) more, but not while the peak rises. The handler and all
+arrays live as long as the process, so nothing is undone at exit. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -27,7 +28,7 @@ is needed at once than ever before. The handler and all arrays live as long as t
 #define HUGE_PAGES (4 << 20)                    /* from here on NumPy asks for them as well */
 #define CLASSES 1024
 #define NEAR 5                                  /* classes that serve a request */
-#define FAR 64                                  /* and where others would have to be given back for it: blocks up to sixteen times as large */
+#define FAR 64                                  /* classes if others would have to be unmapped: blocks up to sixteen times as large */
 #define SLACK (8 << 20)
 #define MARK 0x7e4d0a96c1f3b528u
 
@@ -44,7 +45,7 @@ enum { SET_HANDLER = 304, GET_HANDLER = 305 };  /* in NumPy's table of functions
 
 typedef struct Block {
     uint64_t mark;
-    size_t size;                                /* of all that is mapped */
+    size_t size;                                /* of the whole mapping */
     long class, when;
     struct Block *up, *down;                    /* in the class: the latest on top */
     struct Block *newer, *older;
@@ -54,12 +55,12 @@ _Static_assert(sizeof(Block) == 64, "what follows a header is as aligned as it i
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Block *tops[CLASSES], *newest, *oldest;
 static size_t live, kept, peak, most, missed;
-static Allocator usual;                         /* for small arrays, and all others that were made before */
+static Allocator usual;                         /* for small arrays, and those made before */
 
 static uint64_t marked(const Block *block) { return MARK ^ (uint64_t)(uintptr_t)block; }
 
-/* The header of memory that came from here, NULL for other. What is before other memory in its page may be read in any case, whoever writes there
-   meanwhile: never our mark for this address. */
+/* Return the header of memory from this file, NULL for other memory. The bytes before other memory in its page may be read, even if another thread
+   writes them: they never hold our mark for this address. */
 __attribute__((no_sanitize("thread", "address"))) static Block *header(void *memory)
 {
     if (((uintptr_t)memory & (PAGE - 1)) != sizeof(Block)) return NULL;
@@ -91,7 +92,7 @@ static void give_back(Block *block)
     munmap(block, block->size);
 }
 
-/* Give back what is more than a class takes; if the system refuses, the block stays as large as it is. */
+/* Unmap the part of a block beyond a class's size; if the system refuses, the block keeps its size. */
 static void cut(Block *block, long class, size_t whole)
 {
     if (munmap((char *)block + whole, block->size - whole)) return;
@@ -209,7 +210,7 @@ static void *handle_realloc(void *context, void *memory, size_t size)
     return moved;
 }
 
-/* Memory for a kernel while it runs, on a line of the cache: large arrays that were freed before it have left some, where their memory is kept. */
+/* Memory for a kernel while it runs, aligned to a cache line: large requests reuse blocks of freed arrays, if these are kept. */
 static int is_kept(size_t size) { return size >= LEAST && most; }
 
 void *memory_borrow(size_t size)
@@ -235,14 +236,14 @@ PyObject *swap_handler(PyObject *new) { return set_handler(new); }
 
 extern void **numpy_functions(void);
 
-/* use_memory(): have a handler ready for regions; whether it is one that this NumPy understands. */
+/* use_memory(): prepare the handler for regions; return True if this NumPy supports it. */
 PyObject *use_memory(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;
     void **table = numpy_functions();
     if (!table) return NULL;
     if (memory_handler) Py_RETURN_TRUE;
-    PyObject *before = ((PyObject *(*)(void))table[GET_HANDLER])();             /* for ever: its functions are called as long as there are arrays */
+    PyObject *before = ((PyObject *(*)(void))table[GET_HANDLER])();             /* never freed: arrays call its functions until the end */
     Handler *found = before ? PyCapsule_GetPointer(before, "mem_handler") : NULL;
     if (!found) return Py_XDECREF(before), NULL;
     if (found->version != 1 || sysconf(_SC_PAGESIZE) < PAGE) {
@@ -258,7 +259,7 @@ PyObject *use_memory(PyObject *self, PyObject *nothing)
     Py_RETURN_TRUE;
 }
 
-/* empty_memory(): give all that is kept back to the system; how many bytes that were. */
+/* empty_memory(): unmap all kept blocks; return how many bytes they had. */
 PyObject *empty_memory(PyObject *self, PyObject *nothing)
 {
     (void)self, (void)nothing;

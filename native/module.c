@@ -1,5 +1,5 @@
 /* Kernels as functions of Python: arrays come through the buffer protocol, so neither NumPy's headers nor its version matter, and one build serves
-   every Python from 3.11 on. A function gives NotImplemented for arrays that it does not serve: of other types, not in one piece, or empty. */
+   every Python from 3.11 on. A function returns NotImplemented for unsupported arrays: of other types, not contiguous, or empty. */
 #include "arrays.h"
 #include "check.h"
 #include "pool.h"
@@ -41,7 +41,7 @@ static PyObject *set_threads(PyObject *self, PyObject *number)
     Py_RETURN_NONE;
 }
 
-/* The kernels for the best instructions that this processor has, or, where TENSORGRAD_INSTRUCTIONS names a set, for the best of those up to it. */
+/* Choose the kernels for the best instruction set of this processor, limited by TENSORGRAD_INSTRUCTIONS if it is set. */
 static const Entry *chosen(const char **instructions)
 {
     const struct { const char *name; const Entry *entries; int found; } sets[] = {

@@ -1,12 +1,11 @@
-/* The pool of threads. It starts when it is first needed, and again in a child after fork.
+/* The thread pool. It starts when it is first needed, and again in a child after fork.
 
-A loop comes in parts, and whoever is free takes the next one: where the system has other work for the other cores, the caller does all of them itself, and
-never waits for a thread that has not begun. How a loop is parted follows from its sizes and the number of threads that was asked for, never from who is
-free: sums are added up by parts, so results have the same bits whatever other threads do. A caller that finds the pool busy, or has none, does all parts
-itself, one after the other.
+A loop is split into parts, and any free thread takes the next one: if other processes use the other cores, the caller does all parts itself, and never
+waits for a thread that has not begun one. The split depends on the loop's sizes and the requested number of threads alone, not on which threads are
+free: sums are added up by parts, so results are reproducible to the bit. A caller that finds the pool busy, or has none, does all parts itself.
 
-A thread that has nothing to do looks out for work for about SPIN turns (some 50 µs), since the next loop of a network follows at once; then, for about a
-millisecond, only when nobody else wants its core; then it sleeps. To wake takes longer than most loops of a small network. */
+An idle thread busy-waits for about SPIN iterations (some 50 µs), since the next loop of a network follows at once; then, for about a millisecond, it
+yields its core to others; then it sleeps. Waking up takes longer than most loops of a small network. */
 #define _GNU_SOURCE                             /* for sched_getcpu and pthread_setaffinity_np */
 #include "pool.h"
 #include "debug.h"
@@ -30,23 +29,23 @@ atomic_long allocations_left;
 #endif
 
 static atomic_int wanted = 1;                   /* threads, the caller's own included */
-static int started;                             /* threads that run beside it */
+static int started;                             /* threads started, the caller excluded */
 static pthread_t helpers[MOST];                 /* these threads */
-static Memory of_helpers[MOST];                 /* their memory for loops, which stays with them, in whose cache it is; changed while they rest */
-static int avoided = -1, told;                  /* the core that they keep off, and how many threads were wanted when they were told */
+static Memory of_helpers[MOST];                 /* their memory for loops, kept per thread because of its cache; changed while they are idle */
+static int avoided = -1, told;                  /* the core that helpers avoid, and the wanted number of threads, when affinity was last set */
 static pthread_once_t first = PTHREAD_ONCE_INIT;
 static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
-static atomic_ulong ticket;                     /* how many loops there have been, times PARTS, and how many parts of the last nobody has taken yet */
+static atomic_ulong ticket;                     /* the number of loops so far, times PARTS, plus the parts of the last that no thread has taken */
 static atomic_int left, sleeping;               /* parts that are not done; threads that sleep */
 static _Atomic(Share) job_share;
 static _Atomic(void *) job_task;
 static atomic_int job_parts, job_threads;
 static atomic_int arrived;                      /* threads that wait for each other */
 static atomic_long meeting;
-static _Thread_local int inside;                /* whether this thread does a part */
+static _Thread_local int inside;                /* 1 while this thread does a part */
 static _Thread_local Memory *mine;              /* this thread's memory for loops; NULL until it needs some */
-static pthread_key_t at_exit;                   /* frees it */
+static pthread_key_t at_exit;                   /* frees `mine` at a thread's end */
 
 static inline void pause_(void)
 {
@@ -57,7 +56,7 @@ static inline void pause_(void)
 #endif
 }
 
-/* Take a part of the loop that is under way and do it; 0 where none is left. Its description may only be believed once a part of it is taken: until then
+/* Take a part of the loop that is under way and do it; 0 where none is left. Its description is valid only once a part of it is taken: until then
    it may have ended, and another begun. */
 static int take_part(int me)
 {
@@ -96,7 +95,7 @@ static void *work(void *number)
     return NULL;
 }
 
-/* Let the helpers run on any core but the caller's. A system may wake a thread on the core of the one that waits for it, and leave it there for seconds,
+/* Let the helpers run on any core but the caller's. A system may wake a thread on the core of a thread that waits for it, and leave it there for seconds,
 whatever else is free: then two threads take longer than one. The caller itself goes where the system likes; when it has moved, so do they. Where there are
 fewer other cores than helpers, all of them go where the system likes. */
 static void keep_off(void)
@@ -114,7 +113,7 @@ static void keep_off(void)
 #endif
 }
 
-/* A child of fork has none of its parent's threads. Their memory is left where it is: one of them may have been at it. */
+/* A child of fork has none of its parent's threads. Their memory is leaked: one of them may have been changing it. */
 static void forked(void)
 {
     pthread_mutex_init(&one_loop, NULL);
@@ -136,7 +135,7 @@ static void prepare(void)
     pthread_key_create(&at_exit, drop);
 }
 
-/* Have so many threads, the caller's own included; whether there are. They leave all signals to the program's own. */
+/* Start helpers up to this number of threads, the caller included; return 1 on success. They block all signals. */
 static int start(int threads)
 {
     pthread_once(&first, prepare);
@@ -161,12 +160,12 @@ int pool_size(void) { return inside ? 1 : atomic_load_explicit(&wanted, memory_o
 
 void pool_resize(int threads) { atomic_store(&wanted, threads < 1 ? 1 : threads > MOST ? MOST : threads); }
 
-/* Let a piece of memory hold so many bytes, on a line of the cache; 0 where there is not that much. Its contents are lost. */
+/* Grow memory to this size, aligned to a cache line; return 0 if there is not enough. Its contents are lost. */
 static int hold(Memory *memory, long bytes)
 {
     if (allocation_fails()) return 0;
 #ifdef TENSORGRAD_DEBUG
-    long size = bytes;                          /* no more, and anew for each loop, so that sanitizers see what is written beyond */
+    long size = bytes;                          /* exactly this size, and new for each loop, so that sanitizers find writes beyond it */
 #else
     long size = (bytes + bytes / 4 + 4095) / 4096 * 4096;
     if (memory->size >= bytes) return 1;
@@ -187,7 +186,7 @@ static int hold_mine(long bytes)
     return hold(mine, bytes);
 }
 
-/* Tell whether the helpers of a loop have memory for it. They rest: no loop is under way but this. */
+/* Return 1 if the helpers have memory for a loop. They are idle: no other loop runs. */
 static int provided(int threads, long bytes)
 {
     for (int me = 1; bytes && me < threads; me++) if (!hold(&of_helpers[me], bytes)) return 0;
@@ -196,7 +195,7 @@ static int provided(int threads, long bytes)
 
 void *pool_memory(void) { return mine->start; }
 
-/* Do all parts of a loop with so many threads, if the pool is free and has them; whether it was done. */
+/* Do all parts of a loop with this many threads, if the pool is free and has them; return 1 if done. */
 static int by_pool(Share share, void *task, int parts, int threads, long bytes)
 {
     if (inside || parts >= PARTS || pthread_mutex_trylock(&one_loop)) return 0;
@@ -228,7 +227,7 @@ static void run(Share share, void *task, int parts, long bytes)
 {
     int most = pool_size(), before = inside;
     if (parts > 1 && by_pool(share, task, parts, parts < most ? parts : most, bytes)) return;
-    inside |= parts > 1;                        /* what a part computes with is the same as in a thread of the pool */
+    inside |= parts > 1;                        /* parts see the state of a pool thread: `inside` */
     for (int part = 0; part < parts; part++) share(task, part, parts);
     inside = before;
 }
@@ -238,7 +237,7 @@ static void run_together(Share share, void *task, int parts, long bytes)
     if (parts <= 1 || parts > pool_size() || !by_pool(share, task, parts, parts, bytes)) share(task, 0, 1);
 }
 
-/* With so much memory for this thread, and for others that take part. A loop inside a loop has some of its own: that of the outer one is in use. */
+/* Run a loop with memory for each thread. A loop inside a loop gets separate memory: that of the outer one is in use. */
 static int with_memory(void (*way)(Share, void *, int, long), Share share, void *task, int parts, long bytes)
 {
     Memory *outer = mine, inner = {NULL, 0};

@@ -4,18 +4,18 @@
 
 typedef void (*Share)(void *task, int part, int parts);
 
-int pool_size(void);            /* how many threads a loop may count on: as many as were asked for; inside a part, one */
+int pool_size(void);            /* the number of threads for a loop: the requested number; inside a part, one */
 void pool_resize(int threads);
 /* share(task, part, parts) for each part, side by side where threads are free: none waits for another. */
 void pool_run(Share share, void *task, int parts);
-/* The same, where each thread has so many bytes for itself: pool_memory(), on a line of the cache. −1, and no part begun, where memory ran out. */
+/* Like pool_run, with `bytes` of memory for each thread: pool_memory(), aligned to a cache line. Returns −1, with no part begun, if memory runs out. */
 int pool_work(Share share, void *task, int parts, long bytes);
-/* Of shares that meet: all parts side by side, or share(task, 0, 1) where that cannot be. In any number of parts, no more than threads, they compute the same
-   bits; `bytes` are those of one part that is all. */
+/* Like pool_work, for shares that call pool_meet: all parts run concurrently, or share(task, 0, 1) runs alone. Shares must compute the same bits for
+   any number of parts up to the number of threads; `bytes` is the memory for one part that does everything. */
 int pool_work_together(Share share, void *task, int parts, long bytes);
 void pool_meet(int parts);                              /* inside such a share: wait until all parts are here */
 void *pool_memory(void);                                /* inside a share of pool_work: this thread's memory */
-void *memory_borrow(unsigned long bytes);               /* memory for a loop: what grows with its arrays (memory.c); NULL if there is none */
+void *memory_borrow(unsigned long bytes);               /* memory for a loop that grows with its arrays (memory.c); NULL if it runs out */
 void memory_return(void *memory, unsigned long bytes);
 
 /* The part'th of `parts` nearly equal pieces of [0, n), in whole blocks. */
@@ -35,7 +35,7 @@ static inline long largest_piece(long n, long block, int parts)
     return most < n ? most : n;
 }
 
-/* How many threads a loop is worth that takes about `work` steps of a nanosecond. */
+/* The number of threads for a loop that takes about `work` nanoseconds. */
 static inline int threads_for(double work)
 {
     int most = pool_size();
@@ -43,7 +43,7 @@ static inline int threads_for(double work)
     return worth < 2 ? 1 : worth < most ? (int)worth : most;
 }
 
-/* How many parts, where more of them cost nothing: several for each thread, so that there is something left for one that comes late. */
+/* The number of parts if more parts cost nothing: several per thread, so that late threads find some. */
 static inline int parts_for(double work)
 {
     int threads = threads_for(work);

@@ -52,7 +52,7 @@ class Row:
 
     @property
     def sizes(self) -> list[str]:
-        """Names of sizes, in the order in which they can be known."""
+        """Return the names of sizes, in an order in which each can be computed."""
         given = [a.name for a in self.arguments if a.kind == "size"] + [name for name, _ in self.lets]
         of_axes = [name for a in self.arrays for axis in a.axes for name in NAME.findall(axis.split(":")[0])]
         return list(dict.fromkeys(given + of_axes))
@@ -65,7 +65,7 @@ def argument(word: str, kind: str, **more: object) -> Argument:
 
 
 def arrays(names: str, axes: str) -> list[Argument]:
-    """Of a line `names : axes`."""
+    """Parse a line `names : axes`."""
     *words, tilde = [*names.split(), ""] if not names.rstrip().endswith("~") else names.split()
     shape, _, over = axes.partition(" over ")
     first, *rest = shape.split()
@@ -74,7 +74,7 @@ def arrays(names: str, axes: str) -> list[Argument]:
 
 
 def numbers(names: str, kind: str) -> list[Argument]:
-    """Of a line `names = class`."""
+    """Parse a line `names = class`."""
     if span := re.fullmatch(r"(\d+)\.\.(\d+)", kind):
         return [argument(word, "range", limits=(int(span[1]), int(span[2]))) for word in names.split()]
     if kind not in NUMBERS:
@@ -120,7 +120,7 @@ def check(row: Row) -> None:
         raise SyntaxError(f"kernels.rows: {row.name} has arrays first, then integers, then real numbers")
 
 
-# ── what is written ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the C code ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def struct(row: Row, name: str, typed: bool) -> str:
@@ -136,7 +136,7 @@ def struct(row: Row, name: str, typed: bool) -> str:
 
 
 def axis_of(row: Row, text: str) -> str:
-    """An axis, `4*h` or `rows:row_step`, as check.h has it."""
+    """Return an axis, `4*h` or `rows:row_step`, as an initializer for check.h."""
     length, _, step = text.partition(":")
     factor, sizes = 1, []
     for part in length.split("*"):
@@ -159,7 +159,7 @@ def entry(row: Row, a: Argument) -> str:
 
 
 def named(row: Row, expression: str) -> str:
-    """A C expression with the row's names read from the struct."""
+    """Return a C expression with the row's names read from the struct."""
     known = {a.name for a in row.arguments} | set(row.sizes)
     return NAME.sub(lambda name: f"a->{name[0]}" if name[0] in known else name[0], expression)
 

@@ -1,4 +1,4 @@
-/* Kernels that change many parameters in one call, the steps of optimizers: step(rows, *numbers). A row is a tuple of one parameter's arrays, with None for
+/* Kernels that update many parameters in one call, for optimizers: step(rows, *numbers). A row is a tuple of one parameter's arrays, with None for
    those that it has not. What comes back are the places of the rows that are left alone: whose arrays are neither all float32 nor all float64, not alike
    or not in one piece; all of them where memory that changes is read or changed by another as well. */
 #include "arrays.h"
@@ -12,7 +12,7 @@
 typedef struct Span { const char *start, *stop; int changes; } Span;
 typedef struct Given { Row *rows; Array **counters; Span *spans; long count, spanned, elements; } Given;
 
-/* Add a row to those of a dtype; 0 if it is not one of them, or to be left alone. */
+/* Add a row to those of a dtype; return 0 if it has another dtype, or is not supported. */
 static int take(Given *given, PyObject *values, const Argument *arguments, Dtype *dtype)
 {
     Array *first = (Array *)PyTuple_GetItem(values, 0), *counter = NULL;
@@ -49,10 +49,10 @@ static int by_start(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether memory that changes lies in two spans. It puts them in order. */
+/* Return 1 if memory that changes is in two spans; sorts the spans. */
 static int shared(Span *spans, long count)
 {
-    const char *stop = NULL, *changed = NULL;   /* where all that came before ends, and what changes of it */
+    const char *stop = NULL, *changed = NULL;   /* the end of all spans so far, and of those that change */
     qsort(spans, count, sizeof *spans, by_start);
     for (Span *span = spans; span < spans + count; span++) {
         if (span->start == span->stop) continue;
@@ -63,7 +63,7 @@ static int shared(Span *spans, long count)
     return 0;
 }
 
-/* One more step of the rows [start, stop). */
+/* Count one more step of the rows [start, stop). */
 static void run(Kernel kernel, AnyCall *arguments, const Given *given, long start, long stop)
 {
     if (start == stop) return;

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ._extras import install
+
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories that promotion compares first
 CATEGORIES = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX, "V": FLOATING}
 
@@ -37,8 +39,7 @@ class dtype:
             try:
                 import ml_dtypes
             except ImportError as error:
-                raise ImportError(f"{self.name} needs the package ml_dtypes: "
-                                  "pip install 'tensorgrad-engine[bfloat16]'") from error
+                raise ImportError(f"{self.name} needs the package ml_dtypes: {install('bfloat16')}") from error
             self._numpy = np.dtype(getattr(ml_dtypes, self.name))
         return self._numpy
 

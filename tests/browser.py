@@ -31,7 +31,7 @@ def chromium():
 
 @contextmanager
 def opened(content, width=DESKTOP, dark=False, **options):
-    """A page in a browser of its own, of a size (width, height): HTML as text, or the path of a file.
+    """Open a page in a new browser, of a size (width, height): HTML as text, or the path of a file.
 
     `options` go to Playwright's `new_context`; `page.problems` lists what was complained of so far.
     """
@@ -84,7 +84,7 @@ OVERLAPS = """selector => {
 
 
 def overlaps(page, selector="svg text"):
-    """The pairs of visible labels that lie on each other by more than a pixel."""
+    """Return the pairs of visible labels that overlap by more than a pixel."""
     return page.evaluate(OVERLAPS, selector)
 
 

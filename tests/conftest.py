@@ -40,7 +40,7 @@ def device():
 
 @pytest.fixture
 def threads(request):
-    """While the test runs there are so many threads: two, or what it is parametrized with (indirect)."""
+    """Set the number of threads for a test: two, or its indirect parameter."""
     import tensorgrad
     before, number = tensorgrad.get_num_threads(), getattr(request, "param", 2)
     tensorgrad.set_num_threads(number)

@@ -63,7 +63,7 @@ class Event:
 
 
 class Stream:
-    """Does what it is given in a thread of its own."""
+    """Runs jobs in a separate thread, in order."""
 
     streams, numbers = {}, count(1)
 

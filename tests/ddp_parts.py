@@ -15,7 +15,7 @@ def ranks(size, program):
 
 
 class Alone:
-    """A group of one, or of as many as one says, whose others have what this one has; it keeps a list of what was asked for."""
+    """A group of `count` ranks, of which only this one exists: the others hold equal tensors. It records its calls."""
 
     def __init__(self, count=1):
         self.count, self.log = count, []

@@ -54,7 +54,7 @@ class Rank:
         return self.transport.members[rank].pid
 
     def reached(self, name):
-        """Let others know that this rank is at a point of its program."""
+        """Tell the others that this rank has reached a point of its program."""
         (self.directory / name).touch()
 
     def await_(self, name):
@@ -188,7 +188,7 @@ def roots(rank):
 
 @scenario
 def counts(rank):
-    """A rank sends more than the other expects: what a fingerprint does not tell."""
+    """A rank sends more than the other expects, which fingerprints do not reveal."""
     got = [1, 1, 2 if rank.rank == 0 else 1]
     return [error_of(lambda: rank.transport.alltoall(rank.call("ALLTOALL", (), detail=""), np.zeros(sum(got)), np.ones(3), got, [1, 1, 1]))]
 

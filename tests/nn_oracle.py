@@ -87,7 +87,7 @@ def cases(*programs):
 
 
 def raising(action):
-    """A program that gives the error of an action, not an exception, so that several can be tried in one."""
+    """Return a program that returns the error of an action instead of raising it, so that one program can try several."""
     try:
         return action()
     except Exception as error:

@@ -51,7 +51,7 @@ def close(mine, reference, tolerance, what=""):
 
 
 def weighted(output):
-    """A loss that tells all elements apart, so that a wrong sum over broadcast axes shows."""
+    """Return a loss that weights all elements differently, so that a wrong sum over broadcast axes shows."""
     count = output.numel()
     weights = np.arange(count).reshape(tuple(output.shape)) + 1.0
     engine = torch if torch is not None and isinstance(output, torch.Tensor) else tensorgrad

@@ -38,7 +38,7 @@ def equal(a, b):
 
 
 def check(inputs, outputs, values, expected, **options):
-    """Assert that the model of a graph, in each of its forms, gives what is expected."""
+    """Assert that the model of a graph, in each of its forms, returns the expected result."""
     for name, model in forms(inputs, outputs, **options):
         found = model(*(copy.deepcopy(values) if not any(isinstance(v, Tensor) for v in values) else values))
         assert equal(found, expected), f"{name}: {found} is not {expected}"

@@ -1,4 +1,4 @@
-"""What errors say after PyTorch's message: the program's line, what led there, and the command that shows it."""
+"""Advice of errors after PyTorch's message: the program's line, what led there, and the command that shows it."""
 import gc
 import linecache
 import os
@@ -56,6 +56,12 @@ PROGRAMS = {
         h[0] = 0                                         #: write
         h.sum().backward()
         """, ["written to by {write}: `h[0] = 0`", "`h = h.clone()` before it"]),
+    "a method that has no other form": ("""
+        w = torch.rand(3, 2, requires_grad=True)
+        h = w.exp()
+        h[0].zero_()                                     #: write
+        h.sum().backward()
+        """, ["written to by {write}: `h[0].zero_()`", "`h = h.clone()` before it"]),
     "a view": ("""
         w = torch.rand(3, requires_grad=True)
         h = w * 1
@@ -294,7 +300,7 @@ def test_steps_that_were_watched_have_their_lines(tmp_path):
 
 
 def command(folder, *arguments):
-    """A command in a process of its own."""
+    """Run a command in a separate process."""
     return subprocess.run([sys.executable, "-W", "error", *arguments], cwd=folder, capture_output=True, encoding="utf-8", timeout=120,
                           env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
 
@@ -368,7 +374,7 @@ def test_notes_hold_no_variables():
 
 
 def test_errors_hold_no_variables(tmp_path):
-    """A program that goes on after an error can free what it held."""
+    """After an error, a program can free the objects that the error's frames held."""
     path, _ = written(tmp_path, """
         import weakref
         def train():

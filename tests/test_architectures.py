@@ -62,7 +62,7 @@ def guess(engine, program, model, tokens, segments, words, order):
 
 
 def through_time(engine, program, model, x):
-    """Two windows of text; the state goes on, its gradient does not."""
+    """Train on two windows of text; the state carries over, its gradient does not."""
     state, loss = model.start(x.shape[1]), 0.0
     for window in x.split(5):
         logits, state = model(window[:-1], program.detached(state))
@@ -139,7 +139,7 @@ def arrays(named):
 
 
 class Trained:
-    """A model, what its steps came to, and what it gives in eval mode."""
+    """Return a model, the results of its steps, and its output in evaluation mode."""
 
     def __init__(self, case, engine, seed=3):
         self.case, self.engine = case, engine

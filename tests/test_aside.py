@@ -1,4 +1,5 @@
-"""Gradients of parameters that another thread computes while backward goes on: the same as ever, and none where somebody could tell."""
+"""Gradients of parameters that another thread computes during backward: equal to those without, and not deferred
+where a program could notice."""
 import sys
 import threading
 

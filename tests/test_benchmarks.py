@@ -1,4 +1,4 @@
-"""The benchmark: the same results from both libraries in every row, and a report that says what there is. Nothing is timed here."""
+"""The benchmark: equal results of both libraries in every row, and a correct report. Nothing is timed here."""
 import importlib
 import io
 import os

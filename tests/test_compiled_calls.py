@@ -1,4 +1,5 @@
-"""No call of a compiled kernel reaches memory that is not its arrays': native/kernels.rows says what fits, native/check.c looks."""
+"""No call of a compiled kernel accesses memory outside of its arrays: native/check.c verifies calls by
+native/kernels.rows."""
 import sys
 
 import numpy as np

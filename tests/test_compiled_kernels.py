@@ -200,7 +200,7 @@ def cases_once():
 
 
 def test_every_one_of_them_is_registered():
-    """The ops above do run compiled code, and say no to what it does not serve."""
+    """The ops above run compiled code, and decline inputs that it does not serve."""
     for op in sorted({case[0] for case in cases_once().values()}):
         kernel = OPS[op].kernels.registered[NumpyStorage][-1]
         function = kernel.forward if isinstance(kernel, Pair) else kernel

@@ -132,7 +132,7 @@ def run(code, **variables):
 
 
 def test_what_is_too_much_of_a_larger_block_is_given_back():
-    """In a process of its own, where nothing was missed before."""
+    """Run in a new process, in which nothing has been missed before."""
     code = """
 import numpy as np, tensorgrad
 from tensorgrad._native import native

@@ -1,4 +1,4 @@
-"""The guides for those who change the package, CONTRIBUTING.md and docs/architecture.md, say what is so: their steps are done, their names looked up."""
+"""CONTRIBUTING.md and docs/architecture.md are correct: their steps are executed, their names looked up."""
 import ast
 import os
 import re

@@ -98,7 +98,7 @@ def test_like_pytorch(options):
 
 
 def test_whole_rows_are_what_single_samples_come_to():
-    """The batch that is taken at once equals the one that is collated, down to memory of its own and gradients."""
+    """A batch that is indexed at once equals the collated one, including separate memory and gradients."""
     x, y = tg.rand(6, 3, 2).transpose(1, 2), tg.arange(6)
     x.requires_grad_()
     dataset = TensorDataset(x, y)

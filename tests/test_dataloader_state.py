@@ -1,4 +1,5 @@
-"""The state of a DataLoader: another one goes on with the batches that came next, to the bit, in the middle of an epoch and in those after it."""
+"""The state of a DataLoader: another loader resumes with the following batches, to the bit, within an epoch and
+after it."""
 import copy
 import gc
 import io
@@ -143,7 +144,7 @@ class Eager(Whims):
 
 
 class OfItsOwn(Whims):
-    """Draws from a stream of its own."""
+    """A dataset that draws from its own stream."""
 
     def __init__(self, length=11):
         super().__init__(length)
@@ -252,7 +253,8 @@ def equal(one, other):
 
 
 def goes_on(make, handed_out, *, epochs=0, ask=True, again=None, **options):
-    """A loader made by `again` goes on with the batches, and the streams, that the first has after so many epochs and batches."""
+    """Assert that a loader made by `again` resumes with the batches, and the streams, of the first after these
+    epochs and batches."""
     seed(1)
     loader = make(**options)
     if ask:
@@ -286,7 +288,7 @@ def test_a_loader_goes_on(kind, place):
 
 @pytest.mark.parametrize('kind', LOADERS)
 def test_a_loader_goes_on_after_its_last_batch(kind):
-    """The epoch is over when the iterator has said so: until then, the next one has no batches."""
+    """The epoch ends when the iterator raises StopIteration: until then, a resumed iterator has no batches."""
     last = len(list(LOADERS[kind]()))
     goes_on(LOADERS[kind], last)
 
@@ -318,7 +320,7 @@ def test_noise_of_workers_that_nobody_asked_for_before():
 
 
 def test_noise_that_nobody_asked_for_before():
-    """Where an iterable dataset's numbers came from is not known afterwards, and the state says so."""
+    """A state cannot tell later how an iterable dataset drew its numbers, and raises an error that says so."""
     loader = LOADERS['noisy iterable']()
     iterator = iter(loader)
     next(iterator), next(iterator)
@@ -327,7 +329,7 @@ def test_noise_that_nobody_asked_for_before():
 
 
 def test_a_sampler_that_drew_before_somebody_asked():
-    """A sampler that gives other indices than before is found out."""
+    """A sampler that returns other indices than before is detected."""
     loader = LOADERS['buffered']()
     iterator = iter(loader)
     for _ in range(4):
@@ -385,7 +387,7 @@ def test_a_number_of_workers_that_matters(kind, why, before, after):
 
 
 def test_again_and_again():
-    """A state of a loader that goes on is as good as one of the first loader."""
+    """A state of a resumed loader is equivalent to one of the first loader."""
     for options in {}, {'num_workers': 2}:
         for kind in ('augmented', 'noisy iterable', 'keeping iterable', 'buffered')[::1 + bool(options)]:
             seed(5)
@@ -566,7 +568,7 @@ def test_without_order_there_is_no_place():
 
 @pytest.mark.parametrize('make_copy', [copy.deepcopy, copy.copy, lambda loader: pickle.loads(pickle.dumps(loader))], ids=['deepcopy', 'copy', 'pickle'])
 def test_copies(make_copy):
-    """A copy begins an epoch of its own, unless it was made of a loader that is to go on."""
+    """A copy begins a new epoch, unless it was made of a loader that is to resume."""
     loader = LOADERS['own generator']()
     iterator = iter(loader)
     next(iterator)

@@ -304,7 +304,7 @@ def test_a_static_graph():
 
 
 def test_checkpoints_that_share_parameters():
-    """Each gradient comes twice in a backward, by backwards inside it: only a static graph knows when it is complete."""
+    """Each gradient arrives twice in a backward, by nested backwards: only a static graph can tell when it is complete."""
     from tensorgrad.utils.checkpoint import checkpoint
 
     class Twice(nn.Module):
@@ -465,7 +465,7 @@ def test_copies_and_pickles():
 
 
 def test_errors_in_backward():
-    """A dtype that changed, and communication that fails: forward goes on after it."""
+    """Forward works again after a changed dtype, and after failed communication."""
     ddp = DDP(net(), process_group=Alone(2), gradient_as_bucket_view=True)
     for _ in range(2):
         loss(ddp, X).backward()

@@ -257,7 +257,7 @@ WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None; import tensorgrad as t; 
 @pytest.mark.parametrize("use", ["t.ones(1).cuda()", "t.zeros(1, device='cuda')", "t.ones(1).to('cuda:1')", "t.nn.Linear(1, 1).cuda()"])
 def test_cuda_without_cupy_says_what_to_install(use):
     error = fresh_process(WITHOUT_CUPY + use, fails=True)
-    assert "MissingCuda: CUDA tensors need CuPy" in error and "pip install 'tensorgrad-engine[cuda" in error
+    assert "MissingCuda: CUDA tensors need CuPy" in error and "pip install cupy-cuda13x (the extra [cuda13])" in error
 
 
 def test_cuda_without_cupy_is_not_available():
@@ -273,7 +273,7 @@ def test_cupy_without_a_gpu_says_so():
 
 
 def test_cupy_arrays_through_a_stand_in(monkeypatch):
-    """The part of the CuPy backend that can run here: NumPy stands in for it."""
+    """The CuPy backend with NumPy as a stand-in for CuPy."""
     entered = []
 
     class Device:
@@ -306,7 +306,7 @@ def test_cupy_arrays_through_a_stand_in(monkeypatch):
 
 
 class Grid:
-    """A toy array: a flat Python list and a shape. It knows no function of NumPy's and mixes with nothing."""
+    """A toy array: a flat Python list and a shape, without NumPy's functions and protocols."""
 
     dtype = np.dtype("float64")
 
@@ -464,7 +464,7 @@ def test_a_device_that_says_too_little(said, missing):
 
 
 def test_a_device_may_be_like_another():
-    """A53: what a base class says counts."""
+    """A53: attributes of base classes are inherited."""
     class Base(stubs.Storage):
         module, array_type = np, np.ndarray
         asarray, host = staticmethod(np.asarray), staticmethod(lambda array: array)
@@ -478,7 +478,7 @@ def test_a_device_may_be_like_another():
 
 
 def test_a_device_that_computes_with_numpy_needs_no_kernels():
-    """All that a backend with a NumPy-like module has to say; every op of the table runs from its formula."""
+    """The minimal definition of a backend with a NumPy-like module; every op of the table runs from its formula."""
     class Other(Storage):
         device = "other"
         module = np

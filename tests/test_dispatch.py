@@ -1,4 +1,5 @@
-"""The op table and its kernels: registering, choosing, pairs, the enumerations, and formulas that know nothing but the table."""
+"""The op table and its kernels: registration, selection, pairs, the enumerations, and formulas that use nothing but
+the table."""
 import operator
 from types import SimpleNamespace
 
@@ -340,7 +341,7 @@ def test_devices_and_dtypes_are_enumerated():
 
 
 class Symbol:
-    """All that a formula may know of an array: its shape, its dtype, and Python's operators."""
+    """The attributes of an array that a formula may use: its shape, its dtype, and Python's operators."""
 
     __slots__ = ("_value",)
     __array_ufunc__ = None

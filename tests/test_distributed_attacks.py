@@ -1,4 +1,7 @@
-"""Whoever can reach the port of a store, but does not know its secret, gets nowhere: garbage, silence, slowness, claims. The job goes on meanwhile."""
+"""Attackers that reach the port of a store without its secret: garbage, silence, slowness, claims.
+
+The job is not disturbed.
+"""
 import os
 import re
 import select
@@ -91,7 +94,7 @@ def test_garbage(garbage):
 
 
 def test_half_open_connections():
-    """Hundreds connect and say nothing; the server keeps a bounded number of them, the newest."""
+    """Hundreds connect and send nothing; the server keeps a bounded number of connections, the newest."""
     with job() as master, ExitStack() as held:
         connections = [held.enter_context(stranger(master.port)) for _ in range(300)]
         for i, connection in enumerate(connections):
@@ -127,7 +130,7 @@ FRAMES = [struct.pack("!I", (1 << 31) + 5) + b"\1abc", struct.pack("!I", 0), str
 
 @pytest.mark.parametrize("frame", FRAMES, ids=range(len(FRAMES)))
 def test_frames_that_make_no_sense(frame):
-    """Even from a peer that knows the secret: a claimed 2 GB, fields longer than their frame, no time limit."""
+    """Malformed frames from a peer with the secret: a claimed 2 GB, fields longer than their frame, no time limit."""
     with job() as master, proved(master) as connection:
         connection.settimeout(60)
         send(connection, frame)
@@ -244,7 +247,8 @@ def test_a_secret_from_the_launcher(monkeypatch, tmp_path):
 
 
 def test_nothing_is_unpickled():
-    """No module of the store or of the transport of one machine knows how to; none looks up an attribute by a name that it does not spell out."""
+    """No module of the store or of the local transport unpickles or evaluates; none looks up an attribute by a
+    computed name."""
     from tensorgrad import distributed
     root = Path(distributed.__file__).parent
     for name in ["stores", "tcp_store", "file_store", "wire", *(f"transport/{part}" for part in ("shared", "doorbells", "letters", "mesh", "segments"))]:

@@ -419,7 +419,7 @@ class Evil:
 
 
 def hostile():
-    """(what is done to the index of a good checkpoint, what the error says)."""
+    """Pairs (change to the index of a valid checkpoint, message of the error)."""
     m = dcp.metadata
     size, chunk = torch.Size, m.ChunkStorageMetadata
 

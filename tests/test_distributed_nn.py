@@ -69,7 +69,7 @@ class OverWorld:
 
 
 def loss(torch, name, x, rank):
-    """A number made of all that a collective gives, each value with a weight of its own."""
+    """Return a weighted sum of a collective's results, with a different weight for each value."""
     given = COLLECTIVES[name](torch, OverWorld(torch), torch.distributed.ReduceOp, x * x, rank)
     values = torch.cat([part.reshape(-1) for part in (given if isinstance(given, tuple) else (given,))])
     return (values.sin() * torch.arange(1., len(values) + 1, dtype=torch.float64).cos() * (rank + 1)).sum()

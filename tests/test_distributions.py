@@ -102,7 +102,7 @@ def same(program, dtype="float64", **tolerances):
 
 
 def build(torch, name, params, dtype="float64", **options):
-    """The distribution, and its parameters that are tensors. What lies above the diagonal of a triangle gets no gradient."""
+    """Return the distribution and its tensor parameters. Elements above the diagonal of a triangle get no gradient."""
     leaves = {key: torch.tensor(value, dtype=getattr(torch, dtype), requires_grad=True) for key, value in params.items() if isinstance(value, list)}
     given = {key: value.tril() if key == "scale_tril" else value for key, value in leaves.items()}
     return getattr(torch.distributions, name)(**params | given, **options), list(leaves.values())

@@ -11,7 +11,7 @@ pytestmark = [cpu_only, pytest.mark.filterwarnings("ignore")]
 
 
 class Maker:
-    """An object of another library: what it was asked for, and how old it is."""
+    """An object of another library, which records its requests; `old` ones follow an earlier protocol."""
 
     def __init__(self, array, old=False):
         self.array, self.old, self.asked = array, old, []

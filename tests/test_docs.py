@@ -1,4 +1,4 @@
-"""DOCS.md and the stub are what the code says, and every block of code in the documents runs."""
+"""DOCS.md and the stub are up to date with the code, and every block of code in the documents runs."""
 import ast
 import functools
 import re

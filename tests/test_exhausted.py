@@ -89,7 +89,7 @@ def test_the_way_back_names_its_step():
 
 
 def test_under_a_limit():
-    """The memory that kernels need, and that Python needs to say so."""
+    """The memory that kernels need, and that Python needs to report its lack."""
     resource = pytest.importorskip("resource")
     code = """
 import resource

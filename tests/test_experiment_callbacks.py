@@ -32,7 +32,7 @@ def seeded():
 
 
 class Told(Line):
-    """Logs what it is told for each epoch."""
+    """Logs given values for each epoch."""
 
     def __init__(self, values, name="score"):
         super().__init__()

@@ -829,5 +829,5 @@ def test_E25_without_pyyaml_an_error_names_the_extra(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(ImportError, match=r"tensorgrad-engine\[yaml\]"):
+    with pytest.raises(ImportError, match=r"pip install pyyaml \(the extra \[yaml\]\)"):
         loads("a: 1")

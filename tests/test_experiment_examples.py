@@ -42,7 +42,7 @@ def column(path, name):
 
 
 def picture_size(path):
-    """Width and height of a PNG, as its head says."""
+    """Return width and height of a PNG, from its header."""
     head = path.read_bytes()[:24]
     assert head[:8] == b"\x89PNG\r\n\x1a\n"
     return struct.unpack(">2I", head[16:])

@@ -21,7 +21,7 @@ pytestmark = cpu_only
 
 
 class Shared(Line):
-    """Logs what each process knows, and fails in one of them where it is told to."""
+    """Logs values of each process, and fails in one of them on request."""
 
     def __init__(self, fails=-1, interrupts=-1):
         super().__init__(dropout=0.0)
@@ -158,7 +158,7 @@ def launched(project, *command):
 
 
 def test_E38_launched_processes_train_together_and_one_writes(project):
-    """The launcher of this package and MPI's bring the same rows; one training is interrupted, and says how to go on."""
+    """This package's launcher and MPI's produce equal rows; an interrupted training prints how to resume."""
     pytest.importorskip("yaml")
     run = launched(project, sys.executable, "-W", "error", "-m", "tensorgrad.distributed.run", "--nproc-per-node", "2")
     done = run("--name", "whole")

@@ -47,7 +47,7 @@ def test_secrets_of_the_command_line_are_hidden():
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A small repository, and git that knows nothing of this machine's settings."""
+    """A small repository, and git without this machine's settings."""
     root = tmp_path / "project"
     for name, text in {
         "train.py": "x",

@@ -1,4 +1,5 @@
-"""A fit that is broken off at any moment and goes on from its last checkpoint ends as one that was not: bit by bit."""
+"""A fit that is broken off at any moment and resumed from its last checkpoint ends bit-identical to an uninterrupted
+one."""
 
 import os
 import random
@@ -88,7 +89,7 @@ class Noisy(Line):
 
 
 class Iterated:
-    """Batches of a loader, from something that does not know its place."""
+    """Yields the batches of a loader, without a state of its own."""
 
     def __init__(self, inner):
         self.inner = inner

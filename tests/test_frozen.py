@@ -68,7 +68,7 @@ LAYERS = {
 @pytest.mark.skipif(DEVICE != "cpu", reason="about the kernels of NumPy")
 @pytest.mark.parametrize("layer", LAYERS)
 def test_kernels_leave_out_frozen_gradients(layer, monkeypatch):
-    """A kernel's own way back gives gradients to those who want one, and to nobody else."""
+    """A kernel's own backward computes gradients only for inputs that require one."""
     build, shape = LAYERS[layer]
     names = [name for name, _ in build().named_parameters()] + ["x"]
     asked = []

@@ -15,7 +15,7 @@ program = Programs()
 
 
 def unwarned(function):
-    """A program whose oracle warns of its own speed, and of itself."""
+    """A program for which PyTorch warns about its speed and its prototype status."""
     @wraps(function)
     def run(torch):
         with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""gradcheck and gradgradcheck: right gradients pass, each kind of wrong one is found, and PyTorch says the same."""
+"""gradcheck and gradgradcheck: right gradients pass, each kind of wrong one is detected, as in PyTorch."""
 import sys
 import warnings
 from operator import attrgetter

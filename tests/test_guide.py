@@ -1,4 +1,4 @@
-"""The chapters of the guide run, and print what stands in them.
+"""The chapters of the guide run, and print the output that they show.
 
 A block ```python starts a scope, ```py goes on in it. The block ```text after it is what it prints; an error is shown by its class and message.
 """

@@ -1,4 +1,4 @@
-"""Files that lie, want to run code, or ask for more time and memory than they are worth."""
+"""Malicious files: false claims, code, and excessive use of time or memory."""
 import io
 import os
 import pickle
@@ -353,7 +353,7 @@ def test_bombs_in_the_other_formats():
 
 
 def test_a_real_file_is_not_asked_for_more_than_it_has(tmp_path):
-    """A buffered file reserves what it is asked for before it reads."""
+    """A buffered file allocates the requested size before it reads."""
     heads = b"".join(pickle.dumps(head, 2) for head in (0x1950A86A20F9469CFC6C, 1001, {}))
     (tmp_path / "x.pt").write_bytes(heads + b"\x80\x02B\xff\xff\xff\x7f" + b"a" * 100)
     with within(), pytest.raises(CLEAN):

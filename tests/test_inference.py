@@ -401,7 +401,7 @@ def test_files_that_are_no_pictures(tmp_path, monkeypatch):
             images.read(tmp_path / "array.npy")
     file.write_bytes(b"no picture")
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ImportError, match=r"pip install 'tensorgrad-engine\[viz\]'"):
+    with pytest.raises(ImportError, match=r"pip install pillow"):
         images.read(file)
 
 

@@ -398,7 +398,7 @@ def test_exchanges_state_with_pytorch(name, args, kwargs, x, flags):
 # ── without it ────────────────────────────────────────────────────────────────────────────────
 @cases
 def test_gradient_along_a_direction(name, args, kwargs, x, flags):
-    """Along a random direction in inputs and parameters, the output changes as the gradients say."""
+    """Along a random direction in inputs and parameters, the output changes as the gradients predict."""
     module = build(tg, name, args, kwargs)
     if name.startswith("Lazy"):
         call(tg, module, x)
@@ -533,7 +533,7 @@ def test_refuses(error, name, args, kwargs, x):
 
 # ── single layers ─────────────────────────────────────────────────────────────────────────────
 def test_documented():
-    """Each layer says what it takes, what it gives and what it learns, and shows it."""
+    """Each layer documents its input, output and weights, with an example."""
     blocks = ("Parameters:", "Input:", "Output:", "Weights:", ">>> import tensorgrad as torch", "torch.nn.")
     families = [getattr(tg.nn.modules, name) for name in FAMILIES]
     names = [name for family in families for name in family.__all__]
@@ -677,7 +677,7 @@ def test_padding_index_gets_no_gradient():
 
 @pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
 def test_packed_sequences_stop_at_their_ends(kind):
-    """Each sequence of a packed batch gives what it gives alone, in any order of lengths."""
+    """Each sequence of a packed batch has the result that it has alone, in any order of lengths."""
     tg.manual_seed(0)
     rnn, x, lengths = getattr(tg.nn, kind)(4, 6, 2, bidirectional=True), tg.tensor(floats(5, 3, 4)), [2, 5, 3]
     packed = tg.nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)

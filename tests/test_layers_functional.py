@@ -478,7 +478,7 @@ def test_models_without_their_graph():
 
 
 def test_models_as_data():
-    """X41: both kinds of model, and their copies, are data and come back as what they were, with weights of their own."""
+    """X41: both kinds of models, and their copies, convert to data and back to equal models with separate weights."""
     data = torch.randn(5, 3)
     for net, _, _ in both():
         for of in net, net.detach_from_graph():

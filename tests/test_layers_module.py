@@ -42,7 +42,7 @@ def same_state(a, b):
 
 
 def changed(module, seed=0):
-    """The module with weights and buffers of its own."""
+    """A copy of the module with separate weights and buffers."""
     torch.manual_seed(seed)
     for t in (*module.parameters(), *module.buffers()):
         with torch.no_grad():

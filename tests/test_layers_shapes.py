@@ -1,4 +1,4 @@
-"""Shapes by arithmetic, beside what the real functions give; sizes that are not known."""
+"""Shapes by arithmetic, beside those of the real functions; unknown sizes."""
 import itertools
 import random
 

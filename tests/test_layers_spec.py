@@ -1,4 +1,4 @@
-"""Layers as plain data: what stands in a spec, what comes out of it, and that nothing else than a layer or a SpecError ever does."""
+"""Layers as plain data: the content of specs, the layers made from them, and SpecError for everything else."""
 import copy
 import json
 import random

@@ -1,4 +1,4 @@
-"""Nested structures: mapped, flattened, combined; of what type they are, and what is said where they differ."""
+"""Nested structures: mapped, flattened, combined; the types of results, and the errors for different structures."""
 from collections import OrderedDict, UserDict, UserList, defaultdict, namedtuple
 from collections.abc import Mapping, Sequence
 

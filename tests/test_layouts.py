@@ -1,4 +1,4 @@
-"""How results lie in memory: with PyTorch's strides, where NumPy would give them others."""
+"""Memory layouts of results: PyTorch's strides, where NumPy's would differ."""
 import numpy as np
 import pytest
 from side_by_side import same
@@ -28,7 +28,7 @@ FACTORS = ("cholesky", "cholesky_ex", "eigh", "eig", "inv", "inv_ex", "lu_factor
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("lead", [(), (2,), (2, 4)])
 def test_linalg_gives_columns(lead, turned):
-    """The matrices that LAPACK computes lie column by column; what follows from them, and eigenvalues, do not."""
+    """Matrices from LAPACK are column-major; values computed from them, and eigenvalues, are not."""
     def program(torch):
         a = matrices(torch, *lead, 3, 3)
         a, b, pivots = a.mT if turned else a, torch.ones(*lead, 3, 2, dtype=a.dtype), torch.ones(*lead, 3, dtype=torch.int32)
@@ -64,7 +64,7 @@ def test_what_lies_in_columns_is_a_copy():
 
 
 def test_elementwise_results_follow_the_first_operand():
-    """Operands that disagree: the first says in which order the axes lie, expanded axes say nothing."""
+    """Operands with different layouts: the first determines the order of the axes, expanded axes are ignored."""
     def program(torch):
         x, t, e = torch.ones(3, 4), torch.ones(4, 3).T, torch.ones(1, 4).expand(3, 4)
         y = torch.ones(2, 3, 4, 5).permute(0, 2, 3, 1)
@@ -87,7 +87,7 @@ def test_copies_of_expanded_tensors_lie_in_rows():
 
 
 def test_other_results():
-    """Sorted and flipped tensors keep the order of its axes; what is gathered, distinct or raveled lies in rows."""
+    """Sorted and flipped tensors keep the input's layout; gathered, unique and raveled ones are row-major."""
     def program(torch):
         x = torch.arange(12.).reshape(4, 3).T
         index = torch.zeros(2, 3, dtype=torch.int64).T
@@ -129,7 +129,7 @@ def test_kept_axes_lie_in_rows(dtype):
 
 
 def test_scatters_into_a_slice_keep_its_gaps():
-    """Their results lie in the copied memory, where the slice does; gradients reach its elements alone."""
+    """Results are views of the copied memory at the slice's position; gradients reach its elements only."""
     def program(torch):
         leaf, diagonal = torch.arange(24.).reshape(4, 6).requires_grad_(), torch.ones(3, requires_grad=True)
         found = []

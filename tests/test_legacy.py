@@ -1,4 +1,7 @@
-"""The first PyTorch, row by row: T1 to T37 are the ids of its features. What is still PyTorch's is asked of the root, what it removed of `legacy`."""
+"""The first PyTorch, row by row: T1 to T37 are the ids of its features.
+
+Features that PyTorch still has are checked in the root, removed ones in `legacy`.
+"""
 import io
 import pickle
 import subprocess

@@ -92,7 +92,7 @@ def test_every_class_has_a_case():
 
 
 def slopes_agree(loss, tensor, gradient):
-    """The derivative along three directions is what the gradient says."""
+    """The derivative along three directions agrees with the gradient."""
     for k in range(3):
         way = (tg.arange(1., tensor.numel() + 1, dtype=tg.float64) * (1.3 + k)).cos().view(tensor.shape)
         kept = tensor.clone()

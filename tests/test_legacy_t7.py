@@ -13,7 +13,7 @@ pytestmark = cpu_only
 
 
 class T7:
-    """Writes such files, as their format says."""
+    """Writes files of the format."""
 
     def __init__(self):
         self.known = {}

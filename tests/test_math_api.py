@@ -344,7 +344,7 @@ def test_gradients(expression):
 
 
 class Foreign:
-    """A class that knows how to work with tensors from the right."""
+    """A class with reflected operators for tensors on the left."""
 
     def __radd__(self, other):
         return "added"

@@ -397,7 +397,7 @@ def arrays_in(saved):
 
 
 def blocks(arrays):
-    """{address: size} of the blocks of memory that arrays lie in; numbers do not count."""
+    """Return {address: size} of the blocks of memory of arrays; numbers do not count."""
     found = {}
     for array in arrays:
         while getattr(array.base, "nbytes", None) is not None:

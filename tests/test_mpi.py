@@ -125,7 +125,7 @@ def test_launchers():
 
 def test_without_mpi4py(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    with pytest.raises(ImportError, match=r"needs mpi4py.*tensorgrad-engine\[mpi\].*pip install mpich"):
+    with pytest.raises(ImportError, match=r"needs mpi4py.*pip install mpi4py \(the extra \[mpi\]\).*pip install mpich"):
         mpi_library.load()
 
 

@@ -289,7 +289,7 @@ def test_tensors(pretended, backend):
 
 def test_without_cupy_or_nccl(monkeypatch):
     if not has_gpu():
-        with pytest.raises(ImportError, match=r"tensorgrad-engine\[cuda"):
+        with pytest.raises(ImportError, match=r"the extra \[cuda"):
             nccl.create(HashStore(), 0, 1, LIMIT, "world")
     cupy = stand_in(TABLE, 14)
     monkeypatch.setattr(nccl, "import_cupy", lambda: cupy)

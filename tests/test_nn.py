@@ -29,7 +29,7 @@ def twins(name, *args, **options):
 
 
 def alike_modules(pair, *arrays, tolerance=1e-5, call=None):
-    """Assert that both modules give the same results, gradients and buffers."""
+    """Assert that both modules have equal results, gradients and buffers."""
     inputs = [[make(a, np.asarray(a).dtype.kind == "f") for a in arrays] for _, make in engines()]
     results = [(call or (lambda module, *xs: module(*xs)))(module, *xs) for module, xs in zip(pair, inputs, strict=True)]
     results = [r if isinstance(r, tuple) else (r,) for r in results]

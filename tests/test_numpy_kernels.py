@@ -393,7 +393,7 @@ def test_threads_share_images_and_heads_of_attention(monkeypatch, threads, block
 @pytest.mark.parametrize(("ndim", "w"), [(1, True), (1, False), (2, True)])
 @pytest.mark.parametrize(("rows", "width"), [(1, 12), (7, 12), (50, 4), (3, 520)])
 def test_rows_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, threads, rows, width, ndim, w):
-    """And as the formula says, which knows nothing of rows, blocks and threads."""
+    """Results agree with the formula, which does not use rows, blocks or threads."""
     rng, shape = np.random.default_rng(0), (width,) if ndim == 1 else (width // 4, 4)
     x, g = rng.standard_normal((2, rows, *shape))
     weight, bias = rng.standard_normal((2, *shape)) if w else (None, None)

@@ -561,12 +561,12 @@ def test_without_the_package(monkeypatch):
     for name in [name for name in sys.modules if name == "onnx" or name.startswith("onnx.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r"pip install 'tensorgrad-engine\[onnx\]'"):
+    with pytest.raises(ImportError, match=r"pip install onnx \(the extra \[onnx\]\)"):
         torch.onnx.export(nn.ReLU(), randn(2))
 
 
 def test_unchanged_programs(tmp_path):
-    """A program that says `import torch`, run as one."""
+    """A program with `import torch` runs as a script."""
     script = tmp_path / "program.py"
     script.write_text("import torch, torch.onnx\nmodel = torch.nn.Linear(2, 1).eval()\n"
                       f"torch.onnx.export(model, torch.ones(1, 2), {str(tmp_path / 'm.onnx')!r}, input_names=['x'], dynamic_axes={{'x': {{0: 'n'}}}})\n"

@@ -1,4 +1,4 @@
-"""Optimizers: against PyTorch where it is installed, against numbers that it gave, and against what they promise."""
+"""Optimizers: against PyTorch where it is installed, against its recorded numbers, and against their documentation."""
 import copy
 import importlib
 import pickle
@@ -69,7 +69,7 @@ def label(case):
 
 
 def with_tensors(torch, value):
-    """Options as a library wants them: ``{'tensor': x}`` stands for a tensor."""
+    """Convert options for a library: ``{'tensor': x}`` becomes a tensor."""
     if isinstance(value, dict):
         return torch.tensor(value['tensor']) if 'tensor' in value else {
             key: with_tensors(torch, part) for key, part in value.items()}

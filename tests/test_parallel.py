@@ -465,7 +465,7 @@ def test_join_takes_lists_and_single_outputs():
 
 
 class Diamond(nn.Module):
-    """A feeds B, which is replicated, and C, which is at work at the same time on a device of its own; D joins what they give."""
+    """A feeds B, which is replicated, and C, which runs concurrently on another device; D joins their results."""
 
     def __init__(self, places):
         super().__init__()

@@ -275,7 +275,7 @@ def fails_at_length(i, text):
 
 
 def test_errors_of_any_length_and_the_first_of_them():
-    """A message longer than a pipe holds; of two processes that have failed, the first one's error is told."""
+    """A message longer than a pipe's buffer arrives; if two processes fail, the first one's error is raised."""
     running = mp.start_processes(fails_at_length, ("é",), nprocs=2, join=False, start_method="fork")
     for process in running.processes[:1]:
         process.join()
@@ -383,7 +383,7 @@ def test_strategies():
 
 
 class Rows(Dataset):
-    """Each sample is a row of its own number."""
+    """Each sample is a row filled with its index."""
 
     def __init__(self, width, length=6, happens=lambda: None):
         self.width, self.length, self.happens = width, length, happens

@@ -49,7 +49,7 @@ def test_a_program_prints_what_it_prints_with_pytorch(program):
 
 
 def test_programs_are_unchanged():
-    """They know nothing of this package."""
+    """The programs do not mention this package."""
     assert len(PROGRAMS) >= 15
     for program in PROGRAMS:
         text = (ROOT / "tests" / "programs" / program).read_text(encoding="utf-8")

@@ -14,6 +14,7 @@ import pytest
 from support import fresh_process
 
 import tensorgrad
+from tensorgrad._extras import EXTRAS as INSTALLED
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -28,6 +29,7 @@ SLIPS = {  # what is wrong, what it looks like, where it may not stand
     "a registry's host": (r"\b(?:pypi|anaconda|npmjs|pythonhosted)\.(?:org|com)\b", ANYWHERE),
     "unfinished work": (r"\b(?:TO[D]O|FIX[M]E|X[X]X)\b", ANYWHERE),
     "the unrelated package": (r"^(?!.*(?i:never|not)\b).*pip install tensorgrad\b(?!-engine)", ANYWHERE),
+    "what no index has": (r"pip install ['\"]?tensorgrad-engine", ANYWHERE),
     "an import of torch": (r"^\s*(?:import|from) torch\b", PACKAGE),
     "something not implemented": (r"raise NotImplementedError(?:\(\))?\s*$", PACKAGE),
 }
@@ -36,6 +38,7 @@ CAUGHT = {
     "a registry's host": "https://pypi" ".org/simple",
     "unfinished work": "# TO" "DO: more",
     "the unrelated package": "run `pip install " "tensorgrad`",
+    "what no index has": "pip install 'tensorgrad" "-engine[viz]'",
     "an import of torch": "    from torch import nn",
     "something not implemented": "    raise Not" "ImplementedError()",
 }
@@ -57,6 +60,24 @@ def test_texts_have_no_slips(slip):
     found = [f"{path}:{text.count(chr(10), 0, match.start()) + 1}"
              for path, text in texts(places) for match in pattern.finditer(text)]
     assert not found
+
+
+def test_messages_name_what_the_extras_bring():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {name: packages.split() for name, packages in INSTALLED.items()} == {name: declared[name] for name in INSTALLED}
+    assert declared.keys() - INSTALLED.keys() == {"oracle", "beside", "test"}
+
+
+def test_commands_that_texts_name_exist():
+    """What a text tells to run by `python -m` is there, as a module or a package of this repository."""
+    missing = []
+    for path, text in texts():
+        for module in re.findall(r"python -m ((?:tensorgrad|examples|benchmarks)(?:\.\w+)*)", text) if not path.startswith("tests/") else ():
+            file = ROOT / module.replace(".", "/")
+            file = file / "__main__.py" if file.is_dir() else file.with_suffix(".py")
+            missing += [(path, module)] * (not file.exists())
+        missing += [(path, found) for found in re.findall(r"python -m torch\S*", text) if path.startswith(PACKAGE)]
+    assert not missing
 
 
 def test_no_file_is_long():

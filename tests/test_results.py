@@ -1,4 +1,4 @@
-"""Results, dtypes, memory and errors at the edges, beside PyTorch: what functions give when they are used in unusual ways."""
+"""Results, dtypes, memory and errors in corner cases, beside PyTorch: functions used in unusual ways."""
 import pytest
 from side_by_side import same
 

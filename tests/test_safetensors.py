@@ -1,4 +1,4 @@
-"""Files in the safetensors format: both ways beside the package of that name, headers that lie, models."""
+"""Files in the safetensors format: written and read beside the package of that name, false headers, models."""
 import json
 import os
 import struct

@@ -1,4 +1,4 @@
-"""Steps of the tape: what each of them can do, and what a reading of it says."""
+"""Steps of the tape: their capabilities, and their descriptions."""
 import gc
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The generated source of models: what it says, and that random graphs compute in every form what they say."""
+"""The generated source of models, and random graphs whose results are equal in every form."""
 import ast
 import random
 

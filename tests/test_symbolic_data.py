@@ -1,4 +1,4 @@
-"""Nodes of a graph: where graphs begin, what nodes know of themselves, and what becomes of them."""
+"""Nodes of a graph: inputs, properties of nodes, and new nodes."""
 import copy
 import gc
 import operator

@@ -1,4 +1,5 @@
-"""Every function and layer takes nodes: it gives a node of the right shape and dtype, and the model of it gives what the function itself gives."""
+"""Every function and layer accepts nodes: it returns a node of the right shape and dtype, and its model computes the
+function's result."""
 import importlib
 from copy import deepcopy
 from functools import partial

@@ -1,4 +1,4 @@
-"""Models made of graphs: what they compute, how they are named, copied, saved, trained and told."""
+"""Models made of graphs: results, names, copies, files, training, summaries."""
 import copy
 import gc
 import io

@@ -1,4 +1,4 @@
-"""Tensors without numbers: everything gives them the shapes, dtypes and strides that it gives tensors with numbers."""
+"""Blank tensors: every function returns the shapes, dtypes and strides that it returns for tensors with values."""
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 

@@ -76,7 +76,8 @@ def test_without_a_way_to_reach_it_blas_is_left_alone():
 
 @pytest.fixture
 def told(monkeypatch):
-    """Helpers of a caller on a processor: change `here`, `allowed` and `count`, ask `keep_off()`, and see in `places` what they were told."""
+    """Helpers of a caller on a processor: set `here`, `allowed` and `count`, call `keep_off()`, and read the result
+    in `places`."""
     told = SimpleNamespace(here=0, allowed={0, 1, 2}, count=2, places=[])
     monkeypatch.setattr(affinity, "current", lambda: told.here)
     monkeypatch.setattr(os, "sched_getaffinity", lambda which: set(told.allowed), raising=False)

@@ -139,7 +139,7 @@ def test_arrays_of_that_dtype_are_shared():
 
 
 def test_storages_are_shared():
-    """A storage is whatever says, as `set_` asks it, what tensor of a dtype lies in it."""
+    """Any object with the protocol of `set_` is accepted as a storage."""
     class Held:
         dtype = tg.float32
 

@@ -1,4 +1,4 @@
-"""Views and writes in place, against PyTorch: random small programs give the same values and gradients, or both raise."""
+"""Views and writes in place, against PyTorch: random small programs have equal values and gradients, or both raise."""
 import random
 
 import numpy as np
@@ -136,7 +136,7 @@ def test_strides_that_do_not_fit_in_64_bits_lead_nowhere():
 
 
 def test_gradient_of_as_strided_where_elements_share_memory():
-    """A gradient that comes to a place of memory is shared among the elements that lie there."""
+    """The gradient of a memory location is divided among the elements that share it."""
     def program(torch):
         x, y = torch.tensor([2.], requires_grad=True), torch.arange(6., requires_grad=True)
         (x.expand(2, 2, 2).as_strided((2,), (0,)) * torch.tensor([3., 4.])).sum().backward()

@@ -1,4 +1,4 @@
-"""viz.explain: the numbers are those of backward, the text says where they come from, and looking changes nothing."""
+"""viz.explain: its numbers equal those of backward, its text tells their origin, and it changes nothing."""
 import re
 
 import numpy as np
@@ -236,7 +236,7 @@ def expressions(loss, **names):
 
 
 def test_terms_that_sums_do_not_keep():
-    """They are told by name, or as the simplest number, where result and other term leave no doubt."""
+    """Constants are shown by name, or as the simplest number, if result and other term determine them."""
     x, target, other = leaf(4), torch.tensor([0.5, -1.0, 2.0, 0.25]), torch.tensor([0.5, -1.0, 2.0, 0.5])
     for loss, expression in [(((x - target) ** 2).sum(), "x − target"), (((target - x) ** 2).sum(), "target − x"), (((x + target) ** 2).sum(), "x + target"),
                              (((x - target[0]) ** 2).sum(), "x − 0.5"), (((x + 0.1) ** 2).sum(), "x + 0.1"), (((3 - x) ** 2).sum(), "3 − x")]:
@@ -384,7 +384,7 @@ def test_names():
 
 
 def test_rules_in_the_names_of_tensors():
-    """Whatever a program calls its tensors, formulas say which is which."""
+    """Formulas are unambiguous for any names of a program's tensors."""
     a, b, g = (torch.tensor(v, requires_grad=True) for v in (2.0, 3.0, 5.0))
     step, = explain(b * a, names={"a": a, "b": b})
     assert [(t.target, t.rule, t.named) for t in step.gives] == [("b", "g · b", "g · a"), ("a", "g · a", "g · b")] and dict(step.rows).keys() == {"a", "b"}

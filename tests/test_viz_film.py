@@ -58,7 +58,7 @@ def test_a_gradient_of_several_terms_shows_once_it_is_whole():
 
 
 def test_without_animation_the_last_picture_shows():
-    """Programs that know no CSS show what has opacity 1: all numbers, the last caption, and no mark around a box."""
+    """Programs without CSS show elements of opacity 1: all numbers, the last caption, and no mark around a box."""
     root = ElementTree.fromstring(neuron().svg())
     assert [c.get("opacity") for c in root.iter(TEXT) if "tg-only" in c.get("style", "")] == ["0"] * 11 + ["1"]
     assert all(r.get("opacity") == "0" for r in root.iter(f"{{{SVG}}}rect") if "tg-only" in r.get("style", ""))

@@ -408,7 +408,7 @@ def test_saving(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=".svg"):
         graph.save(tmp_path / "graph.gif")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"tensorgrad-engine\[viz\]"):
+    with pytest.raises(ImportError, match=r"pip install matplotlib pillow \(the extra \[viz\]\)"):
         graph.save(tmp_path / "graph.png")
     assert not (tmp_path / "graph.png").exists()
 

@@ -1,4 +1,4 @@
-"""Layered layout: ranks lead downwards, boxes do not lie on each other, lines do not cross without need and pass no box."""
+"""Layered layout: ranks lead downwards, boxes do not overlap, lines do not cross needlessly and pass no box."""
 import random
 import time
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Steps of an explanation, opened: the parts of each give what the step gives, under names that people know."""
+"""Opened steps of an explanation: the parts compute the step's result and gradients, under common names."""
 import re
 
 import numpy as np
@@ -88,7 +88,7 @@ def number_of(found, op):
 
 
 def agree(step, parts, bound=1e-9):
-    """What reaches the leaves of the parts is what the step gives, in all."""
+    """Assert that the gradients of the parts' leaves equal the gradients that the step gives."""
     given = {}
     for told in step.gives:
         given[told.target] = given.get(told.target, 0) + told.value.kept

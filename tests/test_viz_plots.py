@@ -210,5 +210,5 @@ def test_pyplot_is_left_alone_and_figures_show_themselves():
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for draw in (lambda: plot_loss([1.0]), lambda: plot_weights(nn.Linear(1, 1)), lambda: plot_grad_flow(trained(nn.Linear(2, 2)))):
-        with pytest.raises(ImportError, match=r"pip install 'tensorgrad-engine\[plot\]'"):
+        with pytest.raises(ImportError, match=r"pip install matplotlib \(the extra \[plot\]\)"):
             draw()

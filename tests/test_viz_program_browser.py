@@ -1,4 +1,7 @@
-"""Programs of explanations in a browser: run again there with other numbers, they give what the engine gives. One page runs them all."""
+"""Programs of explanations in a browser: run with other numbers, they agree with the engine.
+
+A single page runs them all.
+"""
 import json
 from pathlib import Path
 
@@ -132,7 +135,7 @@ def net_runs():
 
 
 def explained_runs():
-    """Programs as they were explained: every place on the way gets the gradient that the explanation tells."""
+    """Explained programs: every place on the tape gets the gradient that the explanation shows."""
     runs = {}
     for seed in range(30):
         loss, leaves = random_program(seed, leaves_of(seed))

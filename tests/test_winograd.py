@@ -187,7 +187,7 @@ def test_other_kernels_go_another_way(kernel, stride, padding, dilation):
     (4, 3, 16, 3, 1, 32, "rows"), (1, 512, 512, 3, 1, 7, "columns"), (1, 64, 64, 3, 1, 8, "columns"), (32, 256, 256, 3, 1, 2, "columns"),
     (32, 64, 128, 3, 2, 32, "columns"), (32, 64, 64, 3, 2, 16, "columns"), (32, 64, 64, 5, 1, 28, "rows"), (1, 64, 64, 5, 1, 14, "columns")])
 def test_points_are_for_many_channels_at_many_places(n, c, o, kernel, stride, size, way):
-    """As the costs have it, which a survey of the three ways gave."""
+    """The algorithm is chosen by the costs, which come from measurements of the three algorithms."""
     x, w, how = np.empty((n, c, size, size)), np.empty((o, c, kernel, kernel)), ((stride,) * 2, ((kernel - 1) // 2,) * 2, (1, 1))
     y = np.empty((n, o, *output_length((size, size), (kernel, kernel), *how)))
     assert convolution_numpy.ways("output", x, w, y, how)[0] == way

@@ -25,7 +25,7 @@ def named(step: Step, kind: str) -> Iterator[tuple[str, str, Any]]:
 
 
 def task_of(name: str, step: Step) -> Task:
-    """What PyTorch's step trains, as it is now."""
+    """Return the task of PyTorch's step, with its present values."""
     phases = next(phases for start, phases in PHASES.items() if name.startswith(start))
     optimizers = {key: Optimizer(type(optimizer).__name__, optimizer.defaults, [name for of, name, _ in named(step, "parameters") if of == key])
                   for key, (_, optimizer) in step.trained.items()}

@@ -1,4 +1,7 @@
-"""What the networks are written over, by formulas in NumPy's functions; libraries put in their own where they have better. Training: values in, values out."""
+"""Functions of the networks, as formulas in NumPy's functions; libraries replace those for which they have better ones.
+
+Training takes and returns values.
+"""
 from __future__ import annotations
 
 import math
@@ -20,7 +23,7 @@ class Parameters:
         return Parameters(self.arrays, self.prefix + "".join(f"{part}." for part in path), self.written)
 
     def apart(self) -> Parameters:
-        """The same; what is written there is forgotten."""
+        """Return a view of the parameters whose writes are dropped."""
         return Parameters(self.arrays, self.prefix)
 
     def __contains__(self, name: str) -> bool:
@@ -180,7 +183,8 @@ class Optimizer(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What to train: losses, each with the name of the optimizer that lessens it; the first values of parameters and buffers; inputs of the losses."""
+    """A training task: losses, each with the name of its optimizer; initial values of parameters and buffers; inputs
+    of the losses."""
 
     phases: Iterable[tuple[str, Loss]]
     optimizers: Mapping[str, Optimizer]

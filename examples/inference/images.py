@@ -44,7 +44,7 @@ def with_pillow(file):
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
-        raise ImportError(f"reading {file} takes Pillow, which is not installed: pip install 'tensorgrad-engine[viz]'") from None
+        raise ImportError(f"reading {file} takes Pillow, which is not installed: pip install pillow") from None
     try:
         with Image.open(file) as picture:
             return np.asarray(picture.convert("RGB"))

@@ -14,7 +14,7 @@ def save_report(path, title, losses, accuracies, model, dataset, device="cpu"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        print(f"no picture {path}: matplotlib is missing (pip install 'tensorgrad-engine[plot]')")
+        print(f"no picture {path}: matplotlib is missing (pip install matplotlib)")
         return
     figure = Figure(figsize=(12, 4.8), layout="constrained")
     FigureCanvasAgg(figure)

@@ -1,4 +1,4 @@
-"""torch._dynamo, for the programs that tell it what to leave alone: nothing is compiled here."""
+"""torch._dynamo, for programs that exclude functions from compilation: nothing is compiled here."""
 from __future__ import annotations
 
 from typing import Any
@@ -15,16 +15,16 @@ disallow_in_graph = forbid_in_graph = run = allow_in_graph
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:
-    """A decorator that gives back its function."""
+    """Return a decorator that returns its function."""
     return compiler.compile()
 
 
 def graph_break(msg: str = "") -> None:
-    """There is no graph to break."""
+    """Do nothing: there is no compiled graph."""
 
 
 def mark_dynamic(*args: Any, **kwargs: Any) -> None:
-    """Sizes may always change."""
+    """Do nothing: sizes may always change."""
 
 
 mark_static = maybe_mark_dynamic = mark_dynamic

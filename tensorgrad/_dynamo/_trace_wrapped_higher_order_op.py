@@ -1,8 +1,8 @@
-"""A block that packages put around `vmap` of functions that index with tensors of one number: here such indices need no help."""
+"""A context manager that packages put around `vmap` of functions that index with 0-d tensors; it does nothing here."""
 from contextlib import nullcontext
 
 __all__ = ["TransformGetItemToIndex"]
 
 
 class TransformGetItemToIndex(nullcontext):
-    """Nothing is transformed."""
+    """A context manager that does nothing."""

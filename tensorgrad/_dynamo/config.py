@@ -1,4 +1,4 @@
-"""Switches of a compiler that is not there: programs may set them."""
+"""PyTorch's switches of its compiler, which programs may set without effect."""
 suppress_errors, verbose, disable, capture_scalar_outputs, capture_dynamic_output_shape_ops = False, False, True, False, False
 cache_size_limit = recompile_limit = 8
 accumulated_cache_size_limit = accumulated_recompile_limit = 256
@@ -6,7 +6,7 @@ automatic_dynamic_shapes, assume_static_by_default, optimize_ddp, inline_inbuilt
 
 
 class patch:
-    """Other settings for a block, or for a function that is decorated."""
+    """Changes settings for a block, or for a decorated function."""
 
     def __init__(self, name=None, value=None, **changes):
         self.changes = {name: value} if isinstance(name, str) else {**(name or {}), **changes}

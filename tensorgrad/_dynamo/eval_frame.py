@@ -1,8 +1,8 @@
-"""The class of compiled modules, in PyTorch's place for it."""
+"""PyTorch's class of compiled modules, under its name."""
 from ..nn.modules.module import Module
 
 __all__ = ["OptimizedModule"]
 
 
 class OptimizedModule(Module):
-    """The class of PyTorch's compiled modules: nothing here is one."""
+    """PyTorch's class of compiled modules; no object is an instance."""

@@ -1,4 +1,4 @@
-"""torch._subclasses: tensors without values, which PyTorch's compiler runs programs with; `device="meta"` is what is here of it."""
+"""torch._subclasses: PyTorch's fake tensors, with which its compiler runs programs; use `device="meta"` here."""
 from .fake_tensor import FakeTensor, FakeTensorMode
 
 __all__ = ["FakeTensor", "FakeTensorMode"]

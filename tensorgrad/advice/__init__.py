@@ -1,7 +1,8 @@
-"""What an error says after PyTorch's message: the line of the program that caused it, and the command that shows it.
+"""Advice that errors add to PyTorch's message: the line of the program that caused it, and the command that shows it.
 
-All of it is found once an error is raised, from the frames that are running and from the program's source. Two things are noted before, since nothing else
-tells of them later: which line went back along the tape and freed it (once for each backward), and which line wrote in place to a tensor that autograd knows.
+Advice is computed after an error is raised, from the running frames and the program's source. Two facts are recorded
+earlier, because they cannot be found later: the line that ran backward and freed the tape (once for each backward), and
+the line that wrote in place to a tensor that autograd knows.
 """
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ Error = TypeVar("Error", bound=BaseException)
 
 
 def advised(error: Error, advice: str, *facts: object) -> Error:
-    """The error, with lines that help after its message: those that the function `advice` of `texts` finds. Nothing goes wrong if it finds none."""
+    """Return the error, with the lines of the function `advice` of `texts` added to its message, if it finds any."""
     try:
         from . import texts
         lines: list[str] = getattr(texts, advice)(*facts)
-    except Exception:           # whatever a program's source, classes and variables are like: the error itself comes first
+    except Exception:           # a failure to advise must not hide the error itself
         return error
     if lines and len(error.args) == 1:
         error.args = ("\n".join([str(error.args[0]), *lines]),)

@@ -149,7 +149,7 @@ def _feeding(value: ast.expr, frame: Any) -> dict[str, Any]:
 
 
 def _leaves(value: ast.AST, feeding: dict[str, Any], frame: Any) -> list[str]:
-    """What could have required grad in an expression, and does not."""
+    """Return lines about the tensors and modules in an expression that could require grad, but do not."""
     lines = []
     for part in ast.walk(value):
         module = value_of(part, frame) if isinstance(part, (ast.Name, ast.Attribute)) else None

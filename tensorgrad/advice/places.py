@@ -57,7 +57,7 @@ def wrote(first: int, last: int) -> None:
 
 
 class Offers:
-    """What errors offer. `command` is off while `python -m tensorgrad.viz` runs: it draws the error anyway."""
+    """Switches of advice. `command` is off while `python -m tensorgrad.viz` runs, which draws the error anyway."""
 
     command = True
 

@@ -41,7 +41,7 @@ def _shape(tensor: Any) -> str:
 
 
 def _remedy(tree: Any, named: list[tuple[str, Any]]) -> list[str]:
-    """What would make the shapes fit, where that is plain to see."""
+    """Return a change that makes the shapes fit, if it is evident."""
     if len(named) != 2 or not isinstance(tree, (ast.BinOp, ast.Call)):
         return []
     (a, x), (b, y) = named
@@ -79,7 +79,7 @@ def _is_module(value: Any) -> bool:
 
 
 def _called(module: Any, frames: list[Any]) -> str:
-    """What the program calls a layer: its path in the outermost module that is running, or in one of the program's variables."""
+    """Return the program's name of a layer: its path in the outermost running module, or in a variable of the program."""
     owners = [(type(owner).__name__, owner) for owner in [variables(f).get("self") for f in frames] if _is_module(owner)][::-1]
     for frame in frames[:4]:
         owners += [(name, value) for name, value in {**frame.f_globals, **variables(frame)}.items() if _is_module(value)]
@@ -145,7 +145,7 @@ def of_write(step: Any, storage: Any, source: Any, since: int) -> list[str]:
 
 
 def _kept(text: str) -> list[str]:
-    """What to write in the place of a write."""
+    """Return the statement to write in place of an in-place write."""
     text = text.partition("`")[2].removesuffix("`")
     try:
         statement: Any = ast.parse(text).body[0]
@@ -159,12 +159,22 @@ def _kept(text: str) -> list[str]:
     if name == "step":
         return ["  an optimizer's step belongs after every backward() that needs the parameters as they were"]
     if name.endswith("_") and not name.endswith("__"):
-        return [f"  {name.removesuffix('_')}() without the underscore makes a new tensor"]
+        plain = name.removesuffix("_")
+        if any(hasattr(kind, plain) for kind in TensorBase.__subclasses__()):
+            return [f"  {plain}() without the underscore makes a new tensor"]
+        return _cloned(called.value)
     if isinstance(statement, (ast.Assign, ast.AugAssign)):
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-        if isinstance(target, ast.Subscript):
-            return [f"  `{ast.unparse(target.value)} = {ast.unparse(target.value)}.clone()` before it keeps the old values"]
+        return _cloned(target) if isinstance(target, ast.Subscript) else []
     return []
+
+
+def _cloned(written: ast.expr) -> list[str]:
+    """The copy that keeps the old values, of what a write went through: of `c` for `c[0]` and `c[0].T`."""
+    while isinstance(written, (ast.Subscript, ast.Call)) or isinstance(written, ast.Attribute) and not isinstance(written.value, ast.Name):
+        written = written.func if isinstance(written, ast.Call) else written.value
+    text = ast.unparse(written)
+    return [f"  `{text} = {text}.clone()` before it keeps the old values"]
 
 
 def of_leaf(target: Any) -> list[str]:

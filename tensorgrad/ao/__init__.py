@@ -1,4 +1,6 @@
-"""torch.ao: quantization and pruning of models, of which the latter is in torch.nn.utils.prune. https://pytorch.org/docs → torch.ao"""
+"""torch.ao: quantization, which is absent, and pruning of models, see torch.nn.utils.prune.
+https://pytorch.org/docs → torch.ao
+"""
 from . import quantization
 
 __all__ = ["quantization"]

@@ -9,7 +9,7 @@ __all__ = [*_NAMES.split(), "DeQuantStub", "FakeQuantizeBase", "ObserverBase", "
 
 
 class QuantStub(Module):
-    """Where quantized values would begin: it gives back its input."""
+    """Returns its input; marks the start of a quantized part."""
 
     def __init__(self, qconfig=None):
         super().__init__()
@@ -19,12 +19,12 @@ class QuantStub(Module):
 
 
 class DeQuantStub(QuantStub):
-    """Where quantized values would end: it gives back its input."""
+    """Returns its input; marks the end of a quantized part."""
 
 
 class ObserverBase(Module):
-    """The class of PyTorch's modules that watch values: nothing here is one."""
+    """PyTorch's class of modules that observe values; no object is an instance."""
 
 
 class FakeQuantizeBase(Module):
-    """The class of PyTorch's modules that round values: nothing here is one."""
+    """PyTorch's class of modules that round values; no object is an instance."""

@@ -1,7 +1,7 @@
 """The namespace of the Python array API standard: what `Tensor.__array_namespace__()` returns. https://data-apis.org/array-api/2024.12/
 
-Programs that are written for the standard, and so for any array library, run on tensors with it. Where PyTorch's function has the standard's name
-and meaning it is the same one; where it has not, the few lines that lie between are here. `Tensor.size` stays PyTorch's method.
+Programs written for the standard, hence for any array library, run on tensors with it. A function of PyTorch with the
+standard's name and meaning is used directly; others are adapted here. `Tensor.size` remains PyTorch's method.
 
 >>> import tensorgrad as torch
 >>> x = torch.tensor([[3., 1.], [2., 4.]])

@@ -33,20 +33,20 @@ fftn, ifftn, rfftn, irfftn = map(_along_axes, ("fftn", "ifftn", "rfftn", "irfftn
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of `fft`."""
+    """Return the frequencies of `fft`."""
     return _fft.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
-    """The frequencies of `rfft`."""
+    """Return the frequencies of `rfft`."""
     return _fft.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """Frequency 0 in the middle."""
+    """Move frequency 0 to the middle."""
     return _fft.fftshift(x, axes)
 
 
 def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
-    """Frequency 0 at the beginning."""
+    """Move frequency 0 to the beginning."""
     return _fft.ifftshift(x, axes)

@@ -34,12 +34,12 @@ def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Any:
 
 
 def matrix_rank(x: Any, /, *, rtol: Any = None) -> Any:
-    """How many singular values are not as good as zero."""
+    """Count the singular values above the tolerance."""
     return _linalg.matrix_rank(x, rtol=rtol)
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged."""
+    """Swap the last two axes."""
     return x.mT
 
 
@@ -54,7 +54,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
 
 
 def solve(x1: Any, x2: Any, /) -> Any:
-    """The solution X of x1 X = x2, a vector only if x2 has one axis."""
+    """Return the solution X of x1 X = x2, a vector only if x2 has one axis."""
     x1, x2 = _promoted(x1, x2)
     return _linalg.solve(x1, x2) if x2.ndim == 1 else _linalg.solve(x1.broadcast_to((*tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x1.shape[-2:])),
                                                                     x2.broadcast_to((*tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:])))
@@ -66,12 +66,12 @@ def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
-    """The sum of products over axes of both."""
+    """Sum products over axes of both."""
     return tg.tensordot(*_promoted(x1, x2), dims=axes)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sum along the diagonals of matrices."""
+    """Sum the diagonals of matrices."""
     return tg.sum(_linalg.diagonal(x, offset=offset), -1, dtype=dtype)
 
 

@@ -12,13 +12,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
+from .._extras import install
+
 __all__ = ["Backend", "BackendConfig", "get_default_backend_for_device", "is_available", "is_backend_available", "is_gloo_available", "is_mpi_available",
            "is_nccl_available", "is_ucc_available", "is_xccl_available"]
 
 OLD_NAMES = {"tcp": "gloo"}                                     # what older programs call them
 MODULES = {"gloo": "shared", "mpi": "mpi", "nccl": "nccl"}      # in transport/
-MISSING = {"mpi": "Distributed package doesn't have MPI built in\nInstall it with: pip install 'tensorgrad-engine[mpi]'",
-           "nccl": "Distributed package doesn't have NCCL built in\nIt needs CuPy with NCCL: pip install 'tensorgrad-engine[cuda12]' (or cuda13)",
+MISSING = {"mpi": f"Distributed package doesn't have MPI built in\nInstall it with: {install('mpi')}",
+           "nccl": f"Distributed package doesn't have NCCL built in\nIt needs CuPy with NCCL: {install('cuda12')}, or cupy-cuda13x",
            "xccl": "Distributed package doesn't have XCCL built in"}
 Plugin = namedtuple("Plugin", ["creator_fn", "extended_api"])
 

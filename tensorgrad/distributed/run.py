@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from string import Template
 from typing import Any
 
+from .._extras import install
 from .elastic.agent import SIGNALS, Agent, Job, Stopped
 from .elastic.multiprocessing.errors import ChildFailedError, record
 
@@ -187,7 +188,7 @@ def _for_mpi(args: argparse.Namespace, machines: int, count: int) -> str:
             f"    mpiexec -n {machines * count} -ppn {count} -hosts {hosts} {command}\n"
             f"(Open MPI: mpiexec -n {machines * count} --map-by ppr:{count}:node --host {hosts.replace(',', f':{count},')}:{count} …), or under Slurm:\n"
             f"    srun --nodes={machines} --ntasks-per-node={count} {command}\n"
-            'There, init_process_group() takes "mpi" by itself; it needs `pip install "tensorgrad-engine[mpi]"`.')
+            f'There, init_process_group() takes "mpi" by itself; it needs {install("mpi")}.')
 
 
 def _numbers(asked: str) -> list[int]:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from .._extras import install
 from .errors import DistNetworkError
 
 __all__ = ["Gate", "Secret", "connect", "is_this_machine", "join", "receive_exactly", "split"]
@@ -31,7 +32,7 @@ SIZE = struct.Struct("!I")
 FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 ELSEWHERE = ('the backend "gloo" joins the ranks of one machine only, {host!r} is not this one. Between machines, use init_process_group("mpi") in a '
-             'program that mpiexec or srun starts (pip install "tensorgrad-engine[mpi]"), or "nccl" for GPUs.')
+             f'program that mpiexec or srun starts, after {install("mpi")}, or "nccl" for GPUs.')
 
 
 def is_this_machine(host: str) -> bool:

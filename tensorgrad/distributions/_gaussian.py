@@ -22,7 +22,7 @@ def mahalanobis(tril, x):
 
 
 def tril_of_precision(precision):
-    """The Cholesky factor of P⁻¹: the inverse of P's own factorization from the lower right corner."""
+    """Return the Cholesky factor of P⁻¹: the inverse of P's factorization from the lower right corner."""
     flipped = tg.linalg.cholesky(tg.flip(precision, (-2, -1)))
     upper_inverse = tg.flip(flipped, (-2, -1)).mT
     identity = tg.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -35,7 +35,7 @@ def square_sum(matrix):
 
 
 class Triangular:
-    """Matrices of a distribution, computed from the Cholesky factor of the covariance when they are first asked for."""
+    """Matrices of a distribution, computed from the Cholesky factor of the covariance on first access."""
 
     def _broadcast(self, matrix):
         return matrix.expand(self._batch_shape + matrix.shape[-2:])
@@ -50,7 +50,7 @@ class Triangular:
 
 
 def one_covariance(covariance_matrix, precision_matrix, scale_tril, error):
-    """The name and value of the one that is given."""
+    """Return the name and value of the given matrix. Raise `error` unless exactly one is given."""
     given = {name: value for name, value in (("scale_tril", scale_tril), ("covariance_matrix", covariance_matrix),
                                              ("precision_matrix", precision_matrix)) if value is not None}
     if len(given) != 1:
@@ -59,7 +59,7 @@ def one_covariance(covariance_matrix, precision_matrix, scale_tril, error):
 
 
 def factor(name, matrix):
-    """The Cholesky factor of the covariance."""
+    """Return the Cholesky factor of the covariance."""
     if name == "scale_tril":
         return matrix
     return tg.linalg.cholesky(matrix) if name == "covariance_matrix" else tril_of_precision(matrix)

@@ -18,7 +18,7 @@ from .poisson import Poisson
 from .uniform import Uniform
 from .utils import euler_constant
 
-# p may give what q cannot
+# q has probability 0 for values that p may give
 INFINITE = {
     Beta: (Pareto,),
     ContinuousBernoulli: (Pareto,),

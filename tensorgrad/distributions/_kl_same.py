@@ -32,7 +32,7 @@ from .utils import euler_constant, sum_rightmost
 
 
 def instead(values, places, value):
-    """The values, with a number in some places."""
+    """Return the values with a number at the masked positions."""
     return tg.where(places, value, values)
 
 
@@ -204,7 +204,8 @@ def log_det(d):
 
 
 def kl_to_lowrank(p, q, factors):
-    """The formula for q of low rank; Σp is the sum of A·Aᵀ for its factors A, of which vectors stand for diagonal matrices."""
+    """Return the divergence for q of low rank; Σp is the sum of A·Aᵀ over its factors A, where a vector is a
+    diagonal matrix."""
     W, D, capacitance = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, q._capacitance_tril
     inner = tg.linalg.solve_triangular(capacitance, W.mT / D.unsqueeze(-2), upper=False)
     trace = sum(square_sum(a * D.rsqrt().unsqueeze(-1)) - square_sum(inner @ a) for a in factors)

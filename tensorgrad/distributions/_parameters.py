@@ -4,13 +4,13 @@ from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logit
 
 
 def one_of(probs, logits):
-    """ValueError unless exactly one of them is given."""
+    """Raise ValueError unless exactly one of them is given."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
 
 
 class TwoForms:
-    """Parameters of which one form is given, and the other computed when it is first asked for."""
+    """Parameters given in one form; the other is computed on first access."""
 
     _expands = ("probs", "logits")
     _is_binary = False
@@ -33,12 +33,12 @@ class TwoForms:
 
 
 class BinaryParameters(TwoForms):
-    """Of distributions made of trials that succeed or fail: probs, or logits = ln(probs / (1 − probs))."""
+    """Parameters of binary trials: probs, or logits = ln(probs / (1 − probs))."""
 
     _is_binary = True
 
     def _set_parameters(self, probs, logits, *others):
-        """Keep what is given; return the others in its shape and dtype."""
+        """Keep the given form; return the others in its shape and dtype."""
         one_of(probs, logits)
         name, given = ("logits", logits) if probs is None else ("probs", probs)
         *others, value = broadcast_all(*others, given)
@@ -47,7 +47,7 @@ class BinaryParameters(TwoForms):
 
 
 class CategoricalParameters:
-    """Of distributions that keep theirs in a Categorical."""
+    """Parameters kept in a Categorical."""
 
     _expands = ("_categorical",)
 
@@ -58,7 +58,7 @@ class CategoricalParameters:
 
 
 def counted(count, dtype, distribution, expand):
-    """The numbers 0 … count − 1 along a new first dimension: the values of a variable, for all of a batch."""
+    """Return 0 … count − 1 along a new first dimension: the values of a variable, for the whole batch."""
     batch_shape = distribution.batch_shape
     values = tg.arange(count, dtype=dtype, device=distribution._param.device).view((-1,) + (1,) * len(batch_shape))
     return values.expand((-1,) + batch_shape) if expand else values

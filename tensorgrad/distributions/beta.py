@@ -1,4 +1,4 @@
-"""Probabilities of which successes and failures are known."""
+"""Probabilities, given observed successes and failures."""
 from .. import api as tg
 from . import constraints
 from .dirichlet import Dirichlet

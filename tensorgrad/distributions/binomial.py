@@ -1,4 +1,4 @@
-"""How many of several trials succeed."""
+"""The number of successes in several trials."""
 from .. import api as tg
 from . import constraints
 from ._parameters import BinaryParameters, counted

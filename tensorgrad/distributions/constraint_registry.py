@@ -1,4 +1,5 @@
-"""From constraints to transforms of unconstrained tensors. https://pytorch.org/docs → torch.distributions.constraint_registry
+"""Map constraints to transforms of unconstrained tensors. https://pytorch.org/docs →
+torch.distributions.constraint_registry
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.distributions import constraints
@@ -12,14 +13,17 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Constraint classes → functions that make a transform for a constraint."""
+    """A table from constraint classes to functions that make a transform for a constraint."""
 
     def __init__(self):
         self._registry = {}
         super().__init__()
 
     def register(self, constraint, factory=None):
-        """Register a function for a constraint, an instance or a class; without one, a decorator. TypeError for anything else."""
+        """Register a function for a constraint (an instance or a class), or return a decorator.
+
+        TypeError for anything else.
+        """
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         if isinstance(constraint, constraints.Constraint):
@@ -30,7 +34,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint):
-        """The transform onto a constraint's region. NotImplementedError if there is none for its class."""
+        """Return the transform onto a constraint's set. NotImplementedError if there is none for its class."""
         try:
             factory = self._registry[type(constraint)]
         except KeyError:
@@ -39,7 +43,7 @@ class ConstraintRegistry:
 
 
 biject_to = ConstraintRegistry()         # bijections
-transform_to = ConstraintRegistry()      # transforms that optimizers like better, not always bijective
+transform_to = ConstraintRegistry()      # transforms that suit optimizers better, not always bijective
 
 
 def between(constraint):

@@ -14,7 +14,7 @@ __all__ = ["ContinuousBernoulli"]
 class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
     """p(x) ∝ pˣ·(1 − p)¹⁻ˣ on [0, 1]. → torch.distributions.ContinuousBernoulli
 
-    Formulas divide by 1 − 2p: for probs between the two `lims`, series around ½ take their place.
+    Formulas divide by 1 − 2p: for probs between the two `lims`, series around ½ replace them.
 
     >>> import tensorgrad as torch
     >>> torch.distributions.ContinuousBernoulli(torch.tensor([0.3])).mean
@@ -43,7 +43,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _outside(self, x, shift=0.0):
-        """Where x is far enough from ½ for the formulas, and x, moved there."""
+        """Return (mask of probs outside of `lims`, probs with those inside replaced by a value outside)."""
         outside = (x <= self._lims[0] - shift) | (x > self._lims[1] - shift)
         return outside, tg.where(outside, x, self._lims[0] - shift)
 

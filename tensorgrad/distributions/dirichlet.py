@@ -9,7 +9,7 @@ __all__ = ["Dirichlet"]
 
 
 class _Dirichlet(Function):
-    """Draws, as functions of the concentration."""
+    """Draws, differentiable with respect to the concentration."""
 
     @staticmethod
     def forward(ctx, concentration):
@@ -60,7 +60,7 @@ class Dirichlet(ExponentialFamily):
     def mode(self):
         excess = (self.concentration - 1).clamp(min=0)
         mode = excess / excess.sum(-1, True)
-        corner = one_hot(mode.argmax(dim=-1), mode.shape[-1]).to(mode)            # all below 1: the density is infinite at each corner
+        corner = one_hot(mode.argmax(dim=-1), mode.shape[-1]).to(mode)            # all concentrations below 1: the density is infinite at each corner
         return tg.where((self.concentration < 1).all(dim=-1, keepdim=True), corner, mode)
 
     @property

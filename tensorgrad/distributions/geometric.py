@@ -1,4 +1,4 @@
-"""How many trials fail before the first success."""
+"""The number of failures before the first success."""
 from .. import api as tg
 from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints

@@ -1,4 +1,4 @@
-"""Batches of variables as one variable of several dimensions."""
+"""Treat batches of variables as one variable of several dimensions."""
 from . import constraints
 from .distribution import Distribution
 from .utils import EMPTY, same_as, sum_rightmost

@@ -8,7 +8,8 @@ _KL_REGISTRY = {}
 
 
 def register_kl(type_p, type_q):
-    """A decorator: the function is the divergence for these classes, and for theirs that have none of their own. TypeError for other types.
+    """Decorate a function that computes the divergence for these classes and their subclasses without their own.
+    TypeError for other types.
 
     >>> import tensorgrad as torch
     >>> class MyNormal(torch.distributions.Normal):
@@ -20,7 +21,7 @@ def register_kl(type_p, type_q):
     tensor(0.)
     """
     for kind in (type_p, type_q):
-        if not isinstance(kind, type):          # any class will do: packages have hierarchies of their own
+        if not isinstance(kind, type):          # any class is accepted: packages have their own hierarchies
             raise TypeError("issubclass() arg 1 must be a class")
 
     def decorator(function):
@@ -31,13 +32,13 @@ def register_kl(type_p, type_q):
 
 
 def _most_specific(pairs, first, second):
-    """The pair of classes nearest to two classes, by the first of a pair, then the second."""
+    """Return the most specific pair of classes, by the first of a pair, then the second."""
     return min(pairs, key=lambda pair: (first.__mro__.index(pair[0]), second.__mro__.index(pair[1])))
 
 
 @cache
 def _dispatch(type_p, type_q):
-    """The function for two classes, or None."""
+    """Return the function for two classes, or None."""
     pairs = [(p, q) for p, q in _KL_REGISTRY if issubclass(type_p, p) and issubclass(type_q, q)]
     if not pairs:
         return None

@@ -1,4 +1,4 @@
-"""Like Beta, with a distribution function that can be written down."""
+"""Like Beta, with a distribution function in closed form."""
 from math import nan
 
 from .. import api as tg

@@ -1,4 +1,4 @@
-"""Mixtures of distributions of one kind."""
+"""Mixtures of distributions of one family."""
 from .. import api as tg
 from . import constraints
 from .categorical import Categorical
@@ -9,7 +9,7 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """Σₖ P(k)·pₖ(x): the components stand along the last batch dimension. → torch.distributions.MixtureSameFamily
+    """Σₖ P(k)·pₖ(x): the components are the last batch dimension. → torch.distributions.MixtureSameFamily
 
     ValueError if the first is no Categorical, or the two do not fit together.
 
@@ -48,14 +48,14 @@ class MixtureSameFamily(Distribution):
     component_distribution = same_as("_component_distribution")
 
     def _mixed(self, values):
-        """Averages of what the components have."""
+        """Average values over the components."""
         probs = self._mixture_distribution.probs
         lead = 0 if probs.dim() == 2 else len(self._batch_shape) - len(self._mixture_distribution.batch_shape)
         probs = probs.reshape(probs.shape[:-1] + (1,) * lead + probs.shape[-1:] + (1,) * self._event_ndims)
         return tg.sum(probs * values, dim=-1 - self._event_ndims)
 
     def _pad(self, x):
-        """With a dimension for the components."""
+        """Add a dimension for the components."""
         return x.unsqueeze(-1 - self._event_ndims)
 
     @property

@@ -1,4 +1,4 @@
-"""How often each outcome comes in several draws."""
+"""The counts of each outcome in several draws."""
 from math import inf
 
 from .. import api as tg

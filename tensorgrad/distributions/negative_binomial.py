@@ -1,4 +1,4 @@
-"""How many trials succeed before a number of failures."""
+"""The number of successes before a number of failures."""
 from .. import api as tg
 from ..nn.functional import logsigmoid
 from . import constraints

@@ -1,4 +1,4 @@
-"""How many events happen in a time."""
+"""The number of events in a time."""
 from .. import api as tg
 from . import constraints
 from .exp_family import ExponentialFamily

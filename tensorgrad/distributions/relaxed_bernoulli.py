@@ -1,4 +1,4 @@
-"""Bernoulli numbers made continuous, so that they have gradients."""
+"""Continuous relaxations of Bernoulli draws, which have gradients."""
 from . import constraints
 from ._parameters import BinaryParameters
 from .distribution import Distribution

@@ -1,4 +1,4 @@
-"""Categorical draws made continuous, so that they have gradients."""
+"""Continuous relaxations of categorical draws, which have gradients."""
 from .. import api as tg
 from . import constraints
 from ._parameters import CategoricalParameters

@@ -1,4 +1,4 @@
-"""Distributions made of others by transforms of their numbers."""
+"""Distributions of transformed variables."""
 from .. import api as tg
 from . import constraints
 from .distribution import Distribution
@@ -10,9 +10,10 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """Y = f(X) for X from the base distribution and f one transform after the other. → torch.distributions.TransformedDistribution
+    """Y = f(X) for X from the base distribution and f the composition of the transforms. →
+    torch.distributions.TransformedDistribution
 
-    ln p(y) = ln p(x) − ln |det dy/dx|. ValueError for transforms that are none.
+    ln p(y) = ln p(x) − ln |det dy/dx|. ValueError for objects that are no transforms.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.distributions import AffineTransform, SigmoidTransform, TransformedDistribution, Uniform
@@ -78,7 +79,7 @@ class TransformedDistribution(Distribution):
         return log_prob + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _monotonize_cdf(self, value):
-        """p where the transforms increase, 1 − p where they decrease."""
+        """Return p where the transforms increase, 1 − p where they decrease."""
         sign = 1
         for transform in self.transforms:
             sign = sign * transform.sign

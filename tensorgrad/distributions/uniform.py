@@ -1,4 +1,4 @@
-"""All numbers of an interval, equally likely."""
+"""Uniform numbers in an interval."""
 from math import nan
 
 from .. import api as tg

@@ -1,4 +1,4 @@
-"""The normal distribution's kin on a circle."""
+"""The analogue of the normal distribution on a circle."""
 from math import log, pi
 
 from .. import api as tg
@@ -31,7 +31,7 @@ def log_bessel(x, order=0):
 
 
 def wrapped_cauchy(concentration):
-    """The parameter of the wrapped Cauchy distribution that proposes numbers. (Best and Fisher 1979.)"""
+    """Return the parameter of the wrapped Cauchy distribution that proposes draws. (Best and Fisher 1979.)"""
     tau = 1 + (1 + 4 * concentration ** 2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
     return tg.where(concentration < 1e-5, 1 / concentration + concentration, (1 + rho ** 2) / (2 * rho))

@@ -66,7 +66,7 @@ class Wishart(Triangular, ExponentialFamily):
         return self._broadcast(tg.cholesky_solve(tg.eye(tril.shape[-1], dtype=tril.dtype, device=tril.device), tril))
 
     def _matrices(self, x):
-        """Numbers of the batch, to be multiplied with matrices."""
+        """Add two axes to values of the batch, to multiply them with matrices."""
         return x.expand(self._batch_shape).unsqueeze(-1).unsqueeze(-1)
 
     @property
@@ -100,7 +100,7 @@ class Wishart(Triangular, ExponentialFamily):
     def rsample(self, sample_shape=EMPTY, max_try_correction=10):
         sample_shape = tg.Size(sample_shape)
         sample = self._bartlett_sampling(sample_shape)
-        # PyTorch draws anew, and warns, where the first draws are positive definite, not where they are singular. Its numbers come from there.
+        # Like PyTorch, redraw (with its warning) where the first draws are positive definite, not where they are singular.
         again = self._any_of_batch(self.support.check(sample))
         if again.any():
             warnings.warn("Singular sample detected.", stacklevel=2)

@@ -1,4 +1,4 @@
-"""docs/architecture.svg: the layers of the package with their modules, and what imports what, drawn from layers.py and the imports themselves."""
+"""Draw docs/architecture.svg: the layers of the package with their modules and imports, from layers.py and the source."""
 from __future__ import annotations
 
 from collections import Counter
@@ -8,15 +8,15 @@ from math import log2
 from ..viz.text import escape
 from .layers import LAYER_OF, LAYERS, MODULES, PACKAGE, RANK, Layer, imports, inner, named, within
 
-LEFT, BAND, WIDTH = 16, 664, 980        # where the bands begin, how wide they are, and how wide the picture is
-LETTER, LINE = 6.05, 23                 # of a box: the width of a letter, and the height of a line of boxes
+LEFT, BAND, WIDTH = 16, 664, 980        # left edge of the bands, their width, width of the picture
+LETTER, LINE = 6.05, 23                 # width of a letter, height of a line of boxes
 BOX = 17                                # the height of a box
 COLOURS = ["#57606a", "#8250df", "#cf222e", "#bc4c00", "#9a6700", "#1a7f37", "#0a7ea4", "#0969da", "#1b7c83", "#bf3989", "#6639ba", "#57606a"]
 MONO, SANS = "ui-monospace, SFMono-Regular, Menlo, monospace", "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
 
 
 def boxes_of(layer: Layer) -> list[tuple[str, int]]:
-    """List what a layer shows: its packages and modules, in their order, each with how many modules it has."""
+    """List the packages and modules of a layer in order, each with its number of modules."""
     names = [name for ranks in layer.ranks for name in ranks.split()]
     found = []
     for name in names:
@@ -27,7 +27,8 @@ def boxes_of(layer: Layer) -> list[tuple[str, int]]:
 
 
 def uses() -> Counter[tuple[str, str, bool]]:
-    """How many modules of one layer import from another: {(layer, layer, whether the import reaches up): modules}."""
+    """Count the modules of a layer that import from another: {(layer, other layer, True if the import reaches up):
+    modules}."""
     found: Counter[tuple[str, str, bool]] = Counter()
     for module, path in MODULES.items():
         own = LAYER_OF[named(module)]
@@ -47,7 +48,7 @@ def text(x: float, y: float, words: str, size: float = 12, colour: str = "#1f232
 
 
 def flow(boxes: list[tuple[str, int]]) -> list[list[tuple[float, float, str, int]]]:
-    """Boxes in lines: (x, width, name, modules) of each."""
+    """Arrange boxes in lines: (x, width, name, modules) of each."""
     lines: list[list[tuple[float, float, str, int]]] = [[]]
     x = LEFT + 14.0
     for name, count in boxes:
@@ -61,7 +62,7 @@ def flow(boxes: list[tuple[str, int]]) -> list[list[tuple[float, float, str, int
 
 
 def band(layer: Layer, top: float, colour: str) -> tuple[list[str], float]:
-    """A layer as a band with boxes, and where it ends."""
+    """Return a layer as a band with boxes, and its lower end."""
     lines = flow(boxes_of(layer))
     bottom = top + 30 + LINE * len(lines) + 5
     drawn = [f'<rect x="{LEFT}" y="{top:g}" width="{BAND}" height="{bottom - top:g}" rx="7" fill="{colour}" fill-opacity="0.07" stroke="{colour}" '
@@ -79,7 +80,7 @@ def band(layer: Layer, top: float, colour: str) -> tuple[list[str], float]:
 
 
 def arrow(start: float, end: float, reach: float, width: float, colour: str, about: str, dashed: bool = False) -> list[str]:
-    """An arrow on the right, from the height of one band to that of another."""
+    """Return an arrow on the right, from the height of one band to that of another."""
     x, half = LEFT + BAND + 1, 4 + width / 2
     dashes = ' stroke-dasharray="5 4"' if dashed else ""
     return [f"<g><title>{escape(about)}</title>",
@@ -89,7 +90,7 @@ def arrow(start: float, end: float, reach: float, width: float, colour: str, abo
 
 
 def draw() -> str:
-    """The map as SVG, with literal attributes only."""
+    """Return the map as SVG, with literal attributes only."""
     found, colours = uses(), {layer.name: colour for layer, colour in zip(LAYERS, cycle(COLOURS), strict=False)}
     drawn: list[str] = []
     places: dict[str, tuple[float, float]] = {}
@@ -102,7 +103,8 @@ def draw() -> str:
     order = {layer.name: place for place, layer in enumerate(LAYERS)}
 
     def height(name: str, other: str, arrives: bool) -> float:
-        """Where an arrow leaves or meets a band: arrows from further above arrive further up, and leave further down."""
+        """Return the height at which an arrow leaves or meets a band: arrows from further above arrive further up,
+        and leave further down."""
         upper, lower = places[name]
         ends = sorted({(b if a == name else a) for a, b, up in found if name in (a, b) and (b == name) == arrives}, key=lambda n: -order[n])
         first, last = (upper + 7, (upper + lower) / 2 - 3) if arrives else ((upper + lower) / 2 + 3, lower - 7)

@@ -1,8 +1,8 @@
-"""docs/backward.svg: README's first picture, a neuron forward and back."""
+"""Draw docs/backward.svg: README's first picture, a neuron forward and backward."""
 
 
 def draw() -> str:
-    """The moving picture, from the lines that README prints."""
+    """Return the animation, from the lines that README prints."""
     from ..api import tanh, tensor
     from ..viz import explain
     x, w, b = (tensor(value, requires_grad=True) for value in (2.0, -3.0, 5.0))

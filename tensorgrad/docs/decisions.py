@@ -1,4 +1,4 @@
-"""Where an older spelling and PyTorch's differ, and what was decided. The ids are those of the features that this project set out with."""
+"""Decisions where an older spelling and PyTorch's differ. The ids are those of the project's initial features."""
 
 DECISIONS = [
     ("A1, A12 to A17", "`tensor` was a class with methods that make tensors",

@@ -1,4 +1,5 @@
-"""The layers of the package, from the ground up, and a reader of its imports: the map in docs/ is drawn from them, and the tests hold the code to them."""
+"""The layers of the package from the lowest up, and a reader of its imports: docs/ has a map of them, and tests
+check the code against them."""
 from __future__ import annotations
 
 import ast
@@ -18,11 +19,11 @@ class Layer(NamedTuple):
     ranks: list[str]
 
 
-# A module that is not named has the rank of the package around it. In the core, `each` module has a rank of its own, and all are named.
+# A module that is not named has the rank of the package around it. In the core, `each` module has its own rank, and all are named.
 each = str.split
 LAYERS = [
     Layer("facts", "dtypes, devices, random streams, threads", [
-        "_missing _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
+        "_missing _extras _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
         "generator _streams _printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
         "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs")),
@@ -57,7 +58,7 @@ LAYER_OF = {name: layer for layer in LAYERS for names in layer.ranks for name in
 
 
 def name_of(path: Path) -> str:
-    """A module as it is called here: without the package's name, `__init__` for the package itself."""
+    """Return a module's name in the table: without the package's name, `__init__` for the package itself."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
 
@@ -72,7 +73,7 @@ def syntax(path: Path) -> ast.Module:
 
 @cache
 def imports(path: Path) -> list[tuple[str, bool, int]]:
-    """(module, whether it is inside a function, line) of each import that runs: those for type checkers are left out."""
+    """Return (module, True inside a function, line) of each import, except those for type checkers."""
     package = [PACKAGE.name, *path.relative_to(PACKAGE).parts[:-1]]
 
     def absolute(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
@@ -93,7 +94,7 @@ def imports(path: Path) -> list[tuple[str, bool, int]]:
 
 
 def named(module: str) -> str:
-    """The name under which the table has a module: its own, or that of the package around it."""
+    """Return the table's entry of a module: its own, or that of the package around it."""
     while module not in RANK and "." in module:
         module = module.rpartition(".")[0]
     return module
@@ -104,7 +105,7 @@ def rank(module: str) -> int | None:
 
 
 def inner(name: str) -> str | None:
-    """A module of the package as it is called here, or None."""
+    """Return the table's name of a module of the package, or None for others."""
     return name.removeprefix(f"{PACKAGE.name}.") if name.startswith(f"{PACKAGE.name}.") else "__init__" if name == PACKAGE.name else None
 
 

@@ -434,8 +434,9 @@ python -m tensorgrad.viz --collective broadcast --algorithm tree --ranks 8 --out
 VIZ = '''Pictures of what was recorded, backprop step by step, and trainings while they run.
 
 **A training while it runs.** `viz.monitor` writes a page that a browser opens from its file and reads anew until the training ends; it works offline and is
-kept. Hooks of the optimizer measure the norms of gradients, weights and updates of each layer, hooks of `nn.ReLU` the units that are dead; the loss is given.
-If the block raises, the page says after which step. Results are those of the training without it, bit for bit.
+kept. Hooks of the optimizer measure the norms of gradients, weights and updates of each layer; of `nn.ReLU` and of calls of `F.relu` the units that are dead
+are counted; the loss is given. If the block raises, the page says after which step. Results are those of the training without it, bit for bit. Under a
+`Trainer` of `tensorgrad.experiment` it is a callback, `callbacks=TrainingPage()`, or `{name: training-page}` in a configuration.
 
 ```python
 import tensorgrad as torch
@@ -475,6 +476,32 @@ finite:
 ```sh
 python -m tensorgrad.viz train.py --nan --out nan.html      # or .txt
 ```'''
+
+ERRORS = """**Errors name the line.** After PyTorch's message, which programs may compare as they do there, come lines that say what caused it: which call
+went back along the graph and freed it, which statement wrote in place, where a tensor without a history lost it, which layer got which shapes, in which hook or
+Function. They end with the command that draws it. Nothing is computed before an error is raised; a backward and a write in place leave a note of their line, in
+half a microsecond.
+
+```python
+import tensorgrad as torch
+
+w = torch.rand(3, requires_grad=True)
+h = w.exp()
+h += 1
+try:
+    h.sum().backward()
+except RuntimeError as error:
+    first, *advice = str(error).split("\\n")
+assert first.startswith("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.FloatTensor [3]]")
+print("\\n".join(advice))
+```
+
+```text
+  it was written to by train.py, line 5: `h += 1`
+  `ExpBackward0` needs it as it was
+  `h = h + 1` makes a new tensor
+  A picture of the graph, with the lines of the program: python -m tensorgrad.viz train.py
+```"""
 
 EXTENDING = '''## Extending it
 

@@ -1,9 +1,10 @@
 """Experiments: from one configuration to a run that is logged, resumed and compared with others.
 
-Each part serves any training loop: `Run` keeps metrics, `Checkpointer` saves and restores everything a loop needs to go on, registries and `config` turn a
-YAML file into objects, `Trainer` runs the loop of a `Module`. `python -m tensorgrad.experiment` starts new projects, runs, sweeps and shows them.
+Each part serves any training loop: `Run` keeps metrics, `Checkpointer` saves and restores everything a loop needs to
+resume, registries and `config` turn a YAML file into objects, `Trainer` runs the loop of a `Module`. `python -m
+tensorgrad.experiment` starts new projects, runs, sweeps and shows them.
 
-Names are imported when they are first asked for, so that importing this package costs nothing.
+Names are imported on first access, so that importing this package costs nothing.
 """
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ __all__ = [*_MODULES, *_HOMES]      # pyright: ignore
 
 
 def __getattr__(name: str) -> Any:
-    """Import the submodule of this name, or the one that has it."""
+    """Import the submodule of this name, or the submodule that defines it."""
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _HOMES:

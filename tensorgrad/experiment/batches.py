@@ -11,7 +11,7 @@ __all__ = ["mapped", "moved", "size"]
 
 
 def mapped(change: Callable[[Any], Any], batch: Any) -> Any:
-    """A batch with `change(x)` for each value x in its dicts, lists and (named) tuples."""
+    """Return a batch with `change(x)` in place of each value x in its dicts, lists and (named) tuples."""
     if isinstance(batch, Mapping):
         changed = {key: mapped(change, value) for key, value in batch.items()}
         return changed if type(batch) is dict else type(batch)(changed)  # type: ignore[call-arg]
@@ -22,7 +22,7 @@ def mapped(change: Callable[[Any], Any], batch: Any) -> Any:
 
 
 def moved(batch: Any, device: Any) -> Any:
-    """A batch on a device: its tensors, and other values that have a method `to`.
+    """Move a batch to a device: its tensors, and other values that have a method `to`.
 
     >>> import tensorgrad as torch
     >>> moved({"img": torch.ones(2), "name": "a"}, "cpu")
@@ -32,7 +32,7 @@ def moved(batch: Any, device: Any) -> Any:
 
 
 def size(batch: Any) -> int:
-    """How many samples a batch has: the length of the first dimension of its first tensor, or 1.
+    """Return the number of samples of a batch: the length of the first dimension of its first tensor, or 1.
 
     >>> import tensorgrad as torch
     >>> size({"name": "a", "img": torch.zeros(3, 1, 8, 8)})

@@ -21,6 +21,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from .._escaping import escaped
+from .._extras import install
 
 SIZE = 1_000_000  # bytes of a text
 DEPTH = 32  # mappings and lists within each other
@@ -180,7 +181,7 @@ def _yaml() -> Any:
     try:
         import yaml
     except ImportError:
-        raise ImportError("configurations as YAML need PyYAML: pip install 'tensorgrad-engine[yaml]'") from None
+        raise ImportError(f"configurations as YAML need PyYAML: {install('yaml')}") from None
     return yaml
 
 

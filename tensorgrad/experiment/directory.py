@@ -1,6 +1,6 @@
-"""The directory of a run: who writes to it, and what may be removed.
+"""The directory of a run: lock it against other writers, and remove an earlier run safely.
 
-A lock on `.lock` says that a process writes; the system takes it back when the process ends, however it ends.
+A writing process holds a lock on `.lock`; the system releases it when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WRITABLE = "A run writes to this directory: give one that is writable and has ro
 
 
 def is_run(path: Path) -> bool:
-    """True for a directory with a run.json that a Run wrote."""
+    """Return True for a directory with a run.json that a Run wrote."""
     try:
         return not path.is_symlink() and files.read_json(path / RUN).get("format") == FORMAT
     except (OSError, ValueError):
@@ -36,7 +36,7 @@ def is_run(path: Path) -> bool:
 
 
 def is_held(path: Path) -> bool | None:
-    """True while a process writes to the run; None where that cannot be known."""
+    """Return True while a process writes to the run, None if that cannot be determined."""
     if fcntl is None:
         return None
     try:
@@ -57,10 +57,10 @@ def is_held(path: Path) -> bool | None:
 
 
 class Directory:
-    """A directory that this process writes to until `release`. `existed` says whether it was a run before.
+    """A directory that this process writes to until `release`. `existed` is True if it was a run before.
 
-    An empty or new directory is taken as it is; with `resume` any other, too. With `overwrite` the contents of an
-    earlier run are removed first. All else is a FileExistsError, and nothing is changed.
+    An empty or new directory is accepted, with `resume` any other, too. With `overwrite` the contents of an earlier run
+    are removed first. All else is a FileExistsError, and nothing is changed.
     """
 
     def __init__(self, path: Path, resume: bool, overwrite: bool) -> None:
@@ -86,7 +86,7 @@ class Directory:
         try:
             if (
                 self._look(resume, overwrite) and not resume
-            ):  # once more: another process may have been here before the lock
+            ):  # check again under the lock: another process may have come first
                 _empty(path)
                 self.existed = False
             self._prepare()
@@ -95,7 +95,7 @@ class Directory:
             raise
 
     def _look(self, resume: bool, overwrite: bool) -> bool:
-        """True if something is there. FileExistsError if it must stay and the run is to be a new one."""
+        """Return True if the directory is not empty. FileExistsError if it must be kept and the run is to be new."""
         path = self.path
         try:
             occupied = path.exists() and bool({*os.listdir(path)} - {LOCK})
@@ -109,7 +109,7 @@ class Directory:
     def _lock(self) -> int:
         descriptor = files.open_plain(self.path / LOCK, os.O_RDWR | os.O_CREAT)
         try:
-            for attempt in range(20):  # one that only looks holds the lock for a moment
+            for attempt in range(20):  # a process that only checks holds the lock for a moment
                 try:
                     if fcntl is not None:
                         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -140,7 +140,7 @@ class Directory:
             files.fail(error, error.filename or self.path, WRITABLE)
 
     def release(self) -> None:
-        """Let others write."""
+        """Release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -166,7 +166,7 @@ def _holder(descriptor: int) -> str:
 
 
 def _empty(path: Path) -> None:
-    """Remove what is in the directory of a run, never through a link; run.json comes last, so that what is left after a
+    """Remove the contents of a run's directory, never through a link; run.json comes last, so that the rest after a
     kill is still a run."""
     try:
         for entry in sorted([*os.scandir(path)], key=lambda entry: entry.name == RUN):
@@ -181,7 +181,7 @@ def _empty(path: Path) -> None:
 
 
 def replace_folder(new: Path, target: Path) -> None:
-    """Put a finished folder in the place of an old one."""
+    """Replace a folder by a finished one."""
     old = target.with_name(f".{target.name}-{os.urandom(4).hex()}")
     if os.path.lexists(target):
         os.rename(target, old)
@@ -193,10 +193,10 @@ def replace_folder(new: Path, target: Path) -> None:
 
 
 def leftovers(path: Path, name: str) -> list[Path]:
-    """Folders that a killed `replace_folder` left beside its target."""
+    """Return the folders that a killed `replace_folder` left beside its target."""
     return [Path(entry) for entry in path.glob(f".{name}-*")]
 
 
 def as_path(path: Any) -> Path:
-    """The path that was given, absolute, so that the run stays where it is when the program changes its directory."""
+    """Return the absolute path, which remains valid when the program changes its directory."""
     return Path(os.path.abspath(os.fspath(path)))

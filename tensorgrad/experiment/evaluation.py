@@ -16,7 +16,7 @@ HOOKS = {"validate": "validation", "test": "test", "predict": "predict"}
 
 
 class Evaluation:
-    """Runs a module over loaders without gradients. `limits`: how many batches of each."""
+    """Runs a module over loaders without gradients. `limits`: the number of batches of each."""
 
     def __init__(self, trainer: Any, module: Any, stage: str, loaders: list[Any], limits: list[float]) -> None:
         self._trainer, self._module, self._stage, self._name = trainer, module, stage, HOOKS[stage]
@@ -25,10 +25,10 @@ class Evaluation:
         self.results = Results(False, trainer.parallel)
 
     def run(self, complete: Callable[[dict[str, float]], None]) -> bool:
-        """All batches; False if an interrupt cut them short.
+        """Run all batches; False if an interrupt cut them short.
 
-        `complete` is called with the values for a row, when all that is logged is known, before the callbacks that read
-        or save it.
+        `complete` is called with the values for a row when all metrics are complete, before callbacks that read or save
+        them.
         """
         trainer, module, hooks, name = self._trainer, self._module, self._trainer.hooks, self._name
         modes = [(part, part.training) for part in module.modules()]
@@ -96,8 +96,8 @@ class Evaluation:
 
 
 def step_of(trainer: Any, module: Any, name: str) -> Callable[..., Any]:
-    """A step as a function (batch, batch_idx, dataloader_idx), in the trainer's precision, whatever of these its
-    module's takes."""
+    """Return a step as a function (batch, batch_idx, dataloader_idx), in the trainer's precision; the module's step may
+    take fewer arguments."""
     step, count = getattr(module, name), arity(getattr(module, name))
     if name == "training_step":
         step = trainer.parallel.wrapped(module)(name)
@@ -116,7 +116,7 @@ def step_of(trainer: Any, module: Any, name: str) -> Callable[..., Any]:
 
 
 def arity(function: Callable[..., Any]) -> int:
-    """How many positional arguments a step takes, 1 to 3."""
+    """Return the number of positional arguments of a step, 1 to 3."""
     kinds = [p.kind for p in inspect.signature(function).parameters.values()]
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         return 3
@@ -126,7 +126,7 @@ def arity(function: Callable[..., Any]) -> int:
 
 
 def by_loader(metrics: dict[str, float], count: int) -> list[dict[str, float]]:
-    """The metrics of each loader: those with its number, and those of all."""
+    """Return the metrics of each loader: those with its number, and those of all."""
     endings = [f"/dataloader_idx_{i}" for i in range(count)]
     return [
         {name: value for name, value in metrics.items() if name.endswith(ending) or not name.endswith(tuple(endings))}
@@ -135,5 +135,5 @@ def by_loader(metrics: dict[str, float], count: int) -> list[dict[str, float]]:
 
 
 def limited(loaders: list[Any], limit: int | float, name: str) -> list[float]:
-    """How many batches of each loader are used."""
+    """Return the number of batches used of each loader."""
     return [batches_of(loader, limit, name) for loader in loaders]

@@ -1,4 +1,4 @@
-"""Events of a run for TensorBoard: the scalars of a row in one event."""
+"""Events of a run for TensorBoard: an event with the scalars of a row."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..utils.tensorboard._wire import varint
 if TYPE_CHECKING:
     from ..utils.tensorboard import SummaryWriter
 
-QUEUE, SECONDS = 100, 10  # events that wait for the thread that writes them, and for how long
+QUEUE, SECONDS = 100, 10  # limits of waiting events: their number, and seconds
 MOST_TAGS = 10_000
 
 
 def folder(run: Path, events: bool | str) -> Path | None:
-    """Where events go: `tensorboard`; for a name, the next `name/version_k` that is free; for False nowhere."""
+    """Return the folder of events: `tensorboard`; for a name, the next free `name/version_k`; for False None."""
     if isinstance(events, str):
         if not re.fullmatch(r"(?!\.)[\w.-]+", events):
             raise ValueError(f"events must be True, False or the name of a folder in the run, but got {events!r:.80}")
@@ -34,17 +34,17 @@ def folder(run: Path, events: bool | str) -> Path | None:
 
 
 class Scalars:
-    """An event of several scalars, as `Event(step=…, summary=Summary(value=[Value(tag=…, simple_value=…), …]))` is
-    coded, in a quarter of the time."""
+    """An event of several scalars; encodes `Event(step=…, summary=Summary(value=[Value(tag=…, simple_value=…), …]))`
+    in a quarter of the time."""
 
     __slots__ = ("step", "wall_time", "scalars")
-    heads: dict[str, bytes] = {}  # what precedes the number, by the tag
+    heads: dict[str, bytes] = {}  # encoded bytes before the number, by tag
 
     def __init__(self, step: int, scalars: list[tuple[str, float]]) -> None:
         self.step, self.wall_time, self.scalars = step, time.time(), scalars
 
     def SerializeToString(self) -> bytes:
-        """The event's bytes. Numbers too large for float32 become infinite."""
+        """Return the event's bytes. Numbers too large for float32 become infinite."""
         parts = []
         for tag, value in self.scalars:
             head = self.heads.get(tag)
@@ -72,8 +72,8 @@ class Scalars:
 
 
 class Events:
-    """The events in a folder. The file is made with the first of them, and says from which step on TensorBoard forgets
-    what an earlier one told."""
+    """Writes events to a folder. The first event creates the file, which tells TensorBoard from which step on to drop
+    events of earlier files."""
 
     def __init__(self, path: Path, purge: int | None = None) -> None:
         self.path, self.purge = path, purge
@@ -81,7 +81,7 @@ class Events:
         path.mkdir(parents=True, exist_ok=True)
 
     def add(self, step: int, scalars: list[tuple[str, float]]) -> None:
-        """Tell the scalars of a step."""
+        """Write the scalars of a step."""
         if self._writer is None:
             from ..utils.tensorboard import SummaryWriter
 
@@ -91,12 +91,12 @@ class Events:
         file.event_writer.add_event(Scalars(step, scalars))  # type: ignore[arg-type]
 
     def restart(self, purge: int) -> None:
-        """Begin a new file, from which on the steps from `purge` on count as not told."""
+        """Begin a new file that lets TensorBoard drop earlier events from step `purge` on."""
         self.close()
         self.purge = purge
 
     def close(self) -> None:
-        """Write what waits."""
+        """Write waiting events."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()

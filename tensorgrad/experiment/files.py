@@ -1,4 +1,4 @@
-"""Small files of a run: read with limits, written whole, and never through a link."""
+"""Small files of a run: read with limits, written atomically, never through a link."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ FULL = "Free some space there, or give another directory."
 
 
 def fail(error: OSError, path: Any, advice: str = FULL) -> NoReturn:
-    """Raise an error of the same class that says what cannot be written, why, and what to do."""
+    """Raise an error of the same class that names the path, the reason, and a remedy."""
     raise type(error)(error.errno, f"{error.strerror or error}. {advice}", os.fspath(path)) from None
 
 
 def open_plain(path: Any, flags: int) -> int:
-    """A descriptor of a regular file, which is not opened through a link. OSError for links, pipes and devices."""
+    """Open a regular file without following a link, and return its descriptor. OSError for links, pipes and devices."""
     descriptor = os.open(path, flags | PLAIN, 0o666)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -37,7 +37,7 @@ def open_plain(path: Any, flags: int) -> int:
 
 
 def read(path: Any, most: int = MOST) -> bytes:
-    """The bytes of a regular file. ValueError if there are more than `most`; OSError for links, pipes and devices."""
+    """Read the bytes of a regular file. ValueError if there are more than `most`; OSError for links, pipes and devices."""
     with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -46,7 +46,7 @@ def read(path: Any, most: int = MOST) -> bytes:
 
 
 def write(path: Any, data: bytes) -> None:
-    """Write a file whole or not at all. OSError with the path and what to do; a link is refused."""
+    """Write a file atomically. OSError with the path and a remedy; a link is refused."""
     if os.path.islink(path):
         raise OSError(None, "This is a link, through which a run writes nothing. Remove the link", os.fspath(path))
     try:
@@ -57,7 +57,7 @@ def write(path: Any, data: bytes) -> None:
 
 
 def append(path: Any, data: bytes) -> None:
-    """Add bytes to the end of a file in one piece."""
+    """Append bytes to a file with one write."""
     descriptor = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(descriptor, data)
@@ -66,7 +66,7 @@ def append(path: Any, data: bytes) -> None:
 
 
 def read_json(path: Any) -> dict[str, Any]:
-    """The object in a JSON file. ValueError if there is none, OSError if the file cannot be read."""
+    """Read the object in a JSON file. ValueError if there is none, OSError if the file cannot be read."""
     try:
         found = json.loads(read(path))
     except RecursionError:
@@ -77,7 +77,7 @@ def read_json(path: Any) -> dict[str, Any]:
 
 
 def write_json(path: Any, data: Mapping[str, Any]) -> None:
-    """Write an object as JSON, whole or not at all."""
+    """Write an object as JSON, atomically."""
     write(path, (json.dumps(data, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace"))
 
 
@@ -85,7 +85,7 @@ def write_json(path: Any, data: Mapping[str, Any]) -> None:
 
 
 def read_config(directory: Path, stem: str = "config") -> dict[str, Any] | None:
-    """The configuration that a run was given, or None. ValueError says why a file cannot be read."""
+    """Read the configuration of a run, or return None. ValueError for an invalid file."""
     if (directory / f"{stem}.json").exists() and not (directory / f"{stem}.yaml").exists():
         return config.plain(read_json(directory / f"{stem}.json"))
     try:
@@ -97,7 +97,7 @@ def read_config(directory: Path, stem: str = "config") -> dict[str, Any] | None:
 
 
 def write_config(directory: Path, values: Mapping[str, Any], stem: str = "config") -> Path:
-    """Write `stem`.yaml, or `stem`.json where PyYAML is missing. Keys keep their order."""
+    """Write `stem`.yaml, or `stem`.json without PyYAML; return the path. Keys keep their order."""
     path, other = directory / f"{stem}.yaml", directory / f"{stem}.json"
     try:
         data = config.dump(values).encode()
@@ -111,8 +111,8 @@ def write_config(directory: Path, values: Mapping[str, Any], stem: str = "config
 
 
 def flattened(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(path, value) of each leaf of a configuration, the path as in `callbacks[1].name`; a list of plain values is a
-    leaf.
+    """Yield (path, value) of each leaf of a configuration, with paths such as `callbacks[1].name`; a list of plain
+    values is a leaf.
 
     >>> dict(flattened({"model": {"args": {"sizes": [2, 3]}}, "callbacks": [{"name": "a"}]}))
     {'model.args.sizes': [2, 3], 'callbacks[0].name': 'a'}

@@ -15,7 +15,7 @@ __all__ = ["interruptible"]
 def interruptible(trainer: Any) -> Iterator[None]:
     """Let the first interrupt set `trainer.interrupted`, and the next raise KeyboardInterrupt.
 
-    Signals reach the main thread only; a program that handles interrupts itself, or ignores them, goes on doing so.
+    Signals reach the main thread only; a program's own handler, or one that ignores interrupts, is kept.
     """
     if (
         threading.current_thread() is not threading.main_thread()

@@ -1,4 +1,4 @@
-"""From a configuration and the words of a command line to a run on disk that trains, in either form."""
+"""Launch a run of either form from a configuration and a command line."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from .files import flattened
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 COMMAND = ("python", "-m", "tensorgrad.experiment", "run")
-WATCHED = "TENSORGRAD_WATCHES_STDIN"  # in the environment of a process that ends with the one that started it
-OURS = ("cmd_args", "resume")  # keys of a configuration that say how it was run
+WATCHED = "TENSORGRAD_WATCHES_STDIN"  # environment variable of a process that must end with its parent
+OURS = ("cmd_args", "resume")  # keys of a configuration that record how it was run
 
 
 class Refused(Exception):
-    """List the runs that cannot be begun, each with its reason on one line."""
+    """A run cannot be started; the message has a line for each reason."""
 
 
 class Stopped(Exception):
-    """The first process has refused to begin, and says why."""
+    """The first process has refused to start, and reports the reason."""
 
 
 REFUSALS = (ConfigError, Refused, project.ProjectError)
@@ -48,13 +48,13 @@ class Request:
     gpu: str | None = None
     resume: str | None = None
     overwrite: bool = False
-    folder: Path | None = None  # the project's, where it was named
-    form: str | None = None  # the only one that is taken
+    folder: Path | None = None  # the project's folder, if it was given
+    form: str | None = None  # the only accepted form
     command: Sequence[str] = field(default=COMMAND)
 
     @property
     def run_name(self) -> str:
-        """The name of the run: `_` and the configuration's stem unless one was given, `_` and the tag.
+        """The name of the run, by default `_` and the configuration's stem, followed by `_` and the tag.
 
         >>> Request(Path("configs/mnist.yaml"), tag="a").run_name
         '_mnist_a'
@@ -70,7 +70,7 @@ class Request:
         return Path("save", *parts)
 
     def go_on(self) -> str:
-        """The command that goes on with the run."""
+        """The command that resumes the run."""
         scripted = tuple(self.command) != COMMAND
         words = [*self.command, *(["--config"] if scripted else []), str(self.config)]
         for flag in ("name", "tag", "gpu"):
@@ -82,8 +82,11 @@ class Request:
 
 
 def launch(request: Request) -> int:
-    """Run it: the exit code, 0 if it went well, 1 if training failed, 2 if it could not begin, 130 after Ctrl-C.
-    Messages go to the standard error."""
+    """Run a request, and return the exit code: 0 on success, 1 if training failed, 2 if it could not start, 130 after
+    Ctrl-C.
+
+    Messages go to the standard error.
+    """
     from . import parallel
 
     try:
@@ -100,7 +103,7 @@ def launch(request: Request) -> int:
 
 
 def _together(request: Request, group: Any) -> int:
-    """Run the part of one process among those that a launcher has started: they begin if all can, and the first one
+    """Run this process's part among those that a launcher has started: they start if all can, and the first one
     writes."""
     prepared, refusal = None, None
     try:
@@ -118,13 +121,13 @@ def _together(request: Request, group: Any) -> int:
 
 
 def say(message: Any) -> None:
-    """A message on the standard error."""
+    """Print a message on the standard error."""
     print(escaped(message, keep="\n"), file=sys.stderr, flush=True)
 
 
 def devices_of(gpu: str | None) -> tuple[str, Any, str | None]:
-    """(accelerator, devices, what to tell) for the words after --gpu: numbers of GPUs, or `cpu`, `-1` or nothing for
-    the CPU.
+    """Return (accelerator, devices, message or None) for the argument of --gpu: numbers of GPUs, or `cpu`, `-1` or
+    nothing for the CPU.
 
     >>> devices_of("cpu")
     ('cpu', 'auto', None)
@@ -151,7 +154,7 @@ def devices_of(gpu: str | None) -> tuple[str, Any, str | None]:
 
 
 def import_project(request: Request) -> Path | None:
-    """The project's folder, with its registrations made. Refused with the traceback if its code fails."""
+    """Import the project's registrations, and return its folder. Refused with the traceback if its code fails."""
     folder = request.folder or project.find(request.config)
     if folder is not None:
         try:
@@ -164,7 +167,7 @@ def import_project(request: Request) -> Path | None:
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
-    """A configuration with its changes. ConfigError, or Refused if there is no such file."""
+    """Read a configuration and apply changes. ConfigError, or Refused if there is no such file."""
     try:
         return configs.override(configs.load(path), overrides)
     except (OSError, ImportError) as error:
@@ -172,7 +175,7 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
 
 
 class _Prepared:
-    """A run that may begin: everything that can be wrong without reading data has been looked at."""
+    """A run that may start: everything has been checked that does not require reading data."""
 
     def __init__(self, request: Request) -> None:
         self.request, self.path, self.lines = request, request.path, list[str]()
@@ -192,8 +195,7 @@ class _Prepared:
         self.checkpoint, self.resumes = self._checkpoint()
 
     def _config(self) -> dict[str, Any]:
-        """The configuration that counts: the file's, or that of the run which goes on, with the changes of the command
-        line."""
+        """Return the effective configuration: the file's, or the resumed run's, with the changes of the command line."""
         request = self.request
         given = read_config(request.config, request.overrides)
         if not self.same:
@@ -213,7 +215,7 @@ class _Prepared:
         return going_on
 
     def _checkpoint(self) -> tuple[Path | None, bool]:
-        """(the checkpoint to begin from or None, whether the run's own directory goes on)."""
+        """Return (the checkpoint to begin from or None, True if the run's own directory is resumed)."""
         from . import plain, resuming
 
         resume, newest = self.request.resume, plain.newest if self.form == "plain" else resuming.newest
@@ -242,7 +244,7 @@ class _Prepared:
     # ── the run ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _final(self) -> dict[str, Any]:
-        """The configuration as the run keeps it: with its seed, and how it was called."""
+        """Return the configuration as the run saves it: with its seed and its command line."""
         request, config = self.request, {key: value for key, value in self.config.items() if key not in OURS}
         if config.get("seed") is None:
             config["seed"] = time.time_ns() // 1_000_000 % 1000
@@ -256,7 +258,7 @@ class _Prepared:
         return {**config, "cmd_args": told, "resume": None if self.checkpoint is None else str(self.checkpoint)}
 
     def _run(self, config: Mapping[str, Any], group: Any) -> Any:
-        """The run, in the first process; None in others. Refused, in all of them, if it cannot begin."""
+        """Return the run in the first process, None in others. Refused, in all of them, if it cannot start."""
         run, refusal = None, None
         if group.rank == 0:
             try:
@@ -290,8 +292,8 @@ class _Prepared:
             raise Refused(f"{error.filename or self.path}: {error.strerror or error}") from None
 
     def train(self, group: Any) -> int:
-        """Train, with the other processes of the group: the exit code. An error that ends one of several processes is
-        raised, so that their launcher ends the others, who wait for it."""
+        """Train with the other processes of the group, and return the exit code. With several processes errors are
+        raised, so that their launcher ends the others, which would wait."""
         from ..distributed import DistError
         from .seeding import seed_everything
 
@@ -320,14 +322,14 @@ class _Prepared:
         except Exception as error:
             if run is not None:
                 self._failed()
-            if isinstance(error, (OSError, DistError)):  # of the latter, the cause is told by another process
+            if isinstance(error, (OSError, DistError)):  # another process reports the cause of a DistError
                 say(f"{type(error).__name__}: {error}")
             elif group.world > 1:
                 raise
             else:
                 traceback.print_exc()
             return FAILED
-        if trainer.interrupted:  # the trainer has said how to go on
+        if trainer.interrupted:  # the trainer has printed how to resume
             return INTERRUPTED
         if run is not None:
             print(f"The run is in {self.path}.")
@@ -343,8 +345,8 @@ class _Prepared:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Stop as after Ctrl-C when the process that started this one ends, where it asked for that: it holds the other end
-    of the standard input."""
+    """Stop as after Ctrl-C when the parent process ends, if it set WATCHED: it holds the other end of the standard
+    input."""
     if os.environ.pop(WATCHED, None) is None:
         yield
         return
@@ -396,7 +398,7 @@ def _with_trainer(prepared: _Prepared, config: Mapping[str, Any], run: Any) -> A
     made = [callbacks.make(spec) for spec in config.get("callbacks") or ()]
     if config.get("checkpoint") is not None or not any(isinstance(callback, ModelCheckpoint) for callback in made):
         made.append(ModelCheckpoint(**(config.get("checkpoint") or {})))
-    params.setdefault("default_root_dir", str(prepared.path))  # of processes that have no run
+    params.setdefault("default_root_dir", str(prepared.path))  # for processes without a run
     trainer = Trainer(run=run, callbacks=made, **params)
     trainer.go_on = prepared.request.go_on()
     trainer.fit(

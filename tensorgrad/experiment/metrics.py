@@ -1,10 +1,10 @@
-"""metrics.csv: one row for each call of `Run.log`, whole on the disk before the call returns.
+"""metrics.csv: a row for each call of `Run.log`, complete on the disk before the call returns.
 
-A row is one write() of one line to a file that is opened for appending, and stays after `kill -9`. A new column writes
-the file anew beside the old one, which it then replaces. Readers see complete lines at any moment. File systems show a
-write page by page, so that no row of up to 1 KB crosses the end of a page: the last one before it fills the page with
-zeros after the decimals of its time. Text cells and names of columns are quoted, and cannot start a formula in a
-spreadsheet: https://owasp.org → CSV injection.
+A row is one write() of a line to a file opened for appending, and survives `kill -9`. A new column rewrites the file
+beside the old one, which it then replaces. Readers see complete lines at any moment. Since file systems may show a
+write page by page, no row of up to 1 KB crosses the end of a page: the row before it fills the page with zeros after
+the decimals of its time. Text cells and names of columns are quoted, and cannot start a formula in a spreadsheet:
+https://owasp.org → CSV injection.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .._escaping import escaped
 from . import files
 
 LONGEST, MOST_COLUMNS = 200, 4096  # characters of a name or text; columns
-MOST_WAITING = 100_000  # rows that wait for room on the disk
+MOST_WAITING = 100_000  # rows that wait for space on the disk
 PATIENCE = 1.0  # seconds until the disk is tried again
 PAGE, WIDE = 4096, 1024  # bytes of a page; of rows that may cross its end
 STEP, EPOCH, TIME = "step", "epoch", "time"
@@ -31,7 +31,7 @@ CELL = re.compile(r'(?:^|,)("(?:[^"]|"")*"|[^,]*)')
 
 
 def text(value: str) -> str:
-    """A text as a cell begins it: on one line, and with an apostrophe before what a spreadsheet takes for a formula.
+    """Return a text for a cell: on one line, and with an apostrophe before the start of a formula.
 
     >>> text("=1+1"), text("a\\nb")
     ("'=1+1", 'a\\\\nb')
@@ -40,12 +40,12 @@ def text(value: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """A text between double quotes."""
+    """Return a text in double quotes."""
     return '"' + value.replace('"', '""') + '"'
 
 
 def column(name: Any) -> str:
-    """The name of a metric as the column is called. TypeError if it is no text, ValueError if it is empty or long."""
+    """Return the column of a metric's name. TypeError if it is no string, ValueError if it is empty or long."""
     if not isinstance(name, str):
         raise TypeError(f"log(): names of metrics are strings, but got {name!r:.60} of type {type(name).__name__}")
     if not name or len(name) > LONGEST:
@@ -56,7 +56,7 @@ def column(name: Any) -> str:
 
 
 def number(name: str, value: Any) -> bool | int | float | str:
-    """A value as Python has it. TypeError, which names the metric, for what is neither a number nor a short text.
+    """Convert a value to Python's types. TypeError, which names the metric, unless it is a number or a short text.
 
     >>> import tensorgrad as torch
     >>> number("loss", torch.tensor(0.5)), number("best", True)
@@ -72,7 +72,7 @@ def number(name: str, value: Any) -> bool | int | float | str:
             "(Run.print takes any)"
         )
     if type(value) in (bool, int):
-        float(value)  # OverflowError where no reader has such a number
+        float(value)  # OverflowError for an int beyond float64, which readers could not represent
         return value
     if isinstance(value, (str, bytes)) or getattr(value, "ndim", 0) or not hasattr(value, "__float__"):
         shape = f" of shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
@@ -84,12 +84,12 @@ def number(name: str, value: Any) -> bool | int | float | str:
 
 
 def cell(value: bool | int | float | str) -> str:
-    """A value as it is written: numbers so that they read back exactly."""
+    """Return the text of a value; numbers read back exactly."""
     return quoted(text(value)) if isinstance(value, str) else repr(value)
 
 
 class Metrics:
-    """The file. `columns` and `rows` say what has been logged; `waiting` are the rows that found no room on the disk.
+    """The file. `columns` and `rows` describe the logged rows; `waiting` are rows that did not fit on the disk.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +104,7 @@ class Metrics:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.waiting: deque[dict[str, str]] = deque()
-        self._longest = 0  # of the rows so far, with room for one that is a little longer
+        self._longest = 0  # bytes of the longest row so far, with a margin
         self._descriptor, self._size, self._next = -1, 0, 0.0
         found = _read(path)
         if found is None:
@@ -136,7 +136,7 @@ class Metrics:
             return None
 
     def append(self, row: dict[str, str]) -> None:
-        """Add a row: cells by the names of their columns. OSError if the disk has no room: then the row, and those of
+        """Add a row: cells by the names of their columns. OSError if the disk is full: then this row, and those of
         the next second, wait."""
         if not row.keys() <= self._columns.keys() and len(self._columns.keys() | row.keys()) > MOST_COLUMNS:
             raise ValueError(
@@ -149,7 +149,7 @@ class Metrics:
             self.flush()
 
     def flush(self) -> None:
-        """Write the rows that wait. OSError if there is still no room."""
+        """Write waiting rows. OSError if the disk is still full."""
         if not self.waiting:
             return
         new = [
@@ -176,7 +176,7 @@ class Metrics:
         }
 
     def cut(self, columns: list[str], rows: int) -> int:
-        """Go back to these columns and so many rows; how many rows there are then. A file that has fewer keeps them."""
+        """Cut the file to these columns and this number of rows; return its number of rows, which may be smaller."""
         self.flush()
         found = _read(self.path)
         before, lines, whole = found if found is not None else ([STEP, TIME], [], False)
@@ -195,7 +195,7 @@ class Metrics:
             self._descriptor = -1
 
     def _add(self, new: list[str]) -> None:
-        """Write the file anew with more columns: `epoch` after `step`, all others at the end."""
+        """Rewrite the file with more columns: `epoch` after `step`, all others at the end."""
         before, lines, _ = _read(self.path) or ([STEP, TIME], [], True)
         head = [STEP, EPOCH] if EPOCH in new or EPOCH in before else [STEP]
         columns = [*head, *(n for n in [*before, *new] if n not in head)]
@@ -224,7 +224,7 @@ class Metrics:
         self._size = os.fstat(self._descriptor).st_size
 
     def _put(self, row: dict[str, str]) -> None:
-        """Append a row that does not cross the end of a page; one that would writes the file anew."""
+        """Append a row; rewrite the file if the row would cross the end of a page."""
         line = self._line(row)
         data = line.encode() + b"\n"
         length, left = len(data), PAGE - self._size % PAGE
@@ -245,7 +245,7 @@ class Metrics:
         return ",".join([row.get(name, "") for name in self._columns])
 
     def _write(self, data: bytes) -> None:
-        """Append all or nothing: what a full disk has taken of a line is cut off again."""
+        """Append all or nothing: a partial line on a full disk is cut off again."""
         done = 0
         try:
             while done < len(data):
@@ -258,7 +258,7 @@ class Metrics:
 
 
 def cells(line: str) -> list[str]:
-    """The cells of a line as they are written, quotes included.
+    """Split a line into its cells as written, with quotes.
 
     >>> cells('1,"a,b",')
     ['1', '"a,b"', '']
@@ -267,8 +267,8 @@ def cells(line: str) -> list[str]:
 
 
 def _read(path: Path) -> tuple[list[str], list[str], bool] | None:
-    """(columns, lines, whether the file is as a Run leaves it) or None without a file. A torn last line and lines of
-    another length are left out."""
+    """Return (columns, lines, True if the file is intact), or None without a file. A torn last line and lines of
+    another length are dropped."""
     try:
         with os.fdopen(files.open_plain(path, os.O_RDONLY), "rb") as file:
             data = file.read()
@@ -290,7 +290,7 @@ def _read(path: Path) -> tuple[list[str], list[str], bool] | None:
 
 
 def checked_state(state: Any) -> tuple[list[str], int]:
-    """The parts of `Metrics.state()`. ValueError if it is something else."""
+    """Return the parts of a `Metrics.state()`. ValueError if it is something else."""
     columns, rows = (state.get("columns"), state.get("rows")) if isinstance(state, Mapping) else (None, None)
     if not (
         isinstance(columns, list)

@@ -1,4 +1,4 @@
-"""Options of a Trainer: what they may be, and what they mean."""
+"""Check and convert options of a Trainer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def naming_nearest(init: Function) -> Function:
-    """A constructor whose TypeError for an unknown option names the nearest one."""
+    """Wrap a constructor so that its TypeError for an unknown option names the nearest one."""
     names = list(inspect.signature(init).parameters)[1:]
 
     @functools.wraps(init)
@@ -36,7 +36,7 @@ def naming_nearest(init: Function) -> Function:
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
-    """An int that is at least so large, or TypeError or ValueError."""
+    """Return an int that is at least `least`. TypeError or ValueError for others."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"Trainer({name}=…) is an int, not {value!r}")
     if value < least:
@@ -45,14 +45,14 @@ def whole(name: str, value: Any, least: int = 0) -> int:
 
 
 def choice(name: str, value: Any, allowed: Any) -> Any:
-    """A value that is allowed, or ValueError."""
+    """Return an allowed value. ValueError for others."""
     if value not in allowed:
         raise ValueError(f"Trainer({name}=…) is one of {', '.join(map(repr, allowed))}, not {value!r}")
     return value
 
 
 def limit(name: str, value: Any) -> int | float:
-    """A number of batches, or a fraction of them: an int, or a float from 0 to 1; None is all."""
+    """Return a number of batches (int) or a fraction of them (float from 0 to 1); None means all."""
     if value is None:
         return 1.0
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -63,7 +63,7 @@ def limit(name: str, value: Any) -> int | float:
 
 
 def seconds(given: Any) -> float | None:
-    """A time: "days:hours:minutes:seconds", a timedelta, or a mapping of its arguments.
+    """Convert a time to seconds: "days:hours:minutes:seconds", a timedelta, or a mapping of its arguments.
 
     >>> seconds("00:01:00:05"), seconds({"minutes": 2})
     (3605.0, 120.0)
@@ -84,7 +84,7 @@ def seconds(given: Any) -> float | None:
 
 
 def devices_of(accelerator: str, devices: Any) -> list[Any]:
-    """The devices to train on, one for each process: of the CPU as many as asked for, of GPUs those that are there.
+    """Return the devices to train on, one for each process: the CPU any number of times, or existing GPUs.
 
     "auto" is the first GPU if there is one, else the CPU.
     """

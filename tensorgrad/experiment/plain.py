@@ -31,15 +31,15 @@ from .utils import compute_num_params, time_text
 __all__ = ["EpochCheckpoints", "EpochLines", "Plain", "newest", "read", "train"]
 
 STEP, LAST, BEST = "step-last.pth", "epoch-last.pth", "epoch-best.pth"
-TOLD = "batch_idx", "stage", "model"  # what a loss may take beside the prediction and the batch
+TOLD = "batch_idx", "stage", "model"  # optional arguments of a loss beside the prediction and the batch
 
 
 class Plain(Module):
     """The model of a plain configuration with its loss and optimizer; `start`: a checkpoint whose specs and weights it
     begins with, or None.
 
-    Of a checkpoint, `load_optimizer` takes the optimizer's state, and `run_step` its epoch and the place of the
-    learning rate's schedule; both are true unless the configuration says otherwise, and for the `same` run in any case.
+    From a checkpoint, `load_optimizer` restores the optimizer's state, and `run_step` the epoch and the learning rate's
+    schedule; both are true by default, and always for the `same` run.
     """
 
     def __init__(self, config: Mapping[str, Any], start: Any = None, same: bool = False) -> None:
@@ -47,7 +47,7 @@ class Plain(Module):
         self.config, self.start, source = config, start, config if start is None else start
         self.goes_on = start is not None and (same or config.get("run_step", True))
         self.loads = start is not None and (same or config.get("load_optimizer", True))
-        # Whether it goes on as if it had never stopped.
+        # True: the run resumes exactly.
         self.exactly = self.goes_on and self.loads and "parts" in start
         self.specs = {
             part: {key: source[part][key] for key in ("name", "args") if key in source[part]}
@@ -60,11 +60,11 @@ class Plain(Module):
         self.told = [name for name in TOLD if takes_all or name in parameters]
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
-        """The loss terms of a batch, each of which is logged as `<term>/train`."""
+        """Return the loss terms of a batch, each of which is logged as `<term>/train`."""
         return self._terms(batch, batch_idx, "train")
 
     def validation_step(self, batch: Any, batch_idx: int) -> Any:
-        """The loss terms of a batch, each of which is logged as `<term>/val`."""
+        """Return the loss terms of a batch, each of which is logged as `<term>/val`."""
         return self._terms(batch, batch_idx, "val")
 
     def _terms(self, batch: Any, batch_idx: int, stage: str) -> Mapping[str, Any]:
@@ -100,7 +100,7 @@ class Plain(Module):
         return {"optimizer": optimizer, "lr_scheduler": {"monitor": monitor, **how, "scheduler": scheduler}}
 
     def _forward(self, optimizer: Any, scheduler: Any) -> None:
-        """Take a schedule to where it was after the checkpoint's epochs."""
+        """Advance a schedule to its state after the checkpoint's epochs."""
         states = self.start.get("parts", {}).get("schedulers")
         if states:
             scheduler.load_state_dict(states[0])
@@ -112,13 +112,13 @@ class Plain(Module):
                     scheduler.step()
 
     def on_train_start(self) -> None:
-        """Begin after the checkpoint's epochs, where the trainer does not restore its place."""
+        """Begin after the checkpoint's epochs, unless the trainer restores its place itself."""
         if self.goes_on and not self.exactly:
             loop, start = self.trainer.fit_loop, self.start
             loop.epoch, loop.global_step = start["epoch"], start.get("step", 0)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Add what makes a checkpoint complete by itself: specs with their states, the number of epochs done, the
+        """Add the parts that make a checkpoint self-contained: specs with their states, the number of epochs done, the
         configuration."""
         loop, optimization = self.trainer.fit_loop, self.trainer.optimization
         checkpoint["model"] = {**self.specs["model"], "sd": self.model.state_dict()}
@@ -149,7 +149,7 @@ class EpochLines(BaseLogger):
 
 
 def validation_line(known: Mapping[str, float]) -> str:
-    """The metrics of a validation on one line."""
+    """Return the metrics of a validation as a line."""
     terms = [f"{name.removesuffix('/val')}={value:.4f}" for name, value in known.items() if name.endswith("/val")]
     return f"  val: {', '.join(terms) or 'no metrics'}"
 
@@ -196,11 +196,11 @@ class EpochCheckpoints(ModelCheckpoint):
                 _also(self._directory / LAST, self._directory / name)
 
     def on_train_end(self, trainer: Any, module: Any) -> None:
-        """The last epoch has saved all there is."""
+        """Do nothing: the last epoch has saved everything."""
 
 
 def _also(path: Path, name: Path) -> None:
-    """Give a file a second name, in the place of what has that name; a copy where there are no links."""
+    """Replace `name` by a hard link to `path`, or by a copy where there are no links."""
     beside = name.with_name(f".{name.name}.{os.getpid()}.link")
     try:
         beside.unlink(missing_ok=True)
@@ -215,7 +215,7 @@ def _also(path: Path, name: Path) -> None:
 
 
 def read(path: Any) -> dict[str, Any]:
-    """A checkpoint, of which nothing is run. ValueError if it is another file."""
+    """Read a checkpoint without running code from it. ValueError if it is another file."""
     state = load(os.fspath(path), weights_only=True)
     parts = [state.get(part) for part in ("model", "optimizer")] if isinstance(state, dict) else []
     if (
@@ -230,7 +230,7 @@ def read(path: Any) -> dict[str, Any]:
 
 
 def newest(directory: Any) -> Path | None:
-    """The checkpoint of a folder that was saved last; a damaged one is passed over with a warning."""
+    """Return the newest checkpoint of a folder; a damaged one is skipped with a warning."""
     for path in sorted(Path(directory).glob("*.pth"), key=lambda path: path.stat().st_mtime_ns, reverse=True):
         try:
             read(path)
@@ -244,7 +244,7 @@ def newest(directory: Any) -> Path | None:
 
 
 def loader(section: Mapping[str, Any]) -> DataLoader:
-    """The batches of a section `{dataset, batch_size, shuffle, …}`."""
+    """Return the loader of a section `{dataset, batch_size, shuffle, …}`."""
     return DataLoader(
         datasets.make(section["dataset"]), **{key: value for key, value in section.items() if key != "dataset"}
     )
@@ -262,11 +262,11 @@ def train(
     go_on: str | None = None,
     root: Any = None,
 ) -> Trainer:
-    """Train what a plain configuration describes, and write it to a run; the trainer, when it is done.
+    """Train by a plain configuration, write to a run, and return the trainer.
 
-    resume: a checkpoint to begin from, whose specs of model and optimizer are then used; `same`: exactly where it was,
-    whatever `run_step` and `load_optimizer` say. A run that was resumed loses the rows that came after its checkpoint.
-    Several GPUs share each batch. go_on: the command to tell after Ctrl-C. run: None in processes that do not write,
+    resume: a checkpoint to begin from, whose specs of model and optimizer are then used; `same`: resume exactly,
+    regardless of `run_step` and `load_optimizer`. A resumed run loses the rows after its checkpoint. Several GPUs share
+    each batch. go_on: the command to print after Ctrl-C. run: None in processes that do not write,
     with the run's directory as `root`.
     """
 

@@ -1,4 +1,4 @@
-"""A project's folder: what `new` writes, and how the registrations in it become known."""
+"""A project's folder: write a new one, and import the registrations in one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._escaping import escaped
 
 PACKAGES = ("models", "datasets", "losses", "callbacks")
 TEMPLATES = Path(__file__).with_name("scaffold")
-ENDING = ".txt"  # of templates, which are no modules of this package
+ENDING = ".txt"  # the ending of templates, which are no modules of this package
 
 
 class ProjectError(Exception):
@@ -21,7 +21,7 @@ class ProjectError(Exception):
 
 
 def find(config: Path) -> Path | None:
-    """The project that a configuration belongs to: the folder above its own, or else the working directory, if that has
+    """Return the project of a configuration: the folder above its own, or else the working directory, if that has
     one of the packages."""
     for folder in (config.resolve().parent.parent, Path.cwd()):
         if any((folder / name / "__init__.py").is_file() for name in PACKAGES):
@@ -30,10 +30,10 @@ def find(config: Path) -> Path | None:
 
 
 def activate(folder: Path) -> None:
-    """Import the packages models, datasets, losses and callbacks of a project, so that what they register can be named.
+    """Import the packages models, datasets, losses and callbacks of a project, which register their classes.
 
-    ProjectError if another package of such a name is imported already; errors of the project's own code are raised
-    as they are."""
+    ProjectError if another package of such a name is imported already; errors of the project's code are raised
+    unchanged."""
     folder = folder.resolve()
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
@@ -47,9 +47,9 @@ def activate(folder: Path) -> None:
 
 
 def write(target: Path) -> list[str]:
-    """Write a project into a directory that is new or empty: all of it, or nothing. The names of its files.
+    """Write a project into a new or empty directory, completely or not at all; return the names of its files.
 
-    ProjectError for a directory that holds something; OSError if it cannot be written.
+    ProjectError for a directory that is not empty; OSError if it cannot be written.
     """
     target = Path(os.path.abspath(target))
     if os.path.lexists(target) and (not target.is_dir() or target.is_symlink() or any(target.iterdir())):

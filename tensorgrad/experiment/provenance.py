@@ -1,4 +1,4 @@
-"""Where a run comes from: the command, the packages, the state of the repository, and a copy of the source."""
+"""The provenance of a run: the command, the packages, the state of the repository, and a copy of the source."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ PATIENCE = 10  # seconds that git may take
 
 
 def now() -> str:
-    """The time, in the zone of this machine: 2025-03-01T12:00:00+01:00."""
+    """Return the time in the local zone: 2025-03-01T12:00:00+01:00."""
     return time.strftime("%Y-%m-%dT%H:%M:%S%z")[:-2] + ":" + time.strftime("%z")[-2:]
 
 
 def about(source: Path | None = None) -> dict[str, Any]:
-    """Facts about this process: time, command, interpreter, packages, processors, and the repository around
-    `source` (the working directory)."""
+    """Return facts about this process: time, command, interpreter, packages, processors, and the repository around
+    `source` (by default the working directory)."""
     return {
         "time": now(),
         "command": command(),
@@ -48,7 +48,7 @@ def about(source: Path | None = None) -> dict[str, Any]:
 
 
 def command(arguments: list[str] | None = None) -> list[str]:
-    """The command line, without the values of flags that look like secrets and without passwords in addresses.
+    """Return the command line, without the values of flags that look like secrets and without passwords in addresses.
 
     >>> command(["train.py", "--lr=0.1", "--api-key", "abc", "hub.token=abc"])
     ['train.py', '--lr=0.1', '--api-key', '***', 'hub.token=***']
@@ -80,7 +80,7 @@ def _installed() -> dict[str, str]:
 
 
 def packages() -> dict[str, str]:
-    """The versions of tensorgrad, NumPy, and all else that is installed."""
+    """Return the versions of tensorgrad, NumPy, and all other installed packages."""
     import numpy
 
     root = sys.modules[__name__.partition(".")[0]]
@@ -90,7 +90,7 @@ def packages() -> dict[str, str]:
 
 
 def git(path: Path) -> dict[str, Any] | None:
-    """Commit, branch, and whether files differ from it; None outside of a repository or without git."""
+    """Return the commit, the branch, and True if files differ from it; None outside of a repository or without git."""
     lines = _git(path, "status", "--porcelain=v2", "--branch", "--ignore-submodules=dirty")
     if lines is None:
         return None
@@ -105,7 +105,7 @@ def git(path: Path) -> dict[str, Any] | None:
 
 
 def _git(path: Path, *arguments: str) -> bytes | None:
-    """Output of git, or None. No hook of the repository runs, and its index is not written."""
+    """Return git's output, or None. No hook of the repository runs, and its index is not written."""
     program = shutil.which("git")
     if program is None:
         return None
@@ -129,8 +129,7 @@ def _git(path: Path, *arguments: str) -> bytes | None:
 
 
 def snapshot(source: Path, run: Path) -> list[str]:
-    """Copy the source in a directory to `src` of a run, in the place of an older copy; what is to be told of what was
-    left out.
+    """Copy the source in a directory to `src` of a run, replacing an older copy; return lines about what was left out.
 
     Directories named load, save, out, __pycache__ or .git…, virtual environments, caches and other runs are left out;
     so are files of more than 1 MiB, files that git ignores, and links that lead out of the directory. At most 5,000
@@ -154,7 +153,7 @@ def snapshot(source: Path, run: Path) -> list[str]:
 
 
 class _Copy:
-    """A copy of a source: which files, and why others were left out."""
+    """A copy of a source: the files to copy, and the reasons why others are left out."""
 
     def __init__(self, source: Path, run: Path) -> None:
         self.source, self.run = source, Path(os.path.realpath(run))
@@ -179,7 +178,7 @@ class _Copy:
             number, size = number + 1, size + length
 
     def found(self) -> Iterator[tuple[Path, str]]:
-        """(path, path inside of the source) of each file that is wanted."""
+        """Yield (path, path inside of the source) of each file to copy."""
         todo, seen = [""], 0
         while todo:
             folder = todo.pop()
@@ -223,7 +222,7 @@ class _Copy:
         self.reasons.setdefault(why, []).append(name)
 
     def told(self) -> list[str]:
-        """A line for each reason: how many files, and the first of them."""
+        """Return a line for each reason: the number of files, and the first of them."""
         return [
             f"src is without {len(names):,} {'file' if len(names) == 1 else 'files'} ({why}): "
             + ", ".join(escaped(name, 80) for name in names[:5])

@@ -1,4 +1,4 @@
-"""Run: the directory that one training writes, in any loop."""
+"""Run: the directory that a training writes, in any loop."""
 
 from __future__ import annotations
 
@@ -28,23 +28,20 @@ ENDS = {KeyboardInterrupt: "interrupted", SystemExit: "finished", GeneratorExit:
 class Run:
     """A training on disk: configuration, metrics, log and provenance in one directory, for any loop.
 
-    path: the directory, which is made. An existing one that is not empty is a FileExistsError, unless `resume=True`
-    goes on with it (a path where nothing is yet begins a new run) or `overwrite=True` removes the run in it first; only
-    what a Run has written is removed.
-    config: a mapping of what JSON has (tuples become lists, paths text), kept in `config.yaml` (`config.json` without
-    PyYAML); None, when resuming, is the one that is there.
-    events: scalars for TensorBoard, in `tensorboard/`; a name writes them to `<name>/version_<k>`, with `hparams.yaml`
-    beside them; False none.
-    snapshot: a directory of source code, of which `src/` becomes a copy. quiet: `print` writes to `log.txt` only.
-    labels: what is noted in `run.json`.
+    path: the directory to create. An existing one that is not empty is a FileExistsError, unless `resume=True` resumes
+    it (an empty path begins a new run) or `overwrite=True` removes the run in it first; only files of a Run are
+    removed. config: a mapping of what JSON has (tuples become lists, paths text), kept in `config.yaml` (`config.json`
+    without PyYAML); None, when resuming, is the one that is there. events: scalars for TensorBoard, in `tensorboard/`;
+    a name writes them to `<name>/version_<k>`, with `hparams.yaml` beside them; False none. snapshot: a directory of
+    source code, of which `src/` becomes a copy. quiet: `print` writes to `log.txt` only. labels: recorded in
+    `run.json`.
 
     Files: `run.json` (command, packages, git, times, status), `config.yaml`, `log.txt`, `metrics.csv`, and folders
     `ckpt` and `img`, which are yours. A run is written by a single process at a time: another gets a BlockingIOError,
     and processes forked from this one a RuntimeError.
 
-    A disk without room: the constructor raises an OSError that names the path. `log` warns and keeps the rows until
-    there is room again, so that a training goes on, and saves its checkpoints where there is room for them; `finish`
-    raises if rows are still waiting.
+    On a full disk, the constructor raises an OSError that names the path. `log` warns and keeps the rows until there is
+    space again, so that training continues; `finish` raises if rows are still waiting.
 
     >>> import tempfile
     >>> from tensorgrad.experiment import Run
@@ -101,7 +98,7 @@ class Run:
     # ── logging ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def log(self, step: Any = None, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Add one row to metrics.csv, and its numbers to TensorBoard.
+        """Add a row to metrics.csv, and its numbers to TensorBoard.
 
         `log(step, loss=0.5)` or `log(step, {"train/loss": 0.5})`.
 
@@ -132,9 +129,10 @@ class Run:
                 self._tell(at, scalars)
 
     def log_hyperparams(self, params: Mapping[str, Any]) -> Path:
-        """Write `hparams.yaml` beside the events (without a name for those: into the run's directory); its path.
+        """Write `hparams.yaml` beside the events (if these have no name: into the run's directory), and return its
+        path.
 
-        Values that no configuration can hold, as dtypes, are written as text.
+        Values that a configuration cannot hold, such as dtypes, are written as text.
         """
         named = self._events is not None and self._events.path.name.startswith("version_")
         folder = self._events.path if self._events is not None and named else self.path
@@ -152,7 +150,7 @@ class Run:
             _show(line)
 
     def _row(self, named: Mapping[str, Any], before: str = "") -> tuple[dict[str, str], list[tuple[str, float]]]:
-        """Cells by their columns, and the scalars for TensorBoard."""
+        """Return (cells by their columns, scalars for TensorBoard)."""
         row, scalars = dict[str, str](), list[tuple[str, float]]()
         for name, value in named.items():
             full = before + name if before else name
@@ -200,7 +198,7 @@ class Run:
             raise RuntimeError(f"{name} has ended ({self.status})")
 
     def _wait(self, error: OSError) -> None:
-        """Rows wait for room on the disk."""
+        """Warn that rows wait for space on the disk."""
         if len(self._metrics.waiting) > MOST_WAITING:
             raise error
         self._warn("rows", f"{error}. The run goes on; rows wait in memory until there is room")
@@ -213,13 +211,13 @@ class Run:
             self._warn("events", f"No more events for TensorBoard are written to {self.path}: {error}")
 
     def _warn(self, about: str, message: str) -> None:
-        """Warn once."""
+        """Warn once about a subject."""
         if about not in self._warned:
             self._warned.add(about)
             warnings.warn(message, RuntimeWarning, stacklevel=4)
 
     def _note(self, line: str) -> None:
-        """A line in log.txt."""
+        """Write a line to log.txt."""
         try:
             files.append(self.path / directory.LOG, (line + "\n").encode("utf-8", "backslashreplace"))
         except OSError as error:
@@ -228,13 +226,13 @@ class Run:
     # ── checkpoints ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def state_dict(self) -> dict[str, Any]:
-        """Where metrics.csv is: its columns and the number of its rows."""
+        """Return the state of metrics.csv: its columns and the number of its rows."""
         with self._turn:
             return self._metrics.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state: later rows and columns of metrics.csv are cut, and TensorBoard forgets them. ValueError
-        for what is no state."""
+        """Restore a state: later rows and columns of metrics.csv are cut, and TensorBoard drops them. ValueError for an
+        invalid state."""
         columns, rows = checked_state(state)
         with self._turn:
             self._check()
@@ -252,7 +250,7 @@ class Run:
                 self._events.restart(self._last + 1)
 
     def _go_on(self) -> None:
-        """Time and steps go on after the last row."""
+        """Continue time and steps after the last row."""
         self._began, self._time = time.monotonic(), self._metrics.value(TIME) or 0.0
         last = self._metrics.value(STEP)
         self._last = -1 if last is None else int(last)
@@ -260,7 +258,7 @@ class Run:
     # ── beginning and end ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _tell_provenance(self, source: Path | None, labels: Any) -> None:
-        """run.json, with one entry for each process that wrote the run."""
+        """Write run.json, with an entry for each process that wrote the run."""
         about = provenance.about(source)
         self._about: dict[str, Any] = {}
         if self.resumed:
@@ -321,9 +319,9 @@ class Run:
             self.log_hyperparams(self.config or {})
 
     def finish(self, status: str = "finished") -> None:
-        """End the run with a status, which `show` tells; nothing is logged afterwards. Later calls do nothing.
+        """End the run with a status, which `show` displays; nothing is logged afterwards. Later calls do nothing.
 
-        OSError if rows still find no room on the disk, or run.json.
+        OSError if waiting rows or run.json cannot be written.
         """
         if self.status != "running":
             return
@@ -369,13 +367,13 @@ class Run:
             warnings.warn(str(trouble), RuntimeWarning, stacklevel=2)
 
     def _at_exit(self) -> None:
-        """The program ends without `finish`: well, or by an error that nobody caught."""
+        """Finish the run when the program ends without `finish`, normally or by an uncaught error."""
         error = _last_error()
         failed = error is not None and error is not self._error_before
         self.finish(("interrupted" if isinstance(error, KeyboardInterrupt) else "failed") if failed else "finished")
 
     def _abandon(self, error: BaseException) -> None:
-        """The constructor fails: let go of what is open."""
+        """Close open files when the constructor fails."""
         for part in (getattr(self, "_metrics", None), getattr(self, "_events", None)):
             if part is not None:
                 part.close()
@@ -391,7 +389,7 @@ class Run:
         self._directory.release()
 
     def _leave(self) -> None:
-        """In a forked process: let go of the files without a word."""
+        """Close the files silently in a forked process."""
         self._turn = threading.RLock()
         self.status, self._events = "forked", None
         self._metrics.close()
@@ -405,7 +403,7 @@ class Run:
 def _mapping(config: Any) -> Mapping[str, Any]:
     if isinstance(config, Mapping):
         return config
-    if type(config).__name__ == "Namespace" and hasattr(config, "__dict__"):  # of argparse
+    if type(config).__name__ == "Namespace" and hasattr(config, "__dict__"):  # argparse's
         return vars(config)
     raise TypeError(f"config must be a mapping, but got {type(config).__name__}")
 
@@ -422,14 +420,14 @@ def _last_error() -> BaseException | None:
 
 
 def _show(line: str) -> None:
-    """A line on the screen, above a progress bar if there is one."""
+    """Print a line, above a progress bar if there is one."""
     bar = sys.modules.get("tqdm")
     try:
         if bar is not None and getattr(bar.tqdm, "_instances", None):
             bar.tqdm.write(line)
         else:
             print(line, flush=True)
-    except UnicodeEncodeError:  # a screen of few characters
+    except UnicodeEncodeError:  # a terminal that lacks characters
         print(line.encode("ascii", "backslashreplace").decode(), flush=True)
 
 

@@ -1,4 +1,4 @@
-"""A seed for all streams of random numbers."""
+"""Seed all random number generators."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from ..api.random import manual_seed
 
 
 def seed_everything(seed: Any = None) -> int:
-    """Seed Python's `random`, NumPy's global stream and tensorgrad on the CPU and on CUDA; the seed.
+    """Seed Python's `random`, NumPy's global stream and tensorgrad on the CPU and on CUDA; return the seed.
 
     seed: 0 to 2³² − 1 (NumPy's range), ValueError otherwise; None takes the milliseconds of the clock, modulo 1000.
-    Kernels are then asked to be deterministic, too, as `backends.cudnn.deterministic = True` and `benchmark = False`
-    do.
+    Also sets `backends.cudnn.deterministic = True` and `benchmark = False`.
 
     >>> from tensorgrad.experiment.seeding import seed_everything
     >>> seed_everything(42)

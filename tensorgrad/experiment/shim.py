@@ -1,5 +1,4 @@
-"""init, log, finish: the calls that many training scripts make already. Everything stays in a directory of this
-machine.
+"""init, log, finish: the calls that many training scripts already make. All data remain in a local directory.
 
 >>> import tempfile
 >>> from tensorgrad import experiment
@@ -33,7 +32,7 @@ _ACCOUNT = (
     "force",
     "reinit",
     "id",
-)  # of services with accounts: nothing to do here
+)  # options of services with accounts, ignored here
 _current: Run | None = None
 
 
@@ -46,12 +45,11 @@ def init(
     resume: bool | str | None = None,
     **options: Any,
 ) -> Run:
-    """Begin a run in `dir/project/name`, and end the one before. Without a name, the next of `run-1`, `run-2`, … that
-    is free.
+    """Begin a run in `dir/project/name`, and end the one before. Without a name, the next free of `run-1`, `run-2`, …
 
-    resume: True, or any of "allow", "must" and "auto", goes on with the run of this name. `tags`, `notes`, `group` and
-    `job_type` are noted in run.json; `entity`, `mode` and others that are about an account have no effect; the options
-    of `Run` are Run's. Returns the Run.
+    resume: True, or any of "allow", "must" and "auto", resumes the run of this name. `tags`, `notes`, `group` and
+    `job_type` are recorded in run.json; `entity`, `mode` and other options of accounts have no effect; options of `Run`
+    are passed to it. Returns the Run.
     """
     global _current
     labels = dict(options.pop("labels", None) or {}) | {
@@ -77,7 +75,7 @@ def init(
 
 
 def log(values: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
-    """Log a row of the run that `init` began; without a step, the next. RuntimeError before `init`.
+    """Log a row to the run of `init`; the default step is the next. RuntimeError before `init`.
 
     commit=False, with which services wait for more values of a step, is not needed: rows of one step may be many.
     """
@@ -85,7 +83,7 @@ def log(values: Mapping[str, Any], step: int | None = None, commit: bool | None 
 
 
 def finish(exit_code: int | None = None) -> None:
-    """End the run that `init` began, as failed if the exit code is not 0. Without one there is nothing to do."""
+    """End the run of `init`, as failed if the exit code is not 0. Does nothing without a run."""
     global _current
     run, _current = _current, None
     if run is not None:
@@ -99,7 +97,7 @@ def _running(what: str) -> Run:
 
 
 def _part(name: Any, what: str) -> str:
-    """A name that is one step of a path."""
+    """Return a name as a single component of a path."""
     text = str(name)
     if not text or text in (".", "..") or re.search(r"[/\\\0]", text) or text.startswith("."):
         raise ValueError(
@@ -109,7 +107,7 @@ def _part(name: Any, what: str) -> str:
 
 
 def _numbered(home: Path, config: Any, again: bool, rest: dict[str, Any]) -> Run:
-    """The next free run-<k>; with `again`, the last one that is there."""
+    """Return the next free run-<k>; with `again`, the last existing one."""
     found = (
         [int(m[1]) for m in map(re.compile(r"run-(\d{1,9})").fullmatch, os.listdir(home)) if m] if home.is_dir() else []
     )
@@ -120,6 +118,6 @@ def _numbered(home: Path, config: Any, again: bool, rest: dict[str, Any]) -> Run
         number += 1
         try:
             return Run(home / f"run-{number}", config, **rest)
-        except (FileExistsError, BlockingIOError):  # begun by another process just now
+        except (FileExistsError, BlockingIOError):  # another process has just begun it
             if number > max(found, default=0) + 1000:
                 raise

@@ -1,4 +1,5 @@
-"""The streams of random numbers that all code of a process shares: Python's `random`, NumPy's global one, this package's default generators.
+"""Save and restore the global random streams of a process: Python's `random`, NumPy's global generator, this package's
+default generators.
 
 >>> import random
 >>> import tensorgrad as torch
@@ -21,8 +22,8 @@ NEEDED = "python", "numpy", "tensorgrad"
 
 
 def state() -> dict[str, Any]:
-    """Where the streams are, as numbers, texts and tensors of bytes that `load(..., weights_only=True)` reads: by the names `python`, `numpy`, `tensorgrad`
-    and, for each CUDA device that has drawn, `cuda:0` and so on.
+    """Return the states of the streams, as numbers, strings and tensors of bytes that `load(..., weights_only=True)`
+    reads: under the names `python`, `numpy`, `tensorgrad` and, for each CUDA device that has drawn, `cuda:0` and so on.
 
     >>> from tensorgrad.experiment import streams
     >>> sorted(streams.state())[-3:]
@@ -32,9 +33,10 @@ def state() -> dict[str, Any]:
 
 
 def restore(state: dict[str, Any]) -> None:
-    """Take the streams to where `state()` found them. Devices that are not here are passed over.
+    """Restore the streams to a `state()`. Missing devices are ignored.
 
-    ValueError for anything else than such a state, and for a stream that cannot go there (NumPy's with another bit generator); then nothing has changed.
+    ValueError for anything else than such a state, and for a stream of another kind (NumPy's with another bit
+    generator); then nothing has changed.
 
     >>> from tensorgrad.experiment import streams
     >>> streams.restore({"python": 1})
@@ -47,7 +49,7 @@ def restore(state: dict[str, Any]) -> None:
 
 
 def checked(state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The streams and where they are to go. ValueError says what is wrong."""
+    """Return (streams, their new states). ValueError if the state is invalid."""
     if not isinstance(state, dict):
         raise ValueError(f"the state of the random streams is a dict, but got {type(state).__name__}")
     for name in NEEDED:

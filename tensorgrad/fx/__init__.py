@@ -13,7 +13,7 @@ Graph, Interpreter, Tracer, Transformer = map(absent, ("Graph", "Interpreter", "
 
 
 def wrap(fn_or_name):
-    """A function that tracing leaves whole: it is given back."""
+    """Return the function, which tracing would not enter."""
     return fn_or_name
 
 

@@ -1,4 +1,4 @@
-"""The class of traced modules, and what packages build such modules with, in PyTorch's place for them."""
+"""PyTorch's class of traced modules, and a helper that packages use with them, under their names."""
 from ..nn.modules.module import Module
 from ._absent import absent
 
@@ -8,11 +8,11 @@ _CodeOnlyModule = absent("graph_module._CodeOnlyModule")
 
 
 class GraphModule(Module):
-    """The class of PyTorch's traced modules: nothing here is one."""
+    """PyTorch's class of traced modules; no object is an instance."""
 
 
 def _copy_attr(from_module, to_module, target):
-    """Let a module have what another has at a dotted path; modules on the way are made."""
+    """Copy the attribute at a dotted path to another module; modules in the path are made."""
     *path, name = target.split(".")
     for step in path:
         from_module = getattr(from_module, step)

@@ -1,4 +1,4 @@
-"""The class of the nodes of a traced graph, and types to annotate with, in PyTorch's place for them."""
+"""PyTorch's class of nodes of a traced graph, and types for annotations, under their names."""
 from typing import Any
 
 __all__ = ["Argument", "Node", "Target"]
@@ -6,4 +6,4 @@ Argument = Target = Any
 
 
 class Node:
-    """The class of the nodes of a traced graph: nothing here is one."""
+    """PyTorch's class of nodes of a traced graph; no object is an instance."""

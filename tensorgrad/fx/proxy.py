@@ -1,6 +1,6 @@
-"""The class of the values while a program is traced, in PyTorch's place for it."""
+"""PyTorch's class of traced values, under its name."""
 __all__ = ["Proxy"]
 
 
 class Proxy:
-    """The class of the values while a program is traced: nothing here is one."""
+    """PyTorch's class of traced values; no object is an instance."""

@@ -1,1 +1,1 @@
-"""Other readings of the op table: shapes without values, batches with hidden axes, tangents."""
+"""Other interpretations of the op table: shapes without values, batches with hidden axes, tangents."""

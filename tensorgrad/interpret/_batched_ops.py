@@ -1,6 +1,6 @@
-"""The ops of the table on arrays with hidden axes, as the record says: `Op.batch` names a family, or is a rule of the op's own.
+"""The ops of the table on arrays with hidden axes: `Op.batch` names a family of ops, or is a rule.
 
-A rule is a function (lot, kernel, *inputs, **params). `kernel` computes on whole arrays, hidden axes and all, and `lot` knows of those axes.
+A rule is a function (lot, kernel, *inputs, **params). `kernel` computes on whole arrays, hidden axes included; `lot` describes these axes.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ._batched_subscripts import examples_of, indexed, spread
 
 
 def rule_of(op: Any, backend: Any) -> Any:
-    """The kernel of an op on a backend of batches; None where its definition, made of ops on batches, serves."""
+    """Return the kernel of an op on a backend of batches; None to run its definition, made of ops on batches."""
     if op.by_values:
         return partial(dynamic, op.by_values)
     lot, kernel = backend.lot, runner(op, backend.inner)
@@ -35,8 +35,8 @@ def runner(op: Any, backend: Any) -> Any:
 
 
 class Lot:
-    """The batches of one backend, as rules see them: their values have `rank` hidden axes in front, of the length of the batch, or of 1 where all
-    examples share what there is."""
+    """The batches of one backend, for rules: their values have `rank` leading hidden axes, of the batch's length, or of 1 if all examples
+    share the values."""
 
     def __init__(self, backend: Any) -> None:
         self.backend, self.array, self.rank = backend, backend.array_type, backend.rank
@@ -55,7 +55,7 @@ class Lot:
         return tuple(map(self.array, values)) if isinstance(values, (tuple, list)) else self.array(values)
 
     def values(self, *args: Any) -> Any:
-        """The values of operands that broadcast: with as many axes behind the hidden ones. As they are, if there is no batch among them."""
+        """Return the values of operands that broadcast, with equal numbers of axes after the hidden ones; unchanged without a batch."""
         array = self.array
         ndims = [a.ndim for a in args if type(a) is array]
         if len(args) == 1 or not ndims:
@@ -64,11 +64,11 @@ class Lot:
         return [spread(a, ndim) if type(a) is array else a for a in args]
 
     def hidden(self, *args: Any) -> tuple[int, ...]:
-        """The hidden axes that operands have together."""
+        """Return the broadcast hidden axes of operands."""
         return np.broadcast_shapes(*(a.hidden for a in args if type(a) is self.array))
 
     def full(self, x: Any, hidden: tuple[int, ...]) -> Any:
-        """The values of an operand, with these hidden axes: repeated without a copy."""
+        """Return an operand's values, broadcast to these hidden axes."""
         x = self.batch(x)
         return x.values if x.hidden == hidden else self.backend.inner.xp.broadcast_to(x.values, (*hidden, *x.shape))
 
@@ -77,7 +77,7 @@ class Lot:
         return [self.full(a, hidden) for a in args]
 
     def shared(self, *args: Any) -> bool:
-        """Tell whether all examples have the same operands; None is one that is not given."""
+        """Return True if all examples share the operands; None is an operand that was not given."""
         return all(type(a) is not self.array or set(a.hidden) <= {1} for a in args)
 
     def common(self, x: Any) -> Any:
@@ -85,7 +85,7 @@ class Lot:
         return x.values.reshape(x.shape) if type(x) is self.array else x
 
     def axes(self, axis: Any, ndim: int) -> Any:
-        """An axis, or several, counted from the front of the values; None stands for all."""
+        """Return one axis or several, counted from the front of the values; None means all."""
         if axis is None:
             return tuple(range(self.rank, self.rank + ndim))
         return tuple(a % max(ndim, 1) + self.rank for a in axis) if isinstance(axis, (tuple, list)) else axis % max(ndim, 1) + self.rank
@@ -99,7 +99,7 @@ class Lot:
         return x.values.reshape(*x.hidden, x.size)
 
     def strided(self, values: Any, shape: Any, strides: Any) -> Any:
-        """A view of memory, with steps in bytes."""
+        """Return a view of memory, with strides in bytes."""
         return self.backend.inner.module.lib.stride_tricks.as_strided(values, shape, strides)
 
     def definition(self, op: Any) -> Any:
@@ -107,12 +107,12 @@ class Lot:
         return op.kernels.from_definition(self.backend)
 
     def folded(self, function: Any, x: Any) -> Any:
-        """A function of independent samples along the first axis, of all examples' at once."""
+        """Apply a function of independent samples, along the first axis, to the samples of all examples at once."""
         out = function(x.values.reshape(prod(x.hidden) * x.shape[0], *x.shape[1:]))
         return self.whole(out.reshape(*x.hidden, x.shape[0], *out.shape[1:]))
 
     def one_by_one(self, function: Any, *args: Any, **params: Any) -> Any:
-        """A function, run for one example after the other: right for all that gives results of one shape."""
+        """Run a function for one example after the other. All its results must have one shape."""
         flat = [part for a in (*args, *params.values()) for part in (a if isinstance(a, (tuple, list)) else (a,))]
         if not any(type(a) is self.array for a in flat):
             return function(*args, **params)
@@ -123,7 +123,7 @@ class Lot:
                 return a.values[(*(i if n > 1 else 0 for i, n in zip(place, a.hidden, strict=True)), ...)]
             return type(a)(at(place, part) for part in a) if type(a) in (tuple, list) else a
         places = list(np.ndindex(*hidden))
-        if not places:      # of no examples at all, the shape is that of an example of zeros
+        if not places:      # without examples, take the shape from an example of zeros
             zeros = self.backend.inner.xp.zeros
             filled = (self.array(zeros((*(n or 1 for n in hidden), *a.shape), dtype=a.dtype)) if type(a) is self.array else a for a in args)
             result, cut = self.one_by_one(function, *filled, **params), tuple(map(slice, hidden))
@@ -136,8 +136,10 @@ class Lot:
         return found if several else found[0]
 
     def places(self, shape: Any, indices: Any, template: Any, hidden: tuple[int, ...]) -> tuple[Any, Any, int]:
-        """Where index arrays lead to, in one long table of all examples' rows: the numbers of rows, the shape of the places in an example, and how many
-        axes of `shape` rows are counted along. The others are the rows' own."""
+        """Convert index arrays to row numbers in one table of all examples' rows.
+
+        Return the numbers, the shape of the places per example, and how many axes of `shape` they count along; the others belong to a row.
+        """
         axes = len(shape)
         plain = all(i.dtype.kind != "b" for i in indices) and Ellipsis not in template and None not in template
         while plain and axes > 1 and (axes > len(template) or template[axes - 1] == slice(None)):
@@ -154,7 +156,7 @@ class Lot:
         return (values + starts).reshape(-1), found.shape, axes
 
     def rows(self, x: Any, lead: Any, tail: Any, hidden: tuple[int, ...]) -> Any:
-        """An operand as one long table: repeated for all examples and all places, each row of the shape `tail`."""
+        """Return an operand as one table of rows of shape `tail`, repeated for all examples and all places."""
         shape = (*lead, *tail)
         x = self.batch(x)
         surplus = max(x.ndim - len(shape), 0)
@@ -173,14 +175,14 @@ def elementwise(op: Any, lot: Lot, kernel: Any) -> Any:
 
 
 def trailing(op: Any, lot: Lot, kernel: Any) -> Any:
-    """Ops that look at the last axes, or at single elements, and need not know of any in front."""
+    """Ops on the last axes, or on single elements, whose kernels accept any leading axes."""
     def run(x: Any, *rest: Any, **params: Any) -> Any:
         return lot.whole(kernel(x.values, *rest, **params))
     return run
 
 
 def along(op: Any, lot: Lot, kernel: Any, one: bool = False) -> Any:
-    """Ops whose parameters name axes, of operands that have as many; `one`: a single one, or all elements in a line."""
+    """Ops whose parameters name axes, with operands of equal rank; `one`: one axis, or None for all elements."""
     def run(*args: Any, **params: Any) -> Any:
         x = args[0]
         if one and params.get("axis") is None:
@@ -191,7 +193,7 @@ def along(op: Any, lot: Lot, kernel: Any, one: bool = False) -> Any:
             for name in op.axes:
                 params[name] = lot.axes(params.get(name, op.parameters[name]), x.ndim)
             return lot.whole(kernel(*arrays, **params))
-        out = kernel(*(a.reshape(*a.shape, 1) for a in arrays), **params | dict.fromkeys(op.axes, lot.rank))     # one element counts as having an axis
+        out = kernel(*(a.reshape(*a.shape, 1) for a in arrays), **params | dict.fromkeys(op.axes, lot.rank))     # a 0-d operand counts as having an axis
         found = lot.whole([o.reshape(o.shape[:lot.rank]) for o in (out if op.several else [out])])
         return found if op.several else found[0]
     return run
@@ -228,7 +230,7 @@ def joined(op: Any, lot: Lot, kernel: Any) -> Any:
 
 
 def dynamic(name: str, *args: Any, **params: Any) -> Any:
-    """Ops whose results have a shape that depends on values."""
+    """Raise the error of ops whose results have a shape that depends on values."""
     raise examples_of(name)
 
 
@@ -242,7 +244,7 @@ FAMILIES: dict[str, Any] = {
 
 
 class Makers:
-    """The part of `xp` of batches that are no ops: new arrays, which all examples share, and constants."""
+    """The functions of `xp` for batches that are no ops: new arrays, which all examples share, and constants."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend
@@ -271,7 +273,7 @@ MADE = {"zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like"
 
 
 class Whole:
-    """`xp` of batches for checks of values: `any` and `all` look at all examples, and give an answer."""
+    """The `xp` of batches for checks of values: `any` and `all` reduce over all examples to a bool."""
 
     def __init__(self, backend: Any) -> None:
         self._backend = backend

@@ -1,4 +1,4 @@
-"""Subscripts of arrays with hidden axes: what x[index] gives for each example, and what writing to it does."""
+"""Subscripts of arrays with hidden axes: reading x[index] and writing to it for each example."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,13 +12,13 @@ NO_ROOM = ("vmap: inplace arithmetic(self, *extra_args) is not possible: `self` 
 
 
 def examples_of(name: str) -> RuntimeError:
-    """PyTorch's error for what gives each example a shape of its own."""
+    """Return PyTorch's error for results whose shape differs between examples."""
     return RuntimeError(f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an "
                         "issue at https://github.com/pytorch/pytorch/issues if you need this feature.")
 
 
 def spread(x: Any, ndim: int) -> Any:
-    """The values with axes of length 1 behind the hidden ones, so that the shape has `ndim` axes."""
+    """Return the values with axes of length 1 after the hidden ones, so that the shape has `ndim` axes."""
     missing = ndim - x.ndim
     return x.values if missing <= 0 else x.values.reshape(*x.hidden, *(1,) * missing, *x.shape)
 
@@ -28,7 +28,7 @@ def is_array(part: Any) -> bool:
 
 
 def spelled_out(x: Any, index: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An index with an entry for each axis, and masks as the places where they are true."""
+    """Return an index with an entry for each axis, and masks replaced by the places where they are true."""
     parts: list[Any] = []
     for part in index:
         if is_array(part) and part.dtype.kind == "b":
@@ -48,12 +48,12 @@ def spelled_out(x: Any, index: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def basic(x: Any, parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An index of integers and slices, for each example."""
+    """Return an index of integers and slices, extended to all examples."""
     return (*(slice(None),) * x.depth, *parts, *(() if Ellipsis in parts else (...,)))
 
 
 def indexed(x: Any, index: Any) -> Any:
-    """x[index] of each example, where index arrays may differ from example to example."""
+    """Return x[index] for each example; index arrays may differ between examples."""
     batched, depth, xp = type(x), x.depth, type(x).inner.xp
     parts = index if isinstance(index, tuple) else (index,)
     if not any(map(is_array, parts)):
@@ -63,7 +63,7 @@ def indexed(x: Any, index: Any) -> Any:
     ndim = max(len(p.shape) for p in arrays)
     advanced = [i for i, p in enumerate(parts) if is_array(p) or isinstance(p, (int, np.integer))]
     adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
-    lead = advanced[0] if adjacent else 0                 # NumPy puts the axes of index arrays that stand apart in front of all others
+    lead = advanced[0] if adjacent else 0                 # NumPy moves the axes of index arrays that are not adjacent to the front
     differ = [p for p in arrays if type(p) is batched and not set(p.hidden) <= {1}]
     if not differ:
         out = x.values[(*(slice(None),) * depth, *(p.values.reshape(p.shape) if type(p) is batched else p for p in parts))]
@@ -80,9 +80,9 @@ def indexed(x: Any, index: Any) -> Any:
 
 
 def written(x: Any, index: Any, value: Any, **how: Any) -> None:
-    """x[index] = value, or with `accumulate` x[index] += value at index arrays, in each example.
+    """Run x[index] = value, or with `accumulate` x[index] += value at index arrays, for each example.
 
-    An array that is about to differ between examples gets memory for each of them.
+    An array whose values will differ between examples gets memory for each of them.
     """
     batched, parts = type(x), index if isinstance(index, tuple) else (index,)
     differ = [each.hidden for each in (value, *parts) if type(each) is batched]

@@ -1,6 +1,6 @@
-"""An array without elements: a shape, a dtype, and where its elements would lie.
+"""An array without elements: a shape, a dtype, strides and a start address.
 
-Views are NumPy's own, of ghosts: arrays that claim the shape and the strides of a symbol, over memory that nobody reads.
+NumPy computes the views, on ghosts: arrays with the shape and strides of a symbol, over memory that is never read.
 """
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import numpy as np
 from ..storage.base import TWO_SIDED, NoValues, attach_operators
 from ..storage.layout import slowest_first
 
-_GROUND = np.zeros(16, np.uint8)                        # where ghosts claim to lie
+_GROUND = np.zeros(16, np.uint8)                        # the memory that ghosts claim
 _ADDRESS = _GROUND.__array_interface__["data"][0]
-_blocks = count(1)                                      # each new symbol has addresses of its own, far from those of all others
+_blocks = count(1)                                      # numbers the address ranges of new symbols, which do not overlap
 
 
 class _Ghost:
@@ -32,7 +32,7 @@ class _Ghost:
 
 
 class Symbol:
-    """An array that has `shape`, `dtype` and `strides`, and no elements. What is written to it is checked, and forgotten.
+    """An array that has `shape`, `dtype` and `strides`, but no elements. Writes to it are checked and dropped.
 
     >>> from tensorgrad.interpret.symbols import Symbol
     >>> x = Symbol((2, 1, 3), "float32")
@@ -83,11 +83,11 @@ class Symbol:
         return self.seen(lambda ghost: ghost.imag) if self.dtype.kind == "c" else Symbol(self.shape, self.dtype)
 
     def owner(self) -> Symbol:
-        """The symbol whose memory this one sees."""
+        """Return the symbol whose memory this one is a view of."""
         return self if self.base is None else self.base
 
     def seen(self, look: Any) -> Any:
-        """The view, or views, that a function of NumPy's arrays gives."""
+        """Return the view, or views, that a function returns for a NumPy array of this layout."""
         found = look(np.asarray(_Ghost(self)))
         return tuple(map(self._from, found)) if isinstance(found, tuple) else self._from(found)
 
@@ -126,7 +126,7 @@ class Symbol:
         return self.seen(lambda ghost: ghost.view(dtype))
 
     def reshape(self, *sizes: Any, shape: Any = None, order: str = "C", copy: Any = None) -> Any:
-        """A view where steps in memory reach the elements in order, else a copy."""
+        """Return a view if strides can reach the elements in order, else a copy."""
         given, size = shape if shape is not None else sizes[0] if len(sizes) == 1 else sizes, self.size
         wanted = tuple(map(operator.index, given if isinstance(given, (tuple, list)) else (given,)))
         if -1 in wanted and wanted.count(-1) == 1 and (known := -prod(wanted)) and not size % known:
@@ -148,7 +148,7 @@ class Symbol:
     def fill(self, value: Any) -> None:
         self[...] = value
 
-    # ── what checks of arguments ask for: the values are taken for valid ──────────────────────────────────────────────
+    # ── results for checks of arguments: values count as valid ────────────────────────────────────────────────────────
 
     def min(self, axis: Any = None, **params: Any) -> Any:
         """Along an axis; of all elements, for checks of indices: 0."""
@@ -159,7 +159,7 @@ class Symbol:
         return 0 if axis is None and not params else Symbol.module.max(self, axis, **params)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
-        """NumPy's arrays on the left defer to us; they do not take what has no values."""
+        """Handle NumPy's functions on arrays and symbols; raise NoValues if values are needed."""
         if method != "__call__" or out is not None:
             raise NoValues(f"numpy.{ufunc.__name__}")
         return getattr(Symbol.module, ufunc.__name__)(*inputs, **params)
@@ -177,7 +177,7 @@ class Symbol:
         if any(type(part) is Symbol and part.dtype.kind == "b" for part in parts):
             if getattr(value, "size", 1) != 1:
                 raise NoValues("a mask")
-            return                                  # one value: it fits, however many places there are
+            return                                  # one value fits any number of places
         shape = self.shape if parts[0] is Ellipsis and len(parts) == 1 else self[index].shape
         given = np.shape(value) if (own := getattr(value, "shape", None)) is None else own
         short = given[next((i for i, n in enumerate(given) if n != 1), len(given)):]
@@ -186,7 +186,7 @@ class Symbol:
 
 
 def row_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """The steps of an array whose elements lie in the order of their indices."""
+    """Return the strides of a C-contiguous array."""
     strides, step = [], itemsize
     for n in reversed(shape):
         strides.append(step)
@@ -195,7 +195,7 @@ def row_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def steps_in_order(x: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides by which another shape sees the elements in order, if there are any."""
+    """Return the strides of a view in another shape with the elements in order; None if there is no such view."""
     lines: list[tuple[int, int]] = []                  # (length, step): axes that one step runs through
     for n, step in zip(x.shape, x.strides, strict=True):
         if n == 1:

@@ -1,8 +1,8 @@
 """The op table and NumPy's functions, for symbols.
 
-An op's record says it: `infer`, or else its family. Views are NumPy's own; ops on each element broadcast, and their dtype is that which NumPy gives for
-one element; all others run from their definition. What is no op is said here if programs meet it, such as new arrays; other functions run on arrays of ones:
-right wherever the shape of the result does not depend on values, and slow.
+An op's `infer`, or else its family, defines the result. NumPy computes views; elementwise ops broadcast, and NumPy finds their dtype for one
+element; all others run from their definition. Functions that are no ops are defined here if programs need them, such as new arrays; other functions
+run on arrays of ones, which is slow, and right if the result's shape does not depend on values.
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GROUPS = {"linalg", "fft", "lib", "lib.stride_tricks"}
 
 
 def rule_of(op: Any) -> Any:
-    """The kernel of an op on symbols, from what its record says; None: its definition."""
+    """Return the kernel of an op on symbols, by its attributes; None to run its definition."""
     if op.opname in RULES:
         return RULES[op.opname]
     if op.view == "always":
@@ -44,7 +44,7 @@ def viewed(kernel: Any, x: Any, **params: Any) -> Any:
 
 
 def inferred(op: Any, *args: Any, **params: Any) -> Any:
-    """New symbols, as the record's `infer` says."""
+    """Make the symbols that the op's `infer` describes."""
     found, order = op.infer(*args, **params), args[:1] if op.in_order else ()
 
     def one(shape: Any, dtype: Any, strides: Any = None) -> Any:
@@ -64,7 +64,7 @@ RULES: dict[str, Any] = {"reshape": Symbol.reshape, "as_strided": as_strided}   
 
 
 class Functions:
-    """NumPy, as symbols see it. Under the name of an op it is the op."""
+    """NumPy's functions for symbols. The name of an op means the op."""
 
     def __init__(self, module: Any = np, prefix: str = "") -> None:
         self._module, self._prefix = module, prefix
@@ -93,7 +93,7 @@ class Functions:
 
 
 def is_known(op: Any) -> bool:
-    """Tell whether an op has more to say than the name of NumPy's function."""
+    """Return True if an op is more than the NumPy function of its name."""
     return rule_of(op) is not None or op.kernels.in_arrays is not None or not op.kernels.primitive
 
 

@@ -1,8 +1,7 @@
-"""Batches that a program does not see: arrays with hidden leading axes, one for each `vmap` around, on which every op runs at once.
+"""Batches inside vmap: arrays with hidden leading axes, one per enclosing `vmap`, on which an op runs once for all examples.
 
-A Batched array shows the shape of one example. Its hidden axes have the length of the batch, or 1 where all examples are the same: what is
-made afresh, or does not depend on the batch, is computed once. How the ops of the table deal with hidden axes their records say, see
-`_batched_ops.py`.
+A Batched array shows the shape of one example. Its hidden axes have the length of the batch, or 1 if all examples are equal: new arrays,
+and values that do not depend on the batch, are computed once. `_batched_ops.py` has the rules of ops for hidden axes.
 """
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def no_branch() -> RuntimeError:
 
 
 class Batched:
-    """`values` of shape (*hidden, *shape). There is a subclass for each number of hidden axes, `depth`, and each backend of the values."""
+    """An array of `values` of shape (*hidden, *shape). Each number of hidden axes, `depth`, and each backend has a subclass."""
 
     __slots__ = ("values",)
     __array_ufunc__ = None          # NumPy's arrays on the left defer to us
@@ -63,7 +62,7 @@ class Batched:
 
     @property
     def flags(self) -> Any:
-        """The layout of one example."""
+        """The memory layout of one example."""
         one = self.values[(0,) * self.depth + (...,)] if all(self.hidden) else self.values
         flags = {name: getattr(one.flags, name) for name in ("c_contiguous", "f_contiguous")}
         return SimpleNamespace(**flags, owndata=self.values.base is None, writeable=getattr(self.values.flags, "writeable", True))
@@ -122,7 +121,7 @@ class Batched:
         return type(self)(self.values.transpose(*range(self.depth), *(a + self.depth for a in order)))
 
     def ravel(self, order: str = "C") -> Any:
-        """All elements in a line: in the order of their indices, or, for 'K', in that in memory."""
+        """Return all elements in one axis: in C order, or, for 'K', in memory order."""
         return (self if order == "C" else self.transpose(*sorted(range(self.ndim), key=lambda d: -self.strides[d]))).reshape(-1)
 
     def repeated(self, hidden: tuple[int, ...]) -> Any:
@@ -130,7 +129,7 @@ class Batched:
         return type(self)(type(self).storage.lot.full(self, hidden))
 
     def check_room(self, values: Any) -> None:
-        """Raise if values differ between examples for which there is one memory."""
+        """Raise RuntimeError if values differ between examples, but this array has memory for one."""
         if isinstance(values, Batched) and np.broadcast_shapes(self.hidden, values.hidden) != self.hidden:
             raise RuntimeError(NO_ROOM)
 
@@ -145,7 +144,7 @@ class Batched:
 
 def _attach_judged(name: str) -> None:
     def method(self: Batched, axis: Any = None, **params: Any) -> Any:
-        """Along an axis; without one, of all examples: what checks of arguments ask for."""
+        """Reduce along an axis; without an axis, over all examples, for checks of arguments."""
         return getattr(self.values, name)() if axis is None and not params else getattr(type(self).storage.xp, name)(self, axis=axis, **params)
     setattr(Batched, name, method)
 
@@ -163,10 +162,10 @@ attach_operators(Batched, _operate)
 
 
 class BatchedStorage(Storage):
-    """Memory of a backend, seen as a batch. Where it is also seen as a whole, `lender` is the storage it shares, and the dates of its writes."""
+    """A backend's memory as a batch. If other tensors use the memory without batch, `lender` is their storage, which has the dates of writes."""
 
-    inner: ClassVar[Any] = None     # the backend that the values lie on
-    lot: ClassVar[Any]              # what rules of ops work with
+    inner: ClassVar[Any] = None     # the backend of the values
+    lot: ClassVar[Any]              # the helper of ops' rules
     writes = False
     lender: Any = None
 
@@ -198,7 +197,7 @@ class BatchedStorage(Storage):
 
 
 def _dated(name: str) -> property:
-    """A date of writing: the lender's, where there is one."""
+    """Make the property of a date of writes: the lender's, if there is one."""
     default = getattr(Storage, name)
 
     def get(self: Any) -> Any:
@@ -218,7 +217,7 @@ for _name in ("written", "rebased", "version", "dates"):
 
 @cache
 def batched_backend(inner: Any, depth: int) -> Any:
-    """The backend of batches of arrays of another, with a number of hidden axes."""
+    """Return the backend of batches over backend `inner`, with `depth` hidden axes."""
     array = type(f"Batched{depth}", (Batched,), {"__slots__": (), "depth": depth, "inner": inner})
     made = type(f"Batched{inner.__name__}{depth}", (BatchedStorage,), {"inner": inner, "array_type": array, "rank": depth})
     array.storage = made  # type: ignore[attr-defined]
@@ -228,29 +227,29 @@ def batched_backend(inner: Any, depth: int) -> Any:
 
 
 # ── levels ────────────────────────────────────────────────────────────────────────────────────────────────────────────
-# An array may have more levels than a step knows of, when a batch of gradients comes back through it. Those are behind the step's own.
+# In a backward with batched gradients an array may have more levels than its step. These come after the step's levels.
 
 
 def layers(array: Any) -> tuple[Any, int, tuple[int, ...], Any]:
-    """The values of an array, how many axes of them are hidden, those axes, and the shape."""
+    """Return an array's values, the number of hidden axes, their lengths, and the shape."""
     if isinstance(array, Batched):
         return array.values, array.depth, array.hidden, array.shape
     return array, 0, (), array.shape
 
 
 def built(values: Any, depth: int, inner: Any) -> Any:
-    """An array of values with hidden axes, if there are any."""
+    """Make a Batched array of values with `depth` hidden axes; the values themselves if there are none."""
     return batched_backend(inner, depth).array_type(values) if depth else values
 
 
 def lift(array: Any, depth: int, inner: Any) -> Any:
-    """Give an array the levels that it lacks, of length 1: all their examples share it."""
+    """Add the missing levels to an array, with length 1: all their examples share it."""
     values, own, hidden, shape = layers(array)
     return array if own >= depth else built(values.reshape(*hidden, *(1,) * (depth - own), *shape), depth, inner)
 
 
 def hide(array: Any, axis: int, depth: int, inner: Any) -> Any:
-    """An axis as the batch of a level: what vmap does to its arguments."""
+    """Turn an axis into the batch of a level, as vmap does for its arguments."""
     array = lift(array, depth - 1, inner)
     values, own, *_ = layers(array)
     if own >= depth:
@@ -260,7 +259,7 @@ def hide(array: Any, axis: int, depth: int, inner: Any) -> Any:
 
 
 def show(array: Any, axis: int, depth: int, size: int, inner: Any) -> Any:
-    """The batch of a level, of a length that is known, as an axis: what vmap does to results."""
+    """Turn the batch of a level, of length `size`, into an axis, as vmap does for results."""
     values, own, *_ = layers(array)
     place = depth - 1
     if values.shape[place] != size:
@@ -273,7 +272,7 @@ def show(array: Any, axis: int, depth: int, size: int, inner: Any) -> Any:
 
 
 def total(array: Any, low: int, high: int, sizes: tuple[int, ...], inner: Any) -> Any:
-    """The sum over the levels past `low`, up to `high`, whose batches have these sizes: the adjoint of `lift`."""
+    """Sum over levels low + 1 to high, with batches of these sizes: the adjoint of `lift`."""
     values, own, *_ = layers(array)
     count = 1
     for place in range(low, high):
@@ -284,17 +283,17 @@ def total(array: Any, low: int, high: int, sizes: tuple[int, ...], inner: Any) -
 
 
 def make_room(array: Any, low: int, high: int, by: int, inner: Any) -> Any:
-    """The levels past `low`, up to `high`, pushed back by a number of others, of which the array has nothing yet."""
+    """Insert `by` new levels of length 1 after level `low`; levels low + 1 to high move back."""
     array = lift(array, high, inner)
     values, own, hidden, shape = layers(array)
-    if own > high:      # what is behind stays where it is: the levels in between change places
+    if own > high:      # deeper levels stay: the new levels trade places with levels low + 1 to high
         order = (*range(low), *range(high, high + by), *range(low, high), *range(high + by, values.ndim))
         return built(values.transpose(*order), own, inner)
     return built(values.reshape(*hidden[:low], *(1,) * by, *hidden[low:], *shape), own + by, inner)
 
 
 def take_room(array: Any, low: int, high: int, by: int, inner: Any) -> Any:
-    """The way back."""
+    """Remove the levels that `make_room` inserted."""
     values, own, hidden, shape = layers(array)
     if own <= low:
         return array

@@ -1,7 +1,7 @@
-"""Batches on the tape: where `vmap` hides an axis of a tensor and shows it again, and where tensors of several levels meet.
+"""Batches on the tape: the steps in which `vmap` hides an axis of a tensor and shows it again, and operands get equal levels.
 
-Each of these steps is linear, and its gradient is another of them: hiding an axis and showing it, repeating a tensor for all examples
-and adding up over them.
+Each of these steps is linear, and its gradient is another of them: hiding and showing an axis are adjoint, and so are repeating a tensor
+for all examples and summing over them.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from . import batched as batches
 
 
 class Level:
-    """A vmap that is under way: the length of its batch, and what random functions are to do."""
+    """A running vmap: the length of its batch, and its mode for random functions."""
 
     __slots__ = ("size", "randomness")
 
@@ -35,7 +35,7 @@ class Level:
 
 @contextmanager
 def level(size: int, randomness: str = "error") -> Iterator[int]:
-    """Open a batch for the length of a `with` block; gives its depth."""
+    """Open a batch for the length of a `with` block, and yield its depth."""
     mode.batches = (*mode.batches, Level(size, randomness))
     try:
         yield len(mode.batches)
@@ -62,12 +62,12 @@ class Crossing(Step):
         return [(edge, cross(g, back, there, label))]
 
     def push(self, tangent: Any) -> Any:
-        """The tangent of the result, of that of the input."""
+        """Return the tangent of the result, given that of the input."""
         return cross(tangent, *self.params)
 
 
 def cross(tensor: Any, there: Any, back: Any, label: str, storage: Any = None) -> Any:
-    """A tensor on another backend, recorded."""
+    """Convert a tensor to another backend by `there`, recorded, with `back` for gradients."""
     array = there(tensor.array)
     target = getattr(type(array), "storage", None) or (base_of(type(tensor._storage)) if storage is None else type(storage))
     out = wrap(array, target() if storage is None else storage)
@@ -88,20 +88,20 @@ def base_of(backend: Any) -> Any:
 
 
 def lend(storage: Any, lender: Any) -> Any:
-    """Two storages of one memory: writes to either are known to both."""
+    """Let a storage share the dates of writes of `lender`, whose memory it shares."""
     storage.lender = lender
     return storage
 
 
 def hidden(tensor: Any, axis: int, depth: int) -> Any:
-    """A tensor with one of its axes as the batch of a level."""
+    """Hide an axis of a tensor as the batch of a level."""
     inner, size = base_of(type(tensor._storage)), tensor.array.shape[axis]
     storage = lend(batches.batched_backend(inner, depth)(), tensor._storage)
     return cross(tensor, lambda x: batches.hide(x, axis, depth, inner), lambda x: batches.show(x, axis, depth, size, inner), "AddBatchDim", storage)
 
 
 def shown(tensor: Any, axis: int, depth: int, size: int) -> Any:
-    """A tensor of a level with its batch as an axis."""
+    """Show the batch of a level as an axis of the tensor."""
     inner, storage = base_of(type(tensor._storage)), tensor._storage
     target = batches.batched_backend(inner, depth - 1) if depth > 1 else inner
     if storage.lender is None:
@@ -114,7 +114,7 @@ def shown(tensor: Any, axis: int, depth: int, size: int) -> Any:
 
 
 def lifted(tensor: Any, target: Any, sizes: tuple[int, ...] = ()) -> Any:
-    """A tensor on a backend with more levels: the same for all examples of batches of these sizes."""
+    """Convert a tensor to a backend with more levels: examples of these batches share its values."""
     inner = target.inner
     sizes = tuple(n if n != 1 else m for n, m in zip_longest(sizes, [each.size for each in mode.batches], fillvalue=1))
     if base_of(type(tensor._storage)) is not inner:
@@ -125,7 +125,7 @@ def lifted(tensor: Any, target: Any, sizes: tuple[int, ...] = ()) -> Any:
 
 
 def moved(tensor: Any, target: Any) -> Any:
-    """A batch on another device."""
+    """Copy a batch to another device, recorded."""
     source = base_of(type(tensor._storage))
 
     def carrier(one: Any, other: Any) -> Any:
@@ -137,7 +137,7 @@ def moved(tensor: Any, target: Any) -> Any:
 
 
 def for_each_example(tensor: Any) -> Any:
-    """A tensor on all levels that there are: what is differentiated by it is so in each example, not summed over them."""
+    """Convert a tensor to all current levels, so that derivatives by it are per example, not summed over examples."""
     depth = len(mode.batches)
     if type(tensor._storage).rank >= depth:
         return tensor
@@ -145,7 +145,7 @@ def for_each_example(tensor: Any) -> Any:
 
 
 def gathered(args: Any) -> list[Any]:
-    """Operands of several levels, each on the backend that has them all."""
+    """Convert operands of several levels to the backend that has all of them."""
     tensors = [a for a in args if isinstance(a, TensorBase)]
     deepest = max((type(t._storage) for t in tensors), key=attrgetter("rank"))
     bases = [base_of(type(t._storage)) for t in tensors if t.array.ndim or str(t._storage.device) != "cpu"]
@@ -155,7 +155,7 @@ def gathered(args: Any) -> list[Any]:
 
 
 def one_by_one(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
-    """A function of tensors, run for each example of the innermost batch; its results make a batch again."""
+    """Run a function of tensors for each example of the innermost batch, and make its results a batch."""
     depth = max(type(a._storage).rank for a in (*args, *params.values()) if isinstance(a, TensorBase))
     outer, size = mode.batches, mode.batches[depth - 1].size
     mode.batches = outer[:depth - 1]
@@ -175,14 +175,14 @@ def one_by_one(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> 
 
 
 def with_memory(tensor: Any, other: Any) -> Any:
-    """A copy of a tensor on the levels of another, repeated for each example: it can take the other's values."""
+    """Copy a tensor to the levels of another, with memory for each example, so that it can hold the other's values."""
     one, two = gathered((tensor, other))
     sizes = np.broadcast_shapes(one.array.hidden, two.array.hidden, tuple(each.size for each in mode.batches[:one.array.depth]))
     return wrap(one.array.repeated(sizes).copy(), type(one._storage)(), node_of(one))
 
 
 class VmapInfo(NamedTuple):
-    """The facts that a Function's own rule for batches is told."""
+    """The first argument of a Function's `vmap`."""
 
     batch_size: int
     randomness: str
@@ -192,7 +192,7 @@ SEE = "For more details, please see https://pytorch.org/docs/main/notes/extendin
 
 
 def by_own_rule(function: Any, args: tuple[Any, ...], apart: bool) -> Any:
-    """A Function on batches by its own rule; NotImplemented if it is to run as it is, on batched tensors."""
+    """Run a Function's `vmap` on batches; NotImplemented if its forward should run on batched tensors instead."""
     depth = max((type(a._storage).rank for a in args if isinstance(a, TensorBase)), default=0)
     if not depth:
         return NotImplemented
@@ -228,7 +228,7 @@ def by_own_rule(function: Any, args: tuple[Any, ...], apart: bool) -> Any:
 
 
 class Detour:
-    """For a sweep that a batch of gradients starts: the levels that only these have, behind all that are on the way."""
+    """A sweep from batched gradients: levels that only gradients have are moved after all levels of its steps."""
 
     def __init__(self, roots: dict[Any, Any], order: list[Any]) -> None:
         self.low = max(node._storage.rank for node in roots)

@@ -1,12 +1,12 @@
 """Forward mode: tangents pushed through the steps of the tape, the mirror of the sweep.
 
-A step's tangent is what its Jacobian makes of those of its inputs: t = Σᵢ Jᵢ tᵢ. No op has a formula for it, since the gradient formulas
-tell: where the Jacobian is diagonal they are the same; a view's tangent is the view of the tangent; and everywhere else the product
-Jᵀu that the formula computes is linear in u, so that its own gradient, pulled for t, is J t.
+A step's tangent is t = Σᵢ Jᵢ tᵢ, with the Jacobians Jᵢ and tangents tᵢ of its inputs. No op needs a formula for it: if the Jacobian is
+diagonal, the gradient formula computes it; a view's tangent is the view of the tangent; and otherwise the gradient formula's result Jᵀu
+is linear in u, so that the gradient of ⟨Jᵀu, t⟩ by u is J t.
 
-A `Level` holds the tangents of one derivative. While there is one, each new step of the tape is shown to `see`, which pushes the tangents
-through it at once, those of the outermost level first: the tangents of an inner level have tangents in the outer ones. A step that nothing
-but tangents came to is then forgotten: its result leads to a `Dual`, which keeps the tangents and leads nowhere.
+A `Level` holds the tangents of one derivative. While one is open, `see` is called for each new step of the tape, and pushes the tangents
+through it at once, those of the outermost level first: tangents of an inner level have tangents in the outer ones. A step that only has
+tangents is then dropped: its result's node becomes a `Dual`, which keeps the tangents and has no edges.
 """
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..storage.base import clock
 
 
 def push(node: Any, tangents: list[Any]) -> Any:
-    """The tangent of a step's result (a list, if there are several), given those of its inputs; None is a tangent of zeros."""
+    """Return the tangent of a step's result (a list for several), given those of its inputs; None means zeros."""
     if isinstance(node, FunctionNode):
         return _through_function(node, tangents)
     if isinstance(node, PlainStep):
@@ -56,7 +56,7 @@ def _real(node: Any) -> bool:
 
 
 def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
-    """An elementwise step: its gradient formulas, without the conjugation of the way back."""
+    """Push through an elementwise step by its gradient formulas, without the conjugation of a backward."""
     backend: Any = type(node._storage)
     values, table, total = node.linked(), namespace(backend), None
     for i, formula, wants in node.plan.steps:
@@ -70,7 +70,7 @@ def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
 
 
 def _one_by_one(node: Any, tangents: list[Any]) -> Any:
-    """A step of a linear op: the op itself, of the tangents of one group after the other. None where it takes something that was not saved."""
+    """Push through a linear op by the op itself, for one group of inputs after the other. None if it needs a value that was not saved."""
     op = OPS[node.opname]
     if op.sequence:
         return None if any(t is None for t in tangents) else apply(op, tangents, **node.params)
@@ -78,7 +78,7 @@ def _one_by_one(node: Any, tangents: list[Any]) -> Any:
         return None
     moving, saved, total = dict(zip(op.inputs, tangents, strict=False)), None, None
     groups = [group.split() for group in op.linear]
-    added = {name for group in groups for name in group[1:]}       # what stays of these is added to no tangent
+    added = {name for group in groups for name in group[1:]}       # summands: constant ones do not contribute to the tangent
     for group in groups:
         if all(moving.get(name) is None for name in group):
             continue
@@ -95,7 +95,7 @@ def _one_by_one(node: Any, tangents: list[Any]) -> Any:
 
 
 def _transposed(node: Any, tangents: list[Any]) -> Any:
-    """Any other step: Jᵀu is linear in u, and the gradient of ⟨Jᵀu, t⟩ with respect to u is J t."""
+    """Push through any other step: Jᵀu is linear in u, and the gradient of ⟨Jᵀu, t⟩ with respect to u is J t."""
     several, recording = type(node.dtype) is tuple, mode.grad
     shapes, dtypes = (node.shape, node.dtype) if several else ((node.shape,), (node.dtype,))
     deepest = max((node._storage, *(t._storage for t in tangents if t is not None)), key=attrgetter("rank"))
@@ -124,7 +124,7 @@ def _transposed(node: Any, tangents: list[Any]) -> Any:
 
 
 def _through_definition(node: Any, tangents: list[Any]) -> Any:
-    """A step that other ops define: through theirs."""
+    """Push through a composite step by way of the ops that define it."""
     passing, keep, mode.tangents.keep = mode.tangents.passing, mode.tangents.keep, True
     try:
         outs = composed(node)
@@ -138,7 +138,7 @@ def _through_definition(node: Any, tangents: list[Any]) -> Any:
 
 
 def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
-    """A Function's own `jvp`."""
+    """Push through a Function by its `jvp`."""
     ctx, given = node.ctx, [None] * node.arity
     for place, t, (shape, dtype, backend) in zip(node.given, tangents, node.inputs or [(None, None, None)] * len(tangents), strict=True):
         zeros = t is None and ctx._materialize and dtype is not None and dtype.kind in "fcV"
@@ -165,7 +165,7 @@ def check_continuous(primal: Any, tangent: Any) -> None:
 
 
 def check_size(shape: Any, tangent: Any) -> None:
-    """Raise PyTorch's error unless a tangent has the shape of what it is the tangent of."""
+    """Raise PyTorch's error unless a tangent has its tensor's shape."""
     if tuple(shape) != tangent.array.shape:
         raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
                            f"supported. Tensor is of size {list(shape)} while the given forward gradient is of size {list(tangent.array.shape)}.")
@@ -186,7 +186,7 @@ def _cast(t: Any, dtype: Any) -> Any:
 
 
 class Dual(Step):
-    """Where tangents enter the tape, and where they are kept. Gradients go on to what the dual was made from, if that requires any."""
+    """A node that holds tangents. Gradients pass through to the node of the tensor that it was made from, if that requires grad."""
 
     __slots__ = ("requires_grad",)
     shares = True
@@ -209,21 +209,21 @@ class Dual(Step):
 
 
 class Level:
-    """The tangents of one derivative, by the nodes of the tape whose they are; several results have theirs in a list."""
+    """The tangents of one derivative, by tape node; a step with several results has a list of them."""
 
     def __init__(self) -> None:
         self.tangents: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self.duals: WeakValueDictionary[int, Any] = WeakValueDictionary()    # tensors that lead to a Dual: they forget it when the level ends
 
     def __getitem__(self, node: Any) -> Any:
-        """The tangent of a node's tensor, or None."""
+        """Return the tangent of a node's tensor, or None."""
         t = self.tangents.get(node) if node is not None else None
         if t is None and type(node) is Output and (parts := self.tangents.get(node.node)) is not None:
             return parts[node.index]
         return t
 
     def dual(self, tensor: Any, tangent: Any) -> Any:
-        """A tensor in the same memory that has this tangent here."""
+        """Return a tensor that shares the memory and has this tangent in this level."""
         check_size(tensor.array.shape, tangent)
         out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
         out._node = Dual(out, None if quiet(node) else node)
@@ -233,7 +233,7 @@ class Level:
         return out
 
     def primal(self, tensor: Any, before: float = inf) -> Any:
-        """The tensor without its tangent here. (`before`: see `settled`.)"""
+        """Return a tensor that shares the memory, without a tangent in this level. (`before`: see `settled`.)"""
         out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
         leads = leads_somewhere(node, before)
         held = [(level, t) for level in mode.tangents.levels if level is not self and (t := level[node]) is not None]
@@ -258,17 +258,17 @@ class Level:
             if type(node) is Dual and not node.requires_grad and all(level[node] is None for level in mode.tangents.levels):
                 tensor._node = None
                 if tensor._storage.memory is not None:
-                    tensor._storage.rebased = next(clock)      # its views look for their steps anew
+                    tensor._storage.rebased = next(clock)      # its views must derive their nodes again
         self.tangents.clear()
 
 
 def quiet(node: Any) -> bool:
-    """Tell whether no gradient goes anywhere from a node."""
+    """Return True if no gradient flows through a node."""
     return node is None or not node.requires_grad or (node.node if type(node) is Output else node) in mode.tangents.passing
 
 
 def leads_somewhere(node: Any, before: float = inf) -> bool:
-    """Tell whether a gradient that is pulled from a node would end anywhere: at a leaf or a stand-in, one from before that time."""
+    """Return True if a gradient pulled from a node would reach a leaf or a stand-in that is older than `before`."""
     todo = [] if quiet(node) else [node]
     seen = set(todo)
     while todo:
@@ -282,7 +282,7 @@ def leads_somewhere(node: Any, before: float = inf) -> bool:
 
 
 def stand_in(tensor: Any, recorded: bool) -> Any:
-    """A tensor in the same memory, from which all that follows stays on the tape; on from it only if the tensor's own history is `recorded`."""
+    """Return an alias whose later steps stay on the tape; its edge leads to the tensor's history only if `recorded`."""
     out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
     out._node = Dual(out, node if recorded and not quiet(node) else None, requires_grad=True)
     if mode.tangents.see is not None:
@@ -291,10 +291,10 @@ def stand_in(tensor: Any, recorded: bool) -> Any:
 
 
 class See:
-    """Watches the tape being written, for the levels of this thread."""
+    """The watcher of new tape steps for the levels of this thread."""
 
     def __call__(self, node: Any, outs: Any, cut: bool | None = None) -> None:
-        """Push tangents through a new step, and forget the step if no gradient goes on from it (`cut`: nor is to, as in no_grad)."""
+        """Push tangents through a new step; drop the step if no gradient flows through it, or if `cut`, as in no_grad mode."""
         still = all(map(quiet, node.edges))
         if mode.tangents.on:
             for depth, level in enumerate(mode.tangents.levels):
@@ -313,12 +313,12 @@ class See:
             out._node = Dual(out)
             self.hand_on(before, out._node)
             self.track(out)
-        elif out.origin is not None and not all(map(quiet, node.edges)):      # a view made in no_grad mode requires grad on its own account
+        elif out.origin is not None and not all(map(quiet, node.edges)):      # a view made in no_grad mode is a leaf that requires grad
             out._node = Leaf(out)
             out._storage.watched = True
 
     def hand_on(self, old: Any, new: Any) -> None:
-        """The tangents of one node become those of another."""
+        """Copy the tangents of one node to another, replacing those it has."""
         for level in mode.tangents.levels:
             if (t := level[old]) is not None:
                 level.tangents[new] = t
@@ -326,7 +326,7 @@ class See:
                 level.tangents.pop(new, None)
 
     def track(self, tensor: Any) -> None:
-        """Note a tensor whose node may be a Dual, which no level may outlive."""
+        """Register a tensor whose node is a Dual with the levels, which remove the node when they end."""
         node = tensor._node
         if type(node) is Dual and not node.requires_grad:
             for level in mode.tangents.levels:
@@ -335,11 +335,11 @@ class See:
 
     @staticmethod
     def settled(tensor: Any, before: float) -> Any:
-        """A tensor as others see it: with a history if that leads to a leaf from before that time, with tangents where there are any."""
+        """Return a tensor for outside: with tangents, and with its history if that leads to a leaf older than `before`."""
         return Level().primal(tensor, before)
 
     def notes(self, tensor: Any) -> list[str]:
-        """Return what printing shows of a tensor's tangent."""
+        """Return the notes that printing adds for a tensor's tangent."""
         t = mode.tangents.levels[-1][node_of(tensor)] if mode.tangents.levels else None
         return [] if t is None else [f"tangent={t!r}"]
 
@@ -349,7 +349,7 @@ see = See()
 
 @contextmanager
 def _outside(depth: int, passing: Any) -> Iterator[None]:
-    """For the tangents of one level: only the levels around it are on, and its own duals count as having no gradient."""
+    """Enter the context in which the tangents of one level are pushed: only outer levels are on, and its duals have no gradient."""
     levels, before = mode.tangents.levels, mode.tangents.passing
     mode.tangents.levels = levels[:depth]
     mode.tangents.passing = before if passing is None else before | {passing}
@@ -365,7 +365,7 @@ def _outside(depth: int, passing: Any) -> Iterator[None]:
 
 
 def push_forward(tangents: dict[Any, Any], outputs: Any) -> list[Any]:
-    """The tangents of `outputs`' tensors, given {node: tangent} of where they came from: along the tape, in the order it was written in.
+    """Push tangents along the recorded tape, oldest step first: return those of `outputs`, given {node: tangent}.
 
     None for an output that does not depend on any of these nodes.
     """
@@ -381,7 +381,7 @@ def push_forward(tangents: dict[Any, Any], outputs: Any) -> list[Any]:
 
 
 def _between(oldest: int, roots: list[Any]) -> list[Any]:
-    """The nodes that lead to the roots and are no older, the oldest first."""
+    """Return the nodes that lead to the roots and are not older than `oldest`, the oldest first."""
     seen = {node for node in roots if node is not None}
     todo = list(seen)
     while todo:

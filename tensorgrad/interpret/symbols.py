@@ -1,7 +1,7 @@
 """Tensors without numbers: a storage backend whose arrays have a shape and a dtype, and nothing else.
 
-The formulas of the table run on symbols as they run on arrays, and give the shapes and dtypes that they give there: nothing is computed, whatever the
-sizes are. Ordinary tensors, such as a model's parameters, come along, wherever they are.
+The formulas of the table run on symbols as on arrays, with the same shapes and dtypes as results: nothing is computed, whatever the sizes are.
+Ordinary tensors, such as a model's parameters, may be operands, on any device.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._symbol_functions import Functions, as_symbol, rule_of
 
 __all__ = ["NoValues", "Symbol", "SymbolStorage"]
 
-KEY = "symbols"       # under which the backends know this one
+KEY = "symbols"       # the name of this backend
 
 
 class Place(Device):

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from .. import distributed
+from .._extras import install
 from ..distributed.elastic.agent import Agent, Job, Stopped
 from ..distributed.elastic.multiprocessing.errors import ChildFailedError
 from ..distributed.transport.launchers import launched
@@ -131,5 +132,5 @@ def _mpiexec() -> str:
             folders += [os.path.dirname(os.path.normpath(str(file.locate()))) for file in files(wheel) or () if file.name == "mpiexec"]
     program = shutil.which("mpiexec", path=os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
     if program is None:
-        raise RuntimeError('the backend "mpi" needs mpiexec, which is not there: pip install "tensorgrad-engine[mpi]", or the system\'s MPI')
+        raise RuntimeError(f'the backend "mpi" needs mpiexec, which is not there: {install("mpich")}, or the system\'s MPI')
     return program

@@ -22,6 +22,7 @@ from typing import Any
 from .. import api as tg
 from .. import nn
 from .._escaping import escaped
+from .._extras import install
 from ..dtype import dtype as Dtype
 from ..nn.parameter import is_lazy
 from ..symbolic.construction import arguments_of
@@ -354,5 +355,5 @@ def _yaml() -> ModuleType:
     try:
         import yaml
     except ImportError:
-        raise ImportError("specs as YAML need PyYAML: pip install 'tensorgrad-engine[yaml]'") from None
+        raise ImportError(f"specs as YAML need PyYAML: {install('yaml')}") from None
     return yaml

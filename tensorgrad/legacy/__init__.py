@@ -1,10 +1,12 @@
-"""The first PyTorch, of 2016, and what it took over from Lua Torch: programs of that time, on today's engine.
+"""The API of the first PyTorch, of 2016, and of Lua Torch before it, on the present engine.
 
-`legacy.nn` has the modules with `output` and `gradInput`, `legacy.optim` the functions `(opfunc, x, config, state)`, `legacy.nngraph` graphs of modules that
-are called on nodes. `legacy.Variable` and `legacy.Container` are those of the first autograd. Every function of the root is here, too, in the form that takes
-its result first. `legacy.convert` makes modules of today from old ones.
+`legacy.nn` has the modules with `output` and `gradInput`, `legacy.optim` the functions `(opfunc, x, config, state)`,
+`legacy.nngraph` graphs of modules that are called on nodes. `legacy.Variable` and `legacy.Container` are the classes of
+the first autograd. Every function of the root is here as well, in the form that takes its result first.
+`legacy.convert` converts old modules to present ones.
 
-Nothing in the package imports this one: a program does, by `import tensorgrad.legacy` or, in place of PyTorch, `import torch.legacy`.
+The package itself never imports it: a program does, by `import tensorgrad.legacy` or, in place of PyTorch, `import
+torch.legacy`.
 
 >>> import tensorgrad as torch
 >>> from tensorgrad import legacy

@@ -1,4 +1,4 @@
-"""Legacy modules as modules of today."""
+"""Convert legacy modules to present ones."""
 from __future__ import annotations
 
 from typing import Any
@@ -13,7 +13,7 @@ NAMES = {"weight": "weight", "bias": "bias", "running_mean": "running_mean", "ru
 
 
 class Both(today.Module):
-    """Modules over one input, their outputs side by side along an axis: what `legacy.nn.Concat` is today."""
+    """Applies modules to an input and concatenates their outputs along an axis: the present form of `legacy.nn.Concat`."""
 
     def __init__(self, dim: int, modules: Any) -> None:
         super().__init__()
@@ -24,9 +24,9 @@ class Both(today.Module):
 
 
 def convert(module: Any) -> Any:
-    """The module of today that computes what a legacy module does, with copies of its weights, in the same mode.
+    """Return the present module that is equivalent to a legacy one, with copies of its weights, in the same mode.
 
-    Errors: TypeError for a class that has none: the message says what it computes.
+    Errors: TypeError for a class without one; the message describes its computation.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.legacy import convert, nn

@@ -1,4 +1,5 @@
-"""The name of what was the CUDA part of `legacy.nn`: modules move by `.cuda()`, and nothing else has to be imported.
+"""An empty module under the name of the former CUDA part of `legacy.nn`: modules move by `.cuda()`, without another
+import.
 
 >>> from tensorgrad.legacy import cunn
 """

@@ -1,7 +1,8 @@
-"""Functions that took the tensor of their result first: `add(r, a, b)` is r = a + b in r's memory, whose shape becomes that of the result.
+"""Functions that take the tensor of their result first: `add(r, a, b)` is r = a + b in r's memory, and r takes the
+result's shape.
 
-Lua Torch and the first PyTorch wrote so. Every function of the root has this form here: where today's form refuses its arguments, the first one, or the first
-two, are results.
+Lua Torch and the first PyTorch used this form. Every function of the root has it here: if today's form refuses the
+arguments, the first one, or the first two, are results.
 
 >>> import tensorgrad as torch
 >>> from tensorgrad import legacy
@@ -24,9 +25,9 @@ __all__ = ["result_first"]
 
 
 def result_first(today: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of today that also takes the tensors of its results first.
+    """Wrap a present function to take the tensors of its results first.
 
-    Errors: those of today's form, TypeError for arguments that neither form takes.
+    Errors: those of the present form, TypeError for arguments that neither form takes.
     """
     @wraps(today)
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +47,7 @@ def result_first(today: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _written(results: tuple[Any, ...], values: Any) -> Any:
-    """The results, filled with values."""
+    """Write values to the results, and return these."""
     for result, value in zip(results, values):
         with tg.no_grad():
             result.resize_(value.shape).copy_(value)

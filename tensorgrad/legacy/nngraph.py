@@ -31,10 +31,11 @@ __all__ = ["Node", "gModule"]
 
 
 class gModule(Module):
-    """The module that nodes make: it takes what `inputs` stand for, one tensor or a table, and gives what `outputs` stand for.
+    """A module made from nodes: it takes the values of `inputs`, a tensor or a table, and returns the values of
+    `outputs`.
 
-    `graph` is its graph, of the kind that `tensorgrad.graph` and `fx` have. Errors: ValueError for a node without modules before it that is no input, and
-    for an input that no output needs.
+    `graph` is its graph, as in `tensorgrad.graph` and `fx`. Errors: ValueError for a node without predecessors that is
+    no input, and for an input that no output needs.
     """
 
     def __init__(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> None:
@@ -84,7 +85,7 @@ class gModule(Module):
 
 
 def _ordered(outputs: Sequence[Node]) -> list[Node]:
-    """The nodes that outputs need, each after those it reads."""
+    """Return the nodes that outputs need, in topological order."""
     order, seen = [], set()
     stack = [(node, False) for node in reversed(outputs)]
     while stack:
@@ -99,7 +100,7 @@ def _ordered(outputs: Sequence[Node]) -> list[Node]:
 
 
 def picture(module: gModule, *, shapes: bool = True, fold: bool = True, title: str = "") -> viz.Graph:
-    """The graph of a `gModule` as `viz` draws graphs, with the shapes that its last forward had."""
+    """Return the picture of a `gModule`, drawn by `viz`, with the shapes of its last forward."""
     model, made = Model(), {}
     for node in module.graph.nodes:
         if node.op == "placeholder":

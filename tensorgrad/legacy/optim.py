@@ -1,7 +1,8 @@
 """Optimizers of 2016: functions `(opfunc, x, config, state) → (x, fx)`.
 
-`opfunc(x)` gives f(x) and the gradient df/dx; one call is one step, which changes x in place. `config` holds the settings, `state` what a method remembers
-from step to step, by default in `config` itself. fx is a list of the values of f that the step saw.
+`opfunc(x)` returns f(x) and the gradient df/dx; a call is a step, which changes x in place. `config` has the settings,
+`state` the method's state between steps, by default `config` itself. fx is a list of the values of f that the step
+computed.
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.legacy import optim
@@ -33,8 +34,8 @@ def _checked(config: Any, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: float | None, doc: str, name: str) -> Step:
-    """A method that is an optimizer of today. `options` gives its settings from those of 2016, `rate` is the learning rate by
-    default, None where a method sets its own."""
+    """Return a method that runs a present optimizer. `options` converts the settings of 2016 to its own, `rate` is
+    the default learning rate, None if the method sets its own."""
     def step(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
         config, state = _checked(config, state)
         fx, gradient = opfunc(x)
@@ -98,7 +99,8 @@ def sgd(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) ->
 
 
 def nag(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
-    """Nesterov's method: the gradient is that of the point where momentum alone would lead: `learningRate`, `momentum` (0.9), `weightDecay`."""
+    """Nesterov's method: takes the gradient at the point to which momentum alone would lead: `learningRate`,
+    `momentum` (0.9), `weightDecay`."""
     config, state = _checked(config, state)
     momentum, n = config.get("momentum", 0.9), state.get("evalCounter", 0)
     if momentum <= 0:
@@ -117,7 +119,7 @@ def nag(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) ->
 def adam(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
     """Adam: `learningRate` (0.001), `beta1` (0.9), `beta2` (0.999), `epsilon` (1e-8), `learningRateDecay`, `weightDecay`.
 
-    ε is added before the correction of the means for their start, so a first step is as if today's Adam had ε/√(1 − β₂).
+    ε is added before the bias correction of the means, so a first step is that of today's Adam with ε/√(1 − β₂).
     """
     config, state = _checked(config, state)
     beta1, beta2 = config.get("beta1", 0.9), config.get("beta2", 0.999)
@@ -135,7 +137,7 @@ def adam(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -
 def lbfgs(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
     """L-BFGS, several steps in a call: `maxIter` (20), `maxEval`, `tolFun` (1e-5), `tolX` (1e-9), `nCorrection` (100), `learningRate` (1).
 
-    `(x, all values of f, how often f was computed)`.
+    Returns `(x, all values of f, number of evaluations)`.
     """
     config, state = _checked(config, state)
     optimizer = state.get("optimizer")
@@ -159,8 +161,9 @@ def lbfgs(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) 
 def cg(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
     """Conjugate gradients (Polak and Ribière), several steps in a call: `maxIter` (20), `maxEval` (1.25 · maxIter), `sig`, `rho` of the line search.
 
-    `(x, values of f after each step, how often f was computed)`. A step goes along the direction until f has fallen by ρ times what the slope
-    promises and the slope is below σ times that of the start (the conditions of Wolfe), with the minimum of a parabola as the next guess.
+    Returns `(x, values of f after each step, number of evaluations)`. A step goes along the direction until f has
+    fallen by ρ times the linear prediction and the slope is below σ times the initial one (Wolfe's conditions), with
+    the minimum of a parabola as the next guess.
     """
     config, state = _checked(config, state)
     budget = [config.get("maxEval", int(1.25 * config.get("maxIter", 20)))]
@@ -191,7 +194,8 @@ def cg(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> 
 
 
 def _along(at: Any, x: Any, f: float, direction: Any, slope: float, length: float, budget: list[int], rho: float, sigma: float) -> Any:
-    """(length, f, gradient) of a point along a direction that meets Wolfe's conditions, or of the best one seen; None if none is lower."""
+    """Return (length, f, gradient) of a point along a direction that meets Wolfe's conditions, or of the best one
+    seen; None if none is lower."""
     low, high, best = 0.0, math.inf, None
     low_slope = slope
     while budget[0] > 0:

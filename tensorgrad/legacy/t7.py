@@ -1,8 +1,10 @@
-"""Files of Lua Torch, `.t7`: numbers, strings, tables, tensors, storages and modules. A file is data here: it runs no code, and functions are refused.
+"""Read files of Lua Torch, `.t7`: numbers, strings, tables, tensors, storages and modules. Files are data: no code is
+run, and functions are refused.
 
-A binary file is one object. An object is a number for its type (0 nil, 1 number, 2 string, 3 table, 4 an object of Torch, 5 boolean), and what it consists of.
-Tables and Torch's objects have an index, under which they are met again; those of Torch have the name of their class. Lua counts from 1: axes and indices that
-modules keep are moved to 0.
+A binary file is one object. An object is the number of its type (0 nil, 1 number, 2 string, 3 table, 4 an object of
+Torch, 5 boolean) and its content. Tables and Torch's objects have an index, by which later occurrences refer to them;
+Torch's objects have the name of their class. Lua counts from 1: axes and indices that modules keep are converted to
+count from 0.
 """
 from __future__ import annotations
 
@@ -32,9 +34,11 @@ SAME = {"SpatialConvolutionMM": "SpatialConvolution", "VolumetricConvolutionMM":
 
 
 def load_lua(file: str | os.PathLike[str] | BinaryIO) -> Any:
-    """The object in a binary `.t7` file: numbers, strings, lists, dictionaries, tensors, and modules of `legacy.nn`.
+    """Read the object in a binary `.t7` file: numbers, strings, lists, dictionaries, tensors, and modules of
+    `legacy.nn`.
 
-    A table with keys 1 … n is a list. Errors: ValueError for what is no such file, is damaged, or holds a function or a class that is not in `legacy.nn`.
+    A table with keys 1 … n is a list. Errors: ValueError for another or a damaged file, and for a function or a class
+    that is not in `legacy.nn`.
 
     >>> import io
     >>> from tensorgrad.legacy import load_lua
@@ -52,7 +56,7 @@ def load_lua(file: str | os.PathLike[str] | BinaryIO) -> Any:
 
 
 class _Reader:
-    """The bytes of a file, and the objects that were met."""
+    """The bytes of a file, and the objects read so far."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -73,7 +77,7 @@ class _Reader:
         return int(self._take("i")[0])
 
     def _count(self, what: str, least: int) -> int:
-        """A number of things of at least so many bytes each."""
+        """Read a number of items of at least `least` bytes each. ValueError if the file is too short for them."""
         found = self._int()
         if not 0 <= found * least <= len(self.data) - self.at:
             raise ValueError(f"a .t7 file claims {found} {what} at byte {self.at}, where {len(self.data) - self.at} bytes are left")
@@ -89,7 +93,7 @@ class _Reader:
         return self.data[self.at - size:self.at].decode("utf-8", "backslashreplace")
 
     def object(self, depth: int) -> Any:
-        """The object that begins here."""
+        """Read the object at the current position."""
         if depth > DEEPEST:
             raise ValueError(f"a .t7 file has more than {DEEPEST} objects inside each other")
         kind = self._int()
@@ -168,7 +172,7 @@ class _Reader:
 
 
 def _fill(module: Any, kind: str, fields: dict[str, Any]) -> None:
-    """Give a module the attributes that a file has for it, in this package's names and counts."""
+    """Set a module's attributes from a file, converted to this package's names and to counting from 0."""
     row = getattr(module, "row", None)
     if row is not None:
         for parameter in module.__signature__.parameters.values():
@@ -195,7 +199,7 @@ def _fill(module: Any, kind: str, fields: dict[str, Any]) -> None:
 
 
 def _sized(module: Any, kind: str, weight: Any) -> None:
-    """The arguments that Lua's modules do not keep, from their weights; weights of convolutions in today's shape."""
+    """Set the arguments that Lua's modules do not store, from their weights; reshape weights of convolutions."""
     if kind == "Linear":
         module.outputSize, module.inputSize = weight.shape
     elif kind == "LookupTable":

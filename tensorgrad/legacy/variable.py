@@ -23,7 +23,7 @@ __all__ = ["Container", "Variable"]
 class Variable(tg.Tensor):
     """A tensor with a history, as it was spelled in 2016: `Variable(data, requires_grad=False, volatile=False)`.
 
-    Whatever is computed from a volatile Variable is volatile, too, and keeps no history. Today's spelling is `torch.no_grad()`.
+    Values computed from a volatile Variable are volatile, too, and keep no history; today `torch.no_grad()` does that.
     """
 
     volatile = False
@@ -53,7 +53,7 @@ class Variable(tg.Tensor):
 
     @property
     def creator(self) -> Any:
-        """The step that made it: today's `grad_fn`."""
+        """The step that computed it: today's `grad_fn`."""
         return self.grad_fn
 
     def backward(self, gradient: Any = None, retain_variables: bool = False, **options: Any) -> None:
@@ -70,14 +70,14 @@ class Variable(tg.Tensor):
         return None
 
     def remove_hook(self, name: str) -> None:
-        """Forget a hook that has a name."""
+        """Remove a named hook."""
         _removed(self._hooks_by_name(), name)
 
     def _hooks_by_name(self) -> dict[str, Any]:
         return vars(self).setdefault("_named", {})  # type: ignore[no-any-return]
 
     def share(self) -> Any:
-        """Move its memory to where other processes see it: today's `share_memory_()`."""
+        """Move the tensor to shared memory: today's `share_memory_()`."""
         return self.share_memory_()
 
 
@@ -130,9 +130,9 @@ class Container(nn.Module):
         return _taken(self._named_hooks, f"backward {name}", super().register_full_backward_hook(hook))
 
     def remove_forward_hook(self, name: str) -> None:
-        """Forget a hook that has a name."""
+        """Remove a named hook."""
         _removed(self._named_hooks, f"forward {name}")
 
     def remove_backward_hook(self, name: str) -> None:
-        """Forget a hook that has a name."""
+        """Remove a named hook."""
         _removed(self._named_hooks, f"backward {name}")

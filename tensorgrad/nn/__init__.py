@@ -13,7 +13,7 @@ _LAZY = ("attention", "common_types", "grad", "parallel")
 
 
 def __getattr__(name):
-    """Parts that few programs use are loaded when they are first asked for."""
+    """Import rarely used parts on first access."""
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
     if name == "DataParallel":
@@ -22,7 +22,7 @@ def __getattr__(name):
 
 
 def factory_kwargs(kwargs):
-    """The keywords `device`, `dtype`, `memory_format`, merged with a dict of such under `factory_kwargs`.
+    """Return the keywords `device`, `dtype`, `memory_format`, merged with a dict of these under `factory_kwargs`.
 
     >>> import tensorgrad as torch
     >>> torch.nn.factory_kwargs({"dtype": torch.float64})

@@ -1,4 +1,4 @@
-"""How losses are reduced, and the two flags that said so before `reduction` did."""
+"""Reductions of losses, and the two deprecated flags that `reduction` replaced."""
 
 import warnings
 
@@ -6,7 +6,7 @@ NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def get_enum(reduction):
-    """The number of a reduction in PyTorch's native functions.
+    """Return the number of a reduction in PyTorch's native functions.
 
     >>> from tensorgrad.nn._reduction import get_enum
     >>> get_enum("sum")
@@ -21,7 +21,7 @@ def get_enum(reduction):
 
 
 def legacy_get_string(size_average, reduce, emit_warning=True):
-    """The reduction that the old flags ask for; a flag left at None counts as True."""
+    """Return the reduction of the deprecated flags; None counts as True."""
     if reduce is not None and not reduce:
         reduction = "none"
     else:

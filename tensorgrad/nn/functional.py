@@ -1,4 +1,4 @@
-"""The functions that layers are made of. https://pytorch.org/docs/stable/nn.functional.html
+"""The functions of layers. https://pytorch.org/docs/stable/nn.functional.html
 
 >>> import tensorgrad as torch
 >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))

@@ -1,4 +1,4 @@
-"""Ways to fill a parameter before training. All work in place, record no gradients, and return the tensor.
+"""Initialize parameters. All functions work in place, record no gradients, and return the tensor.
 
 Random numbers are drawn in PyTorch's order, so the same seed gives the same parameters. See PyTorch's `torch.nn.init`.
 
@@ -30,7 +30,7 @@ _mode = _Mode()
 
 @contextmanager
 def skipped():
-    """Within, every function of this file leaves its tensor as it is, and draws no random numbers."""
+    """A context manager in which the functions of this file do nothing, and draw no random numbers."""
     before, _mode.is_skipping = _mode.is_skipping, True
     try:
         yield
@@ -199,7 +199,7 @@ def uniform_fan_in(tensor, fan_in=None):
 
 
 def _calculate_fan_in_and_fan_out(tensor):
-    """How many inputs an output of a layer has, and how many outputs an input has."""
+    """Return (number of inputs of an output, number of outputs of an input) of a layer."""
     if tensor.dim() < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     channels_out, channels_in, *kernel = tensor.shape
@@ -248,7 +248,7 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 @_initializer
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Fill with draws from N(mean, std²) that lie within [a, b]. Draws outside are drawn again."""
+    """Fill with draws from N(mean, std²), truncated to [a, b] by redrawing."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
                       "The distribution of values may be incorrect.", stacklevel=3)
@@ -263,15 +263,15 @@ def _normal_cdf(x):
 
 
 def _redraw_normal(tensor, mean, std, a, b, generator):
-    """Draws from the normal distribution; all are redrawn, and those that lay outside are replaced."""
-    low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()         # as the dtype has them
+    """Draw from the normal distribution; while any value is outside, redraw all and replace those."""
+    low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()         # rounded to the dtype
     tensor.normal_(mean, std, generator=generator)
     while (outside := (tensor < low) | (tensor > high)).any():
         tensor.copy_(tg.where(outside, tg.empty_like(tensor).normal_(mean, std, generator=generator), tensor))
 
 
 def _reject_uniform(tensor, mean, std, a, b, generator):
-    """Draws from U(a, b), each kept with a probability in proportion to the density: for narrow or far intervals."""
+    """Draw from U(a, b) by rejection sampling, for narrow or far intervals."""
     mode = max(a, min(mean, b))
     log_peak = -0.5 * ((mode - mean) / std) ** 2
     draw, chance = tg.empty_like(tensor), tg.empty_like(tensor)
@@ -295,7 +295,7 @@ def ones(tensor):
 
 
 def _deprecated(function):
-    """The name without underscore, which warns."""
+    """Return the deprecated function without underscore, which warns."""
     old, new = function.__name__[:-1], function.__name__
 
     def renamed(*args, **kwargs):
@@ -312,6 +312,6 @@ xavier_uniform, xavier_normal = map(_deprecated, (xavier_uniform_, xavier_normal
 kaiming_uniform, kaiming_normal = map(_deprecated, (kaiming_uniform_, kaiming_normal_))
 orthogonal, sparse = map(_deprecated, (orthogonal_, sparse_))
 
-# PyTorch's names of what fills without being recorded, which copies of its initializers call.
+# PyTorch's names of functions that fill without recording, which copies of its initializers call.
 _no_grad_uniform_, _no_grad_normal_, _no_grad_fill_ = uniform_, normal_, constant_
 _no_grad_trunc_normal_, _no_grad_zero_ = trunc_normal_, zeros_

@@ -1,4 +1,4 @@
-"""Names of PyTorch's exporter that packages use in functions of their own."""
+"""Names of PyTorch's exporter that packages use in their own functions."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,6 +7,6 @@ from .._unsupported import unsupported
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith(("__", "pytest")):       # what a reader of modules asks of each
+    if name.startswith(("__", "pytest")):       # attributes that tools read from every module
         raise AttributeError(f"module has no attribute {name!r}")
     return unsupported(name, "torch.onnx.symbolic_opset", "an ONNX operator is written by a function given to register_custom_op_symbolic")[name]

@@ -1,4 +1,4 @@
-"""`export`: arguments, dynamic axes, and the order in which things are done."""
+"""`export`: read arguments and dynamic axes, trace the model, build and save the file."""
 from __future__ import annotations
 
 import logging
@@ -29,7 +29,7 @@ OLDEST, DEFAULT, NEWEST = 13, 20, 23         # versions of ONNX's own operators
 
 
 class TrainingMode(IntEnum):
-    """Which mode a model is exported in."""
+    """The mode in which a model is exported."""
 
     EVAL = 0
     PRESERVE = 1
@@ -37,7 +37,7 @@ class TrainingMode(IntEnum):
 
 
 class OperatorExportTypes(IntEnum):
-    """Which operators may be used: only ONNX's are."""
+    """PyTorch's choice of operators; only ONNX's are used here."""
 
     ONNX = 0
     ONNX_ATEN = 1
@@ -52,11 +52,13 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
            artifacts_dir: Any = ".", export_params: bool = True, keep_initializers_as_inputs: bool = False, dynamic_axes: Any = None,
            training: Any = TrainingMode.EVAL, operator_export_type: Any = OperatorExportTypes.ONNX, do_constant_folding: bool = True,
            custom_opsets: Any = None, export_modules_as_functions: Any = False, autograd_inlining: bool = True) -> ONNXProgram | None:
-    """Run a model on example inputs, and write what it computes as an ONNX file. https://pytorch.org/docs → torch.onnx.export
+    """Run a model on example inputs, and export its computation as an ONNX file. https://pytorch.org/docs →
+    torch.onnx.export
 
-    The path that the program took is what is exported. Axes named in `dynamic_axes` ({input: {axis: name}}) or `dynamic_shapes` may have any size
-    when the file is run: the model is traced with several sizes, and numbers that differed are computed from the inputs' shapes. The model is left
-    as it was. What ONNX has no operators for is named, all at once, by an UnsupportedOperatorError; then nothing is written.
+    The executed path of the program is exported. Axes named in `dynamic_axes` ({input: {axis: name}}) or
+    `dynamic_shapes` may have any size when the file is run: the model is traced with several sizes, and numbers that
+    differ are computed from the inputs' shapes. The model is not changed. UnsupportedOperatorError lists all steps
+    without an ONNX operator; then nothing is written.
 
     >>> import tensorgrad as torch
     >>> model = torch.nn.Linear(2, 1)
@@ -106,7 +108,8 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
 
 
 def _arguments(args: Any, kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The example inputs: a tensor alone is the only one, a dictionary at the end holds those with names."""
+    """Return (args, kwargs) of the example call: a tensor is the only input, a trailing dictionary holds keyword
+    arguments."""
     args = args if isinstance(args, tuple) else (args,)
     if kwargs is None and args and isinstance(args[-1], dict):
         args, kwargs = args[:-1], args[-1]
@@ -144,7 +147,7 @@ Places = list[tuple[int, int]]       # (input, axis)
 
 
 def _dynamic(model: Any, names: list[str], tensors: Any, args: Any, kwargs: Any, axes: Any, shapes: Any) -> dict[str, Places]:
-    """The dynamic sizes: name → where they are. Axes of one name have one size."""
+    """Return {name of a dynamic size: its axes}. Axes of one name have equal sizes."""
     found: dict[str, Places] = {}
 
     def note(i: int, axis: Any, name: Any) -> None:
@@ -168,13 +171,13 @@ def _dynamic(model: Any, names: list[str], tensors: Any, args: Any, kwargs: Any,
 
 
 def _from_shapes(shapes: Any, names: list[str], tensors: Any, forward: Any) -> list[tuple[int, int, str]]:
-    """(input, axis, name) of each dynamic axis in `dynamic_shapes`, which is laid out as the arguments are."""
+    """Return (input, axis, name) of each dynamic axis in `dynamic_shapes`, which is nested like the arguments."""
     given = shapes if isinstance(shapes, Mapping) else dict(zip([name for name, _ in forward], shapes, strict=False))
     unknown = set(given) - {name for name, _ in forward} - set(names)
     if unknown:
         raise ValueError(f"dynamic_shapes names {sorted(unknown)}, which are no inputs of the model")
     found: list[tuple[int, int, str]] = []
-    free: dict[tuple[int, int], str] = {}          # axes without names: those of one size and place are taken to be the same
+    free: dict[tuple[int, int], str] = {}          # unnamed axes: those of equal size and position count as equal
 
     def named(i: int, axis: int, dim: Any) -> str:
         if getattr(dim, "name", "") in ("AUTO", "DYNAMIC"):
@@ -202,8 +205,8 @@ def _from_shapes(shapes: Any, names: list[str], tensors: Any, forward: Any) -> l
 
 
 def _lowered(model: Any, args: Any, kwargs: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any], list[tuple[int, ...]]]:
-    """The model's graphs with the sizes that were given, with each dynamic size changed alone, and with all of them changed. Shapes are enough for that,
-    unless the model looks at values."""
+    """Return the model's graphs for the given sizes, with each dynamic size changed alone, and with all changed.
+    Tracing uses shapes only, unless the model reads values."""
     def run(sizes: Sequence[int], reading: Any = None) -> Any:
         places = {place: n for places, n in zip(axes.values(), sizes, strict=True) for place in places}
         return lower(model, args, kwargs, whole=whole, reading=reading, fold=False, sizes=places)
@@ -222,11 +225,11 @@ def _warn(source: str) -> None:
 
 
 def _with_sizes(run: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any], list[tuple[int, ...]]]:
-    """(graphs, sizes): what `run` gives for each choice of the dynamic sizes, and which those were."""
+    """Return (graphs, sizes): the results of `run` for each choice of the dynamic sizes, and the choices."""
     if not axes:
         return [run(())], []
     given = [tensors[i].array.shape[axis] for (i, axis), *_ in axes.values()]
-    given = [2 if n < 2 else n for n in given]           # one element broadcasts, and is no example of several
+    given = [2 if n < 2 else n for n in given]           # size 1 broadcasts, so it is no example of a general size
     graphs, chosen = [run(given)], [given]
 
     def tried(sizes: Sequence[int], last: bool) -> bool:
@@ -244,7 +247,7 @@ def _with_sizes(run: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[A
         if not tried([*given[:k], n + 1, *given[k + 1:]], n < 3):
             tried([*given[:k], n - 1, *given[k + 1:]], True)
     changes = [row[k] - given[k] for k, row in enumerate(chosen[1:])]
-    for factor in (3, 2, -1, -2, 1):                     # a last one with all of them changed: what holds for the others must hold there
+    for factor in (3, 2, -1, -2, 1):                     # a last trace with all sizes changed, to verify the formulas
         if tried([n + c * factor for n, c in zip(given, changes, strict=True)], factor == 1):
             break
     return graphs, list(zip(*chosen, strict=True))
@@ -260,7 +263,7 @@ def _shape(shape: Any, names: Mapping[int, str]) -> list[Any]:
 
 
 def _output_shapes(ends: Sequence[tuple[str, Term]], symbols: dict[str, tuple[int, ...]], axes: Any) -> dict[str, list[Any]]:
-    """The shapes of the outputs, with the names of dynamic sizes: those asked for, those of the inputs, or new ones."""
+    """Return the shapes of the outputs, with the names of dynamic sizes: as given, the inputs', or new ones."""
     shapes = {}
     for name, term in ends:
         wanted = axes.get(name, {})
@@ -276,7 +279,7 @@ def _output_shapes(ends: Sequence[tuple[str, Term]], symbols: dict[str, tuple[in
 
 @contextmanager
 def _mode(model: Any, training: Any, dynamo: bool) -> Any:
-    """The mode to export in: the one that a model is in; or, if asked for in the old way, the one that is named."""
+    """Put the model into the mode that `training` names (old exporter only) until the block ends, else keep its mode."""
     if not isinstance(model, Module):
         yield
         return
@@ -296,7 +299,7 @@ def _mode(model: Any, training: Any, dynamo: bool) -> Any:
 
 @contextmanager
 def _rules(table: Any) -> Any:
-    """Rules of the program's own, for the length of an export."""
+    """Add the program's own rules until the block ends."""
     before = dict(RULES)
     RULES.update({getattr(key, "opname", key): value for key, value in (table or {}).items()})
     try:
@@ -311,7 +314,7 @@ def _version() -> str:
 
 
 def _verify(program: ONNXProgram, model: Any, args: Any, kwargs: Any) -> None:
-    """Compare what the file computes with what the model does."""
+    """Compare the results of the file with the model's."""
     from ..core.mode import no_grad
     from ..testing import assert_close
     with no_grad():

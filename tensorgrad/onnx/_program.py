@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from .._extras import install
 from ..api import from_numpy
 from ..core.tape import TensorBase
 from ..serialization._atomic import replacing
@@ -129,5 +130,5 @@ def the_onnx() -> Any:
         import onnx.helper
         import onnx.numpy_helper
     except ImportError as error:
-        raise ImportError("torch.onnx.export needs the onnx package: pip install 'tensorgrad-engine[onnx]'") from error
+        raise ImportError(f"torch.onnx.export needs the onnx package: {install('onnx')}") from error
     return onnx

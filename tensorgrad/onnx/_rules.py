@@ -1,4 +1,4 @@
-"""All rules, those of the families' files and those that an op's record says itself."""
+"""All rules: those of the families' files, and the `onnx` attributes of ops."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from ._table import RULES
 
 
 def load() -> dict[str, Callable[..., Any]]:
-    """Return {op: rule}, with rules for ops that were defined since."""
+    """Return {op: rule}, including ops defined since the last call."""
     for name, op in OPS.items():
         if op.onnx not in ("", "definition") and name not in RULES:
             RULES[name] = lambda g, *inputs, kind=op.onnx: g.node(kind, *inputs)

@@ -1,4 +1,4 @@
-"""Functions of single elements."""
+"""Elementwise functions."""
 from __future__ import annotations
 
 from math import inf, log, pi, sqrt
@@ -11,7 +11,7 @@ from ._table import RULES, rule
 
 
 def _arithmetic(name: str, kind: str, logical: str) -> None:
-    """Numbers are added, multiplied…, truth values joined by logic."""
+    """Define a rule that uses an arithmetic operator for numbers, a logical one for bools."""
     RULES[name] = lambda g, a, b: g.node(logical if a.dtype == BOOL else kind, a, b)
 
 
@@ -44,7 +44,7 @@ def rounded(g: Any, x: Any, *, decimals: int = 0) -> Any:
 def floor_divide(g: Any, a: Any, b: Any) -> Any:
     if a.dtype.kind == "f":
         return g.Floor(g.Div(a, b))
-    quotient = g.Div(g.Sub(a, g.Mod(a, b)), b)       # Mod has the sign of the divisor: what is left divides evenly
+    quotient = g.Div(g.Sub(a, g.Mod(a, b)), b)       # Mod has the sign of the divisor: the difference divides evenly
     return quotient
 
 
@@ -162,12 +162,12 @@ def nan_to_num(g: Any, x: Any, *, nan: Any = 0.0, posinf: Any = None, neginf: An
 
 
 def composed(name: str, formula: Any) -> None:
-    """A rule written as a formula of `n`, which makes nodes of numbers and terms alike."""
+    """Define a rule by a formula of `n`, a `Numbers`."""
     RULES[name] = lambda g, *inputs, **params: formula(Numbers(g, inputs[0].dtype), *inputs, **params)
 
 
 class Numbers:
-    """A graph to which numbers are constants of one dtype."""
+    """A graph in which numbers are constants of a fixed dtype."""
 
     def __init__(self, g: Any, dtype: Any) -> None:
         self.g, self.dtype = g, dtype
@@ -222,7 +222,7 @@ composed("softplus", lambda n, x, beta, threshold: n.Where(
 
 @rule("gelu gelu_tanh")
 def gelu(g: Any, x: Any) -> Any:
-    """x Φ(x), an operator of its own since opset 20."""
+    """x Φ(x), a single operator since opset 20."""
     if g.opset >= 20:
         return g.Gelu(x, approximate="tanh" if g.op == "gelu_tanh" else "none")
     n = Numbers(g, x.dtype)

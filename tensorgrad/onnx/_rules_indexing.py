@@ -1,4 +1,4 @@
-"""Reading and writing at places that are computed."""
+"""Read and write at computed indices."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +16,8 @@ def _int64(g: Graph, index: Any) -> Any:
 
 
 def _arranged(g: Graph, x: Any, indices: Any, template: Any) -> Any:
-    """x with the indexed axes first, the stacked indices, how many axes those have, and where their axes stand in a result."""
+    """Return (x with the indexed axes first, the stacked indices, their number of axes, the position of their axes
+    in a result)."""
     if not all(p is ARRAY or isinstance(p, slice) and p == slice(None) for p in template):
         raise Refused("by arrays and numbers at once")
     axes = [i for i, p in enumerate(template) if p is ARRAY]
@@ -90,7 +91,7 @@ def embedding_add(g: Graph, x: Any, index: Any, *, rows: Any) -> Any:
 
 
 def _cut(g: Graph, x: Any, index: Any, axis: int | None = None) -> Any:
-    """x as long as the index is, along the other axes."""
+    """Cut x to the sizes of the index along the other axes."""
     axes = [d for d in range(x.ndim) if d != axis and not x.shape[d] == index.shape[d]]
     return g.Slice(x, [0] * len(axes), g.sizes([index.shape[d] for d in axes], index), axes) if axes else x
 

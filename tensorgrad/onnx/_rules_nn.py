@@ -29,7 +29,7 @@ def matmul(g: Graph, a: Any, b: Any) -> Any:
 
 @rule("resample average")
 def resample(g: Graph, x: Any, m: Any, *, axis: int) -> Any:
-    """An axis as sums of its places, with the weights in a matrix."""
+    """Resample an axis by a matrix of weights."""
     axis %= x.ndim
     if axis == x.ndim - 1:
         return g.MatMul(x, g.Transpose(m, perm=[1, 0]))
@@ -56,7 +56,7 @@ def convolution(g: Graph, x: Any, w: Any, b: Any, *, stride: Any, padding: Any, 
 
 @rule("convolution_input")
 def convolution_input(g: Graph, y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
-    """Transposed convolution: what the size has beyond the shortest one is padding of the result."""
+    """Add a transposed convolution; a size beyond the shortest one is output padding."""
     least = input_length(y.shape[2:], w.shape[2:], stride, padding, dilation)
     more = [n - m for n, m in zip(size, least, strict=True)]
     if any(isinstance(m, Varying) for m in more):
@@ -68,7 +68,7 @@ def convolution_input(g: Graph, y: Any, w: Any, b: Any, *, size: Any, stride: An
 
 
 def _pads(g: Graph, x: Any, widths: Any, kernel: Any, stride: Any, dilation: Any) -> list[int]:
-    """The borders: alike on both sides wherever that gives as many windows."""
+    """Return the padding, equal on both sides if that gives the same number of windows."""
     n = len(kernel)
     alike = output_length(x.shape[-n:], kernel, stride, [a for a, _ in widths], dilation)
     ends = [a if count == length else b for (a, b), count, length in zip(widths, alike, g.out[0].shape[-n:], strict=True)]
@@ -78,7 +78,7 @@ def _pads(g: Graph, x: Any, widths: Any, kernel: Any, stride: Any, dilation: Any
 
 
 def _pooled(g: Graph, x: Any, ndim: int, pool: Any) -> Any:
-    """A pooling of x, which needs an axis for the batch."""
+    """Pool x, with a batch axis added if needed."""
     if x.ndim == ndim + 2:
         return pool(x)
     lead = x.shape[:-ndim]
@@ -98,7 +98,7 @@ def max_pool(g: Graph, x: Any, *, kernel: Any, stride: Any, widths: Any, dilatio
 
 @rule("window_max")
 def window_max(g: Graph, x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
-    """The places are those in the plane: what ONNX counts on through the planes is taken off."""
+    """Add a max pooling. Indices count within a plane; ONNX's count through all planes, hence the Mod."""
     plane, pads = prod(x.shape[-len(kernel):]), _pads(g, x, widths, kernel, stride, dilation)
 
     def pool(x: Any) -> Any:
@@ -128,7 +128,7 @@ def window_sum(g: Graph, x: Any, *, kernel: Any, stride: Any, widths: Any, scale
 
 @rule("region_max")
 def region_max(g: Graph, x: Any, places: Any, *, ndim: int) -> Any:
-    """The largest value of each region: gathered, then reduced over the last axis."""
+    """Gather each region, and reduce the last axis by the maximum."""
     if places.ndim > ndim + 1:
         raise Refused("with regions of its own for each plane")
     flat = g.reshape(x, (*x.shape[:-ndim], prod(x.shape[-ndim:])))
@@ -139,7 +139,7 @@ def region_max(g: Graph, x: Any, places: Any, *, ndim: int) -> Any:
 
 @rule("columns")
 def columns(g: Graph, x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
-    """All windows, (N, C, *K, *L): gathered along one axis after the other."""
+    """Gather all windows, (N, C, *K, *L), axis by axis."""
     n = len(kernel)
     if any(isinstance(d, Varying) for d in x.shape[2:]):
         raise Refused("over a dynamic axis")
@@ -198,7 +198,7 @@ def affine_by_channel(g: Graph, x: Any, w: Any, b: Any, mean: Any, variance: Any
 
 
 def _gates(g: Graph, w: Any, order: tuple[int, ...]) -> Any:
-    """Weights whose gates come in the order that ONNX has them in, with an axis for the direction."""
+    """Return weights with their gates in ONNX's order, and an axis for the direction."""
     if w.data is not None:
         parts = np.split(w.data, len(order))
         return g.constant(np.concatenate([parts[k] for k in order])[None], name=f"{w.name}.onnx")

@@ -1,4 +1,4 @@
-"""Many elements to one, running results, and order."""
+"""Reductions, scans, sorting."""
 from __future__ import annotations
 
 from math import prod
@@ -97,7 +97,7 @@ def cumsum(g: Any, x: Any, *, axis: int) -> Any:
 
 @rule("cumprod logcumsumexp cummax cummin")
 def scanned(g: Any, x: Any, *, axis: int) -> Any:
-    """Running results in log₂ n steps, each over the whole array."""
+    """Scan in log₂ n steps, each over the whole array."""
     n = x.shape[axis] if x.ndim else 1
     if isinstance(n, Varying) or g.op in ("cummax", "cummin"):
         raise Refused("along a dynamic axis" if isinstance(n, Varying) else "running extrema")
@@ -172,7 +172,7 @@ def softmax(g: Any, x: Any, *, axis: int) -> Any:
 
 @rule("search_sorted")
 def search_sorted(g: Any, sequence: Any, values: Any, *, right: bool = False) -> Any:
-    """How many elements of the sequence come before each value."""
+    """Count the elements of the sequence before each value."""
     if sequence.ndim == 1:
         before = g.node("LessOrEqual" if right else "Less", sequence, g.Unsqueeze(values, [-1]))
     else:

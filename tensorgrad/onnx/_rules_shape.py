@@ -1,4 +1,4 @@
-"""Shapes, slices, borders, and what new arrays are made with."""
+"""Shapes, slices, padding, and makers of new arrays."""
 from __future__ import annotations
 
 from math import prod
@@ -45,7 +45,7 @@ def broadcast_to(g: Graph, x: Any, *, shape: Any) -> Any:
 
 @rule("get_slice get_item")
 def basic_index(g: Graph, x: Any, *, index: Any) -> Any:
-    """Integers, slices, None and dots: one Slice, then axes left out and put in."""
+    """Index by integers, slices, None and an ellipsis: a Slice, then Squeeze and Unsqueeze."""
     used = sum(p is not None and p is not Ellipsis for p in index)
     parts: list[Any] = []
     for p in index:
@@ -129,7 +129,7 @@ def triangle(g: Graph, x: Any, *, k: int = 0) -> Any:
 def pad(g: Graph, x: Any, *, widths: Any, value: Any = 0) -> Any:
     values = g.cast(x, "int32") if x.dtype == BOOL else x
     cut = [i for i, pair in enumerate(widths) if any(not isinstance(n, Varying) and n < 0 for n in pair)]
-    if cut:       # axes that are cropped
+    if cut:       # cropped axes
         values = Term(g.Slice(values, g.sizes([0 - _least(widths[i][0]) for i in cut]),
                               g.sizes([_least(widths[i][1]) or END for i in cut]), cut).name, None, values.dtype)
         widths = [tuple(n if isinstance(n, Varying) else max(n, 0) for n in pair) for pair in widths]
@@ -141,7 +141,7 @@ def pad(g: Graph, x: Any, *, widths: Any, value: Any = 0) -> Any:
 
 
 def _least(n: Any) -> Any:
-    """A width that crops, or 0."""
+    """Return a negative width, which crops, or 0."""
     return 0 if isinstance(n, Varying) else min(n, 0)
 
 
@@ -174,7 +174,7 @@ def diagonal_place(g: Graph, x: Any, *, shape: Any, offset: int = 0, axis1: int 
 
 @rule("unfold")
 def unfold(g: Graph, x: Any, *, axis: int, size: int, step: int) -> Any:
-    """Windows along an axis: gathered, then their places made the last axis."""
+    """Gather windows along an axis, then move their elements' axis to the end."""
     if isinstance(x.shape[axis], Varying):
         raise Refused("along a dynamic axis")
     axis %= x.ndim
@@ -194,7 +194,7 @@ def as_strided(g: Graph, x: Any, *, size: Any, stride: Any, offset: int, layout:
 
 @rule("set_view")
 def set_view(g: Graph, x: Any, value: Any, *, view: Any, order: Any = None, written: bool = False) -> Any:
-    """x with the part that a view shows replaced: the places of its elements, seen through the same view, say where."""
+    """Replace the part of x that a view shows: the view of x's flat indices tells the positions to write to."""
     if len(view) > 1:
         raise Refused("through several views")
     (op, params), = view

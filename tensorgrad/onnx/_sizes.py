@@ -1,8 +1,8 @@
 """Numbers that depend on the sizes of dynamic axes.
 
-A model is traced several times, with other sizes along its dynamic axes. A number that was the same each time is a constant;
-one that was not is a `Varying`, and is expressed by the sizes of the inputs: as a multiple of their product, or as a sum of
-multiples of them, that gives the right number in each trace.
+A model is traced several times, with other sizes along its dynamic axes. A number that is equal in all traces is a
+constant; any other is a `Varying`, and is expressed by the sizes of the inputs: as a multiple of their product, or as a
+sum of multiples of them, that is right in each trace.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 
 class Varying:
-    """An integer that differed from trace to trace. It computes as its values do, all at once."""
+    """An integer that differs between traces. Arithmetic applies to its values of all traces."""
 
     __slots__ = ("values",)
 
@@ -46,16 +46,16 @@ class Varying:
 
 
 class Unequal(Exception):
-    """Something other than an integer differed from trace to trace."""
+    """A value other than an integer differs between traces."""
 
 
 def varying(values: Sequence[int]) -> Any:
-    """The number, if it is always the same; else all of them."""
+    """Return the number if it is equal in all traces, else a Varying."""
     return values[0] if all(v == values[0] for v in values) else Varying(values)
 
 
 def merged(values: Sequence[Any]) -> Any:
-    """A parameter of a step, from what it was in each trace."""
+    """Merge a step's parameter from its values in the traces. Unequal if they differ in more than integers."""
     first = values[0]
     if len(values) == 1 or all(v is first for v in values):
         return first
@@ -78,7 +78,7 @@ def merged(values: Sequence[Any]) -> Any:
 
 
 class Formula(NamedTuple):
-    """(constant + Σ factor · Π sizes) / divisor: how a number follows from sizes. Each term lists which sizes it multiplies."""
+    """A number as (constant + Σ factor · Π sizes) / divisor. Each term lists the sizes that it multiplies."""
 
     constant: int
     terms: tuple[tuple[int, tuple[int, ...]], ...]
@@ -86,7 +86,8 @@ class Formula(NamedTuple):
 
 
 def formula(number: Varying, sizes: Sequence[Sequence[int]]) -> Formula | None:
-    """How a number follows from the sizes, each given as it was in every trace: a multiple of a product, or a sum of multiples."""
+    """Express a number by sizes, each given by its values in all traces: a multiple of a product, or a sum of
+    multiples; None if neither fits."""
     for count in (1, 2, 3):
         for chosen in combinations_with_replacement(range(len(sizes)), count):
             products = [prod(sizes[k][t] for k in chosen) for t in range(len(number.values))]
@@ -97,7 +98,7 @@ def formula(number: Varying, sizes: Sequence[Sequence[int]]) -> Formula | None:
 
 
 def _affine(number: Varying, sizes: Sequence[Sequence[int]]) -> Formula | None:
-    """A sum of multiples of the sizes: trace k + 1 is the one in which size k alone was changed."""
+    """Express a number as a sum of multiples of the sizes; in trace k + 1, only size k differs from trace 0."""
     slopes = []
     for k, size in enumerate(sizes):
         change = size[k + 1] - size[0]

@@ -1,7 +1,7 @@
-"""The rules: how each op of the table is said in ONNX. They stand in the files `_rules_*`, by family.
+"""The registry of rules, which export the ops of the table to ONNX. The files `_rules_*` define them, by family.
 
-A rule is a function `rule(g, *inputs, **params)` that adds nodes and gives the result, or a list of results. A string of ONNX
-operators is a rule, too: one applied to the next, from the right.
+A rule is a function `rule(g, *inputs, **params)` that adds nodes and returns the result, or a list of results. A string
+of ONNX operators is a rule as well: their composition, applied from the right.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RULES: dict[str, Callable[..., Any]] = {}
 
 
 def rule(names: str) -> Callable[[Any], Any]:
-    """The rule for these ops."""
+    """Decorate the rule for these ops."""
     def register(function: Any) -> Any:
         RULES.update(dict.fromkeys(names.split(), function))
         return function

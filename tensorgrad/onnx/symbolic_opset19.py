@@ -1,2 +1,2 @@
-"""The functions that PyTorch writes ONNX nodes with: none here, where a table of rules does it."""
+"""PyTorch's module of functions that write ONNX nodes; empty here, because a table of rules replaces it."""
 from ._absent import __getattr__ as __getattr__

@@ -1,4 +1,4 @@
-"""Windows: weights for the pieces of a signal. https://pytorch.org/docs/stable/signal.html
+"""Window functions. https://pytorch.org/docs/stable/signal.html
 
 >>> import tensorgrad as torch
 >>> torch.signal.windows.hann(5)

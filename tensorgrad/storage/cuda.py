@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._extras import install
 from .base import Storage
 from .exhausted import OutOfMemoryError
 
@@ -34,8 +35,8 @@ def import_cupy() -> Any:
         import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
         raise MissingCuda(
-            "CUDA tensors need CuPy, which is not installed: pip install 'tensorgrad-engine[cuda13]' (or cuda12, to match "
-            "the driver). Without a GPU, TENSORGRAD_SIMULATED_CUDA=1 gives a pretend device. (Torch not compiled with CUDA enabled.)") from error
+            f"CUDA tensors need CuPy, which is not installed: {install('cuda13')}, or cupy-cuda12x, to match the driver. "
+            "Without a GPU, TENSORGRAD_SIMULATED_CUDA=1 gives a pretend device. (Torch not compiled with CUDA enabled.)") from error
     return cupy
 
 

@@ -11,6 +11,8 @@ from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree
 
+from .._extras import install
+
 SVG = "{http://www.w3.org/2000/svg}"
 INCH = 96                       # pixels of an SVG
 SHARPNESS = 2                   # pixels of a PNG for one of these
@@ -33,8 +35,8 @@ def painted(svg: str, form: str) -> bytes:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError("PNG and PDF pictures are painted by Matplotlib, which is not installed: pip install 'tensorgrad-engine[viz]'; .svg, .html and "
-                          ".dot need nothing") from error
+        raise ImportError(f"PNG and PDF pictures are painted by Matplotlib, which is not installed: {install('viz')}; .svg, .html and .dot "
+                          "need nothing") from error
     root = ElementTree.fromstring(svg)
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     figure = Figure(figsize=(width / INCH, height / INCH))

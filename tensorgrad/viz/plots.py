@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._extras import install
 from ..core.tape import TensorBase
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
@@ -262,7 +263,7 @@ def canvas(ax: Any, width: float, height: float, axes: bool = True) -> tuple[Any
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f"this draws with Matplotlib, and {error.name} is not installed: pip install 'tensorgrad-engine[plot]'") from error
+        raise ImportError(f"this draws with Matplotlib, and {error.name} is not installed: {install('plot')}") from error
 
     class Sheet(Figure):
         """A figure that shows itself in a notebook, whether or not pyplot is there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
+from .._extras import install
 from ..core.tape import Output, node_of
 from .spelling import title
 from .tape import Tape, read
@@ -77,8 +78,7 @@ def render(tensor: Any, format: str = "image") -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("render() gives a picture of Pillow's, which is not installed: pip install 'tensorgrad-engine[viz]'; render(format='svg') needs "
-                          "nothing") from error
+        raise ImportError(f"render() gives a picture of Pillow's, which is not installed: {install('viz')}; render(format='svg') needs nothing") from error
     return Image.open(BytesIO(picture(tensor).png()))
 
 

@@ -146,7 +146,7 @@ class Program:
         return first, found, arrays[before]
 
     def anyone(self, call, count, dtype, seed, root, op):
-        """All send to one, which does not know who is first."""
+        """All ranks send to one, which receives from any source."""
         arrays, found = self.arrays(seed, count, dtype), np.empty(count, dtype)
         if self.rank != root:
             return self.transport.send(arrays[self.rank], root, 3 + self.calls, call.later), None, None

@@ -101,7 +101,7 @@ class Draw:
         return rng.randint(1, 5) if rng.random() < 0.85 else rng.choice((8, 16, 17, 31, 33, 64, 100))
 
     def sizes(self, row):
-        """Numbers of a call that fits, as far as the names tell what must fit."""
+        """Draw the numbers of a valid call, as far as names determine what is valid."""
         rng, n = self.rng, {}
         for a in row.arguments:
             if not a.is_array:
@@ -245,7 +245,7 @@ class Draw:
         return "\n".join([*(f"{name} = {made}" for name, made in self.arrays.items() if name in used), text])
 
     def other(self, function):
-        """A function that is no kernel, and what it gives called as well."""
+        """Call a function that is no kernel, and then its result."""
         rng = self.rng
         given = [rng.choice(OBJECTS) for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 13)))]
         if function == "map":

@@ -375,7 +375,7 @@ class Draw:
         self.base = [self.size(f"axis {k}") for k in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5)))]
 
     def size(self, name):
-        """Return the number that a letter, or a formula of letters, stands for."""
+        """Return the value of a letter, or of a formula of letters."""
         if name.isdigit():
             return int(name)
         if "*" in name:

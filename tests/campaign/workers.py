@@ -251,7 +251,7 @@ def callee(text):
 
 
 def report(name, figures):
-    """A line of figures. Whether nothing was found."""
+    """Print a line of figures; return True if nothing was found."""
     print(f"{name}: {figures.calls:,} calls, {figures.raised:,} raised, {figures.crashes:,} crashes, {len(figures.findings)} findings, "
           f"{figures.seconds:.0f} s, {figures.calls / max(figures.seconds, 1e-9):,.0f} a second")
     return not figures.findings

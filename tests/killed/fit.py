@@ -1,4 +1,4 @@
-"""A fit that goes on where it was killed: `fit.py DIRECTORY KIND WORKERS`, of a classifier or a GAN, with a checkpoint
+"""A fit that resumes where it was killed: `fit.py DIRECTORY KIND WORKERS`, of a classifier or a GAN, with a checkpoint
 every other step."""
 
 import random

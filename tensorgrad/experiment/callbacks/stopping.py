@@ -1,4 +1,4 @@
-"""EarlyStopping: end a training when a metric no longer gets better."""
+"""EarlyStopping: end training when a metric stops improving."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["EarlyStopping"]
 
 @register("early-stopping")
 class EarlyStopping(Callback):
-    """Stops when `monitor` has not got better by more than `min_delta` for `patience` checks in a row.
+    """Stops when `monitor` has not improved by more than `min_delta` for `patience` checks in a row.
 
     mode: "min" or "max" is better. strict: a metric that is not logged is an error. check_finite: NaN or infinity
     stops. stopping_threshold: good enough to stop; divergence_threshold: bad enough. It checks after each epoch, or,
@@ -103,7 +103,7 @@ class EarlyStopping(Callback):
                 trainer.print(f"Stopping: {self.monitor} {reason}")
 
     def _reason(self, value: float) -> str:
-        """Why to stop, or nothing."""
+        """Return the reason to stop, or ""."""
         sign = 1.0 if self.mode == "min" else -1.0
         if self.check_finite and not math.isfinite(value):
             return f"is {value}"

@@ -1,1 +1,1 @@
-"""The commands of `python -m tensorgrad.experiment`, each a parser of its words and a call of what does the work."""
+"""The commands of `python -m tensorgrad.experiment`; each parses its arguments and calls the implementation."""

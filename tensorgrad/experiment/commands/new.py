@@ -14,7 +14,7 @@ ABOUT = "write a small project that runs at once: a model, two configurations, t
 
 
 def main(arguments: list[str], program: str) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(program, description=f"Write into DIR {ABOUT.removeprefix('write ')}.")
     parser.add_argument("directory", metavar="DIR", help="a directory that is new or empty")
     directory = Path(parser.parse_args(arguments).directory)

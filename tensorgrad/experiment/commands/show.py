@@ -1,4 +1,4 @@
-"""show SAVE…: runs beside each other, as a table and as a page."""
+"""show SAVE…: compare runs, as a table and as a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = "runs.html"
 
 
 def main(arguments: list[str], program: str) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(
         program, description="Compare the runs in directories: of runs, of sweeps, or of whole save/ folders."
     )

@@ -15,7 +15,7 @@ command, or with --resume NAME: finished runs stay, half-done ones go on from th
 
 
 def main(arguments: list[str], program: str) -> int:
-    """The exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(
         program,
         description=TEXT,

@@ -24,10 +24,10 @@ __all__ = ["described", "make", "names", "register", "registry"]
 
 
 def described(dataset: Any, name: str = "") -> list[str]:
-    """The lines that describe a data set: its size, then what its first item has under each key, the shape and dtype of
-    arrays and the type of others.
+    """Return lines that describe a data set: its size, then for each key of its first item the shape and dtype of an
+    array, or the type of another value.
 
-    name: what the first line calls it, such as `train`. Of a data set without indices, the items are not looked at.
+    name: the name in the first line, such as `train`. Items of a data set without indices are not read.
     """
     try:
         size: Any = len(dataset)
@@ -47,7 +47,7 @@ def described(dataset: Any, name: str = "") -> list[str]:
 
 
 def _kind(value: Any) -> str:
-    """An array's shape and dtype; the type of anything else."""
+    """Return an array's shape and dtype, or the type of anything else."""
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return f"shape={tuple(value.shape)}, dtype={str(value.dtype).removeprefix('torch.')}"
     return type(value).__name__

@@ -1,4 +1,5 @@
-"""The IDX file format: two zero bytes, a type code, how many dimensions, the dimensions, the values; all big-endian."""
+"""The IDX file format: two zero bytes, a type code, the number of dimensions, the dimensions, the values; all
+big-endian."""
 
 from __future__ import annotations
 
@@ -14,16 +15,16 @@ import numpy as np
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 GZIP_MAGIC = b"\x1f\x8b"
-GZIP_RATIO = 1040  # deflate shrinks by 1032 at the very most
-MOST_DIMENSIONS = 64  # what NumPy allows
+GZIP_RATIO = 1040  # deflate compresses by 1032 at most
+MOST_DIMENSIONS = 64  # NumPy's limit
 CHUNK = 1 << 20
 
 
 def read_idx(path: Any) -> np.ndarray:
-    """The array in an IDX file, plain or gzipped.
+    """Read the array in an IDX file, plain or gzipped.
 
-    Whatever is wrong with the file is a ValueError that names it. The header is not believed: no more memory is taken
-    than the file has bytes for.
+    ValueError, which names the file, for an invalid one. The header is not trusted: memory is allocated only for bytes
+    that the file can have.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +45,7 @@ def read_idx(path: Any) -> np.ndarray:
 
 
 def parse_idx(stream: IO[bytes] | gzip.GzipFile, limit: int) -> np.ndarray:
-    """The array in a stream that cannot hold more than `limit` bytes. ValueError if it holds none, or more."""
+    """Read the array in a stream that cannot hold more than `limit` bytes. ValueError if it is invalid, or larger."""
     dtype, shape = _header(stream)
     length = math.prod(shape) * dtype.itemsize
     if length > limit:
@@ -75,7 +76,7 @@ def _header(stream: Any) -> tuple[np.dtype, tuple[int, ...]]:
 
 
 def _read_at_most(stream: Any, length: int) -> bytearray:
-    """Up to `length` bytes, collected piece by piece: memory follows the data, not the promise."""
+    """Read up to `length` bytes piece by piece, so that memory grows with the data, not with the claimed length."""
     values = bytearray()
     while len(values) < length and (piece := stream.read(min(CHUNK, length - len(values)))):
         values += piece

@@ -1,5 +1,5 @@
-"""MNIST, handwritten digits: a data set of dictionaries, and a data module. 2,000 of the images come along; all 70,000
-are read from IDX files.
+"""MNIST, handwritten digits: a data set of dictionaries, and a data module. 2,000 of the images are included in the
+package; all 70,000 are read from IDX files.
 
 Source: Yann LeCun, Corinna Cortes, Christopher J. C. Burges, "The MNIST database of handwritten digits".
 """
@@ -29,8 +29,8 @@ MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 MEAN, DEVIATION = 0.1307, 0.3081  # of all pixels, between 0 and 1
 EMBEDDED = Path(__file__).parent / "data"
 EMBEDDED_TRAIN = 1800  # of the embedded images; those after them are for testing
-EMBEDDED_BYTES = 2_000_000  # more than the embedded images have
-VALIDATION = 12  # one in so many training images is kept for validation: 5,000 of 60,000
+EMBEDDED_BYTES = 2_000_000  # a limit above the size of the embedded images
+VALIDATION = 12  # 1/12 of the training images is kept for validation: 5,000 of 60,000
 TIMEOUT = 30.0  # seconds without an answer of the mirror
 
 
@@ -51,7 +51,8 @@ FILES = {
 
 # ── files ─────────────────────────────────────────────────────────────────────────────────────
 def find(folder: Any, stem: str, kind: str) -> Path:
-    """A file under any of the names in use: with a dash or a dot, gzipped or not, in the folder or in its `MNIST/raw`.
+    """Find a file under any of the names in use: with a dash or a dot, gzipped or not, in the folder or in its
+    `MNIST/raw`.
 
     FileNotFoundError lists the names.
     """
@@ -64,8 +65,8 @@ def find(folder: Any, stem: str, kind: str) -> Path:
 
 
 def read_digits(folder: Any, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Images (N, 28, 28) and labels (N,) as bytes; part: `train` or `t10k`. ValueError for files that hold something
-    else."""
+    """Read images (N, 28, 28) and labels (N,) as bytes; part: `train` or `t10k`. ValueError for files of other
+    contents."""
     return checked_digits(
         read_idx(find(folder, f"{part}-images", "idx3-ubyte")),
         read_idx(find(folder, f"{part}-labels", "idx1-ubyte")),
@@ -74,7 +75,7 @@ def read_digits(folder: Any, part: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def checked_digits(images: np.ndarray, labels: np.ndarray, whose: str) -> tuple[np.ndarray, np.ndarray]:
-    """The two arrays, if they are digits and their labels. ValueError if not."""
+    """Return the two arrays. ValueError unless they are digits and their labels."""
     if images.dtype != "uint8" or images.ndim != 3 or images.shape[1:] != (28, 28):
         raise ValueError(f"{whose} images are not bytes of 28×28 pixels: {images.dtype}{images.shape}")
     if labels.dtype != "uint8" or labels.shape != images.shape[:1] or labels.max(initial=0) > 9:
@@ -83,7 +84,7 @@ def checked_digits(images: np.ndarray, labels: np.ndarray, whose: str) -> tuple[
 
 
 def embedded_digits() -> tuple[np.ndarray, np.ndarray]:
-    """The 2,000 images that come along, and their labels."""
+    """Return the 2,000 embedded images, and their labels."""
     images, labels = (
         parse_idx(io.BytesIO(lzma.decompress((EMBEDDED / f"{name}-ubyte.xz").read_bytes())), EMBEDDED_BYTES)
         for name in ("images-idx3", "labels-idx1")
@@ -92,7 +93,7 @@ def embedded_digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def download(root_dir: Any, mirror: str = MIRROR, parts: Sequence[str] = ("train", "t10k")) -> None:
-    """Fetch the files of MNIST that a directory does not have yet, each whole or not at all.
+    """Download the files of MNIST that a directory lacks, each atomically.
 
     OSError if the mirror does not answer; ValueError for a file other than the published one, and for an address that
     is not http or https.
@@ -131,7 +132,7 @@ class MNIST(Dataset):
 
     root_dir: the directory of the IDX files, plain or gzipped under the names they were published by; train chooses the
     60,000 or the 10,000. download fetches what is missing there from `mirror`, and checks it. Without root_dir the data
-    are the 2,000 images that come along: 1,800 for training, 200 for testing. mnist: the images (N, 28, 28) and labels
+    are the 2,000 embedded images: 1,800 for training, 200 for testing. mnist: the images (N, 28, 28) and labels
     (N,) themselves, bytes, or pairs of one image and one label. FileNotFoundError for a missing file, ValueError for
     one that holds something else.
 
@@ -162,7 +163,7 @@ class MNIST(Dataset):
 
 
 def _digits(train: bool, root_dir: str | None, fetch: bool, mirror: str) -> tuple[np.ndarray, np.ndarray]:
-    """The images and labels in a directory, or of those that come along."""
+    """Return the images and labels in a directory, or the embedded ones."""
     if root_dir is None:
         if fetch:
             raise ValueError("download=True needs root_dir, the directory to download to")
@@ -181,7 +182,7 @@ def _digits(train: bool, root_dir: str | None, fetch: bool, mirror: str) -> tupl
 
 
 def _given(mnist: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The images and labels of a pair of arrays, or of a data set of pairs."""
+    """Return the images and labels of a pair of arrays, or of a data set of pairs."""
     if not (isinstance(mnist, (list, tuple)) and len(mnist) == 2 and np.ndim(mnist[0]) == 3):
         pairs = [mnist[i] for i in range(len(mnist))]
         mnist = [
@@ -198,7 +199,7 @@ def _given(mnist: Any) -> tuple[np.ndarray, np.ndarray]:
 @register("mnist")
 @register("mnist-dm")
 class MNISTDataModule(DataModule):
-    """Loaders of MNIST for training, validation and testing, as a trainer asks for them.
+    """Loaders of MNIST for a trainer: training, validation and testing.
 
     The last twelfth of the training images is kept for validation: 5,000 of 60,000, or 150 of the 1,800 that come
     along. Only training is shuffled. num_workers: processes that load; with images that lie in memory already, 0 is
@@ -229,14 +230,14 @@ class MNISTDataModule(DataModule):
         self.parts: dict[str, Dataset] = {}
 
     def prepare_data(self) -> None:
-        """Download what is missing, if that is asked for: once, before any process reads."""
+        """Download missing files if `download` is set: once, before any process reads."""
         if self.download:
             if self.root_dir is None:
                 raise ValueError("download=True needs root_dir, the directory to download to")
             download(os.path.expanduser(self.root_dir), self.mirror)
 
     def setup(self, stage: str | None = None) -> None:
-        """Read what a stage needs (fit, validate, test, predict; None: everything), unless it is there."""
+        """Read the data of a stage (fit, validate, test, predict; None: everything), unless already read."""
         if stage in (None, "fit", "validate") and "train" not in self.parts:
             digits = MNIST(root_dir=self.root_dir)
             first = len(digits) - len(digits) // VALIDATION
@@ -245,7 +246,7 @@ class MNISTDataModule(DataModule):
             self.parts["test"] = MNIST(root_dir=self.root_dir, train=False)
 
     def teardown(self, stage: str | None = None) -> None:
-        """Let go of the images."""
+        """Drop the images."""
         self.parts = {}
 
     def _loader(self, part: str, stage: str) -> DataLoader:

@@ -29,7 +29,7 @@ class CrossEntropy(nn.Module):
         self.target, self.label_smoothing = target, label_smoothing
 
     def forward(self, pred: Any, batch: Any, **kwargs: Any) -> dict[str, Any]:
-        """{'loss', 'accuracy'}; what else is known of the step (batch_idx, stage, model) is not used."""
+        """Return {'loss', 'accuracy'}; other arguments (batch_idx, stage, model) are ignored."""
         target = batch[self.target]
         terms = {"loss": nn.functional.cross_entropy(pred, target, label_smoothing=self.label_smoothing)}
         if not target.is_floating_point():

@@ -16,7 +16,7 @@ class _Distance(nn.Module):
         self.target = target
 
     def forward(self, pred: Any, batch: Any, **kwargs: Any) -> dict[str, Any]:
-        """{'loss'}; what else is known of the step (batch_idx, stage, model) is not used."""
+        """Return {'loss'}; other arguments (batch_idx, stage, model) are ignored."""
         return {"loss": self.distance(pred, batch[self.target])}
 
 

@@ -41,7 +41,7 @@ def freeze(model: nn.Module) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """`make_lr_scheduler` lives beside the schedules."""
+    """Import `make_lr_scheduler` from `schedules` on access."""
     if name == "make_lr_scheduler":
         from ..schedules import make_lr_scheduler
 

@@ -1,4 +1,4 @@
-"""Networks written out in the config, layer by layer."""
+"""Networks described in the configuration, layer by layer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Described(nn.Module):
     included.
 
     input: the key under which a batch that is a dictionary holds the network's input. SpecError (a ValueError) names
-    the place that is wrong.
+    the path of a mistake.
 
     >>> import tensorgrad as torch
     >>> spec = {"type": "Sequential", "layers": [{"type": "Linear", "null": [3]}, {"type": "ReLU"}]}
@@ -31,5 +31,5 @@ class Described(nn.Module):
         self.model, self.input = build(spec), input
 
     def forward(self, batch: Any) -> Any:
-        """The output for a tensor, or for a dictionary that holds it."""
+        """Return the output for a tensor, or for a dictionary that contains it."""
         return self.model(batch[self.input] if isinstance(batch, Mapping) else batch)

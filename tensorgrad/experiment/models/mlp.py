@@ -31,5 +31,5 @@ class MLP(nn.Module):
         self.input = input
 
     def forward(self, batch: Any) -> Any:
-        """The output for a tensor, or for a dictionary that holds it."""
+        """Return the output for a tensor, or for a dictionary that contains it."""
         return self.layers(batch[self.input] if isinstance(batch, Mapping) else batch)

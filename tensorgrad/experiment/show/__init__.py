@@ -1,4 +1,4 @@
-"""Runs beside each other: read from their directories, as a table in the terminal, and as one page that works offline.
+"""Compare runs, read from their directories: as a table in the terminal, and as a page that works offline.
 
 >>> import tempfile
 >>> from tensorgrad.experiment import Run, show

@@ -1,4 +1,4 @@
-"""Curves of many points as few, their axes, and their paths in a square of 1000 by 1000."""
+"""Thin curves, and compute their axes and their paths in a square of 1000 by 1000."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ SIDE = 1000
 
 @dataclass
 class Curve:
-    """The points of one run in one chart: `epochs` is None where the run has none; a value that is not finite is a
-    gap."""
+    """The points of a run in a chart: `epochs` is None if the run has none; a value that is not finite is a gap."""
 
     run: int
     steps: np.ndarray
@@ -28,7 +27,7 @@ class Curve:
 
 
 def curve(run: int, record: Record, series: Series, most: int) -> Curve:
-    """A metric of a run, thinned to about `most` points."""
+    """Return a metric of a run, thinned to about `most` points."""
     kept = thinned(series.values, most)
     rows, epochs = series.rows[kept], spread_epochs(record.epochs)
     values = np.where(np.isfinite(series.values), series.values, np.nan)[kept]
@@ -43,10 +42,10 @@ def curve(run: int, record: Record, series: Series, most: int) -> Curve:
 
 
 def thinned(values: np.ndarray, most: int) -> np.ndarray:
-    """Which of the values to draw: of each of so many equal parts the least and the greatest, and one that is not
-    finite, in their order.
+    """Return the indices of the values to draw: of each of several equal parts the least, the greatest and a non-finite
+    one, in their order.
 
-    The first and the last are always among them.
+    The first and the last are always included.
 
     >>> thinned(np.array([1., 5., 0., 2., 2., 9.]), 4).tolist()
     [0, 1, 2, 3, 5]
@@ -68,7 +67,7 @@ def thinned(values: np.ndarray, most: int) -> np.ndarray:
 
 
 def spread_epochs(epochs: np.ndarray) -> np.ndarray | None:
-    """An epoch for each row, where some rows name one: rows between two epochs are spread evenly. None without two
+    """Return an epoch for each row if some rows have one: rows between two epochs are spread evenly. None without two
     epochs.
 
     >>> spread_epochs(np.array([0., np.nan, 1., 1., 2.])).tolist()
@@ -89,7 +88,7 @@ def spread_epochs(epochs: np.ndarray) -> np.ndarray | None:
 
 
 def reach(arrays: Sequence[np.ndarray], pad: float = 0.0) -> tuple[float, float]:
-    """The least and the greatest finite number, with room around them."""
+    """Return the least and the greatest finite number, with a margin."""
     known = np.concatenate([a[np.isfinite(a)] for a in arrays]) if arrays else np.empty(0)
     if not len(known):
         return 0.0, 1.0
@@ -102,7 +101,7 @@ def reach(arrays: Sequence[np.ndarray], pad: float = 0.0) -> tuple[float, float]
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers between two.
+    """Return round numbers between two limits.
 
     >>> ticks(0, 97, 5)
     [0.0, 20.0, 40.0, 60.0, 80.0]
@@ -116,12 +115,12 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def part(value: Any, ends: tuple[float, float]) -> Any:
-    """How far a number is on the way from one end to the other."""
-    return (value / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)  # halves, whose difference is finite
+    """Return the position of a number between two ends, 0 to 1."""
+    return (value / 2 - ends[0] / 2) / (ends[1] / 2 - ends[0] / 2)  # halved, so that differences do not overflow
 
 
 def path(xs: np.ndarray, ys: np.ndarray, x: tuple[float, float], y: tuple[float, float]) -> str:
-    """A line through the points, interrupted by gaps; a point between two gaps is a dot."""
+    """Return the path of a line through the points, interrupted by gaps; a point between two gaps is a dot."""
     known = np.isfinite(xs) & np.isfinite(ys)
     with np.errstate(all="ignore"):
         across, down = np.round(part(xs, x) * SIDE, 1), np.round((1 - part(ys, y)) * SIDE, 1)

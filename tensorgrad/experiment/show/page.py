@@ -1,6 +1,6 @@
-"""Several runs as one page that works offline: curves, best values, differences of their configurations.
+"""Show several runs on a page that works offline: curves, best values, differences of their configurations.
 
-Tables and curves are there without a script. The script adds smoothing, scales, axes, values under the pointer or the
+Tables and curves work without the script. The script adds smoothing, scales, axes, values under the pointer or the
 cursor keys, a legend that hides runs, and sorting.
 """
 
@@ -18,8 +18,8 @@ from .. import files
 from . import curves
 from .reading import Record, better, duration, metrics, names, setting, settings, winners
 
-MOST_RUNS, MOST_CHARTS, MOST_COLUMNS, MOST_CURVES = 100, 60, 40, 1_500  # that a page shows
-POINTS, STATIC, MOST_POINTS = 28_000, 9_000, 800  # in all, of them in curves without a script; of one curve
+MOST_RUNS, MOST_CHARTS, MOST_COLUMNS, MOST_CURVES = 100, 60, 40, 1_500  # limits of a page
+POINTS, STATIC, MOST_POINTS = 28_000, 9_000, 800  # points in all, points in curves without a script, points of a curve
 COLOURS, DASHES = 7, ("", "7 4", "2 4", "9 3 2 3")
 NAME, VALUE = 60, 80  # characters of a name, of a setting
 ICON = {"max": "↑", "min": "↓"}
@@ -27,11 +27,11 @@ WORDS = {"max": "higher is better", "min": "lower is better"}
 
 
 def page(records: Sequence[Record], path: Any = None) -> str:
-    """An HTML page of several runs, which asks for nothing from outside; written to `path`, too, if that is given.
+    """Return an HTML page of several runs, which loads nothing from outside; also write it to `path` if that is given.
 
-    Curves of all runs share a chart for each metric; long ones are thinned to the least and greatest value of equal
-    parts, so that the page stays below 2 MB. Text from files is escaped. At most 100 runs, 60 metrics, 40 settings and
-    1,500 curves are shown, and the page says what it leaves out. OSError if the file cannot be written.
+    Curves of all runs share a chart for each metric; long curves are thinned to the least and greatest values of equal
+    parts, so that the page is smaller than 2 MB. Text from files is escaped. At most 100 runs, 60 metrics, 40 settings
+    and 1,500 curves are shown, and the page lists what it leaves out. OSError if the file cannot be written.
     """
     text = _Page(list(records)).text()
     if path is not None:
@@ -60,7 +60,7 @@ class _Page:
         self.static = max(10, min(STATIC // max(several, 1), 200))
 
     def some(self, items: list[Any], most: int, what: str) -> list[Any]:
-        """As many as the page has room for."""
+        """Return at most `most` items, and note how many were left out."""
         if len(items) > most:
             self.left_out.append(f"The first {most} of {len(items)} {what} are shown.")
         return items[:most]
@@ -109,7 +109,7 @@ class _Page:
         return f'<ul class="notes">{lines}</ul>' if lines else ""
 
     def bar(self) -> str:
-        """Controls, which the script shows, and the legend."""
+        """Return the controls, which the script shows, and the legend."""
         keys = "".join(
             f'<li><button type="button" class="key" data-run="{i}" aria-pressed="true" disabled>{_swatch(i)}'
             f'<span class="name">{escape(name)}</span></button></li>'
@@ -134,7 +134,7 @@ class _Page:
         )
 
     def chart(self, name: str, drawn: list[curves.Curve]) -> str:
-        """A chart as it is without the script: values over steps."""
+        """Return a chart for readers without the script: values over steps."""
         thin = [curves.curve(c.run, self.records[c.run], self.records[c.run].series[name], self.static) for c in drawn]
         x, y = curves.reach([c.steps for c in thin]), curves.reach([c.values for c in thin], 0.04)
         lines = "".join(
@@ -159,7 +159,7 @@ class _Page:
         )
 
     def data(self) -> dict[str, Any]:
-        """The points that the script draws."""
+        """Return the points that the script draws."""
         charts = [
             [
                 [
@@ -184,7 +184,7 @@ class _Page:
     # ── tables ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def best(self) -> str:
-        """The best value of each metric, or the last where better and worse are not known."""
+        """Return the table of the best value of each metric, or the last if the better direction is unknown."""
         if not self.metrics:
             return ""
         heads, columns = [], []
@@ -226,7 +226,7 @@ class _Page:
         return any(record.config for record in self.records)
 
     def about(self) -> str:
-        """Where the runs come from."""
+        """Return the table of the runs' provenance."""
         if not self.records:
             return ""
         columns = [
@@ -248,7 +248,7 @@ class _Page:
         )
 
     def common(self) -> str:
-        """The settings that all runs share."""
+        """Return the settings that all runs share."""
         common = settings(self.records)[1] if self.records else {}
         if not common:
             return ""
@@ -274,7 +274,7 @@ WHICH = """<span class="which"><button type="button" data-all="true">Show all</b
 
 
 def _table(title: str, heads: list[tuple[str, str]], columns: list[list[str]], rows: list[str]) -> str:
-    """A table with a row for each run, which the script sorts."""
+    """Return a table with a row for each run, which the script sorts."""
 
     def head(text: str, note: str) -> str:
         small = f" <small>{escape(note)}</small>" if note else ""
@@ -297,7 +297,7 @@ def _table(title: str, heads: list[tuple[str, str]], columns: list[list[str]], r
 
 
 def _value(value: float | None, top: bool, found: tuple[float, int] | None) -> str:
-    """A cell of a number: exact in its tip and for sorting."""
+    """Return a cell of a number, with its exact value in the tooltip and for sorting."""
     if value is None:
         return '<td class="number none">–</td>'
     step = f", at step {found[1]:,}" if found else ""
@@ -360,7 +360,7 @@ def _dash(run: int) -> str:
 
 
 def _numbers(values: Any) -> list[float | int | None]:
-    """Numbers of six digits for the script, None where they are not finite."""
+    """Round numbers to six digits for the script, None for those that are not finite."""
     found = list[float | int | None]()
     for value in values.tolist():
         if not math.isfinite(value):
@@ -373,7 +373,7 @@ def _numbers(values: Any) -> list[float | int | None]:
 
 
 def _tick(value: float) -> str:
-    """A number beside an axis: 12k, 0.05, 1e-7."""
+    """Format a number for an axis: 12k, 0.05, 1e-7."""
     size = abs(value)
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if unit <= size < 1e12 and (size >= 1e4 or unit > 1e3):

@@ -1,7 +1,6 @@
-"""A run's directory as data, whoever wrote it: it may be written at this moment, be damaged, or hold hostile text.
+"""Read a run's directory, which may be untrusted, damaged, or being written at this moment.
 
-Only regular files are opened, never through links, and each has a limit. Failures are told in
-`Record.problems`.
+Only regular files are opened, never through links, and each has a limit. Failures are listed in `Record.problems`.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .. import directory, files
 from ..metrics import EPOCH, MOST_COLUMNS, STEP, TIME
 
 LONGEST_LINE, MOST_VALUES = 1 << 20, 20_000_000
-DEEP = 4  # levels below a directory in which runs are looked for
+DEEP = 4  # levels below a directory that are searched for runs
 UP = frozenset(
     "acc accuracy top1 top5 f1 auc auroc ap map psnr ssim precision recall iou miou dice bleu rouge reward r2 "
     "score".split()
@@ -33,7 +32,7 @@ TRUTH = {"True": 1.0, "False": 0.0}
 
 @dataclass
 class Series:
-    """The values of a metric and the rows in which they were logged. NaN was logged as such."""
+    """The values of a metric and the rows in which they were logged. NaN is a logged value."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -43,11 +42,10 @@ class Series:
 class Record:
     """A run as data.
 
-    status: finished, failed, interrupted, running, or stopped for a run that says it is running while no process writes
-    to it.
-    about: what run.json holds; config: the configuration or None; series: the metrics, in the order of their columns;
-    texts: the last text of metrics that are no numbers; steps, times, epochs: one number a row (NaN where there is
-    none); problems: what could not be read.
+    status: finished, failed, interrupted, running, or stopped if run.json says running but no process writes to it.
+    about: the content of run.json; config: the configuration or None; series: the metrics, in the order of their
+    columns; texts: the last text of metrics that are no numbers; steps, times, epochs: a number for each row (NaN if
+    missing); problems: failures to read.
     """
 
     path: Path
@@ -84,7 +82,7 @@ class Record:
         return float(known.values[-1]) if len(known.values) else None
 
     def best(self, name: str) -> tuple[float, int] | None:
-        """(value, step) where a metric was best; None for one that has no better and worse."""
+        """Return (value, step) of a metric's best value; None if the better direction is unknown."""
         way, known = better(name), self._known(name)
         if way is None or not len(known.values):
             return None
@@ -101,7 +99,7 @@ class Record:
 
 
 def better(name: str) -> str | None:
-    """Which values of a metric are better, by its name: "max", "min", or None where nothing is known.
+    """Return the better direction of a metric by its name: "max", "min", or None if unknown.
 
     >>> better("val/acc"), better("train_loss"), better("lr")
     ('max', 'min', None)
@@ -113,7 +111,7 @@ def better(name: str) -> str | None:
 
 
 def find(path: Any) -> list[Path]:
-    """The runs in a directory: itself, or those below it, by name. FileNotFoundError if nothing is there.
+    """Return the runs in a directory: itself, or those below it, by name. FileNotFoundError if it does not exist.
 
     >>> find(".")
     []
@@ -143,7 +141,7 @@ def find(path: Any) -> list[Path]:
 
 
 def _natural(path: Path) -> list[tuple[float, str]]:
-    """Numbers in names count as numbers: run-2 comes before run-10, and lr=0.01 before lr=0.1."""
+    """Return a sort key that compares numbers in names by value: run-2 before run-10, lr=0.01 before lr=0.1."""
     parts = re.split(r"([0-9]+(?:\.[0-9]+)?)", str(path))
     return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(parts)]
 
@@ -153,8 +151,8 @@ def _looks_like_a_run(path: Path) -> bool:
 
 
 def read(path: Any) -> Record:
-    """A run from its directory. FileNotFoundError if there is none, ValueError if it holds no run; all else is told in
-    `problems`."""
+    """Read a run from its directory. FileNotFoundError if there is none, ValueError if it has no run; other failures
+    are listed in `problems`."""
     path = Path(os.path.abspath(os.fspath(path)))
     if not path.is_dir():
         raise FileNotFoundError(2, "There is no such directory", str(path))
@@ -190,7 +188,7 @@ def _read_metrics(record: Record) -> None:
 
 
 def _lines(file: Any) -> Iterator[str]:
-    """The complete lines of a file: not one that is being written."""
+    """Yield the complete lines of a file, without one that is being written."""
     while line := file.readline(LONGEST_LINE):
         if not line.endswith(b"\n"):
             if len(line) == LONGEST_LINE:
@@ -200,7 +198,7 @@ def _lines(file: Any) -> Iterator[str]:
 
 
 class _Rows:
-    """The rows of metrics.csv on their way into a record."""
+    """Collects the rows of metrics.csv for a record."""
 
     def __init__(self, record: Record) -> None:
         self.record, self.damaged, self.values = record, 0, 0
@@ -224,7 +222,7 @@ class _Rows:
         self.give(names, number)
 
     def head(self, line: str) -> list[str]:
-        """The names of the columns, made different where they are not."""
+        """Return the names of the columns, made unique."""
         cells = _split(line) if line else None
         if cells is None:
             raise ValueError("its first line is damaged" if line else "it is empty")
@@ -274,7 +272,7 @@ class _Rows:
 
 
 def _split(line: str) -> list[str] | None:
-    """The cells of a line; None for a damaged one."""
+    """Split a line into cells; None for a damaged one."""
     if '"' not in line:
         return line.split(",")
     try:
@@ -287,7 +285,7 @@ def _split(line: str) -> list[str] | None:
 
 
 def names(records: list[Record]) -> list[str]:
-    """A name for each run: its directory's, with as many of those above as tell it from the others."""
+    """Return a name for each run: its directory's, with as many parent directories as make it unique."""
     parts, found = [record.path.parts for record in records], [record.name for record in records]
     for above in range(2, 5):
         again = {name for name in found if found.count(name) > 1}
@@ -298,12 +296,12 @@ def names(records: list[Record]) -> list[str]:
 
 
 def metrics(records: list[Record]) -> list[str]:
-    """The metrics of all runs, in order of first appearance."""
+    """Return the metrics of all runs, in order of first appearance."""
     return list(dict.fromkeys(name for record in records for name in record.series))
 
 
 def settings(records: list[Record]) -> tuple[dict[str, list[Any]], dict[str, Any]]:
-    """(what differs: a value for each run, by path; what is the same in all). A run without the setting has `...`
+    """Return (differing settings: path → a value for each run, common settings). A run without a setting has `...`
     there."""
     flat = [dict(files.flattened(record.config)) if record.config else {} for record in records]
     differing, common = {}, {}
@@ -317,7 +315,7 @@ def settings(records: list[Record]) -> tuple[dict[str, list[Any]], dict[str, Any
 
 
 def winners(values: list[float | None], way: str | None) -> set[int]:
-    """Which of several runs are best, where at least two are compared and not all are equal."""
+    """Return the indices of the best runs, if at least two are compared and not all are equal."""
     known = [value for value in values if value is not None]
     if way is None or len(known) < 2 or min(known) == max(known):
         return set()
@@ -326,7 +324,7 @@ def winners(values: list[float | None], way: str | None) -> set[int]:
 
 
 def duration(seconds: float | None) -> str:
-    """A time as text.
+    """Format a duration.
 
     >>> duration(12.34), duration(75), duration(7300), duration(200000)
     ('12.3 s', '1 min 15 s', '2 h 1 min', '2 d 7 h')
@@ -343,5 +341,5 @@ def duration(seconds: float | None) -> str:
 
 
 def setting(value: Any) -> str:
-    """A value of a configuration as text."""
+    """Format a value of a configuration."""
     return "" if value is ... else escaped(value if isinstance(value, str) else repr(value), 200)

@@ -1,4 +1,4 @@
-"""The runs of several directories: runs, sweeps, and folders of them."""
+"""Collect the runs of several directories: runs, sweeps, and folders of them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..launch import OURS
 from ..registry import alternatives
 from .reading import Record, better, find, metrics, read, settings
 
-MANY = 6  # settings that a table shows without a second thought
+MANY = 6  # settings up to which a table shows all of them
 
 
 def gathered(paths: Iterable[Any]) -> list[Record]:
-    """A record for each run in these directories, and for those that a sweep has not begun. What is damaged is told in
-    its record.
+    """Return a record for each run in these directories, including runs that a sweep has not begun. Damage is reported
+    in the records.
 
-    FileNotFoundError for a path where nothing is.
+    FileNotFoundError for a path that does not exist.
     """
     records: dict[Path, Record] = {}
     for path in map(Path, paths):
@@ -48,12 +48,12 @@ def _read(folder: Path) -> Record:
         if record.config is not None:
             record.config = {key: value for key, value in record.config.items() if key not in OURS}
         return record
-    except Exception as error:  # whatever is in the directory, the others are shown
+    except Exception as error:  # an unreadable directory must not hide the others
         return Record(folder, "unreadable", problems=[escaped(f"cannot be read: {error}", 300)])
 
 
 def _planned(sweep: Path) -> list[Record]:
-    """The runs of a sweep as they were planned; nothing if its plan cannot be read."""
+    """Return the planned runs of a sweep; empty if its plan cannot be read."""
     try:
         runs = [(run["name"], run["settings"], run["status"]) for run in files.read_json(sweep / sweeps.PLAN)["runs"]]
         config = load(sweep / sweeps.CONFIG)
@@ -72,8 +72,8 @@ def _planned(sweep: Path) -> list[Record]:
 
 
 def only(records: list[Record], metric: str) -> list[Record]:
-    """The records with one metric alone, the best first, those without it last. ValueError for a metric that no run
-    has."""
+    """Return the records with this metric only, the best first, those without it last. ValueError for a metric that no
+    run has."""
     if metric not in (known := metrics(records)):
         raise ValueError(f"no run has the metric {escaped(metric)!r}; {alternatives(metric, known, 'there are')}")
     way = better(metric)
@@ -89,8 +89,8 @@ def only(records: list[Record], metric: str) -> list[Record]:
 
 
 def for_the_terminal(records: list[Record]) -> tuple[list[Record], int]:
-    """(records whose configurations have only the settings that all of them have, if many differ; how many were left
-    out)."""
+    """Return (records, number of settings left out): if many settings differ, only those that all records have are
+    kept."""
     differing, common = settings(records)
     partial = {key for key, values in differing.items() if any(value is ... for value in values)}
     if len(differing) <= MANY or not partial:

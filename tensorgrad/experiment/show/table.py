@@ -1,4 +1,4 @@
-"""Several runs as a table for the terminal."""
+"""Show several runs as a table in the terminal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ WIDEST, GAP = 32, 2  # of a column; between columns
 
 
 def table(records: Sequence[Record], width: int | None = None) -> str:
-    """Runs in rows: status, steps, time, what differs in their configurations, and the best and last value of each
-    metric.
+    """Return a table with a row for each run: status, steps, time, differing settings, and the best and last value of
+    each metric.
 
-    width: columns of the terminal, by default those that COLUMNS or the terminal say. Columns that do not fit beside
-    each other follows below, each part with the names of the runs. Text from files is escaped. `*` marks the best value
-    of a column.
+    width: columns of the terminal, by default from COLUMNS or the terminal. Columns that do not fit follow below, with
+    the names of the runs repeated. Text from files is escaped. `*` marks the best value of a column.
     """
     records = list(records)
     if not records:
@@ -42,7 +41,7 @@ def table(records: Sequence[Record], width: int | None = None) -> str:
 
 
 def _columns(records: list[Record]) -> list[list[str]]:
-    """The columns as text, each with its head first."""
+    """Return the columns as text, each with its heading first."""
     found = [
         ["run", *names(records)],
         ["status", *(record.status for record in records)],
@@ -69,13 +68,13 @@ def _figure(value: float | None) -> str:
 
 def _cut(text: str, most: int) -> str:
     text = shorten(text, most)
-    while columns(text) > most:  # of letters that are two columns wide
+    while columns(text) > most:  # for letters that are two columns wide
         text = shorten(text, len(text) - 1)
     return text
 
 
 def _blocks(first: list[str], rest: list[list[str]], width: int) -> list[str]:
-    """Tables of limited width, each with the first column."""
+    """Return tables of limited width, each with the first column."""
     lead = max(map(columns, first))
     blocks, chosen, used = list[str](), list[list[str]](), lead
     for column in rest:

@@ -18,7 +18,7 @@ __all__ = ["make", "names", "register", "registry", *_HOMES]  # pyright: ignore
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class when it is asked for."""
+    """Import a class on first access."""
     if name in _HOMES:
         value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
         return value

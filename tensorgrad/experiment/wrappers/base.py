@@ -13,7 +13,7 @@ __all__ = ["BaseWrapper", "scheduled"]
 
 @register("base")
 class BaseWrapper(Module):
-    """Trains the model of a spec: `model(batch)` gives a prediction, `loss(prediction, batch)` a mapping with 'loss'
+    """Trains the model of a spec: `model(batch)` returns a prediction, `loss(prediction, batch)` a mapping with 'loss'
     and any other terms, all logged.
 
     Terms are logged by their names in training, with `val_` before them in validation and `test_` in a test.
@@ -47,20 +47,20 @@ class BaseWrapper(Module):
         self.model, self.loss = models.make(model_spec), losses.make(loss_spec)
 
     def forward(self, batch: Any) -> Any:
-        """The model's prediction."""
+        """Return the model's prediction."""
         return self.model(batch)
 
     def _terms(self, batch: Any, batch_idx: int, stage: str) -> dict[str, Any]:
-        """The loss's terms, by name."""
+        """Return the loss's terms, by name."""
         terms = self.loss(self.model(batch), batch, batch_idx=batch_idx, stage=stage, model=self.model)
         return dict(terms) if isinstance(terms, Mapping) else {"loss": terms}
 
     def training_step(self, batch: Any, batch_idx: int) -> dict[str, Any]:
-        """The loss's terms."""
+        """Return the loss's terms."""
         return self._terms(batch, batch_idx, "train")
 
     def training_step_end(self, outputs: dict[str, Any]) -> dict[str, Any]:
-        """The terms as means over devices, logged by step and by epoch."""
+        """Average the terms over devices, and log them by step and by epoch."""
         terms = {name: term.mean() if getattr(term, "ndim", 0) else term for name, term in outputs.items()}
         self.log_dict(terms, prog_bar=True, on_step=True, on_epoch=True, sync_dist=True)
         return terms
@@ -78,7 +78,7 @@ class BaseWrapper(Module):
         self._evaluated(batch, batch_idx, "test")
 
     def configure_optimizers(self) -> Any:
-        """The optimizer and the schedule of the specs."""
+        """Return the optimizer and the schedule of the specs."""
         from ..schedules import make_optimizer
 
         optimizer = make_optimizer(self.parameters(), self.hparams.optim_spec)
@@ -87,7 +87,7 @@ class BaseWrapper(Module):
 
 
 def scheduled(optimizer: Any, spec: Mapping[str, Any] | None, monitor: str | None = None) -> dict[str, Any]:
-    """An optimizer with the schedule of a spec, in a form that `configure_optimizers` may return."""
+    """Return an optimizer with the schedule of a spec, in a form that `configure_optimizers` may return."""
     from ..schedules import make_lr_scheduler
 
     if spec is None:

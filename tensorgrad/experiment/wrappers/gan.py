@@ -81,15 +81,15 @@ class GANWrapper(Module):
         self.generator, self.discriminator = models.make(generator_spec), models.make(discriminator_spec)
 
     def forward(self, z: Any) -> Any:
-        """Images from vectors (N, latent_dim)."""
+        """Generate images from vectors (N, latent_dim)."""
         return self.generator(z)
 
     def noise(self, count: int) -> Any:
-        """So many vectors, from the default random stream."""
+        """Draw `count` vectors from the default random generator."""
         return tg.randn(count, self.hparams.latent_dim, device=self.device)
 
     def sample(self, count: int) -> Any:
-        """So many images, without gradients, in evaluation mode."""
+        """Generate `count` images, without gradients, in evaluation mode."""
         training = self.generator.training
         with tg.no_grad():
             images = self.generator.eval()(self.noise(count))
@@ -107,12 +107,12 @@ class GANWrapper(Module):
         return batch[0] if isinstance(batch, (list, tuple)) else batch
 
     def _losses(self, images: Any, fakes: Any) -> tuple[Any, Any, Any, Any]:
-        """(d_loss, g_loss, d_real, d_fake)"""
+        """Return (d_loss, g_loss, d_real, d_fake)."""
         real, fake = self.discriminator(images), self.discriminator(fakes)
         return *LOSSES[self.hparams.loss](real, fake), real.mean(), fake.mean()
 
     def training_step(self, batch: Any, batch_idx: int) -> None:
-        """A step of the discriminator, and of the generator after each `n_critic` of those."""
+        """Step the discriminator, and the generator after each `n_critic` steps."""
         images = self._images(batch)
         g_optimizer, d_optimizer = self.optimizers()
         fakes = self.generator(self.noise(len(images)))
@@ -162,7 +162,7 @@ class GANWrapper(Module):
         self.log_dict({"val_d_loss": d_loss, "val_g_loss": g_loss}, sync_dist=True)
 
     def configure_optimizers(self) -> Any:
-        """The generator's, then the discriminator's."""
+        """Return the optimizers of the generator and of the discriminator."""
         from ..schedules import make_optimizer
 
         hparams, made = self.hparams, []

@@ -1,1 +1,1 @@
-"""torch.fx.experimental: what packages ask while a program may be traced, which it never is."""
+"""torch.fx.experimental: PyTorch's queries about tracing, which never happens here."""

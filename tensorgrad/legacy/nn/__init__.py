@@ -14,7 +14,8 @@ A module keeps its last output and gradInput, and its weights beside their gradi
 >>> value < 1e-4
 True
 
-Every class is a row of a table, or a container: a function of today, with arguments in Lua's order. Nothing has a backward of its own.
+Every class is a container, or a row of a table: a present function, with arguments in Lua's order. Autograd replaces
+their backward methods.
 """
 from . import containers as _containers
 from . import criterions as _criterions

@@ -1,4 +1,4 @@
-"""The criterions of `legacy.nn`, a row each, and those that hold others."""
+"""The criterions of `legacy.nn`, a row each, and criterions that contain others."""
 from __future__ import annotations
 
 from typing import Any
@@ -16,7 +16,7 @@ def averaged(m: Any) -> str:
 
 
 def plain(function: Any, today: Any, says: str) -> Row:
-    """The row of a loss that is a function of today with a reduction."""
+    """Return the row of a loss that is a present function with a reduction."""
     return Row("sizeAverage=True", says, lambda m, x, y: function(x, y, reduction=averaged(m)), lambda m: today(reduction=averaged(m)))
 
 
@@ -42,7 +42,7 @@ def cosine_embedding(m: Any, x: Any, y: Any) -> Any:
 
 
 def l1_hinge(m: Any, x: Any, y: Any) -> Any:
-    """Σ |x₀ − x₁|, or where y is −1 what it lacks of the margin."""
+    """Σ |x₀ − x₁|, or max(0, margin − that) where y is −1."""
     distance = (x[0] - x[1]).abs().sum()
     return distance if float(y) == 1 else (m.margin - distance).clamp(min=0)
 
@@ -62,7 +62,8 @@ def weighted_squares(m: Any, x: Any, y: Any) -> Any:
 
 
 def simplex(n: int) -> Any:
-    """The corners of a regular simplex of n classes in n − 1 dimensions, at distance 1 from the middle, as rows; a last column of zeros."""
+    """Return the corners of a regular simplex of n classes in n − 1 dimensions, at distance 1 from the centre, as
+    rows; a last column of zeros."""
     corners = tg.zeros(n, n, dtype=tg.float64)
     for k in range(n - 1):
         corners[k, k] = (1 - corners[k, :k].dot(corners[k, :k])).clamp(min=0).sqrt() if k else 1.0
@@ -77,7 +78,7 @@ def class_simplex(m: Any, x: Any, y: Any) -> Any:
 
 
 def predicted(m: Any, x: Any) -> Any:
-    """The class whose corner is nearest: the greatest product with it."""
+    """Return the class of the nearest corner, which has the greatest product with x."""
     return (x @ m.simp.to(x.dtype).t()).max(1)[1]
 
 
@@ -127,7 +128,7 @@ CRITERIONS: dict[str, Row] = {
 
 
 class MultiCriterion(Criterion):
-    """The weighted sum of several criterions of one input and one target. `add(criterion, weight=1)` adds one."""
+    """The weighted sum of several criterions of an input and a target. `add(criterion, weight=1)` adds one."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +139,7 @@ class MultiCriterion(Criterion):
         return self.criterions
 
     def add(self, criterion: Any, weight: float = 1) -> Any:
-        """Take part in the sum, this often; the criterion itself."""
+        """Add a criterion with a weight to the sum; return this criterion."""
         self.criterions.append(criterion)
         self.weights.append(weight)
         return self
@@ -154,7 +155,8 @@ class MultiCriterion(Criterion):
 
 
 class ParallelCriterion(MultiCriterion):
-    """The weighted sum of criterions, each of one entry of the tables of inputs and targets; with `repeatTarget`, all of one target."""
+    """The weighted sum of criterions, each on its entry of the tables of inputs and targets; with `repeatTarget`,
+    all on one target."""
 
     def __init__(self, repeatTarget: bool = False) -> None:
         super().__init__()

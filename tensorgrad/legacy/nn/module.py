@@ -28,7 +28,7 @@ class Module:
 
     learned: tuple[str, ...] = ("weight", "bias")      # attributes that are learned, where a module has them
     buffers: tuple[str, ...] = ()                      # other tensors that follow the module's type
-    held: tuple[str, ...] = ()                         # what `clearState` empties besides output and gradInput
+    held: tuple[str, ...] = ()                         # attributes that `clearState` empties besides output and gradInput
 
     def __init__(self) -> None:
         self.output, self.gradInput = tg.Tensor(), tg.Tensor()
@@ -38,11 +38,11 @@ class Module:
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def compute(self, tape: Tape, input: Any) -> Any:
-        """The output for an input, from functions of today."""
+        """Compute the output for an input, with present functions."""
         raise NotImplementedError(f"{type(self).__name__} defines neither compute nor updateOutput")
 
     def record(self, tape: Tape, input: Any) -> Any:
-        """The output for an input, on a tape. Containers call it for what they contain."""
+        """Compute the output for an input, recorded on a tape. Containers call it for their modules."""
         own = tape.enter(self, input)
         if type(self).updateOutput is not Module.updateOutput:
             return HandWritten.apply(tape, self, own, *flat(own))
@@ -56,11 +56,14 @@ class Module:
         return self.output
 
     def forward(self, input: Any) -> Any:
-        """The output for an input: a tensor, or a list of them where the module takes or gives a table."""
+        """Return the output for an input: tensors, or lists of them for modules whose input or output is a table."""
         return self.updateOutput(input)
 
     def __call__(self, *given: Any) -> Any:
-        """`forward(input)`; with a second argument, gradOutput, the output and gradInput. Of nodes, or of nothing, a node (`legacy.nngraph`)."""
+        """Return `forward(input)`; with a gradOutput also gradInput.
+
+        Called with nodes or without arguments, return a node (`legacy.nngraph`).
+        """
         nodes = nodes_of(given)
         if nodes is not None:
             return Node(self, *nodes)
@@ -78,7 +81,7 @@ class Module:
         return self.gradInput
 
     def accGradParameters(self, input: Any, gradOutput: Any, scale: float = 1) -> None:
-        """Add gradients of weights, `scale` times, to those of calls before."""
+        """Add the gradients of weights, times `scale`, to those of earlier calls."""
         if type(self).updateGradInput is not Module.updateGradInput:
             return
         tape = self._recorded(input)
@@ -101,7 +104,7 @@ class Module:
         return self.gradInput
 
     def accUpdateGradParameters(self, input: Any, gradOutput: Any, lr: float) -> None:
-        """Move weights by −lr times their gradients, and leave what was accumulated as it was."""
+        """Move weights by −lr times their gradients, without changing accumulated gradients."""
         parameters, gradients = self.parameters()
         kept = [g.clone() for g in gradients]
         for g in gradients:
@@ -114,7 +117,7 @@ class Module:
     # ── weights ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def children(self) -> list[Module]:
-        """The modules in this one: none but in containers."""
+        """Return the modules in this one, which only containers have."""
         return []
 
     def listModules(self) -> list[Module]:
@@ -128,12 +131,15 @@ class Module:
                     yield module, name
 
     def parameters(self) -> tuple[list[Any], list[Any]]:
-        """The weights of this module and all in it, and their gradients."""
+        """Return (weights, gradients) of this module and all in it."""
         found = list(self._weights())
         return [getattr(m, name) for m, name in found], [getattr(m, grad_name(name)) for m, name in found]
 
     def flattenParameters(self) -> tuple[Any, Any]:
-        """All weights as one vector, and all gradients: the modules' tensors become views of these. Weights that share memory appear once."""
+        """Return all weights and all gradients as vectors, of which the modules' tensors become views.
+
+        Weights that share memory occur once.
+        """
         return self._flattened(lambda name: name), self._flattened(grad_name)
 
     def _flattened(self, spelled: Callable[[str], str]) -> Any:
@@ -165,7 +171,8 @@ class Module:
             p.add_(g, alpha=-learningRate)
 
     def share(self, other: Module, *names: str) -> Module:
-        """Use the tensors of another module of the same structure: 'weight', 'bias', 'gradWeight', …; this module."""
+        """Share tensors ('weight', 'bias', 'gradWeight', …) with another module of the same structure; return this
+        module."""
         for own, theirs in zip(self.listModules(), other.listModules(), strict=True):
             for name in names:
                 if getattr(own, name, None) is not None:
@@ -173,7 +180,7 @@ class Module:
         return self
 
     def clone(self, *names: str) -> Module:
-        """A copy; the tensors of these names are shared with it."""
+        """Return a copy, which shares the tensors of these names."""
         tapes = [(m, m._tape) for m in self.listModules()]
         try:
             for m, _ in tapes:
@@ -192,20 +199,20 @@ class Module:
             callback(module)
 
     def training(self) -> None:
-        """Behave as in training: dropout drops, batch norm uses the batch."""
+        """Switch to training mode: dropout is active, batch norm uses the batch."""
         self.apply(lambda m: setattr(m, "train", True))
 
     def evaluate(self) -> None:
-        """Behave as after training."""
+        """Switch to evaluation mode."""
         self.apply(lambda m: setattr(m, "train", False))
 
     def reset(self, stdv: float | None = None) -> None:
-        """Draw the weights anew."""
+        """Reinitialize the weights."""
         for child in self.children():
             child.reset(stdv)
 
     def clearState(self) -> Module:
-        """Forget outputs, gradients of inputs and the tape, for a small file; this module."""
+        """Drop outputs, gradients of inputs and the tape, for a small file; return this module."""
         for m in self.listModules():
             m._tape, m.output, m.gradInput = None, tg.Tensor(), tg.Tensor()
             for name in m.held:
@@ -213,7 +220,7 @@ class Module:
         return self
 
     def type(self, type: str | None = None, tensorCache: Any = None) -> Any:
-        """The name of the type of its tensors; with a name, the module itself with tensors of that type."""
+        """Return the name of the type of its tensors; with a name, convert them to that type and return the module."""
         if type is None:
             return self._type
         for m in self.listModules():
@@ -224,19 +231,20 @@ class Module:
         return self
 
     def float(self) -> Module:
-        """The module with numbers of 32 bits."""
+        """Convert to 32-bit floating point numbers."""
         return self.type("torch.FloatTensor")  # type: ignore[no-any-return]
 
     def double(self) -> Module:
-        """The module with numbers of 64 bits."""
+        """Convert to 64-bit floating point numbers."""
         return self.type("torch.DoubleTensor")  # type: ignore[no-any-return]
 
     def cuda(self) -> Module:
-        """The module on the current CUDA device."""
+        """Move to the current CUDA device."""
         return self.type("torch.cuda.FloatTensor")  # type: ignore[no-any-return]
 
     def findModules(self, typename: Any) -> tuple[list[Module], list[Module]]:
-        """Modules of a class, given itself or by name ('nn.Linear', 'torch.legacy.nn.Linear'), and the containers they are in."""
+        """Return the modules of a class, given itself or by name ('nn.Linear', 'torch.legacy.nn.Linear'), and their
+        containers."""
         wanted = typename.rpartition(".")[2] if isinstance(typename, str) else typename.__name__
         found, around = [], []
         if type(self).__name__ == wanted:
@@ -253,10 +261,10 @@ class Module:
         return callback(self)
 
     def _replace_children(self, made: Callable[[Module], Any]) -> None:
-        """Containers replace what they contain."""
+        """Replace the modules inside; only containers have any."""
 
     def read(self, file: Any) -> None:
-        """Take the state that a file has."""
+        """Load the state from a file."""
         vars(self).update(tg.load(file))
 
     def write(self, file: Any) -> None:
@@ -284,11 +292,11 @@ class Criterion(Module):
         self.output: Any = 0
 
     def compute(self, tape: Tape, input: Any, target: Any) -> Any:          # type: ignore[override]
-        """The loss, from functions of today."""
+        """Compute the loss with present functions."""
         raise NotImplementedError(f"{type(self).__name__} defines neither compute nor updateOutput")
 
     def record(self, tape: Tape, input: Any, target: Any) -> Any:           # type: ignore[override]
-        """The loss, on a tape."""
+        """Compute the loss, recorded on a tape."""
         out = self.compute(tape, tape.enter(self, input), target)
         self.output = float(out.detach())
         return out
@@ -299,7 +307,7 @@ class Criterion(Module):
         return self.output
 
     def forward(self, input: Any, target: Any) -> Any:                      # type: ignore[override]
-        """The loss, a number."""
+        """Return the loss as a number."""
         return self.updateOutput(input, target)
 
     __call__ = forward
@@ -311,5 +319,5 @@ class Criterion(Module):
         return self.gradInput
 
     def backward(self, input: Any, target: Any) -> Any:                     # type: ignore[override]
-        """The gradient with respect to the input."""
+        """Return the gradient with respect to the input."""
         return self.updateGradInput(input, target)

@@ -1,4 +1,4 @@
-"""The layers of `legacy.nn` that have no weights, a row each."""
+"""The layers of `legacy.nn` without weights, a row each."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,16 +10,16 @@ from .rows import Row, RowModule, classes
 
 
 def channels(x: Any) -> int:
-    """The axis of features: the first of a vector and of an image, the second of their batches."""
+    """Return the axis of features: the first of a vector or an image, the second of their batches."""
     return 0 if x.dim() in (1, 3) else 1
 
 
 def in_place(function: Any) -> Any:
-    """A function that writes its result over its input where the module says `inplace`."""
+    """Wrap a function to write its result to its input if the module has `inplace`."""
     def run(m: Any, x: Any) -> Any:
         if not m.inplace:
             return function(m, x)
-        out = function(m, x.clone())            # the tape keeps the numbers from before
+        out = function(m, x.clone())            # the tape saves the values before the write
         x.detach().copy_(out.detach())
         return out
     return run
@@ -63,7 +63,7 @@ def viewed(m: Any, x: Any) -> Any:
 
 
 def reset_size(m: Any, *sizes: Any) -> Any:
-    """Choose other sizes."""
+    """Set other sizes."""
     m.sizes = sizes
     return m
 
@@ -90,7 +90,7 @@ def product_with_vector(m: Any, x: Any) -> Any:
 
 
 def mixture(m: Any, x: Any) -> Any:
-    """Σ over experts of the gate times the expert's output; experts are a table, or one tensor with an axis of them."""
+    """Σ over experts of the gate times the expert's output; experts are a table, or an axis of a tensor."""
     gate, experts = x
     stacked = tg.stack(list(experts), 1 if gate.dim() == 2 else 0) if isinstance(experts, (list, tuple)) else experts
     axis = gate.dim() - 1
@@ -115,7 +115,7 @@ def negative(m: Any, dim: int, x: Any) -> int:
 
 
 def penalty(m: Any, x: Any) -> Any:
-    """The input; backward adds the gradient of l1weight · Σ |x|."""
+    """Return the input; backward adds the gradient of l1weight · Σ |x|."""
     weight = m.l1weight / x.numel() if m.sizeAverage else m.l1weight
     m.loss = float(weight * x.detach().abs().sum())
     if x.requires_grad:

@@ -1,4 +1,4 @@
-"""The layers of `legacy.nn` that have weights, or look at neighbours in space and time, a row each. Widths come before heights."""
+"""The layers of `legacy.nn` with weights, or over windows in space and time, a row each. Widths come before heights."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,19 +10,22 @@ from .rows import Row, RowModule, classes
 
 
 def of(m: Any, letter: str, axes: str) -> tuple[int, ...]:
-    """A number for each axis, in today's order: `of(m, "k", "HW")` is (m.kH, m.kW). An omitted one is that of the width."""
+    """Return a number for each axis, in today's order: `of(m, "k", "HW")` is (m.kH, m.kW).
+
+    A missing one equals the width's.
+    """
     return tuple(int(getattr(m, f"{letter}W") if getattr(m, letter + a) is None else getattr(m, letter + a)) for a in axes)
 
 
 def images(function: Any, dims: int) -> Any:
-    """A function of batches for single images, too."""
+    """Extend a function of batches to single images."""
     def run(m: Any, x: Any, *weights: Any) -> Any:
         return function(m, x, *weights) if x.dim() == dims + 2 else function(m, x[None], *weights)[0]
     return run
 
 
 def convolution(arguments: str, says: str, axes: str, full: bool = False) -> Row:
-    """The row of a convolution, or with `full` of its transpose, over images or volumes."""
+    """Return the row of a convolution, or with `full` of its transpose, over images or volumes."""
     name = f"{'ConvTranspose' if full else 'Conv'}{len(axes)}d"
     function, module = getattr(F, f"conv{'_transpose' if full else ''}{len(axes)}d"), getattr(nn, name)
 
@@ -45,12 +48,12 @@ def convolution(arguments: str, says: str, axes: str, full: bool = False) -> Row
 
 
 def extent(m: Any, letter: str, axes: str) -> tuple[int, ...]:
-    """Strides of pooling: by default as large as the window."""
+    """Return the strides of pooling, by default the window's sizes."""
     return tuple(int(getattr(m, f"k{a}") if getattr(m, letter + a) is None else getattr(m, letter + a)) for a in axes)
 
 
 def pooling(arguments: str, says: str, axes: str, mean: bool = False) -> Row:
-    """The row of a pooling, of greatest numbers or of means. `ceil()` and `floor()` choose how a window at the edge counts."""
+    """Return the row of a max or mean pooling. `ceil()` and `floor()` choose how windows at the edge count."""
     name = f"{'avg' if mean else 'max'}_pool{len(axes)}d"
     function, module = getattr(F, name), getattr(nn, f"{'Avg' if mean else 'Max'}Pool{len(axes)}d")
 
@@ -108,7 +111,7 @@ def batch_norm(name: str) -> Row:
 
 
 def padding(arguments: str, mode: str, order: str) -> Row:
-    """The row of a padding; `order` names the arguments in today's order. An omitted one is the first."""
+    """Return the row of a padding; `order` names the arguments in today's order. A missing one equals the first."""
     first = order.split()[0]
 
     def run(m: Any, x: Any) -> Any:
@@ -158,7 +161,7 @@ def set_partition(m: Any, indices: Any) -> None:
 
 
 def connected(m: Any, x: Any, w: Any, b: Any, transpose: bool) -> Any:
-    """A convolution of pairs of planes: row i of `conMatrix` says which input plane goes to which output plane, by kernel i."""
+    """Convolve pairs of planes: row i of `conMatrix` is (input plane, output plane) of kernel i."""
     sources, targets = (m.conMatrix[:, i].long() for i in (0, 1))
     shape = (m.nInputPlane, m.nOutputPlane) if transpose else (m.nOutputPlane, m.nInputPlane)
     places = (sources, targets) if transpose else (targets, sources)
@@ -174,7 +177,7 @@ PLANES = {"nInputPlane": lambda m: int(m.conMatrix[:, 0].max()) + 1, "nOutputPla
 
 
 def local(m: Any, x: Any, w: Any, b: Any) -> Any:
-    """A convolution with kernels of its own at each place."""
+    """Convolve with a separate kernel at each position."""
     columns = F.unfold(x, (m.kH, m.kW), padding=of(m, "pad", "HW"), stride=(m.dH, m.dW))
     out = tg.einsum("nkl,lok->nol", columns, w.flatten(3).flatten(0, 1).flatten(2) if w.dim() > 3 else w)
     return out.view(x.shape[0], m.nOutputPlane, m.oH, m.oW) + b
@@ -193,7 +196,7 @@ def subsampled(m: Any, x: Any, w: Any, b: Any) -> Any:
 
 
 def in_time(function: Any) -> Any:
-    """A function of (batch, features, time) for (time, features) and batches of it."""
+    """Extend a function of (batch, features, time) to (time, features) and (batch, time, features)."""
     def run(m: Any, x: Any, *weights: Any) -> Any:
         one = x.dim() == 2
         out = function(m, (x[None] if one else x).transpose(1, 2), *weights).transpose(1, 2)
@@ -210,14 +213,15 @@ def subsampled_in_time(m: Any, x: Any, w: Any, b: Any) -> Any:
 
 
 def kernel_of(m: Any) -> Any:
-    """A window whose weights add up to 1: 9 by 9 by default."""
+    """Return a window whose weights add up to 1: 9 by 9 by default."""
     kernel = tg.ones(9, 9) if m.kernel is None else m.kernel
     kernel = kernel[:, None] * kernel[None] if kernel.dim() == 1 else kernel
     return kernel / kernel.sum()
 
 
 def averaged(m: Any, x: Any) -> Any:
-    """The weighted mean around each pixel over all planes; windows at the edges count what they hold."""
+    """Return the weighted mean around each pixel over all planes; windows at the edges average their pixels inside
+    of the image."""
     kernel = kernel_of(m).to(x.dtype).expand(1, m.nInputPlane, -1, -1) / m.nInputPlane
     pad = [kernel.shape[3] // 2, (kernel.shape[3] - 1) // 2, kernel.shape[2] // 2, (kernel.shape[2] - 1) // 2]
     return F.conv2d(F.pad(x, pad), kernel) / F.conv2d(F.pad(tg.ones_like(x), pad), kernel)

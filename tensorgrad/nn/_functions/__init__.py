@@ -1,1 +1,1 @@
-"""The functions of `nn.functional`, one file a family."""
+"""The functions of `nn.functional`, a file for each family."""

@@ -18,7 +18,7 @@ __all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "har
 
 
 def run(function: Any, inplace: bool, input: Any, **params: Any) -> Any:
-    """The function's result, or the input itself, which has become that."""
+    """Return the function's result, or the input with the result copied into it if `inplace`."""
     return in_place(input, function, **params) if inplace else function(input, **params)
 
 
@@ -80,7 +80,7 @@ def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
 
 
 def _check_single(input: Any, number: Any) -> None:
-    """RuntimeError for a number beyond float32, in which float32 and what is shorter is computed."""
+    """Raise RuntimeError for a number beyond float32, in which float32 and shorter dtypes are computed."""
     if isinstance(number, (int, float, complex)) and input.array.dtype.kind in "fV" and input.array.dtype.itemsize <= 4:
         converted(number, tg.float32)
 

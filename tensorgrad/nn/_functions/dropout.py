@@ -32,7 +32,9 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 
 
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
-    """Dropout that keeps mean and variance of what selu gives. https://pytorch.org/docs → torch.nn.functional.alpha_dropout"""
+    """Dropout that keeps the mean and variance of selu's outputs.
+    https://pytorch.org/docs → torch.nn.functional.alpha_dropout
+    """
     return _run(tg.alpha_dropout, input, p, training, inplace)
 
 

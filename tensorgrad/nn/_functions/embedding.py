@@ -15,7 +15,7 @@ bilinear = tg.bilinear
 
 def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
-    """The rows of a table. https://pytorch.org/docs → torch.nn.functional.embedding
+    """Look up rows of a table. https://pytorch.org/docs → torch.nn.functional.embedding
 
     input: (…), weight: (V, D); the result is (…, D). Rows longer than `max_norm` are shortened in the table first. Gradients are dense.
 
@@ -49,7 +49,7 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
                   include_last_offset: bool = False, padding_idx: int | None = None) -> Any:
     """Sums, means or maxima of bags of rows. https://pytorch.org/docs → torch.nn.functional.embedding_bag
 
-    input: (N, L), a bag a row, or (M), with the places where bags start in `offsets`; the result is (N, D).
+    input: (N, L), a bag in each row, or (M), with the starts of bags in `offsets`; the result is (N, D).
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1], [2, 2]]), torch.tensor([[1.], [2.], [4.]]))
@@ -85,7 +85,7 @@ def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float 
                                   f"mode='{mode}'). Please open a feature request on GitHub.")
     if max_norm is not None:
         if not in_batch(input, offsets):
-            check_bags(weight, input, offsets, padding_idx, MODES[mode])        # before rows are written
+            check_bags(weight, input, offsets, padding_idx, MODES[mode])        # before max_norm writes to rows
         embedding_renorm_(weight, input, max_norm, norm_type)
     return tg.embedding_bag(weight, input, offsets, scale_grad_by_freq, MODES[mode], sparse, per_sample_weights, include_last_offset, padding_idx)[0]
 

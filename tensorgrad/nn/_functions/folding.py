@@ -1,4 +1,4 @@
-"""Windows as columns, and back. https://pytorch.org/docs/stable/nn.functional.html#convolution-functions"""
+"""Convert windows to columns, and back. https://pytorch.org/docs/stable/nn.functional.html#convolution-functions"""
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
 
 
 def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[tuple[int, int], ...]:
-    """Kernel, dilation, padding and stride of two dimensions, checked."""
+    """Check and return kernel, dilation, padding and stride of two dimensions."""
     kernel, dilation, padding, stride = (_pair(v, name) for v, name in (
         (kernel_size, "kernel_size"), (dilation, "dilation"), (padding, "padding"), (stride, "stride")))
     for values, name in ((kernel, "kernel size"), (stride, "stride"), (dilation, "dilation")):
@@ -66,7 +66,8 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    """Columns added up where windows would come from: the adjoint of unfold. https://pytorch.org/docs → torch.nn.functional.fold
+    """Add up columns at the positions of their windows: the adjoint of unfold. https://pytorch.org/docs →
+    torch.nn.functional.fold
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.fold(torch.ones(1, 2, 2), (1, 3), (1, 2))

@@ -21,7 +21,7 @@ __all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_e
 
 
 def reduction_of(reduction: str, size_average: Any = None, reduce: Any = None) -> str:
-    """The reduction's name, checked; the two flags that said it before still do."""
+    """Return the checked name of the reduction; the two deprecated flags override it."""
     if size_average is not None or reduce is not None:
         return _reduction.legacy_get_string(size_average, reduce)
     return reduction if reduction in _reduction.NUMBERS else ("none", "mean", "sum")[_reduction.get_enum(reduction)]
@@ -39,7 +39,7 @@ def reduced(losses: Any, reduction: str) -> Any:
 
 
 def _check_classes(input: Any, target: Any, weight: Any) -> None:
-    """PyTorch's errors for class indices that do not fit the input."""
+    """Raise PyTorch's errors for class indices that do not fit the input."""
     x, y = input.array.shape, target.array.shape
     if not x:
         raise ValueError("Expected 1 or more dimensions (got 0)")
@@ -156,8 +156,8 @@ def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_
                          ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None) -> Any:
     """cross_entropy(linear(input)). https://pytorch.org/docs → torch.nn.functional.linear_cross_entropy
 
-    input: (N, I) or (I), linear_weight: (C, …, I), target: (N, …), or probabilities (N, C, …). The options say how PyTorch would save memory;
-    the result does not depend on them.
+    input: (N, I) or (I), linear_weight: (C, …, I), target: (N, …), or probabilities (N, C, …). The options select how
+    PyTorch saves memory; the result does not depend on them.
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.linear_cross_entropy(torch.ones(1, 2), torch.zeros(4, 2), torch.tensor([3]))
@@ -326,7 +326,7 @@ def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: 
 
 
 def _check_written(input: Any, target: Any) -> None:
-    """RuntimeError for a loss that does not fit into memory like the input's, where PyTorch puts it."""
+    """Raise RuntimeError if the loss does not fit into memory like the input's, to which PyTorch writes it."""
     if input.dtype is not target.dtype or input.array.shape != target.array.shape:
         from ...api._parsing import does_not_fit
         if (refusal := does_not_fit(input, [target])) is not None:
@@ -341,7 +341,7 @@ def _broadcast(input: Any, target: Any) -> Any:
 
 
 def _paired(input: Any, target: Any, weight: Any) -> Any:
-    """Input and target in one shape; a warning if they had two."""
+    """Broadcast input and target; warn if their shapes differ."""
     if input.size() != target.size():
         warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely lead "
                       "to incorrect "
@@ -353,7 +353,7 @@ def _paired(input: Any, target: Any, weight: Any) -> Any:
 
 
 def _weighed(losses: Any, weight: Any, reduction: str) -> Any:
-    """Weighed losses; their mean is over the sum of the weights."""
+    """Weight and reduce losses; the mean divides by the sum of the weights."""
     losses = losses * weight
     return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
 
@@ -539,5 +539,5 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
 
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
              zero_infinity: bool = False) -> Any:
-    """−log of the probability of all ways to read the labels. https://pytorch.org/docs → torch.nn.functional.ctc_loss"""
+    """−log of the probability of all alignments of the labels. https://pytorch.org/docs → torch.nn.functional.ctc_loss"""
     return tg.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number_of(reduction), zero_infinity)

@@ -19,7 +19,7 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
                momentum: float = 0.1, eps: float = 1e-5) -> Any:
     """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1): S. Ioffe, C. Szegedy (2015). https://pytorch.org/docs → torch.nn.functional.batch_norm
 
-    In training μ and σ² are those of the batch, and the running ones move towards them; else they are the running ones.
+    In training μ and σ² are the batch's, and the running ones are updated; else they are the running ones.
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.batch_norm(torch.tensor([[1.], [3.]]), torch.zeros(1), torch.ones(1), training=True, eps=1e-9)
@@ -39,7 +39,8 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
 
 def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
                   use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:
-    """Each channel of each sample normalised by itself: D. Ulyanov et al. (2016). https://pytorch.org/docs → torch.nn.functional.instance_norm
+    """Normalize each channel of each sample separately: D. Ulyanov et al. (2016). https://pytorch.org/docs →
+    torch.nn.functional.instance_norm
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.instance_norm(torch.tensor([[[1., 3.], [10., 30.]]]), eps=0.)

@@ -1,4 +1,4 @@
-"""Borders, and channels that become places. https://pytorch.org/docs/stable/nn.functional.html#vision-functions"""
+"""Padding, and shuffles of channels and pixels. https://pytorch.org/docs/stable/nn.functional.html#vision-functions"""
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +15,8 @@ channel_shuffle = native_channel_shuffle = tg.channel_shuffle
 
 
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
-    """A border around the last axes, (left, right, top, bottom, …); negative widths crop. https://pytorch.org/docs → torch.nn.functional.pad
+    """Pad the last axes by (left, right, top, bottom, …); negative widths crop. https://pytorch.org/docs →
+    torch.nn.functional.pad
 
     mode: 'constant' (of `value`), 'reflect', 'replicate' or 'circular'.
 
@@ -47,7 +48,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None
 
 
 def _widths(input: Any, pad: Any) -> list[tuple[int, int]]:
-    """(before, after) for the last axes, the last one first."""
+    """Return (before, after) for the last axes, the last one first."""
     for i, n in enumerate(pad):
         if not hasattr(n, "__index__"):
             raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type {type(n).__name__} at pos {i}")
@@ -82,11 +83,11 @@ def _check_border(input: Any, widths: Any, mode: str) -> None:
 
 
 def wrapped(i: int, n: int, start: int) -> int:
-    """A place in the part of an axis that is left when it was cropped: n places from `start` on."""
+    """Return the index i, wrapped circularly into the n elements from `start` on that cropping left."""
     return start + i % n
 
 
-# Which place of an axis of length n stands at each place of the padded one.
+# The index into an axis of length n for each index of the padded one.
 BORDERS = {
     "reflect": lambda n, a, b: [abs(i) if i < n else 2 * (n - 1) - i for i in range(-a, n + b)],
     "replicate": lambda n, a, b: [min(max(i, 0), n - 1) for i in range(-a, n + b)],

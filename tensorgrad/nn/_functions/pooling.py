@@ -46,7 +46,7 @@ max_pool3d, max_pool3d_with_indices = _make_max_pool(3)
 
 def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
     kernel, stride, padding = (tuple(v) if isinstance(v, Iterable) else (v,) * n for v in (kernel, stride, padding))
-    strides, widths = ([values[place] for place in range(len(kernel))] for values in (stride, padding))     # an IndexError if there are too few
+    strides, widths = ([values[place] for place in range(len(kernel))] for values in (stride, padding))     # IndexError if there are too few
     default = list(input_length([input.shape[place - len(kernel)] for place in range(len(kernel))], kernel, strides, widths, (1,) * len(kernel)))
     for place, size in enumerate(default if output_size is None else output_size):
         if size < 0:
@@ -64,7 +64,7 @@ def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, o
 
 
 def _check_ints(function: str, **lists: Any) -> None:
-    """TypeError for sizes that are no integers."""
+    """Raise TypeError for sizes that are no integers."""
     for name, values in lists.items():
         for place, value in enumerate(values if isinstance(values, (tuple, list)) else () if values is None else (values,)):
             if not hasattr(value, "__index__"):
@@ -109,17 +109,23 @@ def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, pad
 
 
 def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
-    """Values put back where max_pool1d found them, zeros elsewhere. https://pytorch.org/docs → torch.nn.functional.max_unpool1d"""
+    """Invert max_pool1d: put values at the indices of the maxima, zeros elsewhere.
+    https://pytorch.org/docs → torch.nn.functional.max_unpool1d
+    """
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
-    """Values put back where max_pool2d found them, zeros elsewhere. https://pytorch.org/docs → torch.nn.functional.max_unpool2d"""
+    """Invert max_pool2d: put values at the indices of the maxima, zeros elsewhere.
+    https://pytorch.org/docs → torch.nn.functional.max_unpool2d
+    """
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
 def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
-    """Values put back where max_pool3d found them, zeros elsewhere. https://pytorch.org/docs → torch.nn.functional.max_unpool3d"""
+    """Invert max_pool3d: put values at the indices of the maxima, zeros elsewhere.
+    https://pytorch.org/docs → torch.nn.functional.max_unpool3d
+    """
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -179,7 +185,7 @@ adaptive_avg_pool1d = tg.adaptive_avg_pool1d
 
 
 def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
-    """Means over as many windows as asked for. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool2d
+    """Means over `output_size` windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool2d
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(6.).reshape(1, 2, 3), (1, None))
@@ -189,7 +195,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 
 
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
-    """Means over as many windows as asked for. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool3d"""
+    """Means over `output_size` windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool3d"""
     return adaptive_avg_pool(3, _deep_enough(input, output_size), output_size)
 
 
@@ -218,7 +224,7 @@ adaptive_max_pool3d, adaptive_max_pool3d_with_indices = _make_adaptive_max(3)
 
 
 def _fractional_size(input: Any, n: int, ratio: Any, name: str) -> list[int]:
-    """The lengths that an `output_ratio` makes of the last `n` dimensions."""
+    """Return the last `n` sizes times `output_ratio`, rounded down."""
     if n == 2 and len(ratio) > n:
         raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
     ratios = ratio if isinstance(ratio, Iterable) else (ratio,) * n
@@ -249,7 +255,7 @@ def _check_fractional(input: Any, kernel: Any, outs: Any, samples: Any, n: int, 
 
 
 def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any) -> tuple[Any, Any]:
-    """Windows whose starts are spread at random but evenly: B. Graham, Fractional Max-Pooling (2014)."""
+    """Pool over windows with pseudorandom, evenly spread starts: B. Graham, Fractional Max-Pooling (2014)."""
     name = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
@@ -283,7 +289,7 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
 
 
 def _starts(u: float, size: int, out: int, kernel: int) -> list[int]:
-    """Where the windows along one dimension start."""
+    """Return the starts of the windows along a dimension."""
     if out == 1:
         return [size - kernel]
     alpha = (size - kernel) / (out - 1)

@@ -1,4 +1,4 @@
-"""Images read at the places of a grid. M. Jaderberg et al., Spatial Transformer Networks (2015)
+"""Sample images at the points of a grid. M. Jaderberg et al., Spatial Transformer Networks (2015)
 
 https://pytorch.org/docs/stable/nn.functional.html#vision-functions
 """
@@ -25,7 +25,8 @@ def _aligned(align_corners: bool | None) -> bool:
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
-    """Where affine maps (N, 2, 3) or (N, 3, 4) send each place of an image of a size. https://pytorch.org/docs → torch.nn.functional.affine_grid
+    """Return the images of a grid's points under affine maps (N, 2, 3) or (N, 3, 4). https://pytorch.org/docs →
+    torch.nn.functional.affine_grid
 
     >>> import tensorgrad as torch
     >>> identity = torch.tensor([[[1., 0., 0.], [0., 1., 0.]]])
@@ -57,7 +58,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
 
 
 def _line(d: int, aligned: bool, like: Any) -> Any:
-    """d places from −1 to 1: of the centres of the outermost elements, or within their outer edges."""
+    """Return d positions in [−1, 1]; ±1 are the centres of the outermost elements if `aligned`, else their outer edges."""
     if d <= 1:
         return like.new_zeros(d)
     line = tg.linspace(-1, 1, d, dtype=like.dtype, device=like.device)
@@ -68,10 +69,10 @@ def _line(d: int, aligned: bool, like: Any) -> Any:
 
 
 def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Any:
-    """The input (N, C, H, W) read at places (x, y) between −1 and 1, (N, H', W', 2); likewise with three axes.
+    """Sample the input (N, C, H, W) at points (x, y) between −1 and 1, (N, H', W', 2); likewise with three axes.
 
-    mode: 'bilinear', 'nearest' or 'bicubic'; padding_mode: what lies outside: 'zeros', 'border' or 'reflection'.
-    https://pytorch.org/docs → torch.nn.functional.grid_sample
+    mode: 'bilinear', 'nearest' or 'bicubic'; padding_mode: values outside of the image: 'zeros', 'border' or
+    'reflection'. https://pytorch.org/docs → torch.nn.functional.grid_sample
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.grid_sample(torch.tensor([[[[1., 3.]]]]), torch.zeros(1, 1, 1, 2), align_corners=False)

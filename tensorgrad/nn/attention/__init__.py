@@ -1,4 +1,4 @@
-"""Which kernels attention may use, and biases for it (PyTorch: ``torch.nn.attention``)."""
+"""Select the kernels of attention, and biases for it (PyTorch: ``torch.nn.attention``)."""
 from __future__ import annotations
 
 import contextlib
@@ -12,7 +12,9 @@ __all__ = ["SDPBackend", "sdpa_kernel"]
 
 
 class SDPBackend(Enum):
-    """The kernels of `scaled_dot_product_attention`. Here all that can run are one: the formula. https://pytorch.org/docs → torch.nn.attention.SDPBackend"""
+    """The kernels of `scaled_dot_product_attention`; those that can run are all the same here.
+    https://pytorch.org/docs → torch.nn.attention.SDPBackend
+    """
 
     ERROR = -1
     MATH = 0
@@ -41,12 +43,13 @@ def _allow(backends: list[SDPBackend], set_priority: bool) -> None:
     _enabled.update(backends)
     if set_priority:
         _order[:] = [*backends, *(backend for backend in _order if backend not in backends)]
-    _attention.viable = not _enabled.isdisjoint((SDPBackend.MATH, SDPBackend.FLASH_ATTENTION))      # what PyTorch's CPU has
+    _attention.viable = not _enabled.isdisjoint((SDPBackend.MATH, SDPBackend.FLASH_ATTENTION))      # the kernels of PyTorch's CPU
 
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str, Any]]:
-    """Inside the block, attention runs on these backends alone. https://pytorch.org/docs → torch.nn.attention.sdpa_kernel
+    """A context manager in which attention may only use these backends. https://pytorch.org/docs →
+    torch.nn.attention.sdpa_kernel
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.nn.attention import SDPBackend, sdpa_kernel

@@ -1,4 +1,4 @@
-"""Causal masks as tensors that know what they are (PyTorch: ``torch.nn.attention.bias``)."""
+"""Causal masks as a subclass of Tensor (PyTorch: ``torch.nn.attention.bias``)."""
 from __future__ import annotations
 
 import warnings
@@ -12,19 +12,22 @@ __all__ = ["causal_upper_left", "causal_lower_right", "CausalVariant", "CausalBi
 
 
 class CausalVariant(IntEnum):
-    """Where the triangle of a causal mask that is not square lies. https://pytorch.org/docs → torch.nn.attention.bias.CausalVariant"""
+    """The corner at which the triangle of a non-square causal mask is aligned.
+    https://pytorch.org/docs → torch.nn.attention.bias.CausalVariant
+    """
 
     UPPER_LEFT = 1
     LOWER_RIGHT = 2
 
 
 class CausalBias(tg.Tensor):
-    """A mask of attention, true where a query may look at a key: no later than itself, counted from the start or from the end.
+    """A causal mask, true where a query may attend to a key: no later than itself, counted from the start or from the
+    end.
 
     https://pytorch.org/docs → torch.nn.attention.bias.CausalBias
     """
 
-    __torch_function__ = _overriding.disabled            # what is computed with it is a plain Tensor
+    __torch_function__ = _overriding.disabled            # results computed from it are plain Tensors
 
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> Any:
         if not isinstance(variant, CausalVariant):

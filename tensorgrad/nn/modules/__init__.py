@@ -1,4 +1,4 @@
-"""The layers, one file a family. See PyTorch's `torch.nn.modules`."""
+"""The layers, a file for each family. See PyTorch's `torch.nn.modules`."""
 
 from . import (
     activation,

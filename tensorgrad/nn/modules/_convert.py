@@ -1,4 +1,4 @@
-"""Moving a module to another device or dtype, in place: its parameters and buffers stay the same objects or names."""
+"""Move a module to another device or dtype, in place: parameters keep their identity, buffers their names."""
 import warnings
 
 from ... import api as tg
@@ -12,7 +12,7 @@ class ConvertMixin:
         """Move and cast all parameters and buffers: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
 
         A dtype must be floating point or complex, and only tensors of such dtypes are cast. Parameters keep their
-        identity, so an optimizer goes on working. See PyTorch's `torch.nn.Module.to`.
+        identity, so an optimizer remains valid. See PyTorch's `torch.nn.Module.to`.
 
         >>> import tensorgrad as torch
         >>> torch.nn.Linear(1, 1).to(torch.float64).weight.dtype
@@ -73,7 +73,7 @@ class ConvertMixin:
         return self._apply(lambda tensor: tg.empty_like(tensor, device=device), recurse=recurse)
 
     def share_memory(self):
-        """Move to memory that other processes can share. See PyTorch's `torch.Tensor.share_memory_`."""
+        """Move to shared memory. See PyTorch's `torch.Tensor.share_memory_`."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
     def _apply(self, fn, recurse=True):
@@ -104,7 +104,7 @@ def _replace_contents(tensor, fn):
 
 
 def parse_to(*args, **kwargs):
-    """The arguments of `to` as (device, dtype, non_blocking, memory_format); what was not given is None or False."""
+    """Return the arguments of `to` as (device, dtype, non_blocking, memory_format), None or False for missing ones."""
     first = args[0] if args else kwargs.get("other")
     if isinstance(first, tg.Tensor):
         given = _bind(("other", "non_blocking", "copy"), args, kwargs)
@@ -120,7 +120,7 @@ def parse_to(*args, **kwargs):
 
 
 def _bind(names, args, kwargs):
-    """Arguments by name; memory_format is always by name."""
+    """Return the arguments by name; memory_format is keyword-only."""
     if len(args) > len(names) or not kwargs.keys() <= {*names[len(args):], "device", "dtype", "memory_format"}:
         raise TypeError(
             "to() received an invalid combination of arguments - got "

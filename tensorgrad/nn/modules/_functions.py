@@ -6,7 +6,7 @@ from ..processes import at_once
 
 
 def batch_norm_of_all(input, running_mean, running_var, weight, bias, momentum, eps, group):
-    """Normalize by the mean and the variance over all processes, and move the running ones towards them."""
+    """Normalize by the mean and the variance over all processes, and update the running ones."""
     channels, count = input.shape[1], input.numel() // input.shape[1]
     precise = input if input.dtype.itemsize > 2 else input.float()
     mean, variance = Moments.apply(precise) if count else (precise.flatten(2).sum((0, *range(2, min(input.ndim, 3)))),) * 2
@@ -45,7 +45,8 @@ class Moments(Function):
 
 
 class Gather(Function):
-    """The tensors of all processes, one below the other; each gets the sum of the gradients that all have for its own."""
+    """Concatenates the tensors of all processes; in backward, each process gets the sum of all gradients for its
+    tensor."""
 
     @staticmethod
     def forward(ctx, group, own):
@@ -60,7 +61,7 @@ class Gather(Function):
 
 
 class Sum(Function):
-    """The sum over all processes, in all of them; its gradient is the sum of theirs."""
+    """Sums over all processes; the gradient is the sum of all processes' gradients."""
 
     @staticmethod
     def forward(ctx, group, own):

@@ -1,4 +1,4 @@
-"""Channels in another order."""
+"""Reorder channels."""
 
 from .. import functional as F
 from .utils import Functional, settings

@@ -33,7 +33,7 @@ class Dropout(_DropoutNd):
     tensor([1., 1., 1.])
     """
 
-    _generate_mask = None  # set it to a function of the input, to choose what is kept instead of drawing it
+    _generate_mask = None  # a function of the input that returns the mask, to replace the random one
 
     def forward(self, input):
         if self._generate_mask is None or not self.training:

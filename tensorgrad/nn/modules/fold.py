@@ -1,4 +1,4 @@
-"""Images as columns of blocks, and back."""
+"""Convert images to columns of blocks, and back."""
 
 from .. import functional as F
 from .utils import Functional, settings

@@ -11,7 +11,7 @@ __all__ = [
 
 
 class _PadNd(PerDimension, Functional):
-    """Padding by a rule: `_mode` as `F.pad` calls it, `_rule` as the docstring does."""
+    """Base of padding layers: `_mode` is the mode of `F.pad`, `_rule` its name in the docstring."""
 
     _doc = """Pads the last {n} axes with {cls._rule} (torch.nn.{name}).
 

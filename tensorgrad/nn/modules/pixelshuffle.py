@@ -1,4 +1,4 @@
-"""Channels as finer pixels, and pixels as more channels."""
+"""Move channels to finer pixels, and pixels to channels."""
 
 from .. import functional as F
 from .utils import Functional, settings

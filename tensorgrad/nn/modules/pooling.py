@@ -1,4 +1,5 @@
-"""Pooling: one number for each window, whether windows have a size, an output has a size, or sizes are drawn."""
+"""Pooling: reduce windows of a fixed size, windows for a fixed output size, or windows of random sizes to a number
+each."""
 
 from .. import functional as F
 from .utils import Functional, PerDimension, _ntuple, _single, named, settings
@@ -12,7 +13,7 @@ __all__ = [
 
 
 class _Pool(PerDimension, Functional):
-    """A pooling layer: its members name their functions; a stride left out is the kernel's size."""
+    """Base of pooling layers: `_function` names the function; the stride is by default the kernel's size."""
 
     _function: str
 

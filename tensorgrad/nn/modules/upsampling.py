@@ -7,13 +7,13 @@ __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
 
 class Upsample(Functional):
-    """The input at another resolution (torch.nn.Upsample).
+    """Resamples the input to another resolution (torch.nn.Upsample).
 
     Parameters:
         size: int or tuple: None, of the output: this or scale_factor
         scale_factor: float or tuple: None, output size over input size
         mode: str: 'nearest', 'nearest-exact', 'linear' (L), 'bilinear' or 'bicubic' (H, W), 'trilinear' (D, H, W)
-        align_corners: bool: None, True if the corner pixels of input and output stand at the same places
+        align_corners: bool: None, True to align the centres of the corner pixels of input and output
         recompute_scale_factor: bool: None, True to interpolate by the ratio of the sizes instead of the factor
     Input: (N, C, L), (N, C, H, W) or (N, C, D, H, W)
     Output: the same, with other sizes after C
@@ -47,7 +47,7 @@ class Upsample(Functional):
 
 
 class _Upsampling2d(Upsample):
-    """Upsample with the mode chosen."""
+    """Base of the 2d layers: Upsample with a fixed mode."""
 
     _choice: dict
 
@@ -56,7 +56,7 @@ class _Upsampling2d(Upsample):
 
 
 class UpsamplingNearest2d(_Upsampling2d):
-    """Images at another resolution, by the nearest pixel (torch.nn.UpsamplingNearest2d).
+    """Resamples images by the nearest pixel (torch.nn.UpsamplingNearest2d).
 
     Parameters:
         size: int or tuple: None, of the output: this or scale_factor
@@ -76,7 +76,7 @@ class UpsamplingNearest2d(_Upsampling2d):
 
 
 class UpsamplingBilinear2d(_Upsampling2d):
-    """Images at another resolution, bilinearly, corners on corners (torch.nn.UpsamplingBilinear2d).
+    """Resamples images bilinearly, with aligned corners (torch.nn.UpsamplingBilinear2d).
 
     Parameters:
         size: int or tuple: None, of the output: this or scale_factor

@@ -1,4 +1,4 @@
-"""Keeping gradients small."""
+"""Clip gradients."""
 import warnings
 from collections.abc import Generator
 

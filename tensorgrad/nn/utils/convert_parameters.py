@@ -1,11 +1,11 @@
-"""All parameters as one vector, and back."""
+"""Convert parameters to a vector, and back."""
 from ... import api as tg
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters):
-    """All elements of the parameters, one after the other. See PyTorch's `torch.nn.utils.parameters_to_vector`.
+    """Concatenate the elements of all parameters. See PyTorch's `torch.nn.utils.parameters_to_vector`.
 
     >>> import tensorgrad as torch
     >>> torch.nn.utils.parameters_to_vector([torch.zeros(1, 2), torch.ones(1)])
@@ -17,7 +17,7 @@ def parameters_to_vector(parameters):
 
 
 def vector_to_parameters(vec, parameters):
-    """Give the parameters the elements of a vector: each becomes a view of its piece.
+    """Set the parameters to the elements of a vector: each becomes a view of its piece.
 
     >>> import tensorgrad as torch
     >>> weight = torch.nn.Parameter(torch.empty(1, 2))

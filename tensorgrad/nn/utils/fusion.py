@@ -12,7 +12,7 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
-    """A convolution that does what `bn(conv(x))` does, both being in evaluation mode.
+    """Return a convolution equivalent to `bn(conv(x))`, both in evaluation mode.
 
     >>> import tensorgrad as torch
     >>> conv, bn = torch.nn.Conv2d(1, 2, 3).eval(), torch.nn.BatchNorm2d(2).eval()
@@ -28,14 +28,15 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """Weight and bias of the fused convolution; `transpose` for transposed ones, whose output channels are dim 1."""
+    """Return weight and bias of the fused convolution; `transpose` for transposed ones, whose output channels are
+    dim 1."""
     shape = [1] * conv_w.ndim
     shape[1 if transpose else 0] = -1
     return _fuse(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
 
 
 def fuse_linear_bn_eval(linear, bn):
-    """A linear layer that does what `bn(linear(x))` does, both being in evaluation mode."""
+    """Return a linear layer equivalent to `bn(linear(x))`, both in evaluation mode."""
     _check_evaluating(linear, bn)
     if bn.num_features not in (1, linear.out_features):
         raise AssertionError(
@@ -48,7 +49,7 @@ def fuse_linear_bn_eval(linear, bn):
 
 
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """Weight and bias of the fused linear layer."""
+    """Return weight and bias of the fused linear layer."""
     return _fuse(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, (-1, 1))
 
 

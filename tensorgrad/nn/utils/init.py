@@ -1,4 +1,4 @@
-"""Making a module without the cost of initializing it."""
+"""Construct a module without initializing its parameters."""
 import inspect
 
 from .. import init

@@ -1,13 +1,14 @@
-"""Memory formats do not change results, and there is only one here: accepted for programs that ask for others."""
+"""Conversions of memory formats, accepted without effect: there is a single format here, and formats do not change
+results."""
 
 __all__ = ["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"]
 
 
 def convert_conv2d_weight_memory_format(module, memory_format):
-    """Returns the module as it is."""
+    """Return the module unchanged."""
     return module
 
 
 def convert_conv3d_weight_memory_format(module, memory_format):
-    """Returns the module as it is."""
+    """Return the module unchanged."""
     return module

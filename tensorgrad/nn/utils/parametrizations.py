@@ -26,7 +26,7 @@ class _OrthMaps(Enum):
 
 
 class _Orthogonal(Module):
-    """From any matrix to one with orthonormal columns (or rows, if it is wide).
+    """Maps any matrix to one with orthonormal columns (or rows, if it is wide).
 
     With `use_trivialization`, the map's value is multiplied onto `base`, an orthogonal matrix that `right_inverse`
     chooses such that the map can start at the identity.
@@ -59,7 +59,7 @@ class _Orthogonal(Module):
         tall = Q.mT if is_wide else Q
         if hasattr(self, "base"):
             self.base = _complete(tall)
-            start = tg.zeros_like(Q)                # maps to the identity; -1 is where _householder wants signs
+            start = tg.zeros_like(Q)                # maps to the identity; _householder takes signs from the diagonal
             start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
             return start
         if self.orthogonal_map is not _OrthMaps.householder:
@@ -96,7 +96,7 @@ def _reflectors(Q):
     """An X for which `_householder(X)` is the orthogonal factor of Q."""
     A, tau = tg.geqrf(Q)
     signs = A.diagonal(dim1=-2, dim2=-1).sign()
-    signs = tg.where(tau == 0, -signs, signs)       # no reflection was needed for this column
+    signs = tg.where(tau == 0, -signs, signs)       # this column needed no reflection
     A.diagonal(dim1=-2, dim2=-1).copy_(signs)
     return A
 
@@ -162,7 +162,7 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Train length and direction of a weight apart: w = g · v / ‖v‖, norms taken over all dimensions but `dim`.
+    """Train length and direction of a weight separately: w = g · v / ‖v‖, norms taken over all dimensions but `dim`.
 
     See PyTorch's `torch.nn.utils.parametrizations.weight_norm`.
 
@@ -195,7 +195,7 @@ class _SpectralNorm(Module):
             raise ValueError("Expected n_power_iterations to be positive, but got "
                              f"n_power_iterations={n_power_iterations}")
         self.dim, self.eps = dim % ndim, eps
-        if ndim > 1:                                # of a vector, σ is just the norm
+        if ndim > 1:                                # a vector's σ is its norm
             self.n_power_iterations = n_power_iterations
             matrix = self._reshape_weight_to_matrix(weight)
             u, v = (matrix.new_empty(size).normal_(0, 1) for size in matrix.shape)
@@ -211,7 +211,7 @@ class _SpectralNorm(Module):
 
     @tg.no_grad()
     def _power_method(self, weight_mat, n_power_iterations):
-        """In place: copies of this module that share its buffers see the progress."""
+        """Update u and v in place, so that copies of this module that share its buffers see the progress."""
         for _ in range(n_power_iterations):
             self._u.copy_(self._normalize(tg.mv(weight_mat, self._v)))
             self._v.copy_(self._normalize(tg.mv(weight_mat.mH, self._u)))

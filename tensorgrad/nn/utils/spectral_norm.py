@@ -12,7 +12,7 @@ __all__ = ["SpectralNorm", "SpectralNormLoadStateDictPreHook", "SpectralNormStat
 
 
 def channel_dim(module):
-    """The dimension of a layer's weight that counts its outputs."""
+    """Return the dimension of a layer's weight that counts its outputs."""
     from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
     return 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
 
@@ -30,12 +30,12 @@ class SpectralNorm:
         self.n_power_iterations = n_power_iterations
 
     def reshape_weight_to_matrix(self, weight):
-        """The weight as a matrix with one row per output."""
+        """Return the weight as a matrix with a row for each output."""
         return weight.movedim(self.dim, 0).flatten(1)
 
     def compute_weight(self, module, do_power_iteration):
-        """The weight, from what is now the parameter. u and v are updated in place, then used as copies, such that
-        several forward passes may go before one backward pass."""
+        """Compute the weight from the present parameter. u and v are updated in place, then copied, so that several
+        forward passes may precede a backward pass."""
         weight, u, v = (getattr(module, self.name + suffix) for suffix in ("_orig", "_u", "_v"))
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
@@ -62,7 +62,7 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module, name, n_power_iterations, dim, eps):
-        """Replace a parameter by `name_orig` and two buffers, and hang the hooks onto the module."""
+        """Replace a parameter by `name_orig` and two buffers, and register the hooks on the module."""
         if find_hook(module, SpectralNorm, name) is not None:
             raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
         hook = SpectralNorm(name, n_power_iterations, dim, eps)
@@ -78,7 +78,7 @@ class SpectralNorm:
             v = hook.normalize(weight.new_empty(columns).normal_(0, 1))
         delattr(module, name)
         module.register_parameter(name + "_orig", weight)
-        setattr(module, name, weight.data)          # a plain attribute, for those who look at it before the first call
+        setattr(module, name, weight.data)          # a plain attribute, for reads before the first call
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(hook)
@@ -88,7 +88,7 @@ class SpectralNorm:
 
 
 class SpectralNormStateDictHook:
-    """Notes the version of the state in its metadata."""
+    """Records the version of the state in its metadata."""
 
     def __init__(self, fn):
         self.fn = fn
@@ -102,7 +102,7 @@ class SpectralNormStateDictHook:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Understands states of version 0, which have the normalized weight instead of v."""
+    """Converts states of version 0, which have the normalized weight instead of v."""
 
     def __init__(self, fn):
         self.fn = fn
@@ -121,7 +121,7 @@ class SpectralNormLoadStateDictPreHook:
             self.add_v(state_dict, key)
 
     def add_v(self, state_dict, key):
-        """v solves W v = c u, with c such that u · W v is the σ by which the weight had been divided."""
+        """Add v, the solution of W v = c u, with c such that u · W v is the σ by which the weight had been divided."""
         original, u = state_dict[key + "_orig"], state_dict[key + "_u"]
         sigma = (original / state_dict.pop(key)).mean()
         matrix = self.fn.reshape_weight_to_matrix(original)
@@ -141,7 +141,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
 
 
 def remove_spectral_norm(module, name="weight"):
-    """Undo `spectral_norm`, keeping the weight as it is now."""
+    """Undo `spectral_norm`, keeping the present weight."""
     key = find_hook(module, SpectralNorm, name)
     if key is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")

@@ -1,4 +1,4 @@
-"""Calling a module with other tensors in the place of its parameters and buffers."""
+"""Call a module with other tensors in place of its parameters and buffers."""
 import warnings
 from contextlib import contextmanager
 
@@ -17,11 +17,11 @@ def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, t
 
 
 def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """`module(*args, **kwargs)` with these tensors, by name, in the place of its own.
+    """Call `module(*args, **kwargs)` with these tensors, by name, in place of its own.
 
-    With `tie_weights`, a tensor given under one name stands for all names of the tensor that it replaces. With
-    `strict`, RuntimeError unless exactly the module's names are given. What the call assigns to the replaced names
-    (a new running mean, say) is written back into the dictionary.
+    With `tie_weights`, a tensor replaces another under all its names. With `strict`, RuntimeError unless exactly the
+    module's names are given. Tensors that the call assigns to replaced names (a new running mean, say) are written back
+    into the dictionary.
     """
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
@@ -46,7 +46,7 @@ def _reparametrize_module(module, parameters_and_buffers, tie_weights=False, str
 
 
 def _names(module):
-    """Every parameter and buffer under each of its names."""
+    """Yield every parameter and buffer under each of its names."""
     return {**dict(module.named_parameters(remove_duplicate=False)),
             **dict(module.named_buffers(remove_duplicate=False))}
 
@@ -79,7 +79,7 @@ _MISSING = object()
 
 
 def _swap(module, path, tensor):
-    """Put a tensor (or nothing, if `_MISSING`) at a dotted path, and return what was there."""
+    """Put a tensor (or nothing, if `_MISSING`) at a dotted path, and return the previous value."""
     owner_path, _, name = path.rpartition(".")
     owner = module.get_submodule(owner_path)
     _check_tensor(tensor, "")

@@ -8,7 +8,8 @@ __all__ = ["WeightNorm", "weight_norm", "remove_weight_norm"]
 
 
 def norm_except_dim(v, dim):
-    """The 2-norm of v over all dimensions but `dim`, which are kept with size 1; -1 is none: the norm of all of v."""
+    """Return the 2-norm of v over all dimensions but `dim`, with size 1 in these; `dim=-1`: the norm over all
+    dimensions."""
     if dim == -1:
         return tg.linalg.vector_norm(v)
     others = [d for d in range(v.ndim) if d != dim % v.ndim]
@@ -28,12 +29,12 @@ class WeightNorm:
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module):
-        """The weight, from what are now the parameters."""
+        """Compute the weight from the present parameters."""
         return normalized_weight(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module, name, dim):
-        """Replace a parameter by two, and hang the hook onto the module."""
+        """Replace a parameter by two, and register the hook on the module."""
         warnings.warn("`torch.nn.utils.weight_norm` is deprecated in favor of "
                       "`torch.nn.utils.parametrizations.weight_norm`.", FutureWarning, stacklevel=3)
         if find_hook(module, WeightNorm, name) is not None:
@@ -62,19 +63,19 @@ class WeightNorm:
 
 
 def find_hook(module, kind, name):
-    """The key of the forward pre-hook of this kind that acts on the parameter of this name, or None."""
+    """Return the key of the forward pre-hook of this class for the parameter of this name, or None."""
     return next((key for key, hook in module._forward_pre_hooks.items()
                  if type(hook) is kind and hook.name == name), None)
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Train direction and length of a weight apart. Deprecated: use `parametrizations.weight_norm`."""
+    """Train direction and length of a weight separately. Deprecated: use `parametrizations.weight_norm`."""
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module, name="weight"):
-    """Undo `weight_norm`, keeping the weight as it is now."""
+    """Undo `weight_norm`, keeping the present weight."""
     key = find_hook(module, WeightNorm, name)
     if key is None:
         raise ValueError(f"weight_norm of '{name}' not found in {module}")

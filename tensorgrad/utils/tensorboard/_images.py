@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..._extras import install
+
 
 def _pillow() -> Any:
     try:
@@ -13,7 +15,7 @@ def _pillow() -> Any:
         import PIL.ImageDraw
         import PIL.ImageFont
     except ImportError as error:
-        raise ImportError("pictures for TensorBoard are drawn by Pillow: pip install 'tensorgrad-engine[tensorboard]'") from error
+        raise ImportError(f"pictures for TensorBoard are drawn by Pillow: {install('tensorboard')}") from error
     return PIL
 
 
@@ -117,7 +119,7 @@ def drawn(figures: Any, close: bool = True) -> np.ndarray:
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
     except ImportError as error:
-        raise ImportError("figures are drawn by Matplotlib: pip install 'tensorgrad-engine[plot]'") from error
+        raise ImportError(f"figures are drawn by Matplotlib: {install('plot')}") from error
     if isinstance(figures, list):
         return np.stack([drawn(figure, close) for figure in figures])
     canvas = FigureCanvasAgg(figures)
