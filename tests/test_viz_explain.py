@@ -423,18 +423,11 @@ HOSTILE = ["<script>alert(1)</script>", "</script><b>", "x" * 10_000, "🦊" * 5
 def test_hostile_names(name):
     x = torch.tensor(2.0, requires_grad=True)
     found = explain(x * x, names={name: x})
-    text, table = str(found), found._repr_html_()
-    assert "<script" not in table and "</script" not in table and max(map(len, text.splitlines())) <= 100
-    for page in (text, table):
+    text, notebook = str(found), found._repr_html_()
+    assert "<script" not in notebook and "</script" not in notebook and max(map(len, text.splitlines())) <= 100
+    for page in (text, notebook):
         assert not re.search("[\0\x1b\r\u202e\ud800]", page)
         page.encode()
-
-
-def test_the_table():
-    x = torch.tensor(3.0, requires_grad=True)
-    y = x * x
-    table = explain(y)._repr_html_()
-    assert table.count("<tr>") == 3 and "∂L/∂x += g · x = 1 · 3 = 3" in table and "3 + 3 = 6" in table and "g · b" in table
 
 
 def test_long_graphs():
@@ -447,7 +440,6 @@ def test_long_graphs():
     text = str(found)
     assert len(found) == 5000 and len(text.splitlines()) < 500 and "4940 more" in text
     assert found.text(most=None).count("multiply:") == 2500
-    assert "4800 more steps" in found._repr_html_()
 
 
 def test_large_arrays_are_kept_in_part():

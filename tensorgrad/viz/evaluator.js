@@ -596,8 +596,8 @@ const Evaluator = (() => {
     }
   }
 
-  function back(program, values, constants) {
-    const gradients = {[program.root]: unpacked(program.start)}, given = [];
+  function back(program, values, constants, start) {
+    const gradients = {[program.root]: start ? array(start.shape, Float.from(start.data)) : unpacked(program.start)}, given = [];
     for (const step of [...program.steps].reverse()) {
       if (!step.results.some(place => place in gradients)) continue;
       const incoming = step.results.map(place => gradients[place] ?? full(values[place].shape, 0));
@@ -618,7 +618,8 @@ const Evaluator = (() => {
 
   // Values and gradients by places, and the shares in the gradients that each step gives, in the order of the way back.
   // `leaves` are arrays {shape, data} by the names or the places of leaves; those that are not named stay as they were.
-  function run(program, leaves, {double = false} = {}) {
+  // The way back begins with the gradient `start`, or with that of the program.
+  function run(program, leaves, {double = false, start = null} = {}) {
     const before = Float;
     Float = double ? Float64Array : Float32Array;
     try {
@@ -629,7 +630,7 @@ const Evaluator = (() => {
         values[leaf.place] = given === undefined ? own : array(own.shape, Float.from(given.data));
       }
       forward(program, values, constants);
-      return {values, ...back(program, values, constants)};
+      return {values, ...back(program, values, constants, start)};
     } finally {
       Float = before;
     }

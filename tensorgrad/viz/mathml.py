@@ -219,6 +219,8 @@ class Writer:
         self.letters = letters
 
     def alone(self, node: Node) -> str:
+        if node.kind == "row":
+            return self.row(node, True)
         return self.name(node, True) if node.kind == "name" else self.write(node)
 
     def write(self, node: Node) -> str:
@@ -226,16 +228,22 @@ class Writer:
 
     def lines(self, node: Node) -> list[str]:
         """A formula in pieces that begin with its loosest signs."""
+        if node.kind == "call" and node.text == "(":
+            what, *parts = map(self.alone, node.parts)
+            ends = ["<mo>,</mo>"] * (len(parts) - 1) + ["<mo>)</mo>"]
+            first, *rest = [part + end for part, end in zip(parts, ends)] or ["<mo>)</mo>"]
+            return [f"{what}<mo>(</mo>{first}", *rest]
         if node.kind != "row" or node.text not in ("+", "−", "·", "@", "="):
             return [self.alone(node)]
         a, b = node.parts
         first, *rest = self.lines(b) if node.text == "=" else [self.write(b)]
         return [*self.lines(a), f"<mo form='infix'>{node.text}</mo>{first}", *rest]
 
-    def row(self, node: Node) -> str:
+    def row(self, node: Node, alone: bool = False) -> str:
         a, b = node.parts
         sign = f"<mtext>\u00a0{node.text}\u00a0</mtext>" if node.text.isalpha() or " " in node.text else f"<mo>{escape(node.text)}</mo>"
-        return f"<mrow>{self.write(a)}{sign}{self.alone(b) if node.text in COMPARED else self.write(b)}</mrow>"
+        compared = node.text in COMPARED
+        return f"<mrow>{self.alone(a) if alone or compared else self.write(a)}{sign}{self.alone(b) if compared else self.write(b)}</mrow>"
 
     def fraction(self, node: Node) -> str:
         return f"<mfrac>{''.join(self.bare(part) for part in node.parts)}</mfrac>"
@@ -270,7 +278,8 @@ class Writer:
 
     def cases(self, node: Node) -> str:
         *pairs, last = node.parts
-        rows = "".join(f"<mtr><mtd>{self.alone(a)}</mtd><mtd><mtext>{node.text}\u00a0</mtext>{self.write(c)}</mtd></mtr>" for a, c in zip(pairs[::2], pairs[1::2]))
+        rows = "".join(f"<mtr><mtd>{self.alone(a)}</mtd><mtd><mtext>{node.text}\u00a0</mtext>{self.write(c)}</mtd></mtr>"
+                       for a, c in zip(pairs[::2], pairs[1::2]))
         rows += f"<mtr><mtd>{self.alone(last)}</mtd><mtd><mtext>else</mtext></mtd></mtr>"
         return f'<mrow><mo>{{</mo><mtable columnalign="left">{rows}</mtable></mrow>'
 

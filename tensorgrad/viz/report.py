@@ -1,11 +1,11 @@
-"""An explanation as text for the terminal, and as a table for Jupyter."""
+"""An explanation as text for the terminal."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
 from .telling import NOT_KEPT, UNKNOWN
-from .text import BLUE, BOLD, DIM, ORANGE, Block, Equation, Line, Value, escape, laid_out, shape_text
+from .text import BLUE, BOLD, DIM, ORANGE, Block, Equation, Line, laid_out
 
 
 def text(explanation: Any, width: int = 100, most: int | None = 60, colour: bool = False) -> str:
@@ -75,44 +75,3 @@ def _some(items: list[Any], most: int | None, row: Callable[[Any], Any]) -> list
     last = most // 4
     note = Line(f"     … {len(items) - most} more: text(most=None) shows all, and steps[i] one …")
     return [*map(row, items[:most - last]), note, *map(row, items[len(items) - last:])]
-
-
-# ── the table ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-MOST = 200
-LEFT = 'style="text-align:left"'
-HEAD = "".join(f"<th {LEFT}>{name}</th>" for name in ("", "step", "given", "rule", "gradient"))
-
-
-def table(explanation: Any) -> str:
-    """An explanation as an HTML table, one row for each gradient that a step gives."""
-    rows = []
-    for step in explanation.steps[:MOST]:
-        given = [(name, value) for name, value in step.incoming if value is not None]
-        given += step.rows
-        shown = "<br>".join(f"{escape(name)} = {_cell(value)}" for name, value in given)
-        span = max(len(step.gives), 1)
-        first = (f'<td rowspan="{span}">{step.number}</td><td rowspan="{span}" {LEFT}><b>{escape(step.op)}</b><br>'
-                 f'{escape(step.result)} = {escape(step.expression)}</td><td rowspan="{span}" {LEFT}>{shown}</td>')
-        cells = [f"<td {LEFT}>{escape(told.rule)}</td><td {LEFT}>{_gradient(told)}</td>"
-                 for told in step.gives] or ["<td></td><td></td>"]
-        rows += [f"<tr>{first if i == 0 else ''}{cell}</tr>" for i, cell in enumerate(cells)]
-    if len(explanation.steps) > MOST:
-        rows.append(f'<tr><td colspan="5">… {len(explanation.steps) - MOST} more steps</td></tr>')
-    value = f" = {_cell(explanation.value)}" if explanation.value is not None else ""
-    caption = f"Backprop of {escape(explanation.name)}{value}"
-    return f"<table><caption>{caption}</caption><thead><tr>{HEAD}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def _cell(value: Any) -> str:
-    return escape(value.text(64) if isinstance(value, Value) else value)
-
-
-def _gradient(told: Any) -> str:
-    shape = f' <span style="opacity:.6">{shape_text(told.value.shape)}</span>' if "…" in _cell(told.value) else ""
-    parts = [part for part in (told.named, told.worked) if part not in ("", told.rule)]
-    left = f"∂L/∂{escape(told.target)} {'=' if told.before is None else '+='} "
-    text = left + " = ".join([*map(escape, parts), _cell(told.value)]) + shape
-    if told.before is None:
-        return text
-    return f"{text}<br>{_cell(told.before)} + {_cell(told.value)} = {_cell(told.total)}"

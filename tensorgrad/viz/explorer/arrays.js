@@ -11,7 +11,8 @@ const Arrays = (() => {
   }
 
   function first(key) {
-    if (!found.has(key)) found.set(key, stored[key] ? unpacked(stored[key]) : null);
+    const array = stored[key];                // or the key of another that is alike
+    if (!found.has(key)) found.set(key, typeof array === "string" ? first(array) : array ? unpacked(array) : null);
     return found.get(key);
   }
 

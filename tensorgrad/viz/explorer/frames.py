@@ -1,9 +1,10 @@
 """What the reader sees at each place of the slider: the leaves, each step forward, the turn, each step back, and what has arrived."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..telling import NOT_KEPT, UNKNOWN, Gives, Lettered
+from ..telling import NOT_KEPT, UNKNOWN, Gives, Lettered, replaced
 from ..text import Value, escape, script
 from .numbers import Numbers
 from .shown import derivative, equation, in_numbers, number, typeset
@@ -25,11 +26,12 @@ class Frame(NamedTuple):
 
 
 class Frames:
-    """Writes the frames of an explanation, one after the other, and gives their arrays to `numbers`."""
+    """Writes the frames of an explanation, one after the other, and gives their arrays to `numbers`. `parts` are shown below steps back, by their numbers."""
 
-    def __init__(self, explanation: Any, numbers: Numbers) -> None:
-        self.explanation, self.numbers = explanation, numbers
+    def __init__(self, explanation: Any, numbers: Numbers, parts: Mapping[int, str] | None = None, heading: str = "h2") -> None:
+        self.explanation, self.numbers, self.parts, self.heading = explanation, numbers, parts or {}, heading
         self.forward_number = {step.node: step.number for step in explanation.forward}
+        self.shown: Any = None                    # the source line that was shown last
         self.rest: list[list[Any]] = []           # for the script: each step back, and what it adds to which place
 
     def all(self, forward: list[Any], back: list[Any], given: list[Any], whole: bool) -> list[Frame]:
@@ -55,18 +57,17 @@ class Frames:
         if None not in step.values:
             lines += [number(value, key) for value, key in zip(step.values, keys)]
         note = f'<p class="note">{UNKNOWN} {NOT_KEPT}</p>' if UNKNOWN in step.expression else ""
-        body = f"<h2>{escape(step.op)}</h2>{equation(escape(step.result), lines)}{note}{source(step)}"
+        body = f"{self.head(step)}{equation(escape(step.result), lines)}{note}{self.source(step)}"
         ways = [(e, step.node) for e in step.node.edges if e is not None]
         label = f"forward, step {step.number} of {len(self.explanation.forward)}: {step.op}"
         return Frame("forward", label, f"{step.result} = {step.op}", body, [step.node], ways, list(zip(step.places, keys)), [])
 
     def expression(self, step: Any) -> str:
         """What a step computes, in the names of its inputs."""
-        if step.formula is None:
+        formula = step.formula
+        if formula is None or replaced(formula.text, formula.labels) != step.expression:
             return escape(step.expression)
-        labels = step.formula.labels
-        plain = step.expression
-        return typeset(step.formula.text, labels, plain) if "(" not in plain or not plain.startswith(f"{step.op}(") else escape(plain)
+        return typeset(formula.text, formula.labels, step.expression)
 
     def turn(self) -> Frame:
         found = self.explanation
@@ -95,11 +96,14 @@ class Frames:
         rules = dict.fromkeys((t.input, t.rule) for t in step.gives if t.named != t.rule)
         general = "".join(f"<p>{derivative(name)} = {typeset(rule)}</p>" for name, rule in rules)
         rule = f'<details class="note rule"><summary>In general</summary>{general}</details>' if rules else ""
-        body = (f"<h2>{escape(step.op)}</h2><p class=\"of\">{escape(step.result)} = {escape(step.expression)}</p><dl>{listed}</dl>"
-                f"{''.join(blocks)}{note}{rule}{source(step)}")
+        body = (f"{self.head(step)}<p class=\"of\">{escape(step.result)} = {escape(step.expression)}</p><dl>{listed}</dl>"
+                f"{''.join(blocks)}{note}{rule}{self.parts.get(step.number, '')}{self.source(step)}")
         label = f"back, step {step.number} of {len(self.explanation.steps)}: {step.op}"
         return Frame("back", label, f"{step.op}  → {', '.join(dict.fromkeys(t.target for t in step.gives))}", body, [step.node],
                      [(t.node, step.node) for t in step.gives], [], gradients)
+
+    def head(self, step: Any) -> str:
+        return f"<{self.heading}>{escape(step.op)}</{self.heading}>"
 
     def block(self, step: Any, i: int, told: Gives, keys: tuple[str, str, str]) -> str:
         """A gradient that a step gives: its rule, the rule with numbers, and the sum with what was there.
@@ -107,7 +111,9 @@ class Frames:
         What programs that read the page need is in its attributes: the step, the input's place in the program, the rule, the keys of its letters.
         """
         share, before, total = keys
-        of = self.keys_of(told.formula) | {"g": self.numbers.gradient(step.node, step.incoming[0][1])} if len(step.incoming) == 1 else self.keys_of(told.formula)
+        of = self.keys_of(told.formula)
+        if len(step.incoming) == 1:
+            of["g"] = self.numbers.gradient(step.node, step.incoming[0][1])
         lines = [typeset(told.formula.text, told.formula.labels, told.named)]
         if told.worked:
             lines.append(in_numbers(told.formula, self.numbers, of) or escape(told.worked))
@@ -116,15 +122,25 @@ class Frames:
         if told.before is not None:
             both = f"{number(told.before, before, 'gradient')} + {number(told.value, share, 'gradient')}"
             inner += equation(derivative(told.target), [both, number(told.total, total, "gradient")])
-        known = {"step": step.number, "forward": self.forward_number[step.node], "give": i, "op": step.op, "input": told.input, "target": self.numbers.keys[told.node],
-                 "rule": told.rule, "letters": script({k: v for k, v in of.items() if v}), "share": share, "before": before, "total": total}
-        return f'<div class="told" {" ".join(f"""data-{name}="{escape(text)}" """.strip() for name, text in known.items())}>{inner}</div>'
+        known = {"step": step.number, "forward": self.forward_number[step.node], "give": i, "op": step.op, "input": told.input,
+                 "target": self.numbers.keys[told.node], "rule": told.rule, "letters": script({name: key for name, key in of.items() if key}),
+                 "share": share, "before": before, "total": total}
+        attributes = " ".join(f'data-{name}="{escape(text)}"' for name, text in known.items())
+        return f'<div class="told{" inner" if self.numbers.prefix else ""}" {attributes}>{inner}</div>'
 
     def keys_of(self, formula: Lettered | None) -> dict[str, str]:
         """The keys of the letters of a formula that have places on the tape."""
         if formula is None:
             return {}
         return {name: self.numbers.value(place, formula.numbers.get(name)) for name, place in formula.places.items() if name != "g"}
+
+    def source(self, step: Any) -> str:
+        """The line of the program that a step is of; of parts, which are seen together, when it is another than before."""
+        if not step.source or self.numbers.prefix and step.source == self.shown:
+            return ""
+        self.shown = step.source
+        file, line, text = step.source
+        return f'<p class="source"><code>{escape(text)}</code><br>{escape(file.replace(chr(92), "/").rpartition("/")[2])}, line {line}</p>'
 
     def last(self) -> Frame:
         leaves = self.explanation.leaves
@@ -142,10 +158,3 @@ def row(value: Any, key: str, kind: str) -> str:
 
 def more(listed: list[Any]) -> str:
     return f"<p>… and {len(listed) - LEAVES} more.</p>" if len(listed) > LEAVES else ""
-
-
-def source(step: Any) -> str:
-    if not step.source:
-        return ""
-    file, line, text = step.source
-    return f'<p class="source"><code>{escape(text)}</code><br>{escape(file.replace(chr(92), "/").rpartition("/")[2])}, line {line}</p>'

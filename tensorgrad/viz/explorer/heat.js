@@ -19,7 +19,8 @@ const Heat = (() => {
   // An array as planes of rows and columns beside each other.
   function planes(shape) {
     const [rows, columns] = shape.length > 1 ? shape.slice(-2) : [1, shape[0] ?? 1];
-    const count = shape.slice(0, -2).reduce((a, b) => a * b, 1), wide = Math.max(1, Math.min(count, Math.floor(66 / (columns + 1))));
+    const count = shape.slice(0, -2).reduce((a, b) => a * b, 1), most = Math.max(1, Math.min(count, Math.floor(66 / (columns + 1))));
+    const wide = Math.ceil(count / Math.ceil(count / most));
     const gap = count > 1 ? 1 : 0;
     return {rows, columns, count, wide, gap, width: wide * (columns + gap) - gap, height: Math.ceil(count / wide) * (rows + gap) - gap};
   }
@@ -32,7 +33,7 @@ const Heat = (() => {
 
   function paint(canvas, {shape, data}) {
     const {rows, columns, count, wide, gap, width, height} = planes(shape), colours = palette();
-    const context = canvas.getContext("2d"), image = context.createImageData(width, height), [low, high] = finite(data), scale = Math.max(-low, high);
+    const context = canvas.getContext("2d", {willReadFrequently: true}), image = context.createImageData(width, height), [low, high] = finite(data), scale = Math.max(-low, high);
     for (let plane = 0, i = 0; plane < count; plane++) {
       const left = plane % wide * (columns + gap), top = Math.floor(plane / wide) * (rows + gap);
       for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++, i++) {

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ class Numbers:
     """Gives the arrays of an explanation their keys, and holds them.
 
     "v:PLACE" is the value at a place of the program, "g:PLACE" the gradient that has arrived there in the end; "s:STEP.I" is what the Ith gradient
-    of a step back adds to others, "t:STEP.I" the sum up to then; "c:I" is what is not computed on the tape.
+    of a step back adds to others, "t:STEP.I" the sum up to then; "c:I" is what is not computed on the tape. Of a step's parts, keys have a prefix.
     """
 
-    def __init__(self, explanation: Any) -> None:
-        self.keys = explanation.keys
+    def __init__(self, explanation: Any, prefix: str = "") -> None:
+        self.keys, self.prefix = explanation.keys, prefix
         self.arrays: dict[str, Value] = {}
         self.fixed: dict[int, str] = {}
         last = {told.node: (step.number, i) for step in explanation.steps for i, told in enumerate(step.gives)}
@@ -49,12 +50,22 @@ class Numbers:
     def kept(self, key: str, value: Any) -> str:
         if not isinstance(value, Value) or value.dots is None:
             return ""
+        key = self.prefix + key
         self.arrays.setdefault(key, value)
         return key
 
-    def packed(self) -> dict[str, list[Any]]:
-        """The arrays for the script."""
-        return {key: packed(value) for key, value in self.arrays.items()}
+
+def together(own: Numbers, others: Iterable[Numbers]) -> dict[str, Any]:
+    """The arrays for the script: {key: packed array}. Of others, those that are there already are the keys of these."""
+    found: dict[str, Any] = {key: packed(value) for key, value in own.arrays.items()}
+    known = {str(array): key for key, array in reversed(found.items())}
+    for numbers in others:
+        for key, value in numbers.arrays.items():
+            array = packed(value)
+            found[key] = known.setdefault(str(array), key)
+            if found[key] == key:
+                found[key] = array
+    return found
 
 
 def packed(value: Value) -> list[Any]:
@@ -75,4 +86,4 @@ def packed(value: Value) -> list[Any]:
     return [list(value.shape), "i" if value.dtype.kind == "u" else value.dtype.kind if value.dtype.kind in "ib" else kind, size, b64encode(raw).decode()]
 
 
-__all__ = ["Numbers", "packed"]
+__all__ = ["Numbers", "packed", "together"]

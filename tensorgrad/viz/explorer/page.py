@@ -13,11 +13,12 @@ from ..program import program
 from ..scene import Shows
 from ..text import escape, script
 from .frames import Frame, Frames
-from .numbers import Numbers
+from .numbers import Numbers, together
+from .parts import parts
 from .steplist import steplist
 
 MOST = 400         # steps of a page; of a longer backward it shows those next to the loss
-SCRIPTS = ("../evaluator", "arrays", "heat", "stepping", "tuning", "saving")
+SCRIPTS = ("arrays", "heat", "stepping", "tuning", "saving")
 
 
 def page(explanation: Any) -> str:
@@ -28,14 +29,15 @@ def page(explanation: Any) -> str:
     seen = shown | {e for node in shown for e in node.edges if e is not None} | {explanation.root}
     forward = [step for step in explanation.forward if whole or step.node in shown]
     given = [leaf for leaf in explanation.given if whole or leaf[2] in seen]
-    numbers = Numbers(explanation)
-    writer = Frames(explanation, numbers)
+    numbers, opened = Numbers(explanation), parts(explanation, back)
+    writer = Frames(explanation, numbers, {number: part.html for number, part in opened.items()})
     frames = writer.all(forward, back, given, whole)
     model = pictured(explanation, None if whole else seen)
     ids = {node.tape: node.id for node in model.nodes if node.tape is not None and node.kind != "value"}
     groups = {node.tape: node.group for node in model.nodes}
     made = program(explanation) if whole else {"able": False, "why": "it shows a part of the graph"}
-    data = {"frames": [told(f, ids) for f in frames], "rest": writer.rest, "leaves": leaves(explanation, ids), "keys": keys(explanation, ids)}
+    data = {"frames": [told(f, ids) for f in frames], "rest": writer.rest,
+            "parts": [part.data for part in opened.values()], "leaves": leaves(explanation, ids), "keys": keys(explanation, ids)}
     title = f"Backprop of {explanation.name}, step by step"
     note = "" if whole else (f'<p class="note">{len(explanation.steps)} steps back are more than a page can show: these are the {len(back)} next to the loss.'
                              " The text, print(explanation.text(most=None)), has all.</p>")
@@ -51,7 +53,7 @@ def page(explanation: Any) -> str:
 {CONTROLS.replace('LAST', str(len(frames) - 1))}
 </div>
 <script type="application/json" id="data">{script(data)}</script>
-<script type="application/json" id="numbers">{script(numbers.packed())}</script>
+<script type="application/json" id="numbers">{script(together(numbers, [part.numbers for part in opened.values()]))}</script>
 <script type="application/json" id="program">{script(made)}</script>
 </main>"""
     return html.page(title, body, beside("explorer.css"), scripts())
@@ -85,8 +87,9 @@ def beside(name: str) -> str:
 
 @cache
 def scripts() -> str:
-    """The scripts as one: each names what it offers to the next."""
-    return '"use strict";\n' + "\n".join(html.beside("evaluator.js") if name == "../evaluator" else beside(f"{name}.js") for name in SCRIPTS)
+    """The scripts as one: each names what it offers to the next, and the page offers it all as `Explorer`."""
+    inner = "\n".join([html.beside("evaluator.js"), *[beside(f"{name}.js") for name in SCRIPTS]])
+    return f'(() => {{\n"use strict";\n{inner}\nglobalThis.Explorer = {{Evaluator, Arrays, Heat, Stepping, Tuning}};\n}})();'
 
 
 def phase(frame: Frame) -> str:

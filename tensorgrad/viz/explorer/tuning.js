@@ -2,7 +2,7 @@
 const Tuning = (() => {
   const FEW = 6;                              // numbers that have a slider each
   const holder = document.querySelector("details.leaves"), {element, short} = Arrays;
-  const {leaves, rest} = JSON.parse(document.getElementById("data").textContent);
+  const {leaves, rest, parts} = JSON.parse(document.getElementById("data").textContent);
   const machine = Evaluator(JSON.parse(document.getElementById("program").textContent));
   const start = leaf => Arrays.first(`v:${leaf.place}`), given = new Map();          // place → array, of the leaves that were changed
   const known = leaves.filter(start), total = known.reduce((sum, leaf) => sum + start(leaf).data.length, 0);
@@ -10,23 +10,26 @@ const Tuning = (() => {
 
   if (!machine.able || !known.length) {
     const why = machine.able ? "" : `: ${machine.why}`;
-    holder.replaceChildren(element("summary", {}, "Change a leaf"), element("p", {class: "note"}, `This page only shows the numbers, and cannot compute with others${why}.`));
+    holder.replaceWith(element("p", {class: "note"}, `This page only shows the numbers, and cannot compute with others${why}.`));
     return {able: false};
   }
+
+  // Steps that are opened are programs, too. Parts that cannot be computed anew stay as they were, and say so.
+  const opened = parts.map(part => ({...part, machine: part.program && Evaluator(part.program), element: document.querySelector(`[data-parts="${part.prefix}"]`)}));
 
   // ── computing ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
   function add(a, b) { return {...a, data: a.data.map((x, i) => x + b.data[i])}; }
 
-  // The arrays by the keys of the page: values, gradients, and what each step back adds up.
-  function computed() {
-    const {values, gradients, shares} = machine.run(Object.fromEntries(given)), found = new Map(), sums = new Map(), by = new Map();
-    for (const [place, array] of Object.entries(values)) found.set(`v:${place}`, array);
+  // The arrays of a program by the keys of the page: values, gradients, and what each step back adds up. `steps` are those back.
+  function fill(found, prefix, {values, gradients, shares}, steps) {
+    const sums = new Map(), by = new Map();
+    for (const [place, array] of Object.entries(values)) found.set(`${prefix}v:${place}`, array);
     for (const {number, target, gradient} of shares) {
       const own = `${number} ${target}`;
       by.set(own, [...by.get(own) ?? [], gradient]);
     }
-    for (const [numbers, gives] of rest) for (const [target, share, sum] of gives) {
+    for (const [numbers, gives] of steps) for (const [target, share, sum] of gives) {
       const all = numbers.flatMap(number => by.get(`${number} ${target}`) ?? []), wanted = gives.filter(([other]) => other === target);
       const own = wanted.length === 1 ? all.reduce(add) : all[wanted.findIndex(([, other]) => other === share)];
       const before = sums.get(target);
@@ -34,12 +37,30 @@ const Tuning = (() => {
       if (share) found.set(share, own);
       if (sum) found.set(sum, sums.get(target));
     }
-    for (const [place, array] of Object.entries(gradients)) found.set(`g:${place}`, array);
+    for (const [place, array] of Object.entries(gradients)) found.set(`${prefix}g:${place}`, array);
+  }
+
+  function alike(a, b) {
+    const size = b.data.reduce((most, x) => Math.max(most, Math.abs(x)), 1e-6);
+    return a.data.length === b.data.length && a.data.every((x, i) => !(Math.abs(x - b.data[i]) > 1e-4 * size));
+  }
+
+  function computed() {
+    const found = new Map();
+    fill(found, "", machine.run(Object.fromEntries(given)), rest);
+    for (const {prefix, program, machine, leaves, start, rest, element} of opened) {
+      const inputs = Object.fromEntries(Object.entries(leaves).map(([place, of]) => [place, found.get(`v:${of}`)]));
+      const made = machine && machine.run(inputs, {start: found.get(`g:${start}`)});
+      const agree = made && alike(made.values[program.root], found.get(`v:${start}`));         // not if a constant of the parts was made from a leaf
+      if (agree) fill(found, prefix, made, rest);
+      element.toggleAttribute("data-stale", !agree);
+    }
     return found;
   }
 
   function run() {
     waiting = false;
+    for (const {element} of opened) element.removeAttribute("data-stale");
     Arrays.change(given.size ? computed() : new Map());
     reset.disabled = given.size === 0;
     Stepping.changed();
@@ -133,7 +154,7 @@ const Tuning = (() => {
     });
     choose(known[0]);
   }
-  holder.append(element("div", {class: "rows"}, ...rows.map(made => made.line), reset));
+  holder.append(element("div", {class: "rows"}, ...rows.map(made => made.line)), reset);
   if (matchMedia("(max-width: 760px)").matches) holder.open = false;
   reset.addEventListener("click", () => {
     given.clear();
@@ -142,5 +163,5 @@ const Tuning = (() => {
   });
   Stepping.onBox.push(id => { const leaf = known.find(leaf => leaf.node === id); if (leaf) choose(leaf); });
   Heat.onTouch.push((shown, place) => { const leaf = known.find(leaf => `v:${leaf.place}` === shown.dataset.show); if (leaf) choose(leaf, place); });
-  return {able: true, set, leaves: known};
+  return {able: true, set, leaves: known, run};
 })();
