@@ -1,7 +1,4 @@
-"""Programs of explanations in a browser: run with other numbers, they agree with the engine.
-
-A single page runs them all.
-"""
+"""Programs of explanations in a browser: run again there with other numbers, they give the engine's results. A single page runs them all."""
 import json
 from pathlib import Path
 
@@ -22,41 +19,44 @@ from tensorgrad.viz.text import script
 SEEDS, CHANGES = range(200), (1, 2, 3)
 EVALUATOR = Path(explain.__code__.co_filename).with_name("evaluator.js").read_text(encoding="utf-8")
 
-# For each run: how far the loss and each gradient are off. In double precision relative to the largest number of the gradient, or to a
-# millionth of the largest of all gradients on the way; in float32 to this largest one, as small gradients may be what large ones leave.
+# For each run: how far the loss and each gradient are off. In double precision relative to the largest number of the gradient, or to a millionth of
+# the largest of all gradients on the way; in float32, whose gradients may be what large terms leave of each other, as `allclose` has it: x to 1 + |x|.
 RUN = """() => {
   const {programs, runs} = JSON.parse(document.getElementById("data").textContent);
   const number = x => typeof x === "string" ? {inf: Infinity, "-inf": -Infinity, nan: NaN}[x] : x;
   const largest = data => data.reduce((most, x) => Number.isFinite(x) ? Math.max(most, Math.abs(x)) : most, 1e-12);
-  function off(got, expected, scale) {
+  function off(got, expected, scaled) {
     if (got === undefined || String(got.shape) !== String(expected.shape)) return "shape";
-    const data = expected.data.map(number), least = Math.max(largest(data), scale);
-    const worst = Math.max(0, ...data.map((x, i) => Object.is(x, got.data[i]) || x === got.data[i] ? 0 : Math.abs(x - got.data[i]) / least));
+    const data = expected.data.map(number), scale = scaled(data);
+    const worst = Math.max(0, ...data.map((x, i) => Object.is(x, got.data[i]) || x === got.data[i] ? 0 : Math.abs(x - got.data[i]) / scale(x)));
     return Number.isNaN(worst) ? "nan" : worst;
   }
   const machines = programs.map(Evaluator);
-  return runs.map(({program, leaves, loss, gradients}) => {
+  return runs.map(({program, leaves, double, single}) => {
     const machine = machines[program], given = {}, root = programs[program].root;
     for (const [name, x] of Object.entries(leaves)) given[name] = {shape: x.shape, data: x.data.map(number)};
-    const exact = machine.run(given, {double: true}), single = machine.run(given);
-    const scale = Math.max(...[...Object.values(exact.gradients), exact.values[root]].map(g => largest([...g.data])));
-    const found = {double: [off(exact.values[root], loss, scale)], single: [off(single.values[root], loss, scale)],
-                   float32: Object.values(single.gradients).every(g => g.data instanceof Float32Array)};
-    for (const [place, expected] of Object.entries(gradients)) {
-      found.double.push(off(exact.gradients[place], expected, scale * 1e-6));
-      found.single.push(off(single.gradients[place], expected, scale));
-    }
-    return found;
+    const exact = machine.run(given, {double: true}), rounded = machine.run(given);
+    const most = Math.max(...[...Object.values(exact.gradients), exact.values[root]].map(g => largest([...g.data])));
+    const all = (found, expected, scaled) => [off(found.values[root], expected.loss, scaled),
+      ...Object.entries(expected.gradients).map(([place, g]) => off(found.gradients[place], g, scaled))];
+    return {double: all(exact, double, data => { const scale = Math.max(largest(data), most * 1e-6); return () => scale; }),
+            single: single ? all(rounded, single, () => x => 1 + Math.abs(x)) : [],
+            float32: Object.values(rounded.gradients).every(g => g.data instanceof Float32Array)};
   });
 }"""
 
 
-def run_of(made, loss, leaves):
-    """Return the page's input: a program, leaves, and the engine's results for them."""
+def expected_of(made, loss, leaves):
     gradients = torch.autograd.grad(loss, list(leaves.values()), allow_unused=True, retain_graph=True)
     places = {leaf["name"]: leaf["place"] for leaf in made["leaves"]}
-    return {"program": made, "leaves": {name: packed(leaf.detach().numpy()) for name, leaf in leaves.items()}, "loss": packed(loss.detach().numpy()),
+    return {"loss": packed(loss.detach().numpy()),
             "gradients": {places[name]: packed(g.numpy()) for name, g in zip(leaves, gradients, strict=True) if g is not None}}
+
+
+def run_of(made, double, single=None):
+    """Return the page's input: a program, leaves, and the engine's results for (loss, leaves) in double and in single precision."""
+    return {"program": made, "leaves": {name: packed(leaf.detach().numpy()) for name, leaf in double[1].items()},
+            "double": expected_of(made, *double), "single": expected_of(made, *single) if single else None}
 
 
 def random_runs():
@@ -66,7 +66,7 @@ def random_runs():
         loss, leaves = random_program(seed, leaves_of(seed))
         made = program(explain(loss, names=leaves))
         for change in CHANGES:
-            runs[f"program {seed}, change {change}"] = run_of(made, *random_program(seed, leaves_of(seed, change)))
+            runs[f"program {seed}, change {change}"] = run_of(made, *[random_program(seed, leaves_of(seed, change, dtype)) for dtype in ("float64", "float32")])
     return runs
 
 
@@ -77,26 +77,27 @@ def op_runs():
         made = program(explain(loss, names=leaves))
         if made["able"]:
             near = [np.asarray(a * 1.01) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in arrays]
-            runs[name] = run_of(made, *loss_of(name, row, near))
+            single = [a.astype("float32") if isinstance(a, np.ndarray) and a.dtype.kind == "f" else a for a in near]
+            runs[name] = run_of(made, loss_of(name, row, near), loss_of(name, row, single))
     assert len(runs) >= 220
     return runs
 
 
-def net(seed, change, made):
+def net(seed, change, made, dtype=torch.float64):
     """A loss of layers on leaves; `change` draws their parameters anew, so that signs and the largest elements are others."""
     torch.manual_seed(seed)
     layers, inputs = made()
-    x = torch.tensor(np.random.default_rng([seed, change]).normal(size=inputs), requires_grad=True)
+    x = torch.tensor(np.random.default_rng([seed, change]).normal(size=inputs), dtype=dtype, requires_grad=True)
     leaves = {"x": x}
-    for i, parameter in enumerate(layers.double().parameters()):
+    for i, parameter in enumerate(layers.to(dtype).parameters()):
         drawn = np.random.default_rng([i, seed, change]).normal(size=tuple(parameter.shape)) * 0.7
         leaves[f"w{i}"] = parameter
-        parameter.data = torch.tensor(drawn)
+        parameter.data = torch.tensor(drawn, dtype=dtype)
     torch.manual_seed(seed)             # dropout drops the same
     out = layers(x)
     while isinstance(out, tuple):
         out = out[0]
-    return (out * torch.arange(1, out.numel() + 1, dtype=torch.float64).reshape(out.shape)).sum() * 0.1 + (out * out).sum(), leaves
+    return (out * torch.arange(1, out.numel() + 1, dtype=dtype).reshape(out.shape)).sum() * 0.1 + (out * out).sum(), leaves
 
 
 class Square(nn.Module):
@@ -113,7 +114,8 @@ class Square(nn.Module):
 
 
 NETS = {
-    "a convolutional net": lambda: (nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(8, 3)), (2, 1, 6, 6)),
+    "a convolutional net": lambda: (nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Dropout(0.3), nn.Linear(8, 3)),
+                                     (2, 1, 6, 6)),
     "relu": lambda: (nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 4), nn.LeakyReLU(), nn.Linear(4, 2), nn.Hardtanh()), (4, 3)),
     "pooling": lambda: (nn.Sequential(nn.MaxPool1d(3, 2, padding=1, dilation=1), nn.AdaptiveAvgPool1d(2), nn.Dropout1d(0.4)), (2, 3, 9)),
     "LSTM": lambda: (nn.LSTM(2, 3, num_layers=2), (4, 2, 2)), "GRU, both ways": lambda: (nn.GRU(2, 2, bidirectional=True), (3, 1, 2)),
@@ -130,7 +132,7 @@ def net_runs():
         made = program(explain(loss, names=leaves))
         assert made["able"], (name, made["why"])
         for change in CHANGES:
-            runs[f"{name}, change {change}"] = run_of(made, *net(seed, change, layers))
+            runs[f"{name}, change {change}"] = run_of(made, *[net(seed, change, layers, dtype) for dtype in (torch.float64, torch.float32)])
     return runs
 
 
@@ -142,8 +144,8 @@ def explained_runs():
         found = explain(loss, names=leaves)
         made = program(found)
         if made["able"]:
-            runs[f"explanation {seed}"] = run = run_of(made, loss, leaves)
-            run["gradients"] = {found.keys[told.node]: packed(told.total.kept) for step in found.steps for told in step.gives}
+            runs[f"explanation {seed}"] = run = run_of(made, (loss, leaves))
+            run["double"]["gradients"] = {found.keys[told.node]: packed(told.total.kept) for step in found.steps for told in step.gives}
     assert len(runs) >= 25
     return runs
 

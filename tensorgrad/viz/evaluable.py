@@ -42,7 +42,7 @@ MOST_ENTRIES = 40_000   # of a linear map that is written out
 MOVING = {"pad_constant", "restride", "index_select"}      # beside those that the table calls linear
 UNREAD = {"asarray", "astype", "cast", "contiguous", "copy", "clone", "real", "conj"}      # functions that leave real numbers as they are
 
-# What evaluators know, by the names of the op table; the functions of NumPy beside them have their arguments listed.
+# Functions that evaluators know, by the names of the op table; the functions of NumPy beside them have their arguments listed.
 ELEMENTWISE = set("""absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil copysign cos cosh deg2rad digamma divide entr equal erf
     erfc exp exp2 expm1 floor floor_divide fmax fmin fmod greater greater_equal hypot isfinite isinf isnan less less_equal lgamma log log10 log1p log2
     logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit maximum minimum multiply ndtr negative not_equal power rad2deg reciprocal
@@ -58,12 +58,16 @@ LIKE = {"eigh_pairs": 1, "svd_factor": 0}       # functions that may turn the si
 FUNCTIONS = ELEMENTWISE | REDUCING | OTHERS | MATRICES | MAKING.keys()
 
 
+MOST_READINGS = 4096
+READINGS: dict[Any, tuple[Any, dict[str, Any]]] = {}        # {(function, sorts of its arguments): (its expression, or why it has none; its globals)}
+
+
 class Unable(Exception):
     """The formula is none that can be evaluated elsewhere; the message says why."""
 
 
 class Formula:
-    """What a function of formulas, or an expression, computes, as a tree and as a value.
+    """The result of a function of formulas, or of an expression, as a tree and as a value.
 
     `values` are its arguments by name: arrays, lists of arrays, options.
     """
@@ -75,22 +79,37 @@ class Formula:
         for name in self.groups:
             self.values = {**self.values, **{f"{name}[{i}]": part for i, part in enumerate(values[name])}}
         self.given = set(self.values)
-        lists: dict[str, ast.expr] = {name: ast.Tuple([loaded(f"{name}[{i}]") for i in range(n)], ast.Load()) for name, n in self.groups.items()}
         self.constants: dict[str, Any] = {}         # names of values that do not depend on those of the arguments
-        self.locals: list[tuple[list[str], Any]] = []
+        self.locals: list[Any] = []                 # [names, tree]
         try:
-            reader = None if isinstance(function, ast.expr) else ExactReader(self, function)
-            self.write(Reading(function, []) if reader is None else tidied(reader.returned(lists), reader.locals))
-        except (NoFormula, RecursionError, Unable) as error:
+            self.write(Reading(function, []) if isinstance(function, ast.expr) else self.read(function))
+        except Unable as error:
             if isinstance(function, ast.expr):
-                raise Unable(str(error)) from None
-            try:
+                raise
+            try:                # as it runs: a loop, or a helper that is no expression
                 reading, self.constants = traced(function, values, self.scope["xp"], stays)
             except NoFormula:
                 raise Unable(str(error)) from None
             self.values |= self.constants
             self.locals.clear()
             self.write(reading)
+
+    def read(self, function: Any) -> Reading:
+        """Return a function's expression, read once per shapes and options. Unable if it is no expression."""
+        key = function, tuple((name, sort_of(value)) for name, value in self.values.items())
+        if key not in READINGS:
+            if len(READINGS) >= MOST_READINGS:
+                READINGS.clear()
+            lists: dict[str, ast.expr] = {name: ast.Tuple([loaded(f"{name}[{i}]") for i in range(n)], ast.Load()) for name, n in self.groups.items()}
+            try:
+                reader = ExactReader(self, function)
+                READINGS[key] = tidied(reader.returned(lists), reader.locals), self.scope
+            except (NoFormula, RecursionError, Unable) as error:
+                READINGS[key] = str(error), self.scope
+        found, self.scope = READINGS[key]
+        if isinstance(found, str):
+            raise Unable(found)
+        return found
 
     def write(self, reading: Reading) -> None:
         """The trees of a reading, line by line."""
@@ -99,11 +118,11 @@ class Formula:
             value = self.evaluated(expression)
             self.values.update(zip(names, (value,) if len(names) == 1 else value, strict=True))
             if self.varies(expression):
-                self.locals.append((list(names), self.written(expression)))
+                self.locals.append([list(names), self.written(expression)])
         self.value, self.tree = self.evaluated(reading.value), self.written(reading.value)
 
     def evaluated(self, node: ast.expr) -> Any:
-        """What an expression comes to. Unable if it does not come to anything."""
+        """Return an expression's value. Unable if it raises an error."""
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", SyntaxWarning)          # `None is None`, where a name was
@@ -112,7 +131,7 @@ class Formula:
             raise Unable(f"{type(error).__name__}: {error}") from None
 
     def varies(self, node: ast.AST) -> bool:
-        """Whether an expression depends on the values of arrays, and not on shapes and options alone."""
+        """Return True if an expression depends on values of arrays, not only on shapes and options."""
         if isinstance(node, ast.Name):
             return node.id not in self.constants and isinstance(self.values.get(node.id), (np.ndarray, np.generic))
         if isinstance(node, ast.Attribute) and node.attr in ABOUT:
@@ -223,7 +242,7 @@ class Formula:
         return self.linear(op, inputs, settings)
 
     def unread(self, name: str, args: list[ast.expr], keywords: dict[str, ast.expr]) -> Any:
-        """What leaves real numbers as they are: except that a cast may turn bools into numbers, or numbers into whole ones."""
+        """Write a call that leaves real numbers as they are, apart from a cast of bools to numbers, or of numbers to integers."""
         if name == "copied":
             return self.written(args[1])
         if name in ("cast", "astype", "asarray"):
@@ -376,8 +395,15 @@ class ExactReader(Reader):
         return found if isinstance(found, FunctionType) and name.id not in FLOAT else None     # type: ignore[attr-defined]
 
 
+def sort_of(value: Any) -> Any:
+    """Return the properties that expressions depend on: the shape and the dtype of an array, an option's value."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.shape, value.dtype.str
+    return tuple(map(sort_of, value)) if isinstance(value, (tuple, list)) else repr(value)
+
+
 def stays(name: str) -> bool:
-    """Whether a call stays one: evaluators know the function, or there is no definition of it by others."""
+    """Return True if a call stays one: evaluators know the function, or the table has no definition by other ops."""
     return name not in OPS or name in FUNCTIONS or name in UNREAD or bool(OPS[name].kernels.primitive)
 
 
@@ -450,7 +476,7 @@ def whole_places(places: Any, draw: Any, there: Any) -> list[int] | None:
 
 
 def simple(value: Any) -> bool:
-    """Whether a value is one that a tree holds as it is."""
+    """Return True if a tree can hold a value as it is."""
     return value is None or isinstance(value, (bool, int, float, str)) or isinstance(value, (tuple, list)) and all(map(simple, value))
 
 
@@ -488,6 +514,6 @@ def packed(array: Any) -> dict[str, Any]:
 
 
 def argument_names(function: Any) -> tuple[str, ...]:
-    """What a gradient asks for, after `xp` and `g`."""
+    """Return the names that a gradient asks for, after `xp` and `g`."""
     positional, _, options = arguments(function)
     return (*positional[2:], *options)

@@ -12,8 +12,8 @@ from .model import Model, drawn
 from .naming import known, names_of, placed, tensors_of, variables
 from .opening import openable, opened
 from .program import places, recorded
-from .tape import Tape
 from .statements import Statements
+from .tape import Tape
 from .telling import Arrived, BackwardStep, ForwardStep
 from .text import Value, brief
 from .writes import versioned, writes

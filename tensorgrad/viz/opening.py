@@ -1,7 +1,7 @@
-"""A step of a backward, opened: its op's definition run once more on the step's own numbers, op by op, so that the parts can be explained.
+"""Open a step of a backward: run its op's definition once more on the step's own numbers, op by op, to explain the parts.
 
-The definition is that of the op table, or, where it is a kernel or goes another way than courses do, one of `DEFINITIONS`. Local names of the definition
-become names of the parts, its lines their sources, and the steps of a loop groups.
+The definition comes from the op table, or from `teaching.DEFINITIONS` where the table has a kernel or computes in another way than courses do. Parts get
+the definition's local names and source lines; each round of a loop is a group.
 """
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ..core.tape import Leaf, Output, TensorBase, node_of, show
 from ..guest import Region
 from .naming import placed
 from .notes import NOTES, Note
+from .spelling import title
 from .tape import Tape, behind
 from .teaching import DEFINITIONS
 from .text import host
@@ -30,7 +31,7 @@ DEFINED = f"{__package__.rpartition('.')[0]}.ops.", f"{__package__}.teaching"   
 
 
 class Kept(NamedTuple):
-    """What a step back is opened from: copies, which later writes to the tensors do not reach."""
+    """The operands and gradients of a step back, copied: later writes to the tensors do not reach them."""
 
     op: Any
     params: dict[str, Any]
@@ -42,7 +43,7 @@ class Kept(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What an explanation of the parts is made of: see `explain.Explanation`."""
+    """The arguments of `explain.Explanation` for the parts."""
 
     loss: Any
     gradient: Any
@@ -53,7 +54,7 @@ class Parts(NamedTuple):
 
 
 def openable(tape: Tape, names: Mapping[Any, str]) -> list[Kept | str]:
-    """For each step back, what it is opened from, or why it cannot be opened."""
+    """Return, for each step back, its copies, or the reason why it cannot be opened."""
     copier, found = Copier(), list[Kept | str]()
     for back in tape.back:
         try:
@@ -86,12 +87,12 @@ def kept(back: Any, tape: Tape, names: Mapping[Any, str], copier: Copier) -> Kep
 
 
 def optional(op: Any, operand: Any) -> bool:
-    """Whether an input that a step says nothing of was left out: a bias, weights of a loss."""
+    """Return True if an input that the step does not mention was left out: a bias, weights of a loss."""
     return bool(op.composite) or op.opname.startswith("convolution") and operand.name == "b"
 
 
 class Copier:
-    """Copies arrays, each once, as long as there are not too many numbers."""
+    """Copies each array once, up to a total of LARGEST numbers."""
 
     def __init__(self) -> None:
         self.copies: dict[int, tuple[Any, Any]] = {}
@@ -113,7 +114,7 @@ class Copier:
 
 
 def opened(step: Kept | str) -> Parts:
-    """The parts of a step, on a tape of their own. ValueError if it has none, or they do not give the step's own gradient."""
+    """Return the parts of a step, on their own tape. ValueError if it has none, or if they do not give the step's own gradient."""
     if isinstance(step, str):
         raise ValueError(f"the step cannot be opened: {step}")
     op, leaves = step.op, dict[Any, Any]()
@@ -124,17 +125,17 @@ def opened(step: Kept | str) -> Parts:
             try:
                 found = definition(namespace(step.backend), *([arguments] if op.sequence else arguments), **step.params)
             except Exception:           # a numerical method
-                raise ValueError(f"{op.opname} is a single step: its definition computes with bare arrays") from None
+                raise ValueError(f"{title(op.opname, step.params)} is a single step: its definition computes with bare arrays") from None
             results = list(found) if op.several else [found]
             incoming = {f"g{i}".translate(SUBSCRIPT): wrap(g, step.backend()) for i, g in enumerate(step.incoming) if g is not None}
             loss, gradient = ending(results, step, list(incoming.values()))
-    refuse_single(op, loss)
+    refuse_single(step, loss)
     check(step, leaves, loss, gradient)
     return Parts(loss, gradient, placed(named(step, arguments, results, heard, loss) | ({} if gradient is not None else incoming)))
 
 
 def named(step: Kept, arguments: list[Any], results: list[Any], heard: Listening, loss: Any) -> dict[str, Any]:
-    """{name: tensor} of inputs and results, as the step's explanation calls them, of locals of the definition, and of parts without a name."""
+    """Return {name: tensor}: inputs and results by their names in the step's explanation, then the definition's locals, then parts without a name."""
     found: dict[str, Any] = {}
     known: set[int] = set()
 
@@ -160,7 +161,7 @@ def named(step: Kept, arguments: list[Any], results: list[Any], heard: Listening
 
 
 def tensor_of(edge: Any, value: Any, backend: Any, leaves: dict[Any, Any]) -> Any:
-    """An input as a tensor: a leaf where a gradient arrives, one for all uses of a place."""
+    """Return an input as a tensor: a leaf if it gets a gradient, and the same leaf for all uses of a place."""
     if edge is not None:
         if edge not in leaves:
             leaves[edge] = wrap(value, backend()).requires_grad_()
@@ -169,7 +170,7 @@ def tensor_of(edge: Any, value: Any, backend: Any, leaves: dict[Any, Any]) -> An
 
 
 def ending(results: list[Any], step: Kept, incoming: list[Any]) -> tuple[Any, Any]:
-    """Where the way back through the parts starts: at the one result that a gradient reached, or at the sum of results times their gradients."""
+    """Return the start of the way back through the parts: the only result that has a gradient, or the sum of results times their gradients."""
     reached = [result for result, g in zip(results, step.incoming, strict=True) if g is not None]
     terms = [(result * g).sum() for result, g in zip(reached, incoming, strict=True) if node_of(result) is not None] if len(reached) > 1 else []
     if not terms:
@@ -177,15 +178,15 @@ def ending(results: list[Any], step: Kept, incoming: list[Any]) -> tuple[Any, An
     return sum(terms[1:], terms[0]), None
 
 
-def refuse_single(op: Any, loss: Any) -> None:
+def refuse_single(step: Kept, loss: Any) -> None:
     root = node_of(loss)
     steps = [] if root is None else [node for node in behind([root]) if type(node) not in (Leaf, Output)]
-    if not steps or len(steps) == 1 and steps[0].op is op:
-        raise ValueError(f"{op.opname} is a single step: it has no parts")
+    if not steps or len(steps) == 1 and steps[0].op is step.op:
+        raise ValueError(f"{title(step.op.opname, step.params)} is a single step: it has no parts")
 
 
 def check(step: Kept, leaves: Mapping[Any, Any], loss: Any, gradient: Any) -> None:
-    """ValueError, unless the parts give what the step gives."""
+    """Raise ValueError unless the parts give the step's gradients."""
     roots = starts((loss,), None if gradient is None else (gradient,), False)
     tape = Tape(roots, starts=roots)
     largest = max([size_of(g) for back in tape.back for g in (*back.incoming, *(share.gradient for share in back.shares))], default=0)
@@ -195,17 +196,17 @@ def check(step: Kept, leaves: Mapping[Any, Any], loss: Any, gradient: Any) -> No
         with np.errstate(invalid="ignore"):
             if got is None or got.shape != expected.shape or not np.allclose(host(got), expected, 0, SLACK * eps * max(largest, size_of(expected)),
                                                                              equal_nan=True):
-                raise ValueError(f"the step cannot be opened: the parts of {step.op.opname} do not give its gradient here")
+                raise ValueError(f"the step cannot be opened: the parts of {title(step.op.opname, step.params)} do not give its gradient here")
 
 
 def size_of(gradient: Any) -> float:
-    """The largest of the numbers that are finite."""
+    """Return the largest magnitude among the finite numbers."""
     values = np.abs(host(gradient)) if gradient is not None else np.empty(0)
     return float(np.max(values, initial=0, where=np.isfinite(values)))
 
 
 class Listening:
-    """While a definition runs, notes the line and the round of a loop that each step is made in, and the tensors that local names stand for."""
+    """Notes, while a definition runs, the line and the round of the loop that make each step, and the tensors behind local names."""
 
     def __init__(self) -> None:
         self.rounds: dict[Any, int] = {}            # {frame of a loop's body: its number}
@@ -224,7 +225,7 @@ class Listening:
         mode.watch(self.note, False)
 
     def note(self, step: Any) -> None:
-        """A step is made."""
+        """Note where a new step is made."""
         frames = list(outward(sys._getframe(1)))
         if not frames:
             return
@@ -234,7 +235,7 @@ class Listening:
         NOTES[step] = Note(0, where.f_code.co_filename, where.f_lineno, group, calls, where.f_code, where.f_lasti)
 
     def returned(self, frame: Any, event: str, value: Any) -> None:
-        """A function returns: one of the definition, which has names for tensors, or the one that sees all that is made."""
+        """Note the local names of a definition's function that returns, and the results that `show` sees."""
         if event != "return":
             return
         if frame.f_code is show.__code__:
@@ -249,23 +250,23 @@ class Listening:
                 self.heard.append((code, number, name, tensor))
 
     def names(self) -> Iterator[tuple[str, Any]]:
-        """(name, tensor): locals of functions that ran several times are numbered."""
+        """Yield (name, tensor). Locals of functions that ran several times are numbered."""
         for code, number, name, tensor in self.heard:
-            yield name + (f"[{number}]" if self.calls[code] else ""), tensor
+            yield name + (str(number).translate(SUBSCRIPT) if self.calls[code] else ""), tensor
 
 
 def is_body(code: Any) -> bool:
-    """Whether a function of a definition is what a loop takes: a step along a sequence."""
+    """Return True for the body of a loop along a sequence."""
     return code.co_name == "step" and "<locals>" in code.co_qualname
 
 
 def defines(frame: Any) -> bool:
-    """Whether a frame is that of a function of a definition."""
+    """Return True if a frame runs a function of a definition."""
     return frame.f_globals.get("__name__", "").startswith(DEFINED) and not frame.f_code.co_name.startswith("<")
 
 
 def outward(frame: Any) -> Iterator[Any]:
-    """The frames of definitions, from the innermost."""
+    """Yield the frames of definitions, from the innermost."""
     while frame is not None:
         if defines(frame):
             yield frame

@@ -6,8 +6,8 @@
                 "results": ["4"], "value": tree, "locals": [[["d"], tree]], "rules": [{"target": "0", "shape": [3], "value": tree, "locals": []}]}]}
 
 Places are the explanation's tensors, each before the next write in place; results and gradients are found by them (`Explanation.keys` says which is
-which). An op without rules of its own is written as the steps that define it, all with its number. What the tape holds as a constant stays one: masks
-and places that were computed from the leaves, random numbers.
+which). Rules are those that explanations print; an op with none that can be evaluated is written as the steps that define it, all with its number.
+Constants of the tape stay constants: random numbers, and masks and places that the program computed from leaves without a gradient.
 Trees are those of `evaluable`, arrays those of its `packed`. A program that cannot be run is {"able": False, "why": "…"}.
 """
 from __future__ import annotations
@@ -19,9 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.tape import Output
+from ..ops.base import input_name
 from .evaluable import Formula, Unable, argument_names, copied, definition, packed, plain
 from .primitives import Step, primitives
+from .spelling import title
 from .tape import Tape
+from .teaching import RULES
 from .unseen import known_values, unseen
 
 MOST = 4000             # numbers that a program may compute, forward
@@ -30,7 +33,7 @@ CLOSE = 1e-3            # what is computed here and what was explained differ by
 
 
 class Recorded(NamedTuple):
-    """What a program is made of: copies, which later writes to the tensors do not reach."""
+    """The parts of a program, copied: later writes to the tensors do not reach them."""
 
     root: str
     start: Any
@@ -60,8 +63,11 @@ def program(explanation: Any) -> dict[str, Any]:
         return {"able": False, "why": found}
     try:
         return Builder(found).program()
-    except Unable as error:
-        return {"able": False, "why": str(error)}
+    except Unable:
+        try:                # by definitions: printed rules are of the ordinary case
+            return Builder(found, taught={}).program()
+        except Unable as error:
+            return {"able": False, "why": str(error)}
 
 
 # ── what is kept of a tape ────────────────────────────────────────────────────────────────────────────────────────────
@@ -74,7 +80,7 @@ def places(tape: Tape) -> dict[Any, str]:
 
 
 def recorded(tape: Tape, names: Mapping[Any, str], root: Any, start: Any) -> Recorded | str:
-    """What a program of a tape is made of, or why there is none."""
+    """Return the parts of a tape's program, or the reason why there is none."""
     count = 0
     for node in tape.nodes:
         several = type(getattr(node, "dtype", None)) is tuple
@@ -125,8 +131,8 @@ def step_of(number: int, node: Any, step: Any, given: Mapping[int, Any], keys: M
 class Builder:
     """Writes the steps as trees, and runs them on the way: so shapes are known, and whether the rules give what was explained."""
 
-    def __init__(self, found: Recorded) -> None:
-        self.found = found
+    def __init__(self, found: Recorded, taught: Mapping[str, Mapping[str, Any]] = RULES) -> None:
+        self.found, self.taught = found, taught
         self.values: dict[str, Any] = dict(found.leaves)
         self.constants: dict[str, Any] = {}
         self.gradients: dict[str, Any] = {found.root: found.start}
@@ -148,10 +154,10 @@ class Builder:
         try:
             formula = definition(step.op, arguments)
         except Unable as error:
-            raise Unable(f"step {step.number}, {step.op.opname}: {error}") from None
+            raise Unable(f"step {step.number}, {named(step)}: {error}") from None
         results = list(map(np.asarray, formula.value)) if step.op.several else [np.asarray(formula.value)]
         self.compare(step, results)
-        if step.op.composite and any(step.wanted):
+        if step.op.composite and any(wanted and not self.rule(step.op, i) for i, wanted in enumerate(step.wanted)):
             for part in primitives(step, formula):
                 self.forward(part)
             return
@@ -164,11 +170,11 @@ class Builder:
     def compare(self, step: Step, results: list[Any]) -> None:
         """Unable, unless what was computed is what the tape has of it."""
         if len(results) != len(step.results):
-            raise Unable(f"step {step.number}, {step.op.opname} has {len(results)} results")
+            raise Unable(f"step {step.number}, {named(step)} has {len(results)} results")
         for key, result in zip(step.results, results, strict=True):
             expected = self.found.values.get(key)
             if result.dtype.kind not in "fiub" or expected is not None and not close(result, expected):
-                raise Unable(f"step {step.number}, {step.op.opname}: the formula, as read, does not give its result")
+                raise Unable(f"step {step.number}, {named(step)}: the formula, as read, does not give its result")
 
     def inputs(self, step: Step) -> tuple[dict[str, Any], list[Any]]:
         """The values of a step's arguments, by their names in its formulas; and where a program finds those that are no options."""
@@ -180,7 +186,7 @@ class Builder:
                 result = self.found.values.get(step.results[0], self.found.seen.get(step.results[0]))
                 values[i] = unseen(op.opname, i, values, step.params, result if len(missing) == 1 else None)
             except Unable:
-                raise Unable(f"the tape does not keep {step.inputs[i][1]} of {op.opname}") from None
+                raise Unable(f"the tape does not keep {step.inputs[i][1]} of {named(step)}") from None
         references = [["place", value] if kind == "place" else self.constant(v) for (kind, value), v in zip(step.inputs, values, strict=True)]
         arguments: dict[str, Any] = dict(op.parameters) | step.params
         group = op.inputs[-1] if op.arity is None else None
@@ -208,8 +214,7 @@ class Builder:
         arguments = arguments | {"g": incoming if op.several else incoming[0]}
         given: list[tuple[str, Any]] = []
         for position, ((_, target), wanted) in enumerate(zip(step.inputs, step.wanted, strict=True)):
-            name = op.inputs[min(position, len(op.inputs) - 1)]
-            function = getattr(op, f"grad_{name}", None)
+            name, function = input_name(op, position), self.rule(op, position)
             if not wanted or function is None:
                 continue
             own = arguments | {"position": position - op.inputs.index(name)}
@@ -217,12 +222,17 @@ class Builder:
             try:
                 formula = Formula(function, {k: v for k, v in own.items() if k in asked})
             except Unable as error:
-                raise Unable(f"step {step.number}, {op.opname}, the gradient of {name}: {error}") from None
+                raise Unable(f"step {step.number}, {named(step)}, the gradient of {name}: {error}") from None
             shape = np.shape(self.values[target])
             written["rules"].append({"target": target, "input": name, "shape": list(shape), "value": formula.tree, "locals": formula.locals})
             given.append((target, fitted(np.asarray(formula.value), shape)))
         for target, gradient in given:
             self.gradients[target] = self.gradients[target] + gradient if target in self.gradients else gradient
+
+    def rule(self, op: Any, position: int) -> Any:
+        """The function whose formula is the gradient of an input, or None."""
+        name = input_name(op, position)
+        return self.taught.get(op.opname, {}).get(name) or getattr(op, f"grad_{name}", None)
 
     def check(self) -> None:
         """Unable, unless the rules give what was explained."""
@@ -233,8 +243,12 @@ class Builder:
                 raise Unable(f"the rules, as read, do not give the gradient of {self.found.names.get(key, key)}")
 
 
+def named(step: Step) -> str:
+    return title(step.op.opname, step.params)
+
+
 def close(got: Any, expected: Any, largest: float = 0.0) -> bool:
-    """Whether numbers are the same but for the rounding of single precision, where numbers as large as `largest` were on the way."""
+    """Return True if numbers differ by no more than the rounding of single precision, with numbers as large as `largest` on the way."""
     scale = 1e-6 + 1e-3 * largest + np.max(np.abs(expected), initial=0, where=np.isfinite(expected))
     with np.errstate(invalid="ignore"):
         return got.shape == expected.shape and bool(np.allclose(got, expected, rtol=CLOSE, atol=CLOSE * scale, equal_nan=True))

@@ -1,6 +1,6 @@
-"""What a function of formulas does, noted while it runs on the numbers themselves: for those that are loops, which `reading` has no expression for.
+"""Trace a function of formulas while it runs on real numbers: for loops and helpers that `reading` cannot turn into an expression.
 
-A traced array knows its name. What is made of it gets a name of its own: so a loop becomes as many lines as it has rounds.
+A traced array has a name, and each result computed from it gets the next name: a loop becomes as many lines as it has rounds.
 """
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ for _name, _sign in (SIGNS | RELATIONS).items():
 
 
 class Trace:
-    """The lines that a function runs through. `constants` are the values in it that do not depend on its arrays, by their names."""
+    """The lines that a function ran. `constants` maps names to values that do not depend on the traced arrays."""
 
     def __init__(self, xp: Any, known: Callable[[str], bool]) -> None:
         self.lines: list[tuple[tuple[str, ...], ast.expr]] = []
@@ -91,7 +91,7 @@ class Trace:
         self.xp = Namespace(self, xp, known)
 
     def note(self, expression: ast.expr, value: Any) -> Any:
-        """A line more: the traced value, or the values, of an expression."""
+        """Add a line, and return the traced value, or values, of its expression."""
         if len(self.lines) >= MOST:
             raise NoFormula("it is too long to be written out")
         first, several = len(self.lines), isinstance(value, (tuple, list))
@@ -101,7 +101,7 @@ class Trace:
         return found if several else found[0]
 
     def node(self, value: Any) -> ast.expr:
-        """An expression for a value: traced, or a constant."""
+        """Return an expression for a value: the name of a traced one, or of a constant."""
         if isinstance(value, Traced):
             return value.node
         if isinstance(value, (tuple, list)) and any(isinstance(part, Traced) for part in value):
@@ -114,7 +114,7 @@ class Trace:
 
 
 class Namespace:
-    """The op table as functions of formulas see it, on traced arrays."""
+    """The op table on traced arrays, as functions of formulas call it."""
 
     def __init__(self, trace: Trace, xp: Any, known: Callable[[str], bool]) -> None:
         self._trace, self._xp, self._known = trace, xp, known
@@ -139,19 +139,19 @@ class Namespace:
 
 
 def holds(value: Any) -> bool:
-    """Whether a value is traced, or has something traced in it."""
+    """Return True if a value is traced, or contains a traced one."""
     return isinstance(value, Traced) or isinstance(value, (tuple, list)) and any(map(holds, value))
 
 
 def bare(value: Any) -> Any:
-    """A value without the traces in it."""
+    """Return a value with arrays in place of traced ones."""
     return value.array if isinstance(value, Traced) else type(value)(map(bare, value)) if isinstance(value, (tuple, list)) and holds(value) else value
 
 
 def traced(function: Any, values: dict[str, Any], xp: Any, known: Callable[[str], bool]) -> tuple[Reading, dict[str, Any]]:
-    """A function's lines and its result, for these arguments, and the constants in them. NoFormula for what goes by values, or by functions that are no ops.
+    """Return a function's lines and result for these arguments, and their constants. NoFormula if it branches on values, or calls functions that are no ops.
 
-    `known(name)` tells whether a call of an op stays one; else its definition is traced.
+    `known(name)` is True for ops whose calls stay; the definitions of others are traced.
     """
     trace, code = Trace(xp, known), function.__code__
     given = {name: argument(trace, name, values[name]) for name in code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount] if name in values}
