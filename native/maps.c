@@ -1,8 +1,8 @@
 /* Functions of one or two arrays, like NumPy's ufuncs, called without Python code around. map(name, before, least) is the kernel of that name for
-   arrays of `least` elements; `before`, such as a ufunc, computes what it does not serve. Without one, the result is then NotImplemented.
+   arrays of `least` elements or more; `before`, such as a ufunc, computes the rest. Without it, the result is then NotImplemented.
 
-   f(a) and f(a, b, out=None, p=0.0): each operand is an array of float32 or float64 in one piece, or a number; one of two may stand for all rows of the
-   other, for all columns, or for both. */
+   f(a) and f(a, b, out=None, p=0.0): each operand is a contiguous array of float32 or float64, or a number; one of two may be broadcast along rows of the
+   other, along columns, or both. */
 #include "check.h"
 #include "guest.h"
 
@@ -97,7 +97,7 @@ static PyObject *of_one(Map *map, PyObject *value)
     return computed(map, &arguments, out, n);
 }
 
-/* How the smaller of two arrays goes along with the rows of the larger: how long these are, and the steps from row to row and within. */
+/* How to broadcast the smaller of two arrays along the rows of the larger: their length, and the strides from row to row and within. */
 static int along(const Array *large, const Array *small, Py_ssize_t most, Py_ssize_t least, long *n, long *row, long *column)
 {
     if (alike(large, small) && dense(large)) return *n = most, *row = most, *column = 1, 1;

@@ -96,8 +96,8 @@ static void *work(void *number)
 }
 
 /* Let the helpers run on any core but the caller's. A system may wake a thread on the core of a thread that waits for it, and leave it there for seconds,
-whatever else is free: then two threads take longer than one. The caller itself goes where the system likes; when it has moved, so do they. Where there are
-fewer other cores than helpers, all of them go where the system likes. */
+even if other cores are free: then two threads take longer than one. The affinity of the caller is not changed; when it moves, so do they. If there are
+fewer other cores than helpers, all of them may run anywhere. */
 static void keep_off(void)
 {
 #ifdef __linux__

@@ -1,6 +1,6 @@
 /* Kernels that update many parameters in one call, for optimizers: step(rows, *numbers). A row is a tuple of one parameter's arrays, with None for
-   those that it has not. What comes back are the places of the rows that are left alone: whose arrays are neither all float32 nor all float64, not alike
-   or not in one piece; all of them where memory that changes is read or changed by another as well. */
+   those that it lacks. The result is the positions of rows that were not updated: their arrays are neither all float32 nor all float64, differ in size,
+   or are not contiguous; or all rows, if memory that changes is also read or changed by another row. */
 #include "arrays.h"
 #include "check.h"
 

@@ -75,7 +75,7 @@ class DispatchKeySet:
 
 
 class _ExcludeDispatchKeyGuard(nullcontext):        # type: ignore[type-arg]
-    """A block in which PyTorch leaves out some kernels: there are none to leave out."""
+    """A `with` block that does nothing: in PyTorch it excludes some kernels."""
 
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Graph", "Node", "TensorBase", "Value",

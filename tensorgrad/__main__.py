@@ -23,7 +23,7 @@ Run a PyTorch program with tensorgrad in the place of torch."""
 
 
 def main(arguments: list[str]) -> None:
-    """Run what the command line asks for."""
+    """Run the program, or the tool, that the command line names."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, file=sys.stdout if arguments else sys.stderr)
         raise SystemExit(0 if arguments else 2)
@@ -92,7 +92,7 @@ def _spec(name: str) -> Any:
 
 
 def _hide_ours() -> None:
-    """Let the traceback of the error that ends the program have its own frames alone; the interpreter prints it and ends the process as it always does."""
+    """Remove our frames from the traceback of an uncaught error; the interpreter prints it and ends the process as usual."""
     plain = sys.excepthook
 
     def excepthook(kind: Any, error: Any, trace: Any) -> None:

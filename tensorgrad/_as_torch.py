@@ -1,7 +1,7 @@
 """`import torch` as another name of this package, for programs that are to run unchanged.
 
-`torch` is a separate module with all names of this package, because its `__version__` is the version of PyTorch's interface. Modules
-below it are the modules of this package: `torch.nn.functional is tensorgrad.nn.functional`.
+`torch` is a separate module with all names of this package, because its `__version__` is the version of PyTorch's
+interface. Modules below it are the modules of this package: `torch.nn.functional is tensorgrad.nn.functional`.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._companions import Companions, forget
 from ._missing import hint
 
 PACKAGE = __package__
-# Where the names are that PyTorch has in a module of its own.
+# PyTorch's modules whose names are in another module here.
 ELSEWHERE = {name: module for module, names in {
     "accelerator": "accelerator.memory", "cuda.amp": "cuda.amp.autocast_mode cuda.amp.common cuda.amp.grad_scaler", "jit": "jit._script jit._trace",
     "multiprocessing": "multiprocessing.pool multiprocessing.queue", "optim.adafactor": "optim._adafactor", "optim.muon": "optim._muon",
@@ -24,7 +24,7 @@ ELSEWHERE = {name: module for module, names in {
     "testing.comparison": "testing._comparison", "testing.creation": "testing._creation",
 }.items() for name in names.split()}
 
-# Names of others that PyTorch's modules have by the way, since they import them; editors write `from torch.functional import Tensor` into programs.
+# Names that PyTorch's modules merely import; editors still write `from torch.functional import Tensor` into programs.
 BY_THE_WAY = {name: module for module, names in {
     PACKAGE: "Tensor nn", f"{PACKAGE}.nn": "Module Parameter functional init", "typing": "Any Callable Dict Iterable Iterator List Optional Sequence Tuple "
     "TypeVar Union", "collections": "OrderedDict"}.items() for name in names.split()} | {"F": f"{PACKAGE}.nn"}
@@ -57,8 +57,8 @@ class Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__name__ != "torch":
-            own = sys.modules[module.__name__] = import_module(own_name(module.__name__))     # what stands there is what was imported
-            vars(own).setdefault("__path__", [])        # then it is the finders below that are asked for what is not in it
+            own = sys.modules[module.__name__] = import_module(own_name(module.__name__))     # import returns the entry of sys.modules
+            vars(own).setdefault("__path__", [])        # a package: the finders below are called for missing names
             for child, held in list(vars(own).items()):     # a function that hides the module of its name must not be replaced when that is imported
                 hidden = sys.modules.get(f"{own.__name__}.{child}")
                 if hidden is not None and hidden is not held:
@@ -184,7 +184,7 @@ def install_as_torch() -> None:
 
 
 def uninstall_as_torch() -> None:
-    """Undo `install_as_torch`: `import torch` means PyTorch again. Modules that programs imported meanwhile keep what they have."""
+    """Undo `install_as_torch`: `import torch` means PyTorch again. Modules that programs have imported keep their names."""
     if not isinstance(sys.modules.get("torch"), Torch):
         return
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, (Finder, Companions, Afterword))]
@@ -196,7 +196,7 @@ def uninstall_as_torch() -> None:
 
 
 def _name_classes(package: str | None) -> None:
-    """Let the classes that programs know by their full names have PyTorch's, as in `<class 'torch.Tensor'>`; or their own again."""
+    """Give classes PyTorch's full names, as in `<class 'torch.Tensor'>`, which programs compare; or their own again."""
     from .serialization._names import CLASSES
     for cls, (module, _) in CLASSES.items():
         OWN_MODULES.setdefault(cls, cls.__module__)
@@ -207,7 +207,7 @@ OWN_MODULES: dict[Any, str] = {}
 
 
 def _tell_children(wanted: bool) -> None:
-    """Add `Installed` to what `multiprocessing` sends to children that start afresh; forked ones have it all."""
+    """Add `Installed` to the data that `multiprocessing` sends to spawned children; forked ones inherit the modules."""
     from multiprocessing import spawn
     plain = getattr(spawn.get_preparation_data, "__wrapped__", spawn.get_preparation_data)
 

@@ -1,8 +1,9 @@
 """The OpenBLAS that came with NumPy: access to it, and how long its idle threads busy-wait for work.
 
-By default they do so for 30 ms and more, and keep processors busy: two threads of ours are no faster than one meanwhile. With
-OPENBLAS_THREAD_TIMEOUT at 23 or less they sleep after one or two milliseconds. OpenBLAS reads the variable when NumPy loads it: if this
-package is the first to import NumPy, and the program has not set the variable, we set it to 22 during that import.
+By default they do so for 30 ms and more, and keep processors busy: two threads of ours are no faster than one
+meanwhile. With OPENBLAS_THREAD_TIMEOUT at 23 or less they sleep after one or two milliseconds. OpenBLAS reads the
+variable when NumPy loads it: if this package is the first to import NumPy, and the program has not set the variable, we
+set it to 22 during that import.
 """
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ class OpenBlas(NamedTuple):
 
 @cache
 def open_blas() -> OpenBlas | None:
-    """The OpenBLAS that came with NumPy, with its functions for the number of threads; None if NumPy uses another BLAS, or there is no way to reach it."""
+    """The OpenBLAS that came with NumPy, with its functions for the number of threads; None if NumPy uses another BLAS, or it cannot be loaded."""
     try:
         import ctypes
     except ImportError:             # a Python that was built without it

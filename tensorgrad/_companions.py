@@ -1,4 +1,4 @@
-"""`import torchx` and `import pytorch_symbolic` as other names of `layers` and `symbolic`, for programs that run with this package in the place of torch.
+"""`import torchx` and `import pytorch_symbolic` as other names of `layers` and `symbolic`, for programs that use this package as torch.
 
 Where such a package is installed, it is the installed one. Modules below `pytorch_symbolic`, and those below `torchx` that have one place here, are the very
 modules of this package: `torchx.layers is tensorgrad.layers`.
@@ -42,7 +42,7 @@ class Gathered(ModuleType):
 
 
 class Loader:
-    """Loads such a module."""
+    """The loader of the modules below `torchx` and `pytorch_symbolic`."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         if spec.name not in GATHERED:
@@ -63,7 +63,7 @@ class Loader:
 
 
 def own_name(name: str) -> str:
-    """Return what a module is called in this package."""
+    """Return the name of a module in this package."""
     above, dot, last = name.rpartition(".")
     return f"{PACKAGE}.{PLACES[name]}" if name in PLACES else f"{own_name(above)}.{last}" if dot else name
 

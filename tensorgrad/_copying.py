@@ -12,7 +12,7 @@ from .core.tape import Leaf, new
 from .ops.base import OPS
 from .storage.base import backend_of
 
-DLPACK = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else (0, 8)         # the latest version of it that NumPy knows
+DLPACK = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else (0, 8)         # the latest version that NumPy supports
 
 
 def made(cls: Any, array: Any, storage: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:

@@ -1,14 +1,14 @@
-"""Text that comes from a file, made fit to be shown."""
+"""Escape text from files for display."""
 from __future__ import annotations
 
 from typing import Any
 
 
 def escaped(text: Any, most: int | None = None, keep: str = "") -> str:
-    r"""A text of one line that a terminal prints as it is: characters that move the cursor, colour, hide or reorder what
-    is shown become escapes.
+    r"""Return text as one line that is safe to print on a terminal: characters that move the cursor, colour, hide or
+    reorder text become escapes.
 
-    most: characters of the text that are shown; keep: characters that stay what they are.
+    most: the number of characters to show; keep: characters that are not escaped.
 
     >>> escaped("weight\x1b[2J")
     'weight\\x1b[2J'
@@ -20,5 +20,5 @@ def escaped(text: Any, most: int | None = None, keep: str = "") -> str:
 
 
 def escape_error(error: BaseException, keep: str = "") -> None:
-    """Escape what an error says, in place."""
+    """Escape the message of an error, in place."""
     error.args = tuple(escaped(part, keep=keep) if isinstance(part, str) else part for part in error.args)

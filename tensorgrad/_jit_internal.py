@@ -7,7 +7,7 @@ __all__ = ["Final", "_overload", "_overload_method", "boolean_dispatch", "export
 
 
 def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
-    """A function that calls one of two, by what one argument is."""
+    """Return a function that calls one of two functions, chosen by one argument."""
     def call(*args, **kwargs):
         chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
         return (if_true if chosen else if_false)(*args, **kwargs)

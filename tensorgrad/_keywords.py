@@ -1,4 +1,4 @@
-"""Types of arguments that need no second look. PyTorch refuses others, such as `keepdim=1`, that would pass for the right ones here."""
+"""The usual types of arguments. PyTorch refuses some others that Python code would accept, such as `keepdim=1`."""
 from __future__ import annotations
 
 from sys import maxsize

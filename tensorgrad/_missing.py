@@ -1,6 +1,6 @@
-"""The errors for names that this package does not have: they say who speaks, and which names come nearest.
+"""The errors for names that this package lacks: they name the package, and suggest the nearest names.
 
-What comes nearest is worked out when the message is read, so that `hasattr` costs no more than elsewhere.
+Suggestions are computed when the message is read, so that `hasattr` stays fast.
 """
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 PACKAGE = __package__
-# Where else a name may live, which a program looks for in the wrong place.
+# Other namespaces to search for a missing name.
 NAMESPACES = ("", ".nn", ".nn.functional", ".optim", ".linalg", ".special", ".fft", ".func", ".utils.data", ".distributions", ".autograd", ".nn.init",
               ".nn.utils", ".optim.lr_scheduler")
 WHY = {module: why for modules, why in {
@@ -34,7 +34,7 @@ WHY = {module: why for modules, why in {
 
 
 def nearest(module: str, name: str) -> list[str]:
-    """The names, up to three, that a program may have meant by `module.name`.
+    """Return up to three names that a program may have meant by `module.name`.
 
     >>> nearest("tensorgrad.nn", "Liner")[0], nearest("tensorgrad", "Linear")[0]
     ('torch.nn.Linear', 'torch.nn.Linear')
@@ -57,7 +57,7 @@ def nearest(module: str, name: str) -> list[str]:
 
 
 def hint(module: str, name: str) -> str:
-    """Why there is no `module.name`, if that is known, or " (tensorgrad has …)", or nothing."""
+    """Return the reason why there is no `module.name`, or suggestions, as " (tensorgrad has …)"; "" if there are none."""
     path = f"{module}.{name}".partition(".")[2]
     why = next((WHY[above] for above in (path[:end] for end, c in enumerate(path + ".") if c == ".") if above in WHY), None)
     found = f"none: {why}" if why else ", ".join(nearest(module, name))
@@ -68,7 +68,7 @@ class MissingName(AttributeError):
     """A namespace of this package does not have a name."""
 
     def __init__(self, module: str, name: str) -> None:
-        super().__init__(module, name, obj=sys.modules.get(module))     # with an `obj` of its own, the interpreter adds no suggestion to ours
+        super().__init__(module, name, obj=sys.modules.get(module))     # since `obj` is set, the interpreter adds no suggestion to ours
 
     def __reduce__(self) -> Any:
         return AttributeError, (str(self),)
@@ -78,12 +78,12 @@ class MissingName(AttributeError):
         return f"module {module!r} has no attribute {name!r}{hint(module, name)}"
 
 
-MissingName.__name__ = MissingName.__qualname__ = "AttributeError"       # as tracebacks show it
+MissingName.__name__ = MissingName.__qualname__ = "AttributeError"       # the name in tracebacks
 MissingName.__module__ = "builtins"
 
 
 def missing(module: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a namespace in which nothing is loaded later."""
+    """Return the `__getattr__` of a namespace without lazily loaded names."""
     def __getattr__(name: str) -> Any:
         raise MissingName(module, name)
     return __getattr__

@@ -1,9 +1,9 @@
-"""The compiled part of the package, made from native/ on install; None where there was no C compiler, or it is older than its source.
+"""The compiled part of the package, built from native/ on install; None if there was no C compiler, or if it is older than its source.
 
-With it comes the memory of the package's large arrays, which is kept for the next ones when it is freed (native/memory.c); a program's own arrays, and all
-others without the compiled part, come from the system. With `TENSORGRAD_MEMORY=system` the package's do, too. `TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or
-baseline) names the best instructions to use where the processor has them. With `TENSORGRAD_PURE=1`, and on free-threaded Python, there is no compiled part,
-installed or not.
+It also caches the memory of the package's large arrays (native/memory.c); arrays of the program itself, and all arrays
+without the compiled part, come from the system. So do the package's arrays with `TENSORGRAD_MEMORY=system`.
+`TENSORGRAD_INSTRUCTIONS` (AVX-512, AVX2 or baseline) names the best instructions to use if the processor has them.
+`TENSORGRAD_PURE=1`, or free-threaded Python, turns the compiled part off.
 """
 import os
 import sys
@@ -44,7 +44,7 @@ def _use_memory() -> None:
 
 
 def empty_memory() -> int:
-    """Give memory that is kept for arrays to come back to the system; how many bytes, if it is known. (On CUDA: `torch.cuda.empty_cache`.)"""
+    """Return cached memory of freed arrays to the system; return its bytes, if known. (On CUDA: `torch.cuda.empty_cache`.)"""
     return 0 if native is None else native.empty_memory()  # type: ignore[no-any-return]
 
 

@@ -46,7 +46,7 @@ BINARY = frozenset(f"__{r}{sign}__" for sign in "add sub mul truediv floordiv mo
 
 
 class DisableTorchFunctionSubclass:
-    """In a `with` block: no class is asked."""
+    """A `with` block in which overrides of classes are off."""
 
     def __enter__(self) -> None:
         self.before, state.classes = state.classes, False
@@ -56,7 +56,7 @@ class DisableTorchFunctionSubclass:
 
 
 class DisableTorchFunction:
-    """In a `with` block: neither classes nor modes are asked."""
+    """A `with` block in which overrides of classes and modes are off."""
 
     def __enter__(self) -> None:
         self.before = state.classes, state.modes
@@ -100,13 +100,13 @@ def answer_of_method(name: str, args: Any, kwargs: Any) -> Any:
 
 
 def node_among(args: Any, kwargs: Any) -> Any:
-    """The first node of a graph that is being built among these, or in lists, tuples or dictionaries among them; None if there is none."""
+    """Return the first graph node among the arguments, or in lists, tuples and dicts among them; None if there is none."""
     waiting, seen = [*args, *kwargs.values()], set()
     for value in waiting:
         kind = type(value)
         if kind in NODES:
             return value
-        if kind in CONTAINERS and id(value) not in seen:        # a tree's nodes may know their parents
+        if kind in CONTAINERS and id(value) not in seen:        # containers may be cyclic
             seen.add(id(value))
             waiting += value.values() if kind is dict else value
     return None
@@ -147,7 +147,7 @@ def ask(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
 
 
 def asked(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
-    """`ask`, and the error if nobody knows."""
+    """Call `ask`; raise PyTorch's TypeError if no override answers."""
     answer = ask(function, found, args, kwargs)
     if answer is NotImplemented:
         refusals = [f"  - mode object {mode!r}" for mode in state.modes[-1:]] + [f"  - tensor subclass {type(a)!r}" for a in found]
@@ -157,14 +157,14 @@ def asked(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
     return answer
 
 
-# Functions that look at objects of any class: modes are asked, classes are not.
+# Functions of objects of any class, which modes override, but classes do not.
 OF_ANYTHING = frozenset("as_tensor asarray from_dlpack from_numpy frombuffer is_storage is_tensor save tensor typename".split())
 
 
 def overridable(function: Any, namespace: str, name: str) -> Any:
-    """A function of a namespace, in the form that asks its arguments.
+    """Wrap a function of a namespace so that overrides of its arguments' classes, and modes, are called.
 
-    A class that is no subclass of Tensor is noticed when the function first fails to make anything of it.
+Overrides of a class that is no subclass of Tensor are called once the plain function has failed with it.
     """
     classes = name not in OF_ANYTHING
     bare = getattr(function, "bare", function)      # calls without keywords skip the wrapper
@@ -205,7 +205,7 @@ class Wording:
         self.instead: Callable[..., Any] = lambda error, function, namespace, name, args, kwargs: None
 
     def register(self, instead: Callable[..., Any]) -> Callable[..., Any]:
-        """Ask `instead(error, function, namespace, name, args, kwargs)`: an object with a `result()`, or None for the error as it is."""
+        """Register `instead(error, function, namespace, name, args, kwargs)`: an object with a `result()`, or None to keep the error."""
         self.instead = instead
         return instead
 
@@ -232,7 +232,7 @@ def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:
 
 
 class AskingProperty(property):
-    """A property of Tensor that asks the class of the tensor. Functions know it as `Tensor.shape.__get__`."""
+    """A property of Tensor that classes may override: they get `Tensor.shape.__get__` as the function."""
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -249,13 +249,13 @@ class AskingProperty(property):
 
 
 def _found(args: Any, kwargs: Any) -> list[Any] | None:
-    """The arguments to ask; None if there is nobody."""
+    """Return the overriding arguments; None if there is neither one nor a mode."""
     found = overriding((*args, *kwargs.values()) if kwargs else args) if state.classes else []
     return found if found or state.modes else None
 
 
 class AskingMethod:
-    """A method of Tensor in the form that asks. It equals the method itself, which programs may have looked up before."""
+    """A method of Tensor that classes may override. It equals the plain method, which programs may have looked up before."""
 
     def __init__(self, method: Any, name: str, owner: Any) -> None:
         self.__wrapped__, self._owner = method, owner
@@ -299,7 +299,7 @@ def arm(lasting: bool = True) -> None:
 
 @contextmanager
 def armed() -> Iterator[None]:
-    """In a `with` block: Tensor's methods ask. Afterwards they do only if something else overrides them."""
+    """Let Tensor's methods call overrides inside a `with` block; afterwards only if another class overrides them."""
     arm(lasting=False)
     try:
         yield
@@ -314,11 +314,11 @@ def armed() -> Iterator[None]:
                     setattr(Tensor, name, value.__wrapped__)
 
 
-# ── what Tensor itself answers for its subclasses ─────────────────────────────────────────────────────────────────────
+# ── the default override of Tensor's subclasses ───────────────────────────────────────────────────────────────────────
 
 
 def answer(cls: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Run the function on the tensors as they are; Tensors among its results become instances of the subclass."""
+    """Run the function without overrides, and make Tensors among its results instances of the subclass."""
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():

@@ -31,10 +31,10 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Say how tensors print: digits, from how many elements on to summarise, and how wide a line may be.
+    """Set how tensors print: the digits, the number of elements from which on to summarise, and the width of lines.
 
     `profile` ("default", "short" or "full") is applied first. `sci_mode=None` chooses scientific notation by the
-    values, and is what every call without `sci_mode` goes back to. PyTorch: torch.set_printoptions.
+    values; every call without `sci_mode` resets it to None. PyTorch: torch.set_printoptions.
 
     >>> import tensorgrad as torch
     >>> torch.set_printoptions(precision=2)
@@ -58,7 +58,7 @@ def get_printoptions() -> dict[str, Any]:
 
 @contextmanager
 def printoptions(**changes: Any) -> Iterator[None]:
-    """Change print options inside a `with` block; takes what `set_printoptions` takes.
+    """Change print options inside a `with` block; takes the arguments of `set_printoptions`.
 
     PyTorch: torch._tensor_str.printoptions.
     """
@@ -132,7 +132,7 @@ def _complex_of(default_dtype_name: str) -> str:
 
 
 def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """`text, suffix, suffix)`, each suffix on a new line where the last one is full."""
+    """Return `text, suffix, suffix)`; a suffix that does not fit starts a new line."""
     column = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
         column += len(suffix) + 2

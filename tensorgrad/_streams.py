@@ -397,7 +397,7 @@ def greatest(dtype: np.dtype[Any]) -> int:
 
 
 def integer_range(low: int, high: int | None, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The least and the greatest integer asked for, moved inwards where rounding to the dtype would leave the range."""
+    """Return the least and the greatest integer, moved inwards if rounding to the dtype would leave the range."""
     if high is not None and low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     if dtype.kind == "c":

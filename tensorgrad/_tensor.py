@@ -1,4 +1,4 @@
-"""Tensor: an array, the memory it lives in, and where it came from. Conversions, printing, pickling: no maths, which `api/` attaches."""
+"""Tensor: an array, its storage, and its history. Conversions, printing and pickling are here; `api/` attaches the maths."""
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -51,7 +51,7 @@ class Tensor(TensorBase):
     __array_priority__ = 1000     # NumPy's operators defer to ours
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """The old constructor: sizes give uninitialised memory, a list, array or tensor gives its values, in the default dtype."""
+        """The old constructor: sizes give uninitialized memory; a list, array or tensor its values, in the default dtype."""
         made = ABOVE["constructed"](*args, **kwargs)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
@@ -86,7 +86,7 @@ class Tensor(TensorBase):
         out.array, out._storage, out._node, out._grad, out.origin = self.array, self._storage, node_of(self), None, None
         return out
 
-    # ── what it is ────────────────────────────────────────────────────────────────────────────────────────────────────
+    # ── properties ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def shape(self) -> Size:
@@ -100,7 +100,7 @@ class Tensor(TensorBase):
 
     @property
     def device(self) -> Device:
-        """Where the elements are."""
+        """The device of the elements."""
         return self._storage.device  # type: ignore[no-any-return]
 
     @property
@@ -210,7 +210,7 @@ class Tensor(TensorBase):
         self._point_to(value.array, value._storage)
 
     def _point_to(self, array: Any, storage: Storage) -> None:
-        """Take over other memory. As in PyTorch, backward uses it too where it saved this tensor."""
+        """Replace the memory. As in PyTorch, a backward that saved this tensor uses the new memory, too."""
         version = self._storage.version
         self.array, self._storage, self.origin = array, type(storage)(), None
         self._storage.memory, self._storage.version, self._storage.replaced = storage.memory, version, next(clock)
@@ -291,7 +291,7 @@ class Tensor(TensorBase):
 
     @property
     def output_nr(self) -> int:
-        """Which of the step's results it is."""
+        """The tensor's number among the results of its step."""
         node = node_of(self)
         return 0 if node is None or type(node) is Leaf or not node.requires_grad else node.as_function()[1]
 
@@ -320,7 +320,7 @@ class Tensor(TensorBase):
         engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Any) -> Any:
-        """Call `hook(gradient)` when the gradient of this tensor is known; what it returns replaces the gradient."""
+        """Call `hook(gradient)` when the gradient of this tensor is known; its result, if any, replaces the gradient."""
         node = node_of(self)
         if node is None or not node.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")

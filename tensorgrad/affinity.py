@@ -1,8 +1,9 @@
-"""CPU affinity: where the threads run that help the caller's, BLAS's, and ours, where there is no pool of compiled loops (that one has native/pool.c).
+"""CPU affinity of helper threads, BLAS's and ours, where the native pool is not used (native/pool.c sets that of its threads).
 
-A system may wake a thread on the processor of the one that waits for it, and leave it there for seconds, whatever else is free: then two threads take
-longer than one, up to ten times. So helpers are kept off the processor that their caller is on, unless there are fewer others than helpers. The caller itself
-goes where the system likes; when it has moved, so do they.
+A system may wake a thread on the processor of the thread that waits for it, and leave it there for seconds, even if
+other processors are free: then two threads take up to ten times longer than one. So helpers are kept off their caller's
+processor, unless there are fewer others than helpers. The affinity of the caller is not changed; when it moves, helpers
+are moved, too.
 """
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def _functions() -> tuple[Any, Any] | None:
 
 
 def _common_work() -> None:
-    """A product that OpenBLAS's threads share, where it shows no function that starts them."""
+    """Run a product that OpenBLAS's threads share, to start them if there is no function for that."""
     square = np.ones((256, 256), np.float32)
     np.matmul(square, square)
 
@@ -100,16 +101,16 @@ def _move_blas(count: int, places: set[int]) -> None:
         start, place = functions
         mask = sum(1 << processor for processor in places).to_bytes(max(128, max(places) // 64 * 8 + 8), "little")
         mine = os.sched_getaffinity(0)
-        # All in one call, and with the interpreter's lock: a fork in between would end the threads that are told.
+        # All in one call that holds the interpreter's lock: a fork in between would end these threads.
         [*map(call, [start, *(partial(place, i, len(mask), mask) for i in range(count))])]
-        os.sched_setaffinity(0, mine)       # the last of BLAS's threads is the caller: should there be fewer by now, it was told, too
+        os.sched_setaffinity(0, mine)       # the last of BLAS's threads is the caller, which was moved, too, if there are fewer threads by now
 
 
 ours, blas = Helpers(lambda: min(len(numbers), threads.wanted - 1), _move_ours), Helpers(_blas_helpers, _move_blas)
 
 
 def _forked(child: bool) -> None:
-    """A child has none of our threads, and BLAS begins its own anew in both processes."""
+    """Reset the state: a child has none of our threads, and BLAS restarts its threads in both processes."""
     ours.told = blas.told = None
     if child:
         numbers.clear()

@@ -49,7 +49,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    """A decorator that gives back its function."""
+    """Return a decorator that returns its function."""
     return _itself
 
 
@@ -81,7 +81,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
-    """A switch of compiled programs, of which there are none: False."""
+    """Return False: the switch is for compiled programs."""
     return False
 
 

@@ -101,7 +101,7 @@ SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short
 
 
 class _FromNumpy(dict):  # type: ignore[type-arg]
-    """NumPy dtype → PyTorch dtype. Other byte orders and platform aliases find their way on first use."""
+    """NumPy dtype → PyTorch dtype. Other byte orders and platform aliases are added on first use."""
 
     def __missing__(self, key: Any) -> dtype:
         found = NAMED.get(np.dtype(key).name)

@@ -21,8 +21,8 @@ from .device import device as Device
 from .guest import computing
 
 DEFAULT_SEED = 67280421310721
-LEAST = 1   # numbers from which on a call of compiled code is the faster way
-MANY = 1 << 11  # words of 64 bits from which on NumPy's call for these is the faster way
+LEAST = 1   # numbers from which on compiled code is faster
+MANY = 1 << 11  # words of 64 bits from which on NumPy's call for them is faster
 AHEAD = 1024  # uniforms drawn ahead for the samplers that reject
 # Constants as arrays, which combine with others faster than numbers do
 BITS_24, BITS_53 = np.array((1 << 24) - 1, np.uint64), np.array((1 << 53) - 1, np.uint64)
@@ -36,7 +36,7 @@ STATE = np.dtype([("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", 
 
 
 def memory_of(engine: Any) -> Any:
-    """The engine's words and the place of the next, for compiled code; False where there is none, or the engine is laid out in another way."""
+    """Return the engine's words and the position of the next, for compiled code; False without it, or for another layout."""
     if native is None:
         return False
     memory = np.frombuffer(native.twister(engine), np.uint8)
@@ -174,7 +174,7 @@ class Stream:
         return states.show(self._state())
 
     def set_state(self, new_state: Any) -> None:
-        """Go on from a state that `get_state` gave. Raises a TypeError for another object, and a RuntimeError for another generator's bytes."""
+        """Set a state from `get_state`. Raises TypeError for another object, RuntimeError for bytes of another generator."""
         self._set_state(states.read(new_state))
 
     def clone_state(self) -> Self:
@@ -294,7 +294,7 @@ class Generator(Stream):
 
     def normal(self, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = np.float32,
                contiguous: bool = True) -> Array:
-        """Normal numbers. 16 or more in contiguous memory are made in another way than others. → Tensor.normal_"""
+        """Draw normal numbers: in blocks if there are 16 or more in contiguous memory, else in pairs. → Tensor.normal_"""
         dtype = np.dtype(dtype)
         if not std >= 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -326,7 +326,7 @@ class Generator(Stream):
         return out
 
     def _normals_by_blocks(self, n: int, mean: float, std: float, dtype: np.dtype[Any]) -> Array:
-        """n >= 16 normals. A last block that is not full is drawn anew, over the 16 values at the end."""
+        """Draw n >= 16 normals in blocks of 16. The last 16 values are drawn again if their block is not full."""
         if dtype.char in "fd" and self._compiled("random_normal", out := np.empty(n, dtype), mean, std):
             return out
         rest = n % BLOCK

@@ -1,8 +1,9 @@
 """NumPy's state while the package computes, and only then: other code in the process keeps its own state.
 
-Floating point errors are silent, as in PyTorch: infinities and NaN just come. NumPy's buffer is short. With the compiled kernels, large arrays come from
-memory that is kept (native/memory.c), and NumPy's BLAS computes with one thread, since the kernels' pool has the others and two pools would wait for each
-other's processors: calls of NumPy in other threads have one thread of BLAS meanwhile, too.
+Floating point errors are silent, as in PyTorch: they give infinities and NaN. NumPy's buffer is short. With the
+compiled kernels, large arrays come from memory that is kept (native/memory.c), and NumPy's BLAS computes with one
+thread, since the kernels' pool has the others and two pools would wait for each other's processors: calls of NumPy in
+other threads have one thread of BLAS meanwhile, too.
 
 All of that is set for a region: one kernel that calls NumPy (`compute`), or a whole way back (`Region`). Kernels that do not call NumPy need none, so the
 compiled lanes set nothing (native/guest.c has the same in C). Code of the program's own that is called from a region, such as a hook, runs in the
@@ -87,7 +88,7 @@ class Region:
 
 
 def computing(function: Any) -> Any:
-    """A decorator: the function runs in a region, and calls no code of the program's own."""
+    """Decorate a function that runs in a region, and calls no code of the program."""
     @wraps(function)
     def computed(*args: Any, **params: Any) -> Any:
         return compute(function, *args, **params)

@@ -177,7 +177,7 @@ script_method = script_if_tracing = _script_if_tracing = export = unused = inter
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """A decorator, with or without arguments, that changes nothing. https://pytorch.org/docs → torch.jit.ignore"""
+    """Return the function unchanged: a decorator with or without arguments. https://pytorch.org/docs → torch.jit.ignore"""
     return drop if callable(drop) else _itself
 
 

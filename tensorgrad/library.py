@@ -1,6 +1,7 @@
 """torch.library: operators that a program defines, called as `torch.ops.namespace.name`. https://pytorch.org/docs/stable/library.html
 
-Operators run eagerly, as all functions here do: rules for a compiler's shapes (`register_fake`) are accepted and not used.
+Operators run eagerly, as all functions here do: rules for a compiler's shapes (`register_fake`) are accepted and not
+used.
 
 >>> import tensorgrad as torch
 >>> @torch.library.custom_op("doc::square", mutates_args=())

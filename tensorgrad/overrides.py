@@ -86,7 +86,7 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 @contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
-    """In a `with` block inside an override: classes are asked again."""
+    """Turn overrides of classes on again, in a `with` block inside an override."""
     before, state.classes = state.classes, True
     try:
         yield

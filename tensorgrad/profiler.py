@@ -1,4 +1,4 @@
-"""torch.profiler: where the time of a training loop goes. https://pytorch.org/docs/stable/profiler.html
+"""torch.profiler: measure the time of a training loop. https://pytorch.org/docs/stable/profiler.html
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.profiler import ProfilerActivity, profile
@@ -91,7 +91,7 @@ class profile:
 
     def __init__(self, *, activities: Any = None, schedule: Callable[[int], ProfilerAction] | None = None, on_trace_ready: Callable[..., Any] | None = None,
                  record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, acc_events: bool = False, **unused: Any) -> None:
-        self.acc_events = acc_events        # whether the calls of earlier cycles are kept
+        self.acc_events = acc_events        # True if calls of earlier cycles are kept
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.on_trace_ready, self.step_num = on_trace_ready, 0
         self._options: dict[str, Any] = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack}

@@ -1,7 +1,7 @@
 """Switches of the whole program: deterministic algorithms, the precision of float32 products, warnings.
 
-Every algorithm here is deterministic and computes in full precision; the switches are kept, so that programs that set them run and read back what
-they set. https://pytorch.org/docs/stable/notes/randomness.html
+Every algorithm here is deterministic and computes in full precision; the switches exist so that programs can set them and read them back.
+https://pytorch.org/docs/stable/notes/randomness.html
 """
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Work shared among threads, where there is no pool of compiled loops: NumPy lets other threads run while it computes.
+"""Work shared among Python's threads, if there is no native pool: NumPy releases the interpreter's lock while it computes.
 
-A split costs some 50 µs, so only work of half a millisecond is worth one. After each call of NumPy a thread may wait 20 µs more for the
-interpreter's lock: shared work should consist of few, long calls. BLAS uses one thread meanwhile, since two pools would wait for each other's
-cores. Each thread runs in a copy of the caller's context, which holds NumPy's error handling and memory allocator.
+A split costs some 50 µs, so only work of half a millisecond is worth one. After each call of NumPy a thread may wait 20
+µs more for the interpreter's lock: shared work should consist of few, long calls. BLAS uses one thread meanwhile, since
+two pools would wait for each other's cores. Each thread runs in a copy of the caller's context, which holds NumPy's
+error handling and memory allocator.
 
 The split of the work does not depend on which thread does a part: results are reproducible.
 """

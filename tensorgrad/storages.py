@@ -30,7 +30,7 @@ NOT_RESIZABLE = "Trying to resize storage that is not resizable"
 
 
 def line_of(array: Any) -> Any:
-    """The bytes from an array's first element to its last, as a line in the same memory; None where steps go backwards or not in whole elements."""
+    """Return a 1-d view of the bytes from an array's first element to its last; None for negative or fractional strides."""
     if not array.size:
         return array.reshape(-1).view(np.uint8)
     order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
@@ -121,7 +121,7 @@ class UntypedStorage:
         """
         return cls._over(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes if size is None else size,)).view(np.ndarray))
 
-    # what it is
+    # properties
 
     device = property(lambda self: self._backend.device)
     is_cuda = property(lambda self: self.device.type == "cuda")
@@ -172,7 +172,7 @@ class UntypedStorage:
         shown = "\n".join(f" {byte}" for byte in self.tolist()) or " "
         return f"{shown}\n[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
-    # what is in it
+    # contents
 
     def _host(self) -> Any:
         return self._backend.host(self._line)[:self.nbytes()]
@@ -224,7 +224,7 @@ class UntypedStorage:
         return self
 
     def byteswap(self, dtype: Any) -> None:
-        """Turn the bytes of each element around, of complex numbers those of each part."""
+        """Reverse the bytes of each element; of complex numbers, those of each part."""
         itemsize = dtype.itemsize // (2 if dtype.is_complex else 1)
         if itemsize > 1 and self.nbytes():
             self._line[...] = self._backend.asarray(np.ascontiguousarray(self._host().reshape(-1, itemsize)[:, ::-1]).reshape(-1))
@@ -482,7 +482,7 @@ class TypedStorage:
         return f"torch.{'cuda.' if self.is_cuda else ''}{self.pickle_storage_type()}" if dtype is None else self._cast(dtype.dtype)
 
     def pickle_storage_type(self) -> str:
-        """The name under which files know it."""
+        """The name of the storage type in files."""
         return next(name for name, element in ELEMENTS.items() if element == self.dtype.name)
 
     def _get_legacy_storage_class(self) -> Any:

@@ -39,7 +39,7 @@ def _compared(how: Callable[[Any, Any], bool]) -> Any:
 
 
 class TorchVersion(str):
-    """A version: 'major.minor.micro', and what follows."""
+    """A version: 'major.minor.micro' and a suffix."""
 
     __slots__ = ()
     __lt__, __le__, __gt__, __ge__ = map(_compared, (operator.lt, operator.le, operator.gt, operator.ge))

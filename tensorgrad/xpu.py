@@ -18,7 +18,7 @@ def device_count() -> int:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """No memory is in use."""
+    """Return 0: no memory is in use."""
     return 0
 
 

@@ -59,9 +59,9 @@ PROGRAMS = {
     "a method that has no other form": ("""
         w = torch.rand(3, 2, requires_grad=True)
         h = w.exp()
-        h[0].zero_()                                     #: write
+        h.view(2, 3).T[0].zero_()                        #: write
         h.sum().backward()
-        """, ["written to by {write}: `h[0].zero_()`", "`h = h.clone()` before it"]),
+        """, ["written to by {write}: `h.view(2, 3).T[0].zero_()`", "`h = h.clone()` before it"]),
     "a view": ("""
         w = torch.rand(3, requires_grad=True)
         h = w * 1
@@ -128,6 +128,27 @@ PROGRAMS = {
         loss = ((w > 0.5) == (y > 0.5)).float().mean()   #: made
         loss.backward()
         """, ["{made}", "comparisons have no gradient"]),
+    "cut in a forward": ("""
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.head = torch.nn.Linear(3, 3), torch.nn.Linear(3, 1)
+            def forward(self, x):                        #: forward
+                print(self.body(x).mean().item(), end="")
+                return self.head(self.body(x)).detach()  #: cut
+        net, x, y = Net(), torch.rand(2, 3), torch.rand(2, 1)
+        out = net(x)                                     #: made
+        loss = ((out - y) ** 2).mean()
+        loss.backward()
+        """, ["out was made in {made}: `out = net(x)`", "in Net.forward, {forward}: {cut}: `return self.head(self.body(x)).detach()`: detach() cuts"]),
+    "switched off in a function": ("""
+        net, x = torch.nn.Linear(3, 1), torch.rand(2, 3)
+        @torch.no_grad()
+        def evaluated(x):
+            return net(x)
+        loss = evaluated(x).mean()                       #: made
+        loss.backward()
+        """, ["{made}", "in evaluated, program.py, line", "`@torch.no_grad() def evaluated` (line", "switches recording off"]),
     "frozen": ("""
         net = torch.nn.Linear(3, 1)
         for p in net.parameters():
@@ -186,6 +207,14 @@ PROGRAMS = {
         x = torch.rand(4, 3)
         x.view(5, -1)                                    #: here
         """, ["{here}: `x.view(5, -1)`", "x has shape (4, 3)"]),
+    "a NaN under anomaly mode": ("""
+        import warnings
+        warnings.simplefilter("ignore")
+        w = torch.zeros(3, requires_grad=True)
+        with torch.autograd.detect_anomaly():
+            loss = (w.sqrt() * 0).sum()                  #: made
+            loss.backward()                              #: here
+        """, ["`SqrtBackward0` ({made}: `loss = (w.sqrt() * 0).sum()", "called by {here}: `loss.backward()`", "Where it came from"]),
     "in a hook": ("""
         w = torch.rand(3, requires_grad=True)
         def scaled(g):
@@ -354,6 +383,20 @@ def test_advice_that_fails(monkeypatch):
     monkeypatch.setattr(texts, "of_shapes", broken)
     with pytest.raises(RuntimeError, match=r"^The size of tensor a \(2\) must match the size of tensor b \(3\) at non-singleton dimension 0$"):
         tensorgrad.rand(2) + tensorgrad.rand(3)
+
+
+def test_a_step_of_training_leaves_two_notes():
+    """All that is done before an error: one note for the backward, one for each kernel that writes parameters."""
+    net = tensorgrad.nn.Sequential(tensorgrad.nn.Linear(3, 4), tensorgrad.nn.ReLU(), tensorgrad.nn.Linear(4, 1))
+    optimizer = tensorgrad.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(2):
+        places.WAYS.clear()
+        places.WRITES.clear()
+        optimizer.zero_grad()
+        net(tensorgrad.rand(2, 3)).sum().backward()
+        assert len(places.WAYS) == 1 and not places.WRITES
+        optimizer.step()
+    assert len(places.WAYS) == 1 and 1 <= len(places.WRITES) <= 4        # without compiled kernels, one for each parameter
 
 
 def test_notes_hold_no_variables():

@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from support import ROOT
 
 import tensorgrad as torch
 from tensorgrad.viz import explain_nan
+from tensorgrad.viz.hunting import Found, Hunt
 
 F = torch.nn.functional
 INF, NAN = float("inf"), float("nan")
@@ -181,6 +183,24 @@ def test_the_command_stops_at_the_first_backward_that_is_not_finite(tmp_path):
     assert "where.txt: log made an infinity from finite numbers: 1 of 2 elements of v1 (in backward 2, after which" in done.stderr
     text = " ".join(text.split())
     assert "w = [1.5, 0]" in text and "[1], where w = 0: log(0) = −inf" in text and "program.py, line 7: loss = torch.log(w).sum()" in text
+
+
+def test_under_anomaly_mode():
+    """Its error, which ends the backward where the NaN was made, ends the program as well."""
+    w = torch.zeros(3, requires_grad=True)
+    with Hunt() as hunt, torch.autograd.set_detect_anomaly(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loss = (w.sqrt() * 0).sum()
+        with pytest.raises(Found):
+            loss.backward()
+    assert hunt.found and hunt.report().title == "The backward of sqrt made a NaN from finite numbers: 3 of 3 elements of ∂L/∂w"
+    with Hunt() as hunt, torch.autograd.set_detect_anomaly(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        h = w.exp()
+        h += 1
+        with pytest.raises(RuntimeError, match="modified by an inplace"):
+            h.sum().backward()
+    assert not hunt.found
 
 
 def test_the_command_says_that_all_is_finite(tmp_path):

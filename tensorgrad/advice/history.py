@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 from ..core.mode import mode
 from ..core.tape import TensorBase
-from .source import blocks, expression, placed, quoted, tree, value_of, variables
+from .places import INSIDE
+from .source import blocks, expression, is_library, placed, quoted, shown, tree, value_of, variables
 
 CUTS = {      # names of methods, attributes and functions, and why the graph ends there
     "detach": "detach() cuts the graph there", "detach_": "detach_() cuts the graph there", "data": "`.data` has no history",
@@ -17,6 +19,7 @@ CUTS = {      # names of methods, attributes and functions, and why the graph en
     "as_tensor": "numbers and arrays have no history", "from_numpy": "arrays have no history",
     "argmax": "argmax has no gradient", "argmin": "argmin has no gradient",
     "long": "integers have no gradient", "int": "integers have no gradient", "bool": "truth values have no gradient"}
+SURE = {"detach", "detach_", "item", "tolist", "numpy", "from_numpy", "argmax", "argmin"}      # of these: cuts, whatever they are the methods of
 OFF = ("no_grad", "inference_mode")
 DEEPEST = 6             # assignments
 
@@ -53,6 +56,8 @@ def _ended(lines: list[str], value: ast.expr, told: str, scope: Any, at: tuple[i
     if why:
         return [*lines, f"{told}: {why}" if told.strip() else f"  {why}"], source is not None and source._node is not None
     lines = [*lines, told] if told.strip() else lines
+    if inside := _in_functions(value, frame):
+        return [*lines, inside], False
     feeding = _feeding(value, frame)
     if any(tensor._node is not None for tensor in feeding.values()):
         return lines, False                                         # a name that has another value now, or a function that cuts
@@ -142,6 +147,27 @@ def _cut(value: ast.expr, frame: Any) -> tuple[str, Any]:
     return "", None
 
 
+def _in_functions(value: ast.expr, frame: Any) -> str:
+    """Where a function of the program that an expression calls, or a module's forward, cuts the graph; '' if none does."""
+    for call in ast.walk(value):
+        if not isinstance(call, ast.Call) or (called := value_of(call.func, frame)) is None:
+            continue
+        function = type(called).forward if "_modules" in getattr(called, "__dict__", {}) and not isinstance(called, type) else called
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        if code is None or is_library(code.co_filename) or code.co_filename.startswith(INSIDE):
+            continue
+        name, file = f"in {function.__qualname__}, {shown(code.co_filename, code.co_firstlineno)}", code.co_filename
+        scope = _scope(module, code) if (module := tree(file)) is not None else None
+        for statement, above in _statements(scope, [scope]) if scope is not None else ():
+            if off := next((block for block in above if _switches_off(block)), None):
+                return f"  {name}, `{_head(off)}` (line {off.lineno}) switches recording off"
+            if isinstance(statement, (ast.Assign, ast.Return)) and statement.value is not None:
+                cut = next((part.attr for part in ast.walk(statement.value) if isinstance(part, ast.Attribute) and part.attr in SURE), "")
+                if cut:
+                    return f"  {name}: {placed(file, statement.lineno, statement.col_offset)}: {CUTS[cut]}"
+    return ""
+
+
 def _feeding(value: ast.expr, frame: Any) -> dict[str, Any]:
     """{name: tensor} of the tensors that an expression names."""
     found = {ast.unparse(part): value_of(part, frame) for part in ast.walk(value) if isinstance(part, (ast.Name, ast.Attribute))}
@@ -157,6 +183,8 @@ def _leaves(value: ast.AST, feeding: dict[str, Any], frame: Any) -> list[str]:
             parameters = list(module.parameters())
             if parameters and not any(p.requires_grad for p in parameters):
                 lines.append(f"  no parameter of {ast.unparse(part)} requires grad: requires_grad_() switches it on")
+            elif parameters:
+                lines.append(f"  parameters of {ast.unparse(part)} require grad: its result has lost its history on the way")
     if not feeding and not lines and isinstance(value, ast.Call):
         lines.append("  requires_grad=True there, or requires_grad_() after it, gives it a gradient")
     if feeding and not lines:

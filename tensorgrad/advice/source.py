@@ -211,15 +211,15 @@ def tensors_in(node: ast.AST, frame: Any) -> dict[str, Any]:
 
 # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-def offer(what: str) -> list[str]:
+def offer(what: str, option: str = "") -> list[str]:
     """The line that names the command which shows an error: nothing where it is running, or where no file is the program."""
     main = sys.modules.get("__main__")
     file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     if not offers.command:
         return []
     if not file or not isfile(file) or is_library(realpath(file)) or file.startswith(INSIDE):
-        return [f"  {what}: run it in `with torch.viz.watch() as seen:`, and seen.graph() after it"]
+        return [f"  {what}: run it in `with torch.viz.watch() as seen:`, and {'viz.explain_nan(loss)' if option else 'seen.graph()'} after it"]
     path = os.path.relpath(file)
     words = [path if len(path) < len(file) else file] if spec is None else ["-m", spec.name.removesuffix(".__main__")]
     few = len(sys.argv) < 9 and sum(map(len, sys.argv[1:])) < 60
-    return [f"  {what}: python -m tensorgrad.viz {shlex.join([*words, *(sys.argv[1:] if few else [])])}{'' if few else ' …'}"]
+    return [f"  {what}: python -m tensorgrad.viz {option}{shlex.join([*words, *(sys.argv[1:] if few else [])])}{'' if few else ' …'}"]

@@ -124,7 +124,7 @@ def of_second_time(step: Any) -> list[str]:
     else:
         lines.append(f"  and is needed again by {place(user.f_code, user.f_lasti)}")
         if way is not None:
-            lines.append("  retain_graph=True in the first of them keeps it")
+            lines.append("  retain_graph=True in the first of them keeps it; so does detach() there of what only the second has to go through")
     return [*lines, *around(frames, user), *offer(PICTURE)]
 
 
@@ -170,11 +170,16 @@ def _kept(text: str) -> list[str]:
 
 
 def _cloned(written: ast.expr) -> list[str]:
-    """The copy that keeps the old values, of what a write went through: of `c` for `c[0]` and `c[0].T`."""
-    while isinstance(written, (ast.Subscript, ast.Call)) or isinstance(written, ast.Attribute) and not isinstance(written.value, ast.Name):
-        written = written.func if isinstance(written, ast.Call) else written.value
+    """The copy that keeps the old values, of what a write went through: of `c` for `c[0]`, `c.T` and `c.view(2)`."""
+    while True:
+        if isinstance(written, ast.Call) and isinstance(written.func, ast.Attribute):
+            written = written.func.value
+        elif isinstance(written, ast.Subscript) or isinstance(written, ast.Attribute) and written.attr in ("T", "mT", "H", "mH", "real", "imag", "data"):
+            written = written.value
+        else:
+            break
     text = ast.unparse(written)
-    return [f"  `{text} = {text}.clone()` before it keeps the old values"]
+    return [f"  `{text} = {text}.clone()` before it keeps the old values"] if isinstance(written, (ast.Name, ast.Attribute)) else []
 
 
 def of_leaf(target: Any) -> list[str]:
@@ -207,6 +212,11 @@ def of_several(node: Any) -> list[str]:
     return [f"  {place(user.f_code, user.f_lasti)}",
             f"  {name} has shape {tuple(node.shape)}, {prod(node.shape)} elements: take its mean() or sum(), or give backward a gradient of that shape",
             *around(frames, user)]
+
+
+def of_nan(step: Any) -> list[str]:
+    """A step that anomaly mode found to make a NaN."""
+    return [f"  {made(step)}", *_from(program(running())), *offer("Where it came from, with all numbers", "--nan ")]
 
 
 # ── hooks and Functions ───────────────────────────────────────────────────────────────────────────────────────────────

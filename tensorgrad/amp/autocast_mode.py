@@ -182,7 +182,7 @@ def autocast_decorator(autocast_instance: autocast, func: Callable[..., Any]) ->
 
 
 def _kind(device_type: str) -> str:
-    """The kind of a device that PyTorch knows, whether it is here or not."""
+    """Return the kind of a device, which PyTorch must know; the device need not exist."""
     kind = device_type.partition(":")[0]
     return kind if kind in DEFAULTS else Device(device_type).type
 
@@ -292,7 +292,7 @@ def autocast_decrement_nesting() -> int:
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """For the `forward` of a Function: what autocast does inside, and the dtype to cast inputs to first. https://pytorch.org/docs → torch.amp.custom_fwd"""
+    """Decorate the `forward` of a Function: run it under the current autocast, or cast its inputs first. https://pytorch.org/docs → torch.amp.custom_fwd"""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if fwd is None:
@@ -312,7 +312,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """For its `backward`: the same autocast as in forward. https://pytorch.org/docs → torch.amp.custom_bwd"""
+    """Decorate the `backward` of a Function: run it under the autocast of its forward. https://pytorch.org/docs → torch.amp.custom_bwd"""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

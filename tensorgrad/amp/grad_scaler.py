@@ -137,7 +137,7 @@ class GradScaler:
         assert self._scale is not None, (f"Attempted {function} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) "
                                          "earlier in the iteration.")
 
-    # ── what it is set to ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def is_enabled(self) -> bool:
         """Return True if scaling is enabled."""

@@ -1,6 +1,7 @@
 """PyTorch's spelling: every function of the root package, and the methods of Tensor.
 
-Each file has one family. Its functions define signature, checks and docstring; `_register.public` attaches all their forms.
+Each file has one family. Its functions define signature, checks and docstring; `_register.public` attaches all their
+forms.
 """
 from importlib import import_module as _import_module
 from typing import Any

@@ -157,9 +157,9 @@ LEAST_LARGEST = min(LARGEST.values())
 
 
 def converted(number: Any, dtype: dtypes.dtype, single: bool = False) -> Any:
-    """A Python number as a dtype takes it: RuntimeError if it is out of range; unsigned dtypes wrap negative integers around.
+    """Convert a Python number for a dtype. Raises RuntimeError if it is out of range; unsigned dtypes wrap negative integers around.
 
-    A single element of 16 bits takes what is too large for it as infinity.
+    For a single element of 16 bits, numbers that are too large become infinity.
     """
     kind, fits, most, name = dtype.numpy.kind, True, 0, dtype.name
     if kind == "b":

@@ -1,4 +1,4 @@
-"""Random numbers inside vmap: different ones for each example, drawn at once with the batch in front, or the same for all."""
+"""Random numbers inside vmap: separate numbers per example, drawn at once with leading batch axes, or common ones for all."""
 from __future__ import annotations
 
 from functools import partial
@@ -22,7 +22,7 @@ DEPENDENT = {"normal_around", "poisson", "binomial", "standard_gamma", "dirichle
 
 
 def hidden_axes() -> tuple[int, ...]:
-    """The batches of different numbers: of length 1 for a level that wants the same ones."""
+    """Return the batch lengths of random numbers, 1 for levels whose examples share them; () if all levels do."""
     if any(level.randomness == "error" for level in mode.batches):
         raise RuntimeError(REFUSED)
     sizes = tuple(level.size if level.randomness == "different" else 1 for level in mode.batches)
@@ -30,7 +30,7 @@ def hidden_axes() -> tuple[int, ...]:
 
 
 class Draws:
-    """A generator, as functions inside vmap see it."""
+    """A generator for functions inside vmap."""
 
     def __init__(self, source: Any) -> None:
         self.source, self.hidden = source, hidden_axes()

@@ -54,7 +54,7 @@ def check_shape(x: Any, function: str, name: str = "A", square: bool = True) -> 
 
 
 def check_kernel(x: Any, kernel: str, function: str, argument: str = "A") -> None:
-    """The errors of a kernel that takes float32, float64 and their complex kin alone."""
+    """Raise the errors of a kernel that only takes float32, float64 and their complex dtypes."""
     if not isinstance(x, TensorBase):
         raise TypeError(f"{function}(): argument '{argument}' (position 1) must be Tensor, not {type(x).__name__}")
     if x.array.dtype.kind not in "fc" or x.array.dtype.itemsize == 2:

@@ -19,7 +19,7 @@ OVERFLOW = "Overflow when unpacking long long"
 
 
 def array_of(data: Any, wanted: Any) -> np.ndarray[Any, Any]:
-    """A host array of `data`, of the dtype `wanted`, or of the one that its elements have in common."""
+    """Return a host array of `data` in the dtype `wanted`, or else in the common dtype of its elements."""
     sizes = _sizes(data)
     nested, inferred = _read(data, wanted)
     target = inferred if wanted is None else wanted
@@ -62,7 +62,7 @@ def _read(data: Any, wanted: Any) -> tuple[Any, Any]:
     if isinstance(data, TensorBase):
         return _from_tensor(data, wanted)
     if isinstance(data, (np.ndarray, np.generic)):
-        return data, FROM_NUMPY[data.dtype]      # raises for what has no PyTorch dtype
+        return data, FROM_NUMPY[data.dtype]      # raises TypeError for dtypes that PyTorch lacks
     return _from_object(data, wanted)
 
 
@@ -77,7 +77,7 @@ def _from_tensor(data: Any, wanted: Any) -> tuple[Any, Any]:
 
 
 def _from_object(data: Any, wanted: Any) -> tuple[Any, Any]:
-    """A number of another class, a sequence, or what NumPy reads."""
+    """Read a number of another class, a sequence, or an object that NumPy can read."""
     if isinstance(data, (int, float, complex)):
         return data, _dtype_of(next(kind for kind in (int, float, complex) if isinstance(data, kind)))
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):

@@ -1,8 +1,9 @@
 """PyTorch's argument parser, for calls that have failed: its error for the arguments, or another way to read them.
 
-Functions do not check in advance; nothing here runs until one of them raises. Then the call is held against the signatures in `_signatures`, by PyTorch's
-rules: if it fits none of them, the error is PyTorch's TypeError; if it fits one and only Python could not bind it (a deprecated order of arguments,
-numbers in place of a list), it is made again in the order that the function takes.
+Functions do not check in advance; nothing here runs until one of them raises. Then the call is compared with the
+signatures in `_signatures`, by PyTorch's rules: if it fits none of them, the error is PyTorch's TypeError; if it fits
+one, and only Python could not bind it (a deprecated order of arguments, numbers in place of a list), the function is
+called again with the arguments in its order.
 """
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class Parameter(NamedTuple):
     name: str
     default: str | None
     nullable: bool
-    broadcast: bool          # one number may stand for a list
+    broadcast: bool          # a list that may be given as one number
     keyword_only: bool
 
     def __str__(self) -> str:
@@ -127,7 +128,7 @@ def _signature(text: str) -> Signature:
     return Signature(tuple(found), hidden)
 
 
-# ── what an argument may be ───────────────────────────────────────────────────────────────────────────────────────────
+# ── checks of one argument ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _scalar_tensor(value: Any, kinds: str) -> bool:
@@ -428,7 +429,7 @@ def _looked_at(p: Parameter, value: Any) -> Any:
     if p.kind == "probability" and (value < 0 or value > 1):
         raise _Unlikely
     if p.kind == "sizes" and not isinstance(value, int):
-        return [1 if v is None else v for v in value[:len(value)]]      # None stands for the input's own size
+        return [1 if v is None else v for v in value[:len(value)]]      # None means the input's size
     return tuple(value) if p.kind == "pair" and isinstance(value, Iterable) else value
 
 

@@ -1,7 +1,7 @@
 """Attach all forms of a function: `torch.f`, `Tensor.f`, `Tensor.f_`, `out=`.
 
-The function in `api/` defines signature, argument checks and docstring; `@public` attaches it. PyTorch also takes NumPy's names of
-some arguments (axis, keepdims, x): they are translated here, once.
+The function in `api/` defines signature, argument checks and docstring; `@public` attaches it. PyTorch also takes
+NumPy's names of some arguments (axis, keepdims, x): they are translated here, once.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DTYPE_ERRORS = {    # special messages for an `out=` of another dtype: {0}, {1} 
     "polar": "Expected object of scalar type {2} but got scalar type {3} for argument 'out'",
     "histc": "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {0} and hist {1}",
 }
-EXPLAINED: set[Any] = set()                      # methods whose errors are PyTorch's already
+EXPLAINED: set[Any] = set()                      # methods whose errors are already PyTorch's
 JOINING = frozenset("cat column_stack dstack hstack stack vstack".split())
 VARIADIC = 4 | 8                                 # a code object's flags for *args and **kwargs
 SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
@@ -47,10 +47,10 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
            out: bool | str = False) -> Callable[[Any], Any]:
     """Attach a function under its name and aliases.
 
-    function: as a name of the root package; method: as a method of Tensor (the first argument is the tensor); inplace: also with a trailing
-    underscore; out: the root function takes `out=`, of any dtype that the result can be cast to. A string says more of it, in words: "same", it must
-    have the result's own dtype; "parts", only if there are several; "apart", no argument may lie in its memory; "given", its dtype is that of the
-    result unless `dtype=` is there.
+    function: as a name of the root package; method: as a method of Tensor (the first argument is the tensor); inplace:
+    also with a trailing underscore; out: the root function takes `out=`, of any dtype that the result can be cast to. A
+    string of words restricts it: "same", it must have the result's dtype; "parts", only if there are several results;
+    "apart", it may not overlap an argument; "given", the result has its dtype unless `dtype=` is given.
     """
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__

@@ -1,13 +1,14 @@
-"""The signatures that PyTorch's argument parser knows its compiled functions by. Read when a call has failed: errors name what it expects.
+"""The signatures of PyTorch's compiled functions, as its argument parser has them. Read when a call has failed: errors quote them.
 
-A row is `names: signature | signature …`. In a signature, `?` says that None may stand there, a digit that one number may stand for that many, `~` that
-it is deprecated and not shown; an `index` is an int that may also be a tensor or array of one element; `out`, `outs` and `factory` are the keywords
-that make up most of the rest. A method has the signatures of the function without its `input`, a method that writes in place those of the method,
-unless METHODS says otherwise.
+A row is `names: signature | signature …`. In a signature, `?` allows None, a digit allows one number for a list of that
+many, `~` marks it as deprecated and not shown; an `index` is an int that may also be a tensor or array of one element;
+`out`, `outs` and `factory` abbreviate common keywords. A method has the signatures of the function without its `input`,
+an in-place method those of the method, unless METHODS has its own.
 
-INTERPRETED is about functions that PyTorch writes in Python: what they hand to a compiled one, `function -> compiled: signature`, where `a<b` says that
-its argument `a` is the function's `b`, `.size` that they ask the argument for this attribute before, and `_` that a place is filled by themselves.
-A `probability` is one, or they raise before; in `sizes`, None stands for the input's own.
+INTERPRETED lists functions that PyTorch writes in Python, with their calls of compiled ones, `function -> compiled:
+signature`: `a<b` passes the function's argument `b` as `a`, `.size` means that the argument must have this attribute,
+and `_` is filled in by the function. A `probability` is checked before the call; in `sizes`, None means the input's
+size.
 """
 
 SHORTHANDS = {

@@ -54,7 +54,7 @@ for _name, _look in VIEWS.items():
 
 @public(function=False, name="repeat_interleave")
 def _repeated(input: Any, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
-    """`repeat_interleave` of this tensor, which cannot stand for the numbers of the repeats. https://pytorch.org/docs → torch.repeat_interleave"""
+    """`repeat_interleave` of this tensor; here the tensor cannot be the `repeats`. https://pytorch.org/docs → torch.repeat_interleave"""
     return repeat_interleave(input, repeats, dim, output_size=output_size)
 
 

@@ -50,7 +50,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 
 
 def as_leaf(made: Any, requires_grad: bool) -> Any:
-    """A tensor just made, which may be wanted with gradients."""
+    """Set requires_grad of a new tensor; RuntimeError if its dtype cannot have gradients."""
     if requires_grad:
         if made.array.dtype.kind not in "fcV":
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -60,7 +60,7 @@ def as_leaf(made: Any, requires_grad: bool) -> Any:
 
 def _check_array(array: np.ndarray[Any, Any]) -> None:
     """Raise unless PyTorch has a tensor of such a NumPy array."""
-    FROM_NUMPY[array.dtype]      # raises for what has no PyTorch dtype
+    FROM_NUMPY[array.dtype]      # raises TypeError for dtypes that PyTorch lacks
     if any(s % array.itemsize for s in array.strides):
         raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
     if any(s < 0 for s in array.strides):
@@ -170,7 +170,7 @@ class _Capsule:
 
 
 class _Writable:
-    """The memory of an array of which NumPy does not know that it may be written to, since the capsule was too old to say."""
+    """The memory of an array that NumPy holds for read-only, since its capsule's old version cannot tell, as writable memory."""
 
     def __init__(self, array: Any) -> None:
         interface = array.__array_interface__

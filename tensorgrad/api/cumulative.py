@@ -188,7 +188,7 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int,
     if x is not None and not isinstance(x, Tensor):
         x, dx = None, x
     if name == "trapezoid" and not y.array.shape[axis]:
-        return stretch(y, axis, 1, None), axis, 1       # whatever the places are
+        return stretch(y, axis, 1, None), axis, 1       # for any x
     if y.array.dtype.kind == "b" or x is not None and x.array.dtype.kind == "b":
         raise RuntimeError(f"{name}: received a bool input for `{'y' if x is None else 'x` or `y'}`, but bool is not supported")
     heights = stretch(y, axis, 1, None) + stretch(y, axis, None, -1)

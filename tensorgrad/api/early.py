@@ -1,5 +1,5 @@
-"""Spellings of this project's first versions, which PyTorch lacks: functions as methods of Tensor, and makers of tensors as
-attributes of `Tensor` and of `tensor`. They change nothing that PyTorch has.
+"""Spellings of this project's first versions, which PyTorch lacks: functions as methods of Tensor, and makers of
+tensors as attributes of `Tensor` and of `tensor`. They change nothing that PyTorch has.
 
 >>> import tensorgrad as torch
 >>> torch.tensor.zeros(2, 3).concat([torch.ones(1, 3)], dim=0).shape
@@ -17,7 +17,7 @@ from .creation import as_leaf, full, tensor
 
 
 def method(*names: str) -> Any:
-    """A decorator: the function is a method of Tensor under these names, and its errors are its own."""
+    """Decorate a function that becomes a method of Tensor under these names, with its own errors."""
     def attach(function: Any) -> Any:
         EXPLAINED.add(function)
         for name in names:
@@ -73,7 +73,7 @@ def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
     return F.avg_pool2d(input, kernel_size, stride, 0 if padding is None else padding, ceil_mode, count_include_pad, divisor_override)
 
 
-# ── what makes tensors ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── makers of tensors ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def randn(*size: Any, mu: float = 0.0, sigma: float = 1.0, requires_grad: bool = False, **options: Any) -> Any:

@@ -19,8 +19,9 @@ ELLIPSIS = "."     # in parsed subscripts; its axes get the labels ".0", ".1", �
 def einsum(*args: Any) -> Any:
     """Σ of products of operands over the subscripts that the output lacks. https://pytorch.org/docs → torch.einsum
 
-    einsum('ij,jk->ik', a, b) or einsum(a, [0, 1], b, [1, 2], [0, 2]). Repeated subscripts of one operand take its diagonal, '...' stands for axes
-    that broadcast; without '->' the output has the subscripts that occur once, in alphabetical order.
+    einsum('ij,jk->ik', a, b) or einsum(a, [0, 1], b, [1, 2], [0, 2]). Repeated subscripts of one operand take its
+    diagonal, '...' means axes that broadcast; without '->' the output has the subscripts that occur once, in
+    alphabetical order.
 
     >>> import tensorgrad as torch
     >>> a = torch.tensor([[1., 2.], [3., 4.]])
@@ -162,14 +163,14 @@ def _cheapest(parts: list[Part], output: list[str], sizes: dict[str, int]) -> tu
 
 
 def _summed(part: Part, needed: set[str]) -> Part:
-    """An operand summed over the axes that nobody needs any more."""
+    """Sum an operand over the axes that are not needed any more."""
     x, labels = part
     gone = tuple(i for i, s in enumerate(labels) if s not in needed)
     return (xp.sum(x, axis=gone, keepdims=False), [s for s in labels if s in needed]) if gone else part
 
 
 def _product(a: Part, b: Part, needed: set[str], sizes: dict[str, int]) -> Part:
-    """The product of two operands, summed over the labels that both have and nobody else needs: a stack of matrix products."""
+    """Multiply two operands and sum over the labels that only they need: a stack of matrix products."""
     (x, m), (y, n) = _summed(a, needed.union(b[1])), _summed(b, needed.union(a[1]))
     stack = [s for s in m if s in n and s in needed]
     inner = [s for s in m if s in n and s not in needed]

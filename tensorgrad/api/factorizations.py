@@ -1,4 +1,4 @@
-"""Factorizations of matrices, and what they solve: Cholesky, QR, LU, LDLᴴ, eigenvalues, singular values.
+"""Factorizations of matrices, and solvers that use them: Cholesky, QR, LU, LDLᴴ, eigenvalues, singular values.
 https://pytorch.org/docs/stable/linalg.html#matrix-decompositions"""
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
 
 
 def check_pair(b: Any, a: Any, name: str) -> None:
-    """The errors of the older functions that solve A·X = B."""
+    """Raise the errors of the older functions that solve A·X = B."""
     if a.array.dtype != b.array.dtype:
         raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {kind_of(b)} and A of type {kind_of(a)} instead.")
     m, n = a.array.shape, b.array.shape
@@ -131,7 +131,7 @@ def _lu(a: Any, pivot: bool, function: str) -> list[Any]:
     if a.array.ndim < 2:
         where = "linalg.lu" if function == "linalg.lu" else "torch.lu_factor"
         raise RuntimeError(f"{where}: Expected tensor with 2 or more dimensions. Got size: {list(a.array.shape)} instead")
-    if not a.array.size:          # of nothing no kernel is asked for
+    if not a.array.size:          # no kernel runs for empty tensors
         *stack, m, n = a.array.shape
         return [xp.clone(a), *(a.new_zeros(shape, dtype=dtypes.int32) for shape in ((*stack, min(m, n)), stack))]
     check_kernel(a, "lu_cpu", function)
@@ -213,7 +213,7 @@ def _triangles(packed: Any) -> tuple[Any, Any]:
 
 @public(method=False, out=True)
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-    """P, L and U from what `lu_factor` gives. https://pytorch.org/docs → torch.lu_unpack
+    """P, L and U from the results of `lu_factor`. https://pytorch.org/docs → torch.lu_unpack
 
     >>> import tensorgrad as torch
     >>> A = torch.tensor([[1., 2.], [2., 2.]])
@@ -239,7 +239,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
 
 @linalg()
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
-    """X of A·X = B, of X·A = B, or of these with Aᴴ, from what `lu_factor` gives. https://pytorch.org/docs → torch.linalg.lu_solve
+    """X of A·X = B, of X·A = B, or of these with Aᴴ, from the results of `lu_factor`. https://pytorch.org/docs → torch.linalg.lu_solve
 
     >>> import tensorgrad as torch
     >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2., 0.], [0., 4.]]))
@@ -361,7 +361,7 @@ def ldl_factor(input: Any, *, hermitian: bool = False) -> Any:
 
 @linalg()
 def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
-    """X of A·X = B from what `ldl_factor` gives. https://pytorch.org/docs → torch.linalg.ldl_solve
+    """X of A·X = B from the results of `ldl_factor`. https://pytorch.org/docs → torch.linalg.ldl_solve
 
     >>> import tensorgrad as torch
     >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[4., 2.], [2., 2.]]))
@@ -578,7 +578,7 @@ def eigvalsh(input: Any, UPLO: str = "L") -> Any:
 
 
 def _check_eig(a: Any, function: str, infinite: bool = False) -> None:
-    """The errors of a general A, which may be infinite if only eigenvalues are asked for and no gradient."""
+    """Raise the errors for a general A. It may have infinities if only eigenvalues are needed, without gradients."""
     check_tensor(a, function.replace(".", "_"), "input", 1)
     check_shape(a, function)
     if a.array.dtype.kind in "biu":
@@ -684,5 +684,5 @@ def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = F
     solution = xp.solve_triangular(matrix, input, upper=upper, unit=unitriangular)
     kept = xp.broadcast_to(A, shape=(*solution.array.shape[:-2], *A.array.shape[-2:]))
     if solution._node is not None and A._node is None:
-        kept = xp.copied(input, kept)                   # a result of the same step, though its gradient is zero
+        kept = xp.copied(input, kept)                   # a result of the step, too, although its gradient is zero
     return return_types.triangular_solve(solution, xp.in_columns(kept))

@@ -161,7 +161,7 @@ def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 @fft_function
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """n real numbers from the first half of their `fft`; n is even unless told otherwise. https://pytorch.org/docs → torch.fft.irfft
+    """n real numbers from the first half of their `fft`; n is even by default. https://pytorch.org/docs → torch.fft.irfft
 
     >>> import tensorgrad as torch
     >>> torch.fft.irfft(torch.fft.rfft(torch.tensor([1., 2., 3., 4.])))

@@ -227,7 +227,7 @@ def matrix_power(input: Any, n: int) -> Any:
 
 @linalg(out=False)
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """The diagonals of matrices, in the same memory. https://pytorch.org/docs → torch.linalg.diagonal
+    """The diagonals of matrices, as a view. https://pytorch.org/docs → torch.linalg.diagonal
 
     >>> import tensorgrad as torch
     >>> torch.linalg.diagonal(torch.tensor([[1., 2.], [3., 4.]]))
@@ -263,7 +263,7 @@ def vander(x: Any, *, N: int | None = None) -> Any:
 
 
 def _check_system(a: Any, b: Any, left: bool, name: str) -> bool:
-    """The errors for operands that make no system of equations; whether B is a stack of vectors."""
+    """Raise unless A and B form a system of equations; return True if B is a stack of vectors."""
     check_tensor(b, f"linalg_{name}", "B", 2)
     check_matrix(a, f"linalg.{name}", kernel="lu_cpu")
     if a.array.dtype != b.array.dtype:
@@ -305,7 +305,7 @@ def _solve(a: Any, b: Any, left: bool, check_errors: bool, name: str) -> Any:
 
 
 def _no_rows(n: int) -> RuntimeError:
-    """The error for vectors as rows."""
+    """Return the error for vectors as rows."""
     if n == 1:
         return RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
                             "equivalent to B / A.squeeze(-1)")
@@ -386,7 +386,7 @@ def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None 
 
 
 def _check_least_squares(input: Any, b: Any, driver: Any) -> bool:
-    """The errors of `lstsq`; whether B is a stack of vectors."""
+    """Raise the errors of `lstsq`; return True if B is a stack of vectors."""
     check_tensor(input, "linalg_lstsq", "input", 1)
     m, n = input.array.shape, b.array.shape
     if len(m) < 2:

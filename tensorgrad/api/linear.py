@@ -163,7 +163,7 @@ def _embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: flo
 
 
 def bag_numbers(offsets: Any, count: int) -> Any:
-    """Which bag each of `count` places belongs to, given where the bags start."""
+    """Return the number of the bag of each of `count` places, given the bags' offsets."""
     backend = type(offsets._storage)
     numbers = backend.xp.searchsorted(offsets.array, backend.xp.arange(count), side="right") - 1
     return fresh(numbers.astype("int64"), backend)
@@ -209,7 +209,7 @@ def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: b
         out = xp.embedding_bag(weight, indices, bag, scale, bags=bags)
     if mode == 1:
         return out, all_bags, sizes, sizes.clone()
-    # sums need no counts: PyTorch leaves them zero, with one for each offset where no gradient is asked for
+    # sums need no counts: PyTorch leaves them zero, one per offset if no gradient is needed
     unused = sizes.new_zeros(bags if weight.requires_grad else offsets.shape[0])
     return out, all_bags if padded or not quick else bag.new_zeros(0), unused, unused.clone()
 

@@ -89,7 +89,7 @@ def mul(input: Any, other: Any) -> Any:
 
 @public("divide", inplace=True, out=True)
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
-    """input / other, broadcast; rounded to zero ('trunc') or down ('floor') if asked. https://pytorch.org/docs → torch.div
+    """input / other, broadcast; optionally rounded to zero ('trunc') or down ('floor'). https://pytorch.org/docs → torch.div
 
     >>> import tensorgrad as torch
     >>> torch.div(torch.tensor([7., -7.]), 2), torch.div(torch.tensor([7, -7]), 2, rounding_mode='trunc')
@@ -201,7 +201,7 @@ def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> tuple[Any,
 
 @public(inplace=True, out=True)
 def lerp(input: Any, end: Any, weight: Any) -> Any:
-    """input + weight·(end − input), the way from `input` to `end`. https://pytorch.org/docs → torch.lerp
+    """input + weight·(end − input), linear interpolation from `input` to `end`. https://pytorch.org/docs → torch.lerp
 
     >>> import tensorgrad as torch
     >>> torch.lerp(torch.tensor([0., 10.]), torch.tensor([10., 20.]), 0.25)

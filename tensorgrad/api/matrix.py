@@ -446,7 +446,7 @@ def _folded(x: Any, axis: int) -> Any:
 
 
 def arranged(x: Any, axes: Any) -> Any:
-    """The axes in another order; the tensor itself if that is the same."""
+    """Permute the axes; return the tensor itself if the order does not change."""
     return x if list(axes) == list(range(len(axes))) else xp.permute_dims(x, axes=tuple(axes))
 
 
@@ -484,7 +484,7 @@ def kron(input: Any, other: Any) -> Any:
 
 @public(out="same")
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
-    """input × other of vectors with three elements along an axis: the first such axis, unless told. https://pytorch.org/docs → torch.cross
+    """input × other of vectors with three elements along an axis: by default the first such axis. https://pytorch.org/docs → torch.cross
 
     >>> import tensorgrad as torch
     >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]), dim=0)

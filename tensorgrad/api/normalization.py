@@ -35,7 +35,8 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
                cudnn_enabled: bool = True) -> Any:
     """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1). https://pytorch.org/docs → torch.nn.functional.batch_norm
 
-    In training μ and σ² are those of the batch, and the running ones move towards them; else they are the running ones.
+    In training, μ and σ² are the batch's, and the running statistics move towards them; otherwise they are the running
+    statistics.
 
     >>> import tensorgrad as torch
     >>> torch.batch_norm(torch.tensor([[1.], [3.]]), None, None, None, None, True, 0.1, 0.)
@@ -65,7 +66,7 @@ def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_va
 
 
 def _check_statistics(running_mean: Any, running_var: Any) -> None:
-    """Raise PyTorch's error for running statistics that require gradients, of which there are none."""
+    """Raise PyTorch's error for running statistics that require gradients: they cannot have any."""
     for t, name in ((running_mean, "running_mean"), (running_var, "running_var")):
         if t is not None and mode.grad and t.requires_grad:
             raise RuntimeError(f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This input cannot have "

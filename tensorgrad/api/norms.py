@@ -13,7 +13,7 @@ from .reduction import vector_norm
 
 @public(out="same")
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """The norm of a vector, 'fro' that of all elements, 'nuc' the sum of a matrix' singular values. https://pytorch.org/docs → torch.norm
+    """The norm of a vector; 'fro' is the norm of all elements, 'nuc' the sum of a matrix's singular values. https://pytorch.org/docs → torch.norm
 
     >>> import tensorgrad as torch
     >>> torch.norm(torch.tensor([3., 4.])), torch.norm(torch.tensor([3., -4.]), p=float('inf'))
@@ -45,7 +45,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
 
 @public(inplace=True, out="same")
 def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
-    """The slices along an axis, those of a norm above `maxnorm` scaled down to it. https://pytorch.org/docs → torch.renorm
+    """The tensor with slices along an axis scaled down if their norm exceeds `maxnorm`. https://pytorch.org/docs → torch.renorm
 
     >>> import tensorgrad as torch
     >>> torch.renorm(torch.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1.)

@@ -76,7 +76,7 @@ def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], 
 
 
 def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
-    """Let the module's own function, or a kernel that can, write into `a`, if autograd need not know and `b` fits. Whether it did."""
+    """Compute into `a` by one call of the module's function or kernel; return False if autograd or `b` prevents it."""
     if type(a) not in PLAIN or a.origin is not None or (mode.record and a._node is not None) or a._storage.inference:
         return False
     x, backend = a.array, type(a._storage)
@@ -106,7 +106,7 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
                 ufunc(x, y, out=x)
             else:
                 compute(ufunc, x, y, out=x)
-        except TypeError:       # bits of floating-point numbers: the usual way has the error
+        except TypeError:       # bit operations on floats: the general method raises the error
             return False
     elif type(alpha) not in NUMBERS or not getattr(ufunc, "scaled", None) or not ufunc.scaled(x, y, alpha):
         return False
@@ -117,7 +117,7 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
 
 
 ALPHA = {"alpha"}
-WHOLE, SMALL = {"add", "subtract", "multiply"}, range(-128, 128)       # ops that give integers for integers; those that all of their dtypes hold
+WHOLE, SMALL = {"add", "subtract", "multiply"}, range(-128, 128)       # ops with integer results for integers; numbers that fit all integer dtypes
 
 
 def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:

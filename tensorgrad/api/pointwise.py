@@ -10,7 +10,7 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from ._arguments import LEAST_LARGEST, check_long, check_tensor, converted, integer
 from ._register import FUNCTIONS, public
 
-# ── the plain ones: name and aliases, op, what it computes, an example, its result ────────────────────────────────────
+# ── simple functions: name and aliases, op, formula, an example, its result ───────────────────────────────────────────
 
 PLAIN_FUNCTIONS = """
 abs absolute   absolute    |x|                         [-1.5, 2.]  [1.5000, 2.0000]
@@ -202,7 +202,7 @@ def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001
 
 @public(inplace=True, out=True)
 def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    """x with NaN and the infinities replaced: by 0 and the greatest and least numbers, or as told. https://pytorch.org/docs → torch.nan_to_num
+    """x with NaN and the infinities replaced: by default by 0 and the greatest and least numbers. https://pytorch.org/docs → torch.nan_to_num
 
     >>> import tensorgrad as torch
     >>> torch.nan_to_num(torch.tensor([float('nan'), float('inf'), 1.]), posinf=9.)
@@ -256,7 +256,7 @@ def frexp(input: Any) -> Any:
 
 @public(method=False)
 def real(input: Any) -> Any:
-    """The real part, in the same memory; a real tensor itself. https://pytorch.org/docs → torch.real
+    """The real part, as a view; a real tensor itself. https://pytorch.org/docs → torch.real
 
     >>> import tensorgrad as torch
     >>> torch.real(torch.tensor([1+2j]))
@@ -267,7 +267,7 @@ def real(input: Any) -> Any:
 
 @public(method=False)
 def imag(input: Any) -> Any:
-    """The imaginary part, in the same memory. https://pytorch.org/docs → torch.imag
+    """The imaginary part, as a view. https://pytorch.org/docs → torch.imag
 
     >>> import tensorgrad as torch
     >>> torch.imag(torch.tensor([1+2j]))
@@ -346,7 +346,7 @@ def polar(abs: Any, angle: Any) -> Any:
 
 @public()
 def view_as_real(input: Any) -> Any:
-    """The real and imaginary parts along a new last axis, in the same memory. https://pytorch.org/docs → torch.view_as_real
+    """A view with the real and imaginary parts along a new last axis. https://pytorch.org/docs → torch.view_as_real
 
     >>> import tensorgrad as torch
     >>> torch.view_as_real(torch.tensor([1+2j]))
@@ -359,7 +359,7 @@ def view_as_real(input: Any) -> Any:
 
 @public()
 def view_as_complex(input: Any) -> Any:
-    """The last axis, of two elements, as real and imaginary part, in the same memory. https://pytorch.org/docs → torch.view_as_complex
+    """A complex view whose real and imaginary parts are the last axis, of two elements. https://pytorch.org/docs → torch.view_as_complex
 
     >>> import tensorgrad as torch
     >>> torch.view_as_complex(torch.tensor([[1., 2.]]))

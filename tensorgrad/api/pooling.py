@@ -68,7 +68,7 @@ class Windows:
         (_check_max_pool1d if function == "max_pool1d" else _check_windows)(self, len(size))
         self.length = tuple(pooled_length(*args, ceil_mode) for args in
                             zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True))
-        if min(self.length) < 1 or function == "avg_pool3d" and any(k > d for k, d in zip(kernel, size, strict=True)):     # whatever the padding
+        if min(self.length) < 1 or function == "avg_pool3d" and any(k > d for k, d in zip(kernel, size, strict=True)):     # for any padding
             raise RuntimeError(_too_small(self, channels, function))
         self.widths = tuple((p, max(0, seen - n - p)) for p, seen, n in zip(self.padding, self.seen(), self.size, strict=True))
 
@@ -78,7 +78,7 @@ class Windows:
         return reach
 
     def cut(self, out: Any) -> Any:
-        """The windows that were asked for: the last ones may start where nothing is left of the input."""
+        """Return the results of the requested windows, without extra ones that start beyond the input."""
         return out if out.array.shape[-len(self.length):] == self.length else out[(..., *(slice(0, v) for v in self.length))]
 
 
@@ -93,11 +93,11 @@ def windows_of(shape: tuple[int, ...], n: int, kernel_size: Any, stride: Any, pa
     return Windows(shape[-n - 1:], kernel, step_within(step, shape[-n:], pad), pad, dilation, ceil_mode, function)
 
 
-LONGEST_STEP = 1 << 12      # up to which a stride stays what was asked for
+LONGEST_STEP = 1 << 12      # strides up to this are not reduced
 
 
 def step_within(stride: tuple[int, ...], size: tuple[int, ...], padding: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides that lead beyond the input, wherever they begin, as those that just do: kernels need not count with absurd ones."""
+    """Reduce strides that lead beyond the input to ones that just do, so that kernels need not handle absurd ones."""
     if max(stride) <= LONGEST_STEP:
         return stride
     return tuple(min(s, max(d + 2 * p, LONGEST_STEP)) for s, d, p in zip(stride, size, padding, strict=True))
@@ -165,7 +165,7 @@ def _too_small(w: Windows, channels: int, function: str) -> str:
 
 
 def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool = True) -> Any:
-    """The largest value of each window, and its place in the plane, if these are asked for."""
+    """The largest value of each window, and, if requested, its index in the plane."""
     w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
     if n == 1 and input.array.dtype.kind not in ("fViu" if indices else "fV"):
         raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
@@ -342,7 +342,7 @@ def averages(d: int, out: int) -> Any:
 
 @public(method=False)
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
-    """Means over as many windows as asked for. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool1d
+    """Means over a given number of windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool1d
 
     >>> import tensorgrad as torch
     >>> torch.adaptive_avg_pool1d(torch.tensor([[1., 2., 3., 4., 5.]]), 2)
@@ -388,7 +388,7 @@ def adaptive_places(shape: tuple[int, ...], size: tuple[int, ...]) -> Any:
 
 @public(method=False)
 def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
-    """Maxima over as many windows as asked for, and their places. https://pytorch.org/docs → torch.nn.functional.adaptive_max_pool1d
+    """Maxima over a given number of windows, and their indices. https://pytorch.org/docs → torch.nn.functional.adaptive_max_pool1d
 
     >>> import tensorgrad as torch
     >>> torch.adaptive_max_pool1d(torch.tensor([[1., 2., 3., 4., 5.]]), 2)

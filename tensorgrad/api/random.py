@@ -1,7 +1,7 @@
 """Random tensors. https://pytorch.org/docs/stable/torch.html#random-sampling
 
-On the CPU the numbers are PyTorch's, bit for bit (see generator.py). Each CUDA device has a host generator of its own, whose numbers are sent
-over: reproducible, but not PyTorch's.
+On the CPU the numbers are PyTorch's, bit for bit (see generator.py). Each CUDA device has a host generator, whose
+numbers are copied to it: reproducible, but not PyTorch's.
 """
 from __future__ import annotations
 
@@ -385,7 +385,7 @@ def filled(input: Any, draw: Any) -> Any:
 def _drawn_like(input: Any, draw: Any) -> Any:
     """Draw numbers for a tensor in the order of its elements in memory, as PyTorch does."""
     backend, shape = type(input._storage), input.array.shape
-    if backend.device.type == "meta":       # nobody sees the numbers: the arguments are checked, and that is all
+    if backend.device.type == "meta":       # there are no numbers to draw: only the arguments are checked
         draw(generator_of(backend, None), (0,) * len(shape), input.array.dtype)
         return input
     if not input.array.size and input.array.dtype.kind not in "fV":       # no kernel runs: the arguments are checked

@@ -27,13 +27,13 @@ def axes(dim: Any, ndim: int) -> tuple[int, ...] | None:
 
 
 def keeps_with_dim(function: Any) -> Any:
-    """Say that a function has a keyword keepdim= only beside dim=."""
+    """Mark a function that takes keepdim= only together with dim=."""
     function.keeps_with_dim = True
     return function
 
 
 def cast(input: Any, dtype: Any) -> Any:
-    """The tensor in the dtype that the caller wants to add up in."""
+    """Cast the tensor to `dtype`, in which it is summed; None keeps its dtype."""
     return input if dtype is None else in_dtype(input, dtypes.as_dtype(dtype))
 
 
@@ -176,7 +176,7 @@ def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim
 
 @public(out=True)
 def var(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> Any:
-    """Σ |x − x̄|² / (n − correction); correction is 1 unless told otherwise. https://pytorch.org/docs → torch.var
+    """Σ |x − x̄|² / (n − correction); correction is 1 by default. https://pytorch.org/docs → torch.var
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor([1., 2., 3.])
@@ -212,7 +212,7 @@ def var_mean(input: Any, dim: Any = None, *flags: bool, correction: Any = None, 
 
 
 def _running_mean(input: Any, how: dict[str, Any]) -> Any:
-    """The mean as it is found on the way to the variance: NaN, where a number is infinite."""
+    """Return the mean of var_mean, which is NaN if an element is infinite."""
     mean = xp.mean(input, axis=how["axis"], keepdims=how["keepdims"])
     return xp.add(mean, xp.multiply(mean, 0.0))
 

@@ -16,7 +16,8 @@ PADDING_MODES = ("zeros", "border", "reflection")
 def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
     """`nn.functional.grid_sample` with its modes as numbers. https://pytorch.org/docs → torch.nn.functional.grid_sample
 
-    interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic; padding_mode, for what lies outside: 0 zeros, 1 border, 2 reflection.
+    interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic; padding_mode, for points outside: 0 zeros, 1 border, 2
+    reflection.
 
     >>> import tensorgrad as torch
     >>> torch.grid_sampler(torch.tensor([[[[1., 3.]]]]), torch.zeros(1, 1, 1, 2), 0, 0, False)
@@ -125,7 +126,7 @@ TAPS = {"bilinear": _bilinear, "nearest": _nearest, "bicubic": _bicubic}       #
 
 
 def _read(flat: Any, sizes: Any, taps: Any, border: Any) -> Any:
-    """Σ over neighbours of weight · value; what lies outside is zero."""
+    """Return Σ over neighbours of weight · value; points outside count as zero."""
     total: Any = 0
     for chosen in product(*taps):
         index, weight = None, None

@@ -62,7 +62,7 @@ def _runs(data: Any, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe
 
 
 def _numbers(xp: Any, lengths: Any, ends: Any, size: int) -> Any:
-    """For each place of the flattened axes, the number of the run that it is in, counted through all rows; −1 if it is in none."""
+    """Return the number of the run of each place of the flattened axes, counted through all rows; −1 outside of runs."""
     runs = lengths.shape[-1]
     place = xp.arange(size).reshape(-1, 1)
     within = (place >= (ends - lengths)[..., None, :]) & (place < ends[..., None, :])

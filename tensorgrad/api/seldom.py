@@ -259,7 +259,7 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = normalize_dim(dim, v.array.ndim)
     if not v.array.size:
-        v.reshape(v.array.shape[dim], -1)       # PyTorch's way to the result: no shape can be made out for the rest
+        v.reshape(v.array.shape[dim], -1)       # raises PyTorch's error for an ambiguous -1
     return norm(v, pow, [d for d in range(v.array.ndim) if d != dim], True)
 
 
@@ -281,7 +281,7 @@ def is_distributed(input: Any) -> bool:
 
 @public(method=False)
 def set_flush_denormal(mode: bool) -> bool:
-    """Take denormal numbers for zero: the processor's switch for it is out of reach here. Whether it was set: False."""
+    """Return False: the processor's switch that flushes denormal numbers to zero is not available here."""
     return False
 
 

@@ -19,7 +19,7 @@ from ._arguments import normalize_dim, normalize_dims, warn
 from ._register import FUNCTIONS, public
 from .creation import shape_of
 
-# ── the same elements in another shape ────────────────────────────────────────────────────────────────────────────────
+# ── other shapes of the elements ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def resolved(shape: Any, size: int) -> tuple[int, ...]:
@@ -49,7 +49,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def _wanted(x: Any, sizes: Any, function: str, argument: str, keywords: Any) -> tuple[int, ...]:
-    """The shape that was asked for, of as many elements as there are. Plain numbers, the common case, go straight through."""
+    """Return the requested shape, with -1 resolved. Plain numbers, the common case, take a fast path."""
     given = sizes[0] if len(sizes) == 1 and type(sizes[0]) in SEQUENCES else sizes
     if keywords or not given or not PLAIN.issuperset(map(type, given)):
         given = _sizes(_given(sizes, function, argument, keywords))

@@ -22,7 +22,7 @@ def special(function: Any) -> Any:
     return found
 
 
-# ── functions of one tensor: names in the root and in special, op, what it computes, an example, its result ───────────
+# ── functions of one tensor: names in the root and in special, op, formula, an example, its result ────────────────────
 
 PLAIN_FUNCTIONS = """
 erf              erf              erf                        2/√π ∫₀ˣ exp(−t²) dt                         [0., 1.]    [0.0000, 0.8427]

@@ -21,7 +21,7 @@ _upto = range      # the name is an argument of histograms
 
 @public(out="same")
 def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
-    """The value below which a share q of the elements lies, several q along a new first axis. https://pytorch.org/docs → torch.quantile
+    """The value below which a share q of the elements is; several q make a new first axis. https://pytorch.org/docs → torch.quantile
 
     interpolation: 'linear', 'lower', 'higher', 'midpoint' or 'nearest', for a rank between two elements. NaN if there is one.
 

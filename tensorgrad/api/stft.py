@@ -32,7 +32,7 @@ def _is_complex(x: Any) -> bool:
 
 
 def _window(window: Any, length: int, size: int, like: Any) -> Any:
-    """The window in the middle of `size` places; ones if there is none."""
+    """Return the window, or ones without one, centred in `size` places by zero padding."""
     if window is None and length == size:
         return None
     window = like.new_ones(length, dtype=like.real.dtype if _is_complex(like) else like.dtype) if window is None else window
@@ -190,7 +190,7 @@ def _pieces(spectra: Any, n_fft: int, norm: str, half: bool, return_complex: boo
 
 
 def _check_istft(x: Any, n_fft: int, hop: int, width: int, window: Any, onesided: Any, return_complex: bool, quoted: str) -> bool:
-    """The errors of `istft`; whether the spectra are halves."""
+    """Raise the errors of `istft`; return True if the spectra are halves."""
     if not _is_complex(x):
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
     if x.array.ndim < 2:

@@ -1,7 +1,7 @@
 """x[index] and x[index] = value. https://pytorch.org/docs/stable/tensor_view.html, https://numpy.org/doc/stable/user/basics.indexing.html
 
-An index is read from left to right. Numbers, slices, None and … show a view; index tensors and masks wait for their axis of that view, and then
-read or write all at once.
+An index is read from left to right. Numbers, slices, None and … make a view; index tensors and masks are collected per
+axis of that view, and applied to it together.
 """
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ FULL = slice(None)
 LONGEST = 32                  # a list of this many parts is never taken for a tuple
 INVALID_SCALAR = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")
 
-# ── what an index says ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── parsing of an index ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def split_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Any]]:
-    """The basic index of a view, and for the axes of the view the index tensors that wait there, or None."""
+    """Split an index: return the basic index of a view, and for each axis of the view an index tensor or None."""
     ndim, shape = x.array.ndim, x.array.shape
     if not ndim and not isinstance(index, tuple):
         _check_scalar(index)
@@ -174,9 +174,9 @@ def in_backend(x: Any, p: Any) -> Any:
 
 
 def as_template(view: Any, waiting: Any, inside: bool = True) -> tuple[tuple[Any, ...], list[Any]]:
-    """The template of full slices and index arrays for what waits at a view's axes, and the arrays: those of masks are where these are true.
+    """Convert index tensors per axis of a view to a template of full slices and ARRAY, and the index arrays, with masks converted.
 
-    Whether all places are inside is for the caller to check if not `inside`.
+    Indices are checked against the shape if `inside`; otherwise the caller must do so.
     """
     shape = view.array.shape
     if len(waiting) > len(shape):

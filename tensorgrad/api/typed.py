@@ -1,7 +1,7 @@
 """The old tensor types: one class for each dtype and kind of device. https://pytorch.org/docs/stable/tensors.html
 
-A class makes tensors as `torch.Tensor(…)` does, of its own dtype and device, and isinstance accepts tensors of these. No tensor has such a
-class: a call returns a Tensor.
+A class makes tensors as `torch.Tensor(…)` does, of its own dtype and device, and isinstance accepts tensors of these.
+No tensor has such a class: a call returns a Tensor.
 """
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'torch' has no attribute '{name}'")
 
 
-# ── what they make ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── construction ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def constructed(dtype: Any, backend: Any, args: Any, kwargs: Any, form: str = "typed") -> Any:
@@ -207,7 +207,7 @@ def _valued(data: Any, dtype: Any, backend: Any) -> Any:
 
 
 def invalid(args: Any, kwargs: Any) -> TypeError:
-    """The error for a call that none of the constructor's forms takes."""
+    """Return the error for arguments that fit none of the constructor's forms."""
     got = [_shown(a) for a in args] + [f"{name}={_shown(value)}" for name, value in kwargs.items()]
     return TypeError(f"new() received an invalid combination of arguments - got ({', '.join(got)}{', ' if kwargs and not args else ''}), but expected "
                      "one of:\n * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
@@ -226,7 +226,7 @@ _default: dict[str, Any] = {"device": "cpu"}      # where torch.Tensor(…) make
 
 
 def legacy_tensor(*args: Any, **kwargs: Any) -> Any:
-    """Return what `torch.Tensor(…)` makes: sizes give uninitialised memory, anything else its values, in the default dtype."""
+    """Make a tensor like `torch.Tensor(…)`: sizes give uninitialized memory, anything else its values, in the default dtype."""
     return constructed(get_default_dtype(), default_backend(), args, kwargs, "Tensor")
 
 

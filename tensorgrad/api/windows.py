@@ -1,6 +1,7 @@
 """Windows: weights for the pieces of a signal. https://pytorch.org/docs/stable/torch.html#spectral-ops and https://pytorch.org/docs/stable/signal.html
 
-Those of the root package are periodic, of a signal that repeats, unless told otherwise; those of `torch.signal.windows` are symmetric.
+Windows of the root package are periodic by default, for a signal that repeats; windows of `torch.signal.windows` are
+symmetric.
 """
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .creation import arange, as_leaf, empty, linspace, ones
 WINDOWS: dict[str, Callable[..., Any]] = {}     # the names of `torch.signal.windows`
 
 
-# ── those of the root package ─────────────────────────────────────────────────────────────────────────────────────────
+# ── windows of the root package ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def _root_window(shape: Any, length: Any, periodic: bool, name: str, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> Any:
@@ -133,7 +134,7 @@ def _kaiser(ratio: Any, beta: float) -> Any:
     return xp.divide(xp.i0(xp.multiply(edge, beta)), xp.i0(ratio.new_tensor(float(beta))))
 
 
-# ── those of torch.signal.windows ─────────────────────────────────────────────────────────────────────────────────────
+# ── windows of torch.signal.windows ───────────────────────────────────────────────────────────────────────────────────
 
 
 def window(function: Any) -> Any:

@@ -165,7 +165,7 @@ class FunctionNode(Step):
         return [(e, self._fitted(i, r, e)) for i, e, r in wanted if useful is None or e in useful]
 
     def _rule(self) -> Any:
-        """The Function's `backward`, or its `vjp`: the same under another name."""
+        """Return the Function's `backward`, or its `vjp`, another name for it; RuntimeError if it has both."""
         f = self.function
         if f.backward is not Function.backward and f.vjp is not Function.vjp:
             raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
@@ -290,7 +290,7 @@ class Function(metaclass=FunctionMeta):
                                    "modified inplace must all be outputs of the Function.")
             t._storage.wrote()
         if mode.record is None or not any(nodes) or not any(isinstance(o, TensorBase) for o in outputs):
-            if any(o is a and node is not None for o in outputs for a, node in zip(args, nodes, strict=True)):     # what requires grad leaves as a view
+            if any(o is a and node is not None for o in outputs for a, node in zip(args, nodes, strict=True)):     # return views of inputs with grad
                 outputs = tuple(o.detach() if any(o is a for a in args) and not any(o is t for t in ctx._dirty) and node_of(o) is not None else o
                                 for o in outputs)
                 return outputs if isinstance(result, tuple) else outputs[0]
@@ -346,7 +346,7 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
 
 
 def _result(o: Any, args: tuple[Any, ...], ctx: FunctionCtx, count: int) -> Any:
-    """A result as it leaves: an input that is returned as it came becomes a view of itself, and views cannot be written to."""
+    """Return a result for the caller: an input returned unchanged becomes a view of itself; views cannot be written to."""
     if not isinstance(o, TensorBase) or any(o is t for t in ctx._dirty):
         return o
     if any(o is a for a in args):
@@ -359,7 +359,7 @@ def _result(o: Any, args: tuple[Any, ...], ctx: FunctionCtx, count: int) -> Any:
 
 
 def once_differentiable(backward: Any) -> Any:
-    """A decorator for a backward that cannot itself be differentiated: doing so raises an error."""
+    """Decorate a backward that cannot itself be differentiated: doing so raises an error."""
     @wraps(backward)
     def guarded(ctx: Any, *gradients: Any) -> Any:
         recording = mode.grad

@@ -67,7 +67,7 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
 
 
 def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """func(*inputs), one number, and H·v. As H is symmetric, `vhp` gives the same for less. https://pytorch.org/docs → torch.autograd.functional.hvp
+    """func(*inputs), one number, and H·v. As H is symmetric, `vhp` gives the same result faster. https://pytorch.org/docs → torch.autograd.functional.hvp
 
     >>> import tensorgrad as torch
     >>> torch.autograd.functional.hvp(lambda x: (x ** 3).sum(), torch.tensor([1., 2.]), torch.tensor([1., 10.]))
@@ -200,7 +200,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
     return found if several else found[0][0]
 
 
-# ── what they share ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── helpers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _tensors(given: Any, what: str, function: str) -> tuple[bool, tuple[Any, ...]]:
@@ -300,7 +300,7 @@ INDEPENDENT = {
 
 
 def _zeros_for_none(gradients: Any, like: Any, strict: bool, create_graph: bool, stage: str) -> tuple[Any, ...]:
-    """Gradients with zeros where there are none; with strict, an error instead."""
+    """Replace missing gradients by zeros; with strict, raise RuntimeError instead."""
     for i, g in enumerate(gradients if strict else ()):
         if g is None:
             raise RuntimeError(INDEPENDENT[stage].format(i))

@@ -164,7 +164,7 @@ def gradgradcheck(
     )
 
 
-# ── what is checked ────────────────────────────────────────────────────────────────────────────
+# ── the checks ─────────────────────────────────────────────────────────────────────────────────
 @dataclass
 class _Check:
     """A function at a point, and how closely to look. `part` says which part of complex tensors is looked at."""

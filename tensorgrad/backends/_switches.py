@@ -20,7 +20,7 @@ def flags_of(module: str, **defaults: Any) -> tuple[Callable[..., Any], Callable
 
     @contextmanager
     def flags(**values: Any) -> Iterator[None]:
-        """In a `with` block: these switches."""
+        """Set the switches within a `with` block."""
         before = set_flags(**{**defaults, **values})
         try:
             yield

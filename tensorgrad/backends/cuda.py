@@ -13,7 +13,7 @@ __all__ = ["can_use_cudnn_attention", "can_use_efficient_attention", "can_use_fl
 
 
 class _Matmul:
-    """Switches of matrix products. They are computed in full precision, whatever is set."""
+    """Switches of matrix products, without effect: products have full precision."""
 
     allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = True
     allow_fp16_accumulation, fp32_precision = False, "none"
@@ -69,7 +69,7 @@ cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
 
 @contextmanager
 def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True) -> Iterator[dict[str, bool]]:
-    """In a `with` block: the ways to compute attention that are allowed."""
+    """Allow some ways to compute attention, in a `with` block; they have no effect."""
     before = dict(_attention)
     _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:
@@ -79,7 +79,7 @@ def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_e
 
 
 def _unavailable(*args: Any, **kwargs: Any) -> bool:
-    """No: there are no such kernels."""
+    """Return False: there are no such kernels."""
     return False
 
 
@@ -87,12 +87,12 @@ is_flash_attention_available = can_use_flash_attention = can_use_efficient_atten
 
 
 def preferred_linalg_library(backend: str | None = None) -> str:
-    """Which library factorizes matrices on CUDA devices, as was asked for: CuPy's choice is used."""
+    """Set and return the library for factorizations on CUDA devices. It has no effect: CuPy chooses."""
     _preferred["linalg"] = backend or _preferred["linalg"]
     return _preferred["linalg"]
 
 
 def preferred_blas_library(backend: str | None = None) -> str:
-    """Which library multiplies matrices on CUDA devices, as was asked for: CuPy's choice is used."""
+    """Set and return the library for matrix products on CUDA devices. It has no effect: CuPy chooses."""
     _preferred["blas"] = backend or _preferred["blas"]
     return _preferred["blas"]

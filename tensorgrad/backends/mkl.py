@@ -10,7 +10,7 @@ def is_available() -> bool:
 
 
 class verbose:
-    """In a `with` block, MKL's messages: there are none."""
+    """A `with` block for MKL's messages: there are none."""
 
     def __init__(self, enable: int) -> None:
         self.enable = enable

@@ -1,7 +1,8 @@
 """Deferred gradients: worker threads compute gradients of parameters during a sweep, since they are not read before its end.
 
-An op that sets `aside = "w"` has such a gradient, which takes long. It is deferred only if that cannot be observed: the parameter is reached once,
-there are no hooks, and Python's threads share work (see sharing.py), not those of compiled loops. BLAS uses one thread until the end of the sweep.
+An op that sets `aside = "w"` has such a gradient, which takes long. It is deferred only if that cannot be observed: the
+parameter is reached once, there are no hooks, and Python's threads share work (see sharing.py), not those of compiled
+loops. BLAS uses one thread until the end of the sweep.
 """
 from __future__ import annotations
 

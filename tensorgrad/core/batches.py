@@ -1,12 +1,12 @@
-"""Questions of the dispatcher and the engine about vmap's batches. interpret/batching.py, which makes batches, registers the
-answers: before that there are none."""
+"""Hooks for vmap's batches in the dispatcher and the engine. interpret/batching.py, which makes batches, registers the
+functions: without it there are no batches."""
 from __future__ import annotations
 
 from typing import Any
 
 
 class Batches:
-    """The answers."""
+    """The registered functions."""
 
     __slots__ = ("gathered", "with_memory", "moved", "lifted", "detour", "by_own_rule")
 
@@ -14,7 +14,7 @@ class Batches:
     with_memory: Any        # with_memory(tensor, other): a copy for each example of the other, which can take its values
     moved: Any              # moved(tensor, backend): a copy on another device
     lifted: Any             # lifted(tensor, backend): a tensor at a deeper level
-    detour: Any             # detour(grads, order): how a sweep goes that a batch of gradients starts
+    detour: Any             # detour(grads, order): the rearrangement for a sweep from batched gradients
     by_own_rule: Any        # by_own_rule(function, args, apart): a Function on batches by its `vmap`
 
     def register(self, **answers: Any) -> None:

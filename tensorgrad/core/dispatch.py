@@ -1,7 +1,7 @@
 """The dispatcher: choose the kernel for (op, storage class), run it, write it on the tape.
 
-`xp` here is the op table as Tensors see it. The same formulas that run on arrays run on it, recorded: that is how gradients of
-gradients are made, and how the public functions in `api/` compute.
+`xp` here is the op table for Tensors. Formulas run on it like on arrays, but recorded: so do gradients of gradients,
+and the public functions in `api/`.
 """
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def level_of(other: Any, tensor: Any) -> Any:
 def move(tensor: Any, target: Any, source: Any = None) -> Any:
     """A copy on another device, recorded."""
     op, source = OPS["to_device"], type(tensor._storage)
-    if source.hollow:           # there is nothing to copy: it goes with all devices
+    if source.hollow:           # there is nothing to copy: it fits all devices
         return tensor
     if source.rank:
         return batches.moved(tensor, target)
@@ -278,7 +278,7 @@ def holds_bfloat16(op: type[Op], arrays: list[Any]) -> bool:
 
 
 def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[list[Any], Any]:
-    """The operands in their common dtype, and the dtype that the result is to have (None: whatever comes out).
+    """Cast the operands to their common dtype; return them, and the dtype for the result (None: the kernel's).
 
     bfloat16 is a dtype to store in: it computes in float32 and is rounded once, as PyTorch does.
     """
@@ -355,7 +355,7 @@ def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges
 
 
 def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> Any:
-    """Run an op from its own definition: with its gradient formulas, or, where it has none, as a composition on the tape."""
+    """Run an op by its definition: recorded with its gradient formulas, or, if composite, by the ops that it calls."""
     recording = mode.record and any(e is not None for e in edges)
     if recording and op.composite:
         return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
@@ -618,7 +618,7 @@ class OpDispatch:
 
     @staticmethod
     def unregister(op: Any, device: Any) -> None:
-        """Take the latest kernel of an op on a device away again."""
+        """Remove the latest kernel of an op on a device; KeyError if there is none."""
         found, backend = OpDispatch.op(op), OpDispatch.backend(device)
         registered = found.kernels.registered.get(backend)
         if not registered:

@@ -1,4 +1,4 @@
-"""Functions that programs call to find gradients, `backward` and `grad`, and the places on the tape that these begin and end at."""
+"""`backward` and `grad`, which programs call for gradients, and the places on the tape where these begin and end."""
 from __future__ import annotations
 
 import warnings
@@ -25,7 +25,7 @@ class ExecutionEngine:
 
     @staticmethod
     def queue_callback(callback: Any) -> None:
-        """Call a function when the backward that is under way has ended."""
+        """Call a function at the end of the running backward; RuntimeError if there is none."""
         if mode.sweep is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
         mode.sweep.callbacks.append(callback)
@@ -188,7 +188,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                                "this is the desired behavior.")
         if g is not None and not isinstance(g, TensorBase):
             g = owning(g, backend, node in owned)
-            owned.discard(node)         # asked for twice, it is given in two pieces of memory
+            owned.discard(node)         # an input given twice gets its gradient in two arrays
         gradients.append(g)
     return tuple(gradients)
 

@@ -16,8 +16,9 @@ from .tape import FREED, TensorBase
 class FusedStep(PlainStep):
     """An application of a kernel pair. It saves the inputs of the op's formulas, like a plain step.
 
-    `residual` is (pair, kept, watched): `kept` comes from the pair's forward; `watched` are (place, tensor) of arguments among it, and (-1, tensor) of
-    results (see `tape.record_fused`), which must not be modified. Arguments are read from their tensors, since an in-place op may give these other memory.
+    `residual` is (pair, kept, watched): `kept` comes from the pair's forward; `watched` are (place, tensor) of
+    arguments among it, and (-1, tensor) of results (see `tape.record_fused`), which must not be modified. Arguments are
+    read from their tensors, since an in-place op may give these other memory.
     """
 
     __slots__ = ()
@@ -84,7 +85,8 @@ def current(kept: Any, watched: Any) -> Any:
 def composed(step: Any, apart: list[Any] | None = None) -> Any:
     """Recompute the results of a step on the tape, from the ops that define it.
 
-    `apart` collects separate nodes for the arguments, so that gradients end there even if one argument depends on another.
+    `apart` collects separate nodes for the arguments, so that gradients end there even if one argument depends on
+    another.
     """
     if step.saved is FREED:
         raise second_time(step)

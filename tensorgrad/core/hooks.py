@@ -99,7 +99,7 @@ def pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
             for e, ge in pulled:
                 array = getattr(ge, "array", ge)
                 if bool((array != array).any()):
-                    raise RuntimeError(f"Function '{node.name()}' returned nan values in its {positions[e]}th output.")
+                    raise advised(RuntimeError(f"Function '{node.name()}' returned nan values in its {positions[e]}th output."), "of_nan", node)
         return pulled
     except Exception:
         trace = getattr(node, "trace", None)

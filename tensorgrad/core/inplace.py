@@ -1,8 +1,8 @@
 """In-place writes in autograd: version counters, the rules for leaves and views, and the update of histories.
 
-An in-place op runs out of place, copies its result to the target's memory, and gives the target the result's history. If the target is
-a view, the base gets a new history instead (`SetView`: the base with a part replaced), and each of its views derives its history from
-the base's when it is next needed (`tape.node_of`).
+An in-place op runs out of place, copies its result to the target's memory, and gives the target the result's history.
+If the target is a view, the base gets a new history instead (`SetView`: the base with a part replaced), and each of its
+views derives its history from the base's when it is next needed (`tape.node_of`).
 """
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def _order(array: Any) -> tuple[int, ...] | None:
 
 
 def _chain(view: Any) -> tuple[Any, ...]:
-    """The view ops that lead from the base to a view: ((op, params), …). `as_strided` starts from the whole memory again."""
+    """Return the view ops from the base to a view: ((op, params), …). `as_strided` starts again from the whole memory."""
     chain: list[Any] = []
     while view.origin is not None:
         origin = view.origin

@@ -1,7 +1,7 @@
-"""The compiled lanes of native/lane.c: how plain tensors on the CPU call an op, and how its step is written on the tape.
+"""The compiled lanes of native/lane.c, which call ops on plain CPU tensors and record their steps.
 
-They replace the lanes in dispatch.py and `record` in core/tape.py, on the same objects, and call those for operands that are not plain. `lanes` is None
-where they are not in use: Python's own are complete.
+They replace the lanes in dispatch.py and `record` in core/tape.py, on the same objects, and call those for operands
+that are not plain. `lanes` is None where they are not in use: Python's own are complete.
 """
 from __future__ import annotations
 

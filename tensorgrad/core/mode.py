@@ -20,9 +20,10 @@ CAREFUL = (refuse_inference,)     # the watchers of a thread that has been in in
 
 
 class Writers:
-    """The functions that write a step on the tape. The tape registers its own, compiled ones may take their places.
+    """The functions that record a step. The tape registers them; compiled functions may replace them.
 
-    `plain` writes while nobody watches, `careful` while the watchers are CAREFUL, and `watched` shows each new step to the watchers.
+    `plain` is used without watchers, `careful` if the watchers are CAREFUL, and `watched`, which calls the watchers,
+    otherwise.
     """
 
     __slots__ = ("plain", "careful", "watched")
@@ -33,7 +34,7 @@ class Writers:
         self.watched: Any = None
 
     def register(self, **functions: Any) -> None:
-        """Put functions into the places of these names. The thread that imports the package goes on with them."""
+        """Register functions by name, and use them in this thread at once."""
         for name, function in functions.items():
             setattr(self, name, function)
         mode.set_grad(mode.grad)
@@ -65,11 +66,11 @@ class Tangents:
         self.see: Any = None                    # while there are levels: the function that pushes tangents through a new step
         self.on = True                          # tangents go on from step to step
         self.passing: frozenset[Any] = frozenset()      # steps that tangents, but no gradients, are being pushed through
-        self.keep = False                       # a step stays on the tape although no gradient goes on from it
+        self.keep = False                       # steps stay on the tape although no gradient flows through them
 
 
 class Mode(threading.local):
-    """The modes of one thread, each thread has its own. Fields that are read at each op are flat, for the compiled lanes too."""
+    """The modes of one thread. Fields that each op reads are attributes of this object, for the compiled lanes, too."""
 
     def __init__(self) -> None:
         self.grad = True
@@ -77,8 +78,8 @@ class Mode(threading.local):
         self.record = writers.plain             # the function that writes the tape, or None while the tape is off
         self.landing: Any = None                # an array whose values are not needed any more: a kernel may write its result there
         self.quiet: Any = None                  # a generator for all random numbers, while a model runs on tensors without values
-        self.batches: tuple[Any, ...] = ()      # the vmaps that are under way, from the outermost
-        self.sweep: Any = None                  # the backward that is under way
+        self.batches: tuple[Any, ...] = ()      # the running vmaps, the outermost first
+        self.sweep: Any = None                  # the running backward
         self.watching = Watching()
         self.tangents = Tangents()
 

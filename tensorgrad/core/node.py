@@ -93,13 +93,13 @@ class Node:
     shape: Any
     dtype: Any
     _storage: Any
-    saved: Any                        # of a step: what its gradients are made from
+    saved: Any                        # of a step: the values that its gradients need
     params: Any
-    plan: Any                         # of a step of the table's ops: what it saves, and its formulas (see plan.py)
-    residual: Any                     # of a step of a kernel pair: what the kernel keeps (see fused.py)
+    plan: Any                         # of a step of the table's ops: its plan, see plan.py
+    residual: Any                     # of a step of a kernel pair: the values that the kernel keeps (see fused.py)
     results: Any                      # of a step with several: weak references to their places on the tape
     trace: Any
-    requires_grad: bool = True        # whether a gradient goes anywhere from here: not from the duals of forward mode
+    requires_grad: bool = True        # False for duals of forward mode through which no gradient flows
 
     def name(self) -> str:
         """PyTorch's name of the step, such as 'MulBackward0'."""
@@ -114,11 +114,11 @@ class Node:
         return self, 0
 
     def register_hook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; what it returns replaces grad_inputs."""
+        """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; its result, if any, replaces grad_inputs."""
         return Hooks.of(self).after.add(hook)
 
     def register_prehook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(grad_outputs)` before this step is pulled; what it returns replaces grad_outputs."""
+        """Call `hook(grad_outputs)` before this step is pulled; its result, if any, replaces grad_outputs."""
         return Hooks.of(self).before.add(hook)
 
     def _sequence_nr(self) -> int:

@@ -31,7 +31,8 @@ class Plan:
 
     A composite op saves all its inputs.
 
-    A formula's arguments come from `values`: the saved inputs, results and shapes, then the extras, which are found when needed.
+    A formula's arguments come from `values`: the saved inputs, results and shapes, then the extras, which are found
+    when needed.
     """
 
     __slots__ = ("node_type", "fused_type", "several", "steps", "save", "names", "origins", "saves_out", "shapeless", "extras", "inputs", "asks")
@@ -117,7 +118,7 @@ def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
 
 
 class Plans(dict[Any, Any]):
-    """needs -> Plan, where needs is a bitmask of the inputs that need a gradient; (needs, number of inputs) -> Plan where there may be any number."""
+    """Plans by `needs`, a bitmask of the inputs that need a gradient; by (needs, number of inputs) if that number varies."""
 
     def __init__(self, op: type[Op]) -> None:
         self.op = op

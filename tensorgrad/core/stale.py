@@ -9,7 +9,7 @@ from .mode import mode
 
 
 def second_time(step: Any) -> RuntimeError:
-    """The error for a step that a backward has freed."""
+    """Return the error for a step that a backward has freed."""
     error = RuntimeError(
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
         "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
@@ -18,7 +18,7 @@ def second_time(step: Any) -> RuntimeError:
 
 
 def stale(node: Any, array: Any, storage: Any, source: Any, expected: int | None) -> RuntimeError:
-    """The error for a value that `node` saved and that was overwritten since. `source` is the step that it was a result of."""
+    """Return the error for a value that `node` saved and that was modified since. `source` is the step that computed it."""
     kind = f"{'torch' if storage.device.type == 'cpu' else 'torch.cuda'}.{SCALAR_TYPES[FROM_NUMPY[array.dtype].name]}Tensor"
     step, place = (None, 0) if source is None else source.as_function()
     came_from = f", which is output {place} of {step.name().rpartition('Backward')[0] or step.name()}," if step is not None and step.edges else ""

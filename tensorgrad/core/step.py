@@ -1,8 +1,9 @@
 """Steps of the tape: applications of ops, or of a program's Functions. `Step` is their common interface.
 
-A step pulls a gradient back (`pull` on arrays, `pull_tensors` on Tensors, recorded), and describes itself (`read`): its inputs, its saved values, and
-its results. Its class inherits from its kind and its op: MulBackward0 is `type("MulBackward0", (PlainStep, Multiply), {})`. All kinds have the slots
-of `Node` and no others, so that a step can change its kind.
+A step pulls a gradient back (`pull` on arrays, `pull_tensors` on Tensors, recorded), and describes itself (`read`): its
+inputs, its saved values, and its results. Its class inherits from its kind and its op: MulBackward0 is
+`type("MulBackward0", (PlainStep, Multiply), {})`. All kinds have the slots of `Node` and no others, so that a step can
+change its kind.
 """
 from __future__ import annotations
 

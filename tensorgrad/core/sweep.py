@@ -1,7 +1,7 @@
 """The backward sweep along the tape, without recursion: steps are pulled one by one, and their gradients are added up per node.
 
-The engine does what formulas never do: sum over broadcast axes, cast, conjugate, accumulate, skip inputs that need no gradient, and free
-saved values. First gradients run on bare arrays; with create_graph the same formulas run on Tensors.
+The engine does what formulas never do: sum over broadcast axes, cast, conjugate, accumulate, skip inputs that need no
+gradient, and free saved values. First gradients run on bare arrays; with create_graph the same formulas run on Tensors.
 """
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
           owned: set[Any] | None = None) -> dict[Any, Any]:
     """Pull gradients back along the tape, from {node: gradient}.
 
-    Without `wanted`, leaves accumulate their gradients in .grad. With it, only paths to the wanted nodes are followed, and
-    {node: gradient} of these is returned; or, if `adding`, the wanted leaves accumulate them in .grad.
-    `owned` collects the leaves whose gradient is memory that nobody else holds.
+    Without `wanted`, leaves accumulate their gradients in .grad. With it, only paths to the wanted nodes are followed,
+    and {node: gradient} of these is returned; or, if `adding`, the wanted leaves accumulate them in .grad. `owned`
+    collects the leaves whose gradient is memory that nobody else holds.
     """
     began = enter()
     try:

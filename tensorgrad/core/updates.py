@@ -1,7 +1,8 @@
 """Optimizer steps as one kernel each, for the backends that have them.
 
-A kernel updates many parameters at once, `kernel(rows, **numbers)`. A row has the arrays of a parameter, of its state (one may be None), and of its
-gradient, which is only read. The kernel returns the positions of rows that it did not update.
+A kernel updates many parameters at once, `kernel(rows, **numbers)`. A row has the arrays of a parameter, of its state
+(one may be None), and of its gradient, which is only read. The kernel returns the positions of rows that it did not
+update.
 """
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ KERNELS: dict[tuple[str, Any], Callable[..., Sequence[int]]] = {}
 
 
 def register(name: str, device: Any) -> Callable[[Any], Any]:
-    """A decorator: the function becomes the kernel of this update on the device."""
+    """Decorate a function to make it the kernel of this update on the device."""
     def decorate(kernel: Any) -> Any:
         KERNELS[name, OpDispatch.backend(device)] = kernel
         return kernel

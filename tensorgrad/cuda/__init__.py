@@ -1,6 +1,7 @@
 """CUDA devices: CuPy's, or simulated ones (TENSORGRAD_SIMULATED_CUDA=2). https://pytorch.org/docs/stable/cuda.html
 
-Without CuPy, a driver or a GPU, `is_available()` is False and functions that need a device raise an error that says what is missing.
+Without CuPy, a driver or a GPU, `is_available()` is False and functions that need a device raise an error that says
+what is missing.
 
 >>> import tensorgrad as torch
 >>> torch.cuda.is_available() == (torch.cuda.device_count() > 0)

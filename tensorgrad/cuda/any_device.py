@@ -66,7 +66,7 @@ class Stream:
 
 
 class Event:
-    """A moment in the work of a device; on the CPU there are none. https://pytorch.org/docs → torch.Event"""
+    """A point in a device's work; the CPU has none. https://pytorch.org/docs → torch.Event"""
 
     device: Device = CPU
     event_id = 0
@@ -90,7 +90,7 @@ class Event:
         return True
 
     def synchronize(self) -> None:
-        """Wait until it has happened."""
+        """Wait until the event has happened."""
 
     def wait(self, stream: Any = None) -> None:
         """Make later work of the stream wait for the event."""

@@ -117,7 +117,7 @@ def synchronize(device: Any = None) -> None:
         import_cupy().cuda.Device(backend.index).synchronize()
 
 
-# ── what a device is ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── properties ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class _CudaDeviceProperties(NamedTuple):

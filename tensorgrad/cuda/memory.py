@@ -1,7 +1,7 @@
 """Statistics of a device's memory. https://pytorch.org/docs/stable/cuda.html#memory-management
 
-On simulated devices, whose memory is the host's, every array is counted. On real ones, CuPy's memory pool knows the bytes in use and in
-reserve, but no peak: the peak is the greatest value that a query has found.
+On simulated devices, whose memory is the host's, every array is counted. On real ones, CuPy's memory pool knows the
+bytes in use and in reserve, but no peak: the peak is the greatest value that a query has found.
 """
 from __future__ import annotations
 

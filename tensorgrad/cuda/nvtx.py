@@ -25,7 +25,7 @@ def _profiler() -> Any:
 
 
 def range_push(msg: str) -> int:
-    """Open a range inside those that are open; how many these are."""
+    """Open a range; return the number of ranges that were open."""
     if (profiler := _profiler()) is not None:
         profiler.RangePush(msg)
     _open.depth += 1

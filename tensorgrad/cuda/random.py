@@ -1,6 +1,7 @@
 """Random numbers of the CUDA devices. https://pytorch.org/docs/stable/cuda.html#random-number-generator
 
-Each device has a generator on the host, whose numbers are copied to it: they are reproducible, but differ from PyTorch's on CUDA.
+Each device has a generator on the host, whose numbers are copied to it: they are reproducible, but differ from
+PyTorch's on CUDA.
 """
 from __future__ import annotations
 

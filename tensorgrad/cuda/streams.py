@@ -1,6 +1,7 @@
 """Streams and events: the order of a device's work, and points in it. https://pytorch.org/docs/stable/cuda.html#streams-and-events
 
-A simulated device finishes its work before a call returns: streams have nothing to wait for, and events read the host's clock.
+A simulated device finishes its work before a call returns: streams have nothing to wait for, and events read the host's
+clock.
 """
 from __future__ import annotations
 

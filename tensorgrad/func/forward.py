@@ -1,7 +1,7 @@
 """Derivatives of functions, forward: jvp, jacfwd, linearize, hessian. https://pytorch.org/docs/stable/func.api.html
 
-Tangents are pushed through each step as it is written on the tape (see autograd/forward.py); `linearize` keeps the tape, and pushes along it
-as often as it is asked to.
+Tangents are pushed through each step as it is recorded (see interpret/forward.py); `linearize` keeps the tape, and
+pushes along it each time its result is called.
 """
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _replaced(args: tuple[Any, ...], chosen: Any, argnums: Any) -> Any:
 
 @contextmanager
 def _recording(forward: bool = False, grad: bool | None = None) -> Iterator[None]:
-    """The tape is on, whatever the mode around: for tangents, or for all."""
+    """Turn the tape on, whatever the mode around: for tangents only, or for gradients, too."""
     before = mode.grad, mode.inference, mode.tangents.on
     mode.inference, mode.tangents.on = False, forward or mode.tangents.on
     mode.set_grad(mode.grad if grad is None else grad)

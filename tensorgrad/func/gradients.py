@@ -1,7 +1,8 @@
 """Derivatives of functions, backward: grad, vjp, jacrev. https://pytorch.org/docs/stable/func.api.html
 
-They differentiate on the common tape, with respect to stand-ins for their arguments. A stand-in is linked to its argument if that requires a
-gradient, so that outer transforms and parameters get gradients, too; results that depend on nothing outside have no history.
+They differentiate on the common tape, with respect to stand-ins for their arguments. A stand-in is linked to its
+argument if that requires a gradient, so that outer transforms and parameters get gradients, too; results that depend on
+nothing outside have no history.
 """
 from __future__ import annotations
 

@@ -9,14 +9,14 @@ from .. import api
 from .._tensor import Tensor
 
 DOTS, JOINED = "…", "…)"     # an ellipsis, and one in brackets
-Groups = list[list[str]]     # for each axis, the names that are multiplied in it; an ellipsis stands alone
+Groups = list[list[str]]     # for each axis, the names whose product it is; an ellipsis has a separate group
 
 
 def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Any:
     """Axes reordered, split and joined as a pattern says: 'b (h s) w -> b h (w s)'. https://pytorch.org/docs → torch.func.rearrange
 
-    Names in brackets stand for one axis, the product of theirs, of which all but one length must be given; 1 or () for an axis of length 1, and ... for
-    any number of axes. A list of tensors is stacked first.
+    Names in brackets form one axis, the product of theirs, of which all but one length must be given; 1 or () for an
+    axis of length 1, and ... for any number of axes. A list of tensors is stacked first.
 
     >>> import tensorgrad as torch
     >>> images = torch.randn(32, 30, 40, 3)
@@ -101,7 +101,7 @@ def name(token: str, seen: set[str]) -> None:
 
 
 def check(left: Groups, right: Groups, lengths: dict[str, int]) -> None:
-    """ValueError unless both sides have the same names, and lengths are given for some of them."""
+    """Raise ValueError unless both sides have the same names, and `lengths` only has some of these."""
     for given in lengths.values():
         if not isinstance(given, int):
             raise TypeError(f"rearrange axis lengths must be integers, got: {type(given)}")

@@ -1,6 +1,7 @@
 """The ops of the table on arrays with hidden axes: `Op.batch` names a family of ops, or is a rule.
 
-A rule is a function (lot, kernel, *inputs, **params). `kernel` computes on whole arrays, hidden axes included; `lot` describes these axes.
+A rule is a function (lot, kernel, *inputs, **params). `kernel` computes on whole arrays, hidden axes included; `lot`
+describes these axes.
 """
 from __future__ import annotations
 
@@ -138,7 +139,8 @@ class Lot:
     def places(self, shape: Any, indices: Any, template: Any, hidden: tuple[int, ...]) -> tuple[Any, Any, int]:
         """Convert index arrays to row numbers in one table of all examples' rows.
 
-        Return the numbers, the shape of the places per example, and how many axes of `shape` they count along; the others belong to a row.
+        Return the numbers, the shape of the places per example, and how many axes of `shape` they count along; the
+        others belong to a row.
         """
         axes = len(shape)
         plain = all(i.dtype.kind != "b" for i in indices) and Ellipsis not in template and None not in template

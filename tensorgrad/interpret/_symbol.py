@@ -49,7 +49,7 @@ class Symbol:
 
     @classmethod
     def served_by(cls, storage: Any) -> None:
-        """Take the functions on symbols from their storage, which is made after them."""
+        """Set the storage of symbols, and their functions from it: the storage class is made after this one."""
         cls.storage, cls.module = storage, storage.module
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None, base: Symbol | None = None,
@@ -216,7 +216,7 @@ def steps_in_order(x: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def laid(shape: tuple[int, ...], dtype: Any, *operands: Any) -> Symbol:
-    """A new symbol, whose axes lie in memory in the order that results of these operands have."""
+    """Make a symbol whose axes have the memory order of results of these operands."""
     out = Symbol(shape, dtype)
     whole = [a for a in operands if type(a) is Symbol]
     if all(a._strides is None for a in whole):
@@ -235,7 +235,7 @@ def in_columns(x: Symbol) -> Symbol:
 
 
 def indexed_shape(x: Symbol, parts: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape of x[parts], where arrays are among the parts: their axes come where they stand, or first if they stand apart."""
+    """Return the shape of x[parts] with index arrays: their axes replace theirs, or come first if they are not adjacent."""
     spelled: list[Any] = []
     for part in parts:
         part = np.asarray(part) if isinstance(part, list) else part
@@ -271,7 +271,7 @@ def indexed_shape(x: Symbol, parts: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def elementwise(kernel: Any, row_major: bool, *args: Any, **params: Any) -> Any:
-    """Return what a function of each element gives: operands broadcast."""
+    """Return the symbol of an elementwise function's result; operands broadcast."""
     arrays = [a for a in args if hasattr(a, "shape")]
     dtype = dtype_of(kernel, tuple(map(kind_of, args)), tuple(params.items()))
     shape, operands = together(*(a.shape for a in arrays)), () if row_major else arrays
@@ -288,7 +288,7 @@ def dtype_of(kernel: Any, kinds: tuple[Any, ...], params: tuple[Any, ...]) -> An
 
 
 def kind_of(a: Any) -> Any:
-    """Return what stands for an operand where dtypes are resolved: its dtype, or for a Python number, which yields to those, its type."""
+    """Return an operand's dtype for promotion; for a Python number, which is weaker, its type."""
     return a.dtype if hasattr(a, "dtype") else None if a is None else type(a) if isinstance(a, (bool, int, float, complex)) else np.asarray(a).dtype
 
 

@@ -1,8 +1,9 @@
 """The op table and NumPy's functions, for symbols.
 
-An op's `infer`, or else its family, defines the result. NumPy computes views; elementwise ops broadcast, and NumPy finds their dtype for one
-element; all others run from their definition. Functions that are no ops are defined here if programs need them, such as new arrays; other functions
-run on arrays of ones, which is slow, and right if the result's shape does not depend on values.
+An op's `infer`, or else its family, defines the result. NumPy computes views; elementwise ops broadcast, and NumPy
+finds their dtype for one element; all others run from their definition. Functions that are no ops are defined here if
+programs need them, such as new arrays; other functions run on arrays of ones, which is slow, and right if the result's
+shape does not depend on values.
 """
 from __future__ import annotations
 
@@ -110,7 +111,7 @@ class Called:
         return found if dtype is None else Symbol(found.shape, dtype)
 
     def at(self, x: Any, index: Any, value: Any = 0) -> None:
-        """In place, at index arrays: checked, and forgotten."""
+        """Check an in-place update at index arrays."""
         x[index] = value
 
 
@@ -133,7 +134,7 @@ def tried(function: Any, *args: Any, **params: Any) -> Any:
 
 
 def asked(name: str, x: Any, axis: Any = None, keepdims: Any = None) -> Any:
-    """any and all: a result if an axis or `keepdims` is given, else the answer to a check of values, which are taken for valid."""
+    """Run `any` or `all`: return a symbol if an axis or `keepdims` is given, else the bool that counts values as valid."""
     return name == "all" if axis is None and keepdims is None else inferred(OPS[name], x, axis=axis, keepdims=keepdims is True)
 
 
@@ -148,7 +149,7 @@ def repeat(x: Any, repeats: Any) -> Any:
 
 
 def as_symbol(x: Any, dtype: Any = None) -> Any:
-    """Return what has a shape and a dtype, or numbers in lists, less its values."""
+    """Return a symbol with the shape and dtype of an array, or of nested lists of numbers."""
     if not hasattr(x, "shape") or not hasattr(x, "dtype"):
         x = np.asarray(x, dtype)
     if type(x) is Symbol:

@@ -1,7 +1,8 @@
 """Batches inside vmap: arrays with hidden leading axes, one per enclosing `vmap`, on which an op runs once for all examples.
 
-A Batched array shows the shape of one example. Its hidden axes have the length of the batch, or 1 if all examples are equal: new arrays,
-and values that do not depend on the batch, are computed once. `_batched_ops.py` has the rules of ops for hidden axes.
+A Batched array shows the shape of one example. Its hidden axes have the length of the batch, or 1 if all examples are
+equal: new arrays, and values that do not depend on the batch, are computed once. `_batched_ops.py` has the rules of ops
+for hidden axes.
 """
 from __future__ import annotations
 

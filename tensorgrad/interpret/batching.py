@@ -1,7 +1,7 @@
 """Batches on the tape: the steps in which `vmap` hides an axis of a tensor and shows it again, and operands get equal levels.
 
-Each of these steps is linear, and its gradient is another of them: hiding and showing an axis are adjoint, and so are repeating a tensor
-for all examples and summing over them.
+Each of these steps is linear, and its gradient is another of them: hiding and showing an axis are adjoint, and so are
+repeating a tensor for all examples and summing over them.
 """
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """Forward mode: tangents pushed through the steps of the tape, the mirror of the sweep.
 
-A step's tangent is t = Σᵢ Jᵢ tᵢ, with the Jacobians Jᵢ and tangents tᵢ of its inputs. No op needs a formula for it: if the Jacobian is
-diagonal, the gradient formula computes it; a view's tangent is the view of the tangent; and otherwise the gradient formula's result Jᵀu
-is linear in u, so that the gradient of ⟨Jᵀu, t⟩ by u is J t.
+A step's tangent is t = Σᵢ Jᵢ tᵢ, with the Jacobians Jᵢ and tangents tᵢ of its inputs. No op needs a formula for it: if
+the Jacobian is diagonal, the gradient formula computes it; a view's tangent is the view of the tangent; and otherwise
+the gradient formula's result Jᵀu is linear in u, so that the gradient of ⟨Jᵀu, t⟩ by u is J t.
 
-A `Level` holds the tangents of one derivative. While one is open, `see` is called for each new step of the tape, and pushes the tangents
-through it at once, those of the outermost level first: tangents of an inner level have tangents in the outer ones. A step that only has
-tangents is then dropped: its result's node becomes a `Dual`, which keeps the tangents and has no edges.
+A `Level` holds the tangents of one derivative. While one is open, `see` is called for each new step of the tape, and
+pushes the tangents through it at once, those of the outermost level first: tangents of an inner level have tangents in
+the outer ones. A step that only has tangents is then dropped: its result's node becomes a `Dual`, which keeps the
+tangents and has no edges.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Tensors without numbers: a storage backend whose arrays have a shape and a dtype, and nothing else.
 
-The formulas of the table run on symbols as on arrays, with the same shapes and dtypes as results: nothing is computed, whatever the sizes are.
-Ordinary tensors, such as a model's parameters, may be operands, on any device.
+The formulas of the table run on symbols as on arrays, with the same shapes and dtypes as results: nothing is computed,
+whatever the sizes are. Ordinary tensors, such as a model's parameters, may be operands, on any device.
 """
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def sizes(shape: Any) -> tuple[int, ...]:
 
 
 class SymbolStorage(Storage):
-    """Memory that nobody has."""
+    """The storage of symbols, which have no memory."""
 
     module = Functions()
     array_type = Symbol

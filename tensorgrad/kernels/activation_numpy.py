@@ -211,7 +211,7 @@ class LogSoftmax:
         logs = log_sums(sums, top)
         rounded = logs.astype(x.dtype)
         y = rows - rounded[:, None]
-        if np.abs(rounded).max() > 2:         # what rounding took away counts beside the rounding of y
+        if np.abs(rounded).max() > 2:         # the exact remainder matters beside the rounding of y
             y -= (logs - rounded).astype(x.dtype)[:, None]
         return y.reshape(x.shape), (e, 1 / sums)
 

@@ -10,7 +10,7 @@ from .arrays import in_arrays
 
 
 def at(ufunc: Any, out: Any, index: Any, value: Any) -> None:
-    """`ufunc.at(out, index, value)`; ValueError for values that have more axes than the place, for which NumPy ends the process."""
+    """Run `ufunc.at(out, index, value)`; ValueError for values with too many axes, with which NumPy would crash."""
     parts = index if isinstance(index, tuple) else (index,)
     arrays = [1 if part.dtype.kind == "b" else part.ndim for part in parts if hasattr(part, "dtype")]
     taken = sum(part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else part is not None and part is not Ellipsis for part in parts)

@@ -1,7 +1,8 @@
-"""Attention on NumPy, some heads or rows of queries at a time: the scores of a block stay in the cache, and none is kept for the way back.
+"""Attention on NumPy, some heads or rows of queries at a time: the scores of a block stay in the cache, and are not saved.
 
-There the exponentials are computed anew, from the sums of each row, as T. Dao et al. do (FlashAttention, 2022). With P the attention weights, out = P V,
-D = g Vᵀ and S the scores, dL/dS = P (D − rows of g · out), since P's own share of a row's gradient is Σ P D = Σ g out.
+The backward recomputes the exponentials, from the sums of each row, as T. Dao et al. do (FlashAttention, 2022). With P
+the attention weights, out = P V, D = g Vᵀ and S the scores, dL/dS = P (D − rows of g · out), since P's own share of a
+row's gradient is Σ P D = Σ g out.
 """
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ Part = tuple[slice, slice, slice, slice]
 
 
 def parts(shape: tuple[int, ...], causal: bool, threads: int) -> list[list[Part]]:
-    """Which images, heads, queries and keys to take at a time, of scores (N, H, L, S): for each of the images and heads, that threads can share, all queries.
+    """Return blocks (images, heads, queries, keys) of scores (N, H, L, S), a list for each group of images and heads.
 
-    If causal, no keys past the last query.
+    Threads can share the groups. If causal, blocks have no keys past the last query.
     """
     n, h, rows, keys = shape
     r = rows if rows * keys <= BLOCK else max(BLOCK // keys, 1)
@@ -37,7 +38,7 @@ def parts(shape: tuple[int, ...], causal: bool, threads: int) -> list[list[Part]
 
 
 def in_rows(x: Any) -> Any:
-    """The array, or a copy, with rows that BLAS takes as they are."""
+    """Return the array, or a copy if BLAS could not use its rows directly."""
     return x if x.strides[-1] == x.itemsize and x.strides[-2] >= x.shape[-1] * x.itemsize else np.ascontiguousarray(x)
 
 

@@ -1,6 +1,6 @@
 """Convolution by a matrix of columns (im2col): each number is copied for each position in the kernel.
 
-Worth it where a kernel is larger than what it sees, or sees few channels.
+This is fast for kernels that are larger than their input, or have few channels.
 """
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ class Columns:
     def sums(self, order: str, count: int, dtype: Any) -> Any:
         """Return scratch memory for columns and for their sums, pairs (target, columns) to add, and pairs (index, sums) to copy.
 
-        Where rows are long, sums are stored by phase (the remainder of their place by the strides), so that additions run along rows.
+        Where rows are long, sums are stored by phase (the remainder of their place by the strides), so that additions
+        run along rows.
         """
         memory, view = self.memory(order, count, dtype)
         every, apart = (slice(None), slice(None)), self.stride if order[-1] == "n" or self.length[-1] >= LONG else (1,) * len(self.stride)
@@ -101,7 +102,7 @@ class Columns:
         return memory, frame, added, within
 
     def result(self, outputs: int, order: str, count: int, dtype: Any) -> tuple[Any, Any]:
-        """Memory for some images of the output, or of its gradient: as a matrix (O, places) in the order of columns, and as (n, O, *L)."""
+        """Return scratch memory for images of the output, or its gradient: as a matrix (O, places) in column order, and as (n, O, *L)."""
         memory, view = laid("product", order.replace("k", ""), dtype, n=(count,), c=(outputs,), l=self.length)
         return memory.reshape(outputs, -1), view
 
@@ -119,7 +120,7 @@ class Columns:
         return threads_for("columns", of, x, w, y, how) if w.size <= self.height * self.places * len(x) else 1
 
     def blocks(self, n: int, threads: int) -> list[slice]:
-        """Which images to take at a time."""
+        """Return blocks of images."""
         return [images for images, _ in parts(n, 1, self.height * self.places, 0, threads)]
 
 
@@ -186,7 +187,7 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
     def task(blocks: Any, number: int) -> None:
         for i, images in enumerate(blocks):
             few, g = x[images], y[images]
-            order = columns.order(len(few), apart=columns.height <= columns.places)      # then the gradient is multiplied as it lies
+            order = columns.order(len(few), apart=columns.height <= columns.places)      # then the gradient needs no copy
             seen = columns.filled(few, order)
             rows = g.reshape(len(few), o, -1) if order[0] == "n" else columns.gathered(g, order)
             product = rows_with_rows(rows, seen, None if i else totals[number])

@@ -1,7 +1,8 @@
 """Registration of the compiled kernels in front of others, and helpers that they share.
 
-`native/` has their source; installing the package compiles it if there is a C compiler. A kernel returns NotImplemented for arrays that it does not
-support (other dtypes, not contiguous), and the kernel that was registered before runs instead.
+`native/` has their source; installing the package compiles it if there is a C compiler. A kernel returns NotImplemented
+for arrays that it does not support (other dtypes, not contiguous), and the kernel that was registered before runs
+instead.
 """
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def quick_to_copy(x: Any) -> bool:
 
 
 def copy_into(out: Any, x: Any) -> None:
-    """out[...] = x, of the same shape and dtype."""
+    """Run out[...] = x, for arrays of equal shape and dtype."""
     size = x.itemsize
     if quick_to_copy(x) and (x.size < LARGE or out.strides[-1] == size) or x.ndim > 5 or size not in NUMBERS or x.dtype.kind not in "fiuc" \
             or any(step % size for step in (*x.strides, *out.strides)):

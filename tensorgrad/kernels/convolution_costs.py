@@ -1,7 +1,7 @@
 """Estimates of the fastest way to compute a convolution on NumPy, from the numbers that each way multiplies and copies.
 
-By rows, windows are copied along all axes but the first (rows_numpy.py); by columns, along all axes (columns_numpy.py); by points, with fewer
-products (winograd_numpy.py).
+By rows, windows are copied along all axes but the first (rows_numpy.py); by columns, along all axes (columns_numpy.py);
+by points, with fewer products (winograd_numpy.py).
 """
 from __future__ import annotations
 

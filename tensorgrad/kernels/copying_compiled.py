@@ -16,7 +16,7 @@ def reshape(x: Any, *, shape: Any) -> Any:
         return x.reshape(shape, copy=False)
     except ValueError:          # it takes a copy
         return in_rows(x).reshape(shape)
-    except TypeError:           # NumPy 2.0 cannot be asked
+    except TypeError:           # NumPy 2.0 has no `copy` argument for this check
         return x.reshape(shape)
 
 

@@ -83,7 +83,7 @@ def correlation(x: Any, w: Any, b: Any, y: Any, how: Any, _: int) -> list[Any]:
 
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
-    """Fill x (N, C, *D) with the gradient of the input; whether w is finite."""
+    """Fill x (N, C, *D) with the gradient of the input; return True if w is finite."""
     return by_remainders(correlation, y, w, b, x, how, threads_for(w, y, how))
 
 

@@ -14,14 +14,14 @@ from .placing import place
 
 
 def straight(x: Any) -> Any:
-    """The array with its axes in the order of its memory, and the way back to theirs; (None, None) if it has gaps or overlaps."""
+    """Return a contiguous transposed view, and the axes that undo it; (None, None) if the array has gaps or overlaps."""
     order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
     y = x.transpose(order)
     return (y, np.argsort(order)) if y.flags.c_contiguous else (None, None)
 
 
 def mapped(kernel: Any, x: Any, *numbers: float) -> Any:
-    """A kernel of one array, laid out as that; NotImplemented where it does not serve it."""
+    """Call a kernel of one array; the result has its memory layout. NotImplemented if it is not supported."""
     y, back = (x, None) if x.flags.c_contiguous else straight(x)
     if y is None or not x.size:
         return NotImplemented
@@ -32,7 +32,7 @@ def mapped(kernel: Any, x: Any, *numbers: float) -> Any:
 
 
 def pulled(kernel: Any, g: Any, x: Any, *numbers: float) -> Any:
-    """A kernel of a gradient and of what `mapped` served."""
+    """Call a backward kernel with a gradient, and the array that `mapped` accepted."""
     if x.flags.c_contiguous:
         out = np.empty(x.shape, x.dtype)
         sure(kernel(g if g.flags.c_contiguous else np.ascontiguousarray(g), x, out, *numbers))
@@ -44,7 +44,7 @@ def pulled(kernel: Any, g: Any, x: Any, *numbers: float) -> Any:
 
 
 def like_ufunc(call: Any, before: Any) -> Any:
-    """The function, with the methods that NumPy's has: formulas call `xp.add.at`."""
+    """Give the function the methods of NumPy's ufunc: formulas call `xp.add.at`."""
     for method in ("at", "reduce", "accumulate", "outer"):
         if hasattr(before, method):
             setattr(call, method, getattr(before, method))
@@ -68,7 +68,7 @@ for _op in ("expm1", "log", "log1p", "tanh"):
 for _op in ("sqrt", "negative", "absolute", "square", "reciprocal"):
     served(_op, f"map_{_op}")
 
-# ── of two ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── of two arrays ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SMALL = 1 << 11
 add_scaled, weighted = (native.map(name, None, 1) for name in ("two_add_scaled", "two_lerp"))
@@ -76,7 +76,7 @@ add_scaled, weighted = (native.map(name, None, 1) for name in ("two_add_scaled",
 
 def scaled(sign: int) -> Any:
     def add(a: Any, b: Any, scale: float) -> bool:
-        """a += scale · b, or −=. Whether that was done."""
+        """Run a += scale · b, or −=; return True if the kernel did it."""
         return type(b) is np.ndarray and a.shape == b.shape and add_scaled(a, b, a, sign * scale) is not NotImplemented
     return add
 

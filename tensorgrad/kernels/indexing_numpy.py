@@ -41,7 +41,7 @@ def index(x: Any, *indices: Any, template: Any) -> Any:
 
 
 def _operands(x: Any, indices: Any, places: list[int], ndim: int) -> list[list[int]]:
-    """The steps of x and of the index arrays along the axes of a result; 0 along those that an operand does not have."""
+    """Return the strides of x and of the index arrays along the axes of a result; 0 along axes that an operand lacks."""
     spread = np.broadcast_arrays(*indices)
     width = spread[0].ndim
     rest = [s for axis, s in enumerate(x.strides) if axis not in places]
@@ -50,7 +50,7 @@ def _operands(x: Any, indices: Any, places: list[int], ndim: int) -> list[list[i
 
 
 def memory_order(shape: Any, operands: list[list[int]]) -> list[int]:
-    """The axes of a result from the innermost in memory to the outermost: by the steps of the first operand that tells two axes apart."""
+    """Sort the axes of a result, the innermost in memory first, by the strides of the first operand that orders two axes."""
     order = list(range(len(shape)))[::-1]
     for last in range(1, len(order)):
         place = last

@@ -1,6 +1,7 @@
-"""Cross entropy on NumPy: log softmax, the choice of a class and the mean in one step, and one array of exponentials kept for the way back.
+"""Cross entropy on NumPy: log softmax, the choice of a class and the mean in one step, which saves one array of exponentials.
 
-Found on one core, float32: 512 rows of 1000 classes take 0.22 ms there and 0.15 back, as two steps 0.38 and 0.3.
+Measured on one core, float32: 512 rows of 1000 classes take 0.22 ms forward and 0.15 backward, as two steps 0.38 and
+0.3.
 """
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of matrices by compiled code, native/gemm.inc: with one pool of threads for all loops, BLAS's own stay out of the way."""
+"""Products of matrices by compiled code, native/gemm.inc: with one thread pool for all loops, none competes with BLAS's threads."""
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Steps of optimizers on NumPy, some elements at a time: what is computed on the way stays in the cache, and threads share what is large."""
+"""Optimizer steps on NumPy, block by block: intermediate values stay in the cache, and threads share large parameters."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import numpy as np
 from ..core.updates import register
 from ..sharing import available, scratch, share, spans
 
-BLOCK = 3 << 15      # elements at a time, up to twice as many for two threads, who would wait for each other between the calls of NumPy
+BLOCK = 3 << 15      # elements of a block, up to twice as many for two threads, to make fewer, longer calls of NumPy
 
 
 def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> Any:
@@ -88,7 +88,7 @@ def adam(rows: list[Any], *, lr: float, beta1: float, beta2: float, eps: float, 
     left = []
     for place, (p, m, v, top, count, g) in enumerate(rows):
         steps = count.item() + 1
-        bias = (1 - beta2 ** steps) ** 0.5      # the root of that of v, taken out of the fraction
+        bias = (1 - beta2 ** steps) ** 0.5      # √(1 − β₂ᵗ), factored out of the fraction
         if in_blocks(partial(step, lr * bias / (1 - beta1 ** steps), eps * bias), p, m, v, top, g, nanoseconds=1.5) is NotImplemented:
             left.append(place)
         else:

@@ -28,7 +28,7 @@ def lengths(size: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> 
 
 
 def maxima(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any, place: Any = None, index: Any = None) -> Any:
-    """(maxima, places in the window or in the plane), or NotImplemented; the latter are of the dtype that is asked for."""
+    """Return (maxima, indices in the window (`place`) or in the plane (`index`)), or NotImplemented. Each is an index dtype."""
     if (found := covered(x.shape, kernel, stride, widths, dilation)) is None:
         return NotImplemented
     shape, numbers = found

@@ -2,7 +2,8 @@
 
 All products with the input weights are one matrix product, forward and backward; only the product with the hidden state is left in the loop.
 
-Without a tape, LSTM and GRU compute in scratch memory with the batch innermost: each gate is contiguous, and BLAS needs no copy of the state.
+Without a tape, LSTM and GRU compute in scratch memory with the batch innermost: each gate is contiguous, and BLAS needs
+no copy of the state.
 """
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def _untaped(sizes: Any) -> bool:
 
 
 def _steps(x: Any, y: Any, w_ih: Any, reverse: bool, *biases: Any) -> Iterator[tuple[Any, Any]]:
-    """The sums of the gates from the inputs' side (G·H, N), and where the output (N, H) goes, step by step."""
+    """Yield for each step the input's part of the gate sums (G·H, N), and the target of the output (N, H)."""
     steps, n, width = x.shape
     if n == 1:
         z = _inputs(x, w_ih, *biases)[:, :, None]
@@ -166,7 +167,8 @@ class rnn:
 def _slopes(z: Any, cells: Any, tanhs: Any) -> tuple[Any, Any]:
     """Return the factors from dL/dc to the gradients of i, f and g before activation, from dL/dh to that of o, and from dL/dh to dL/dc.
 
-    They are computed for all steps at once; the loop only multiplies them by the gradients from later steps: less than a third of the calls.
+    They are computed for all steps at once; the loop only multiplies them by the gradients from later steps: less than
+    a third of the calls.
     """
     width = cells.shape[1]
     out, into_cell = np.empty_like(z), np.empty_like(cells)

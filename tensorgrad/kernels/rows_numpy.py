@@ -1,9 +1,10 @@
 """Convolution by shifted rows of the padded input, stacked so that the windows of a row of the result form a matrix.
 
-With a kernel of K₁ × K₂, memory holds (row, place in K₂, channel, image, column). The K₁ rows that a row of the result depends on are adjacent there:
-without a copy they are a matrix (K₁ · K₂ · channels, images · columns), with each number copied K₂ times and not K₁ · K₂ (M. Cho & D. Brand, MEC, 2017).
-Blocks of images, or rows, fit the cache, in memory that is reused; threads share the images. The gradient of x is a convolution of y for each phase
-of x (the remainder of a place by the strides).
+With a kernel of K₁ × K₂, memory holds (row, place in K₂, channel, image, column). The K₁ rows that a row of the result
+depends on are adjacent there: without a copy they are a matrix (K₁ · K₂ · channels, images · columns), with each number
+copied K₂ times and not K₁ · K₂ (M. Cho & D. Brand, MEC, 2017). Blocks of images, or rows, fit the cache, in memory that
+is reused; threads share the images. The gradient of x is a convolution of y for each phase of x (the remainder of a
+place by the strides).
 """
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Shifted(NamedTuple):
 def shifted(name: str, order: str, size: Any, first: int, step: int, how: Any, dtype: Any, **sizes: Any) -> Shifted:
     """Plan out[n, c, r, *k, *l] = x[n, c, first + r · step, *(l · stride + k · dilation − padding)], 0 outside of x (N, C, *size).
 
-    `how` is for all axes but the first. With images innermost, x is transposed once, its columns grouped by phase of the stride: copies are long runs.
+    `how` is for all axes but the first. With images innermost, x is transposed once, its columns grouped by phase of
+    the stride: copies are long runs.
     """
     memory, out = laid(name, order, dtype, **sizes)
     if order[-1] != "n":
@@ -118,7 +120,7 @@ class OutputRows(Rows):
     """The output by rows: all input rows that a row of the output depends on form one matrix."""
 
     def blocks(self, n: int, split: int) -> list[tuple[slice, slice]]:
-        """Which images, and which rows of the output, to take at a time."""
+        """Return blocks of work: pairs (images, rows of the output)."""
         line = self.height * self.inner
         return parts(n, self.length[0], self.stride * line, max(self.dilation * (self.kernel - 1) + 1 - self.stride, 0) * line, split)
 
@@ -127,8 +129,11 @@ class OutputRows(Rows):
         return self.dilation == 1 and (count * self.inner >= WIDE or m == 1)
 
     def views(self, count: int, start: int, m: int, one_by_one: bool, dtype: Any) -> Any:
-        """For m rows of the output, from `start` on: shifted rows; all that they see, to be copied, and where to, unless they are taken one by one; what to
-        multiply the kernel with; and memory for the product, as a matrix or several, and as (n, o, m, *l)."""
+        """Return the arrays for m rows of the output, from `start` on: (rows, source, columns, factor, product, view).
+
+        Fill `rows`, copy `source` to `columns` (both None if one by one), multiply the kernel by `factor` into
+        `product`, and read `view` (n, o, m, *l).
+        """
         o, k, s, d = self.outputs, self.kernel, self.stride, self.dilation
         order = self.order(count, "hkcn")
         rows = shifted("shifted", order, self.size, start * s - self.padding, 1, self.rest, dtype, **self.sizes(count, (m - 1) * s + d * (k - 1) + 1))
@@ -149,7 +154,7 @@ def output_rows(size: Any, shape: Any, length: Any, how: Any) -> OutputRows:
 
 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
-    """Fill y (N, O, *L), which may lie anywhere, with windows of x times w (O, C, *K), plus b."""
+    """Fill y (N, O, *L), of any strides, with windows of x times w (O, C, *K), plus b."""
     threads = threads_for("rows", "output", x, w, y, how)
     finish(correlation(x, w, b, y, how, threads), threads)
 
@@ -189,13 +194,16 @@ class WeightRows(Rows):
         self.more = self.dilation * (self.kernel - 1) // self.stride
 
     def blocks(self, n: int, split: int) -> list[tuple[slice, slice]]:
-        """Which images, and which rows of the output, to take at a time."""
+        """Return blocks of work: pairs (images, rows of the output)."""
         lines = len(self.phases) * self.height * self.inner
         return parts(n, self.length[0], lines, lines * self.more, split)
 
     def views(self, count: int, start: int, m: int, dtype: Any) -> Any:
-        """For m rows of the output's gradient, from `start` on: memory for it as (n, o, m, *l), and as a matrix; shifted rows of each remainder; and what each
-        row of the kernel sees of them."""
+        """Return the arrays for m rows of the output's gradient, from `start` on.
+
+        They are memory for the gradient as (n, o, m, *l) and as a matrix, the shifted rows of each phase, and their
+        part for each kernel row.
+        """
         order, (s, d), wide = self.order(count, "kchn"), (self.stride, self.dilation), count * self.inner
         rows = {phase: shifted(f"shifted{phase}", order, self.size, start * s - self.padding + phase, s, self.rest, dtype, **self.sizes(count, m + self.more))
                 for phase in self.phases}
@@ -240,14 +248,15 @@ def weight(y: Any, x: Any, out: Any, how: Any) -> None:
 
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
-    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); whether w is finite."""
+    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); return True if w is finite."""
     return by_remainders(correlation, y, w.swapaxes(0, 1), b, x, how, threads_for("rows", "input", x, w, y, how))
 
 
 def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, threads: int) -> bool:
-    """Fill x with y spread by w: places in x that leave one remainder by the stride see the same part of the kernel, without a stride.
+    """Fill x with y spread by w, phase by phase: places in x with equal remainders by the stride use one part of the kernel, without a stride.
 
-    Whether w is finite: beyond the border y is 0, and 0 times what is not is NaN.
+    Return True if w is finite. Otherwise x is wrong: y counts as 0 beyond the border, and 0 times infinity or NaN is
+    NaN.
     """
     jobs, split = [], -(-threads // prod(how[0]))
     for at, taps, of in remainders(w.shape[2:], x.shape[2:], how):
@@ -260,7 +269,7 @@ def by_remainders(correlation: Any, y: Any, w: Any, b: Any, x: Any, how: Any, th
 
 @lru_cache(1 << 8)
 def remainders(kernel: Any, size: Any, how: Any) -> list[tuple[Any, Any, Any]]:
-    """The places of x that leave each remainder, the part of the kernel that they see, and how."""
+    """Return for each phase the places of x, their part of the kernel, and the convolution's (stride, padding, dilation)."""
     found = []
     for phase in product(*(range(min(s, n)) for s, n in zip(how[0], size, strict=True))):       # no place of x leaves more
         taps, shifts, apart = [], [], []

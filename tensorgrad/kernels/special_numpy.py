@@ -1,8 +1,8 @@
 """Special functions on NumPy, block by block.
 
 A formula passes over its array a dozen times or more, so a large array is cut into blocks that stay in the caches from
-the first pass to the last: `erf` of a million float32 elements takes a third of the time. Passes that write into memory
-used again and again, as those of `erf` and `gelu` do here, make it a quarter.
+the first pass to the last: `erf` of a million float32 elements takes a third of the time. Passes that write into
+reused memory, like those of `erf` and `gelu` here, make it a quarter.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..ops.base import Namespace
 from ..sharing import available, scratch, share, spans
 from ..storage.cpu import NumpyStorage
 
-BLOCK_BYTES = 1 << 20  # with smaller blocks, threads wait for each other between the calls of NumPy
+BLOCK_BYTES = 1 << 20  # smaller blocks make threads wait for the interpreter's lock
 NANOSECONDS = 2.5      # an element, about
-LARGE = 1 << 14        # elements that repay steps in reused memory
-xp: Any = Namespace(NumpyStorage)      # NumPy's own functions, which leave the other threads alone, and the ops that it lacks
+LARGE = 1 << 14        # elements from which on steps in reused memory are faster
+xp: Any = Namespace(NumpyStorage)      # NumPy's functions, without our threads, and the ops that it lacks
 xp.clamp = np.clip
 
 
@@ -58,7 +58,7 @@ def _large(x: Any) -> bool:
 
 
 def _scratch(like: Any) -> Any:
-    """Two arrays to compute in, the same ones every time."""
+    """Return two scratch arrays, which are reused."""
     return scratch.take("special", (2, like.size), like.dtype)
 
 

@@ -1,13 +1,15 @@
 """Convolution with fewer products, on NumPy: adjacent results are computed together from shared products, called points (Winograd).
 
-Along an axis, y₀ = d₀w₀ + d₁w₁ and y₁ = d₁w₀ + d₂w₁ are m₀ + m₁ and m₁ + m₂, with three products and not four:
-m₀ = (d₀ − d₁) w₀, m₁ = d₁ (w₀ + w₁), m₂ = (d₂ − d₁) w₁. Along two axes, kernels of 3 × 3 take 16 products for a tile of 2 × 2 results, not 36; each is one of
-matrices (tiles, C) × (C, O). With strides, each phase of the input (places of one remainder by the strides) is convolved with its part of the kernel.
-(S. Winograd, Arithmetic complexity of computations, 1980; A. Lavin & S. Gray, Fast algorithms for convolutional neural networks, 2015.)
+Along an axis, y₀ = d₀w₀ + d₁w₁ and y₁ = d₁w₀ + d₂w₁ are m₀ + m₁ and m₁ + m₂, with three products and not four: m₀ = (d₀
+− d₁) w₀, m₁ = d₁ (w₀ + w₁), m₂ = (d₂ − d₁) w₁. Along two axes, kernels of 3 × 3 take 16 products for a tile of 2 × 2
+results, not 36; each is one of matrices (tiles, C) × (C, O). With strides, each phase of the input (places of one
+remainder by the strides) is convolved with its part of the kernel. (S. Winograd, Arithmetic complexity of computations,
+1980; A. Lavin & S. Gray, Fast algorithms for convolutional neural networks, 2015.)
 
-Transforms to and from points are products with small matrices, too: NumPy has few, long calls, so that threads seldom wait for one another. A number
-has coefficient 0 in results whose windows do not hold it, so that rounding stays local. Infinity and NaN spread, as 0 times either is NaN: if a result
-is not finite, the functions return False, and callers compute all of them in another way.
+Transforms to and from points are products with small matrices, too: NumPy has few, long calls, so that threads seldom
+wait for one another. A number has coefficient 0 in results whose windows do not hold it, so that rounding stays local.
+Infinity and NaN spread, as 0 times either is NaN: if a result is not finite, the functions return False, and callers
+compute all of them in another way.
 """
 from __future__ import annotations
 
@@ -163,15 +165,18 @@ def tiles_of_planes(name: str, d: Any, size: Any, tiles: Any, stride: Any, count
 
 
 class Results(NamedTuple):
-    """Scratch memory for the tiles of a target (N, O, H, W), of which each phase of the strides has its own: (N, rows, 2, stride, columns, 2, stride, O);
-    all numbers, the target's as (N, O, H, W), and for each phase (2, 2, N, rows, columns, O)."""
+    """Scratch memory (N, rows, 2, stride, columns, 2, stride, O) for the tiles of a target (N, O, H, W), separate for each phase of the strides.
+
+    `flat` has all numbers, `view` is the target's shape, `phases` has a view (2, 2, N, rows, columns, O) for each
+    phase.
+    """
 
     flat: Any
     view: Any
     phases: Any
 
     def put(self, b: Any, target: Any) -> bool:
-        """Fill the target, plus b; whether all is finite."""
+        """Copy the results plus b to the target; return True if all are finite."""
         rows, columns = target.shape[2:]
         step = max(SCATTERED // (columns * target.shape[1]), 1)
         for i in range(0, rows, step):
@@ -244,7 +249,7 @@ class Scheme:
         return tuple([2 * n + r - 1 + i for n, r, i in zip(tiles, self.taps, more, strict=True)])
 
     def products(self, shape: Any, dtype: Any) -> Any:
-        """Memory for products of points, as (points, images · tiles, O) and in pieces, and for what is found from them, in pieces and as `shape`."""
+        """Return memory for products of points, as (points, images · tiles, O) and in pieces, and for results, in pieces and as `shape`."""
         size = prod(shape[2:])
         rows, found = rows_of(PASSING, self.count, size, dtype), rows_of("found", 4, size, dtype)
         return rows[:, :size].reshape(self.count, -1, shape[-1]), in_pieces(rows), in_pieces(found), found[:, :size].reshape(shape)
@@ -266,7 +271,7 @@ class Scheme:
         return scratch.view(Scheme.spread_tiles, self, d.shape, tiles, d.dtype).turn(along_both("A", self.taps, d.dtype).T)
 
     def blocks(self, n: int, tiles: Any, channels: int, threads: int) -> list[tuple[slice, slice]]:
-        """Which images, and which rows of tiles, to take at a time."""
+        """Return blocks of work: pairs (images, rows of tiles)."""
         each = self.count * prod(tiles) * channels
         if each <= BLOCK and n >= threads:
             return [(images, slice(0, tiles[0])) for images in spans(n, min(-(-n * each // (BLOCK * threads)) * threads, n))]
@@ -305,7 +310,7 @@ def run(job: Any, blocks: Any, threads: int) -> bool:
 
 
 def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> bool:
-    """Fill y (N, O, *L) with windows of x times w (O, C, *K), plus b; whether all is finite."""
+    """Fill y (N, O, *L) with windows of x times w (O, C, *K), plus b; return True if all is finite."""
     scheme, (o, c), tiles, b = scheme_of(w.shape[2:], how), w.shape[:2], tiles_of(y.shape[2:]), along(b, 2)
     if is_small(o * c * scheme.phases):
         matrices = scheme.matrices(w.swapaxes(0, 1)).reshape(scheme.count, -1, o)
@@ -322,7 +327,7 @@ def correlate(x: Any, w: Any, b: Any, y: Any, how: Any) -> bool:
 
 
 def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
-    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); whether all is finite."""
+    """Fill x (N, C, *D) with the gradient of the input, given y and w (O, C, *K); return True if all is finite."""
     scheme, s, b = scheme_of(w.shape[2:], how), how[0][0], along(b, 2)
     tiles = tiles_of(-(-d // step) for d, step in zip(x.shape[2:], how[0], strict=True))
     matrices, threads = scheme.matrices(w, backward=True), threads_for("points", "input", x, w, y, how)
@@ -340,7 +345,7 @@ def back(y: Any, w: Any, b: Any, x: Any, how: Any) -> bool:
 
 
 def weight(y: Any, x: Any, out: Any, how: Any) -> bool:
-    """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x; whether all is finite."""
+    """Fill out (O, C, *K) with the gradient of the kernel, given y (N, O, *L) and x; return True if all is finite."""
     scheme, (o, c), n, tiles = scheme_of(out.shape[2:], how), out.shape[:2], len(x), tiles_of(y.shape[2:])
     threads = threads_for("points", "weight", x, out, y, how)
     apart = o > n * prod(tiles)         # then threads share the gradient's channels: it is less to find the input's points in each than to add up their sums

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod, sqrt
 
 PANEL = 16      # columns that LU eliminates one by one
-BLOCK = 128     # the order up to which a triangular system goes to the general solver, which is quick for it
+BLOCK = 128     # the order up to which the general solver, fast for triangular systems, is used
 
 
 def stacked(x):
@@ -49,7 +49,7 @@ def modulus(xp, x):
 def triangular(xp, a, b, upper, unit):
     """Solve A·X = B for triangular A. The other triangle, and the diagonal if `unit`, are not read."""
     if not upper:      # reversed in both axes, a lower triangle is an upper one
-        return triangular(xp, xp.flip(a, (-2, -1)), xp.flip(b, -2), True, unit)[..., ::-1, :].copy()     # no view with its rows the other way
+        return triangular(xp, xp.flip(a, (-2, -1)), xp.flip(b, -2), True, unit)[..., ::-1, :].copy()     # a copy, since a reversed view has negative strides
     if unit:
         n = a.shape[-1]
         a = xp.triu(a, 1) + xp.eye(n, dtype=a.dtype)

@@ -72,7 +72,7 @@ def _either(condition, a, b):
 # ── the error function and the normal distribution ────────────────────────────────────────────
 
 # atanh(erf x) / x in t = x², x <= 5.93, weighted by its effect on erf: fitted to 3e-9 and 2e-16.
-# The float32 ratio stands in `erf` as a continued fraction, which takes fewer passes over the array than Horner's rule.
+# `erf` has the float32 ratio as a continued fraction, which takes fewer passes over the array than Horner's rule.
 _ERF_RATIO = (
     (18.78790762630224, 3020.7836623291178, 101334.97086139277, 1784496.9811700685, 20993331.82468135,
      166786054.51303393, 954743051.2892135, 3390888300.9018016, 7849460745.198315),

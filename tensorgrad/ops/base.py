@@ -38,7 +38,7 @@ class Op(metaclass=OpType):
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
     former: ClassVar[str] = ""                    # its name in the first version of this project, which const.OP keeps
     kernel_name: ClassVar[str]                    # its name in errors about dtypes
-    native: ClassVar[bool] = False                # a module's function of the same name is the whole kernel
+    native: ClassVar[bool] = False                # the module's function of this name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
     casts: ClassVar[str | None] = None            # 'promote': inputs to one dtype; 'float': and integers to the default float
     kinds: ClassVar[str] = "biufc"                # NumPy kinds of dtype that the kernels take as they are
@@ -50,7 +50,7 @@ class Op(metaclass=OpType):
     flat: ClassVar[bool] = False                  # the gradient is piecewise constant in the inputs: its own gradient is zero
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
-    in_order: ClassVar[bool] = False              # the results have their axes in the order of the first input's, whatever computes them
+    in_order: ClassVar[bool] = False              # results have their axes in the first input's order, for all kernels
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
     lands: ClassVar[bool] = False                 # its kernels may write over the first input, if its values are given up: they read each element before
     aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
@@ -243,7 +243,7 @@ class Kernels(dict[Any, Any]):
         self.forget()
 
     def forget(self) -> None:
-        """Choose anew at the next call, and in every `xp`."""
+        """Drop the chosen kernels, so that the next call, and every `xp`, choose again."""
         self.clear()
         for backend in (Storage, *_descendants(Storage)):
             if backend.xp is not None:
@@ -296,10 +296,10 @@ def _callable(op: type[Op], backend: type[Storage]) -> Any:
 class Pair:
     """A kernel with a shortcut back: forward -> (out, residual), backward(g, residual, needs) -> gradients.
 
-    It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a higher
-    derivative wrong. `forward` may return NotImplemented for unsupported arguments: then the pair that was registered before
-    runs, and finally the definition. `rows` copies results that are not contiguous, for ops that promise contiguous results;
-    the compiled lanes apply it, too.
+    It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a
+    higher derivative wrong. `forward` may return NotImplemented for unsupported arguments: then the pair that was
+    registered before runs, and finally the definition. `rows` copies results that are not contiguous, for ops that
+    promise contiguous results; the compiled lanes apply it, too.
     """
 
     __slots__ = ("forward", "backward", "below", "rows")

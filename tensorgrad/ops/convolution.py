@@ -29,7 +29,7 @@ def into_channels(values):
 
 
 def from_channels(lot, values, hidden):
-    """The way back, (N, B·C, …) → (*hidden, N, C, …)"""
+    """The inverse of `into_channels`: (N, B·C, …) → (*hidden, N, C, …)"""
     count = prod(hidden)
     values = values.reshape(values.shape[0], count, values.shape[1] // max(count, 1), *values.shape[2:]).swapaxes(0, 1)
     return lot.whole(values.reshape(*hidden, *values.shape[1:]))

@@ -1,8 +1,8 @@
 """Connectionist temporal classification. A. Graves et al. (2006)
 
-A sequence of labels, with a blank before, between and after them, is read from left to right while time goes on: each step stays, goes one
-place on, or skips a blank between two different labels. α[t, s] is the log probability of all ways to stand at place s at time t, β[t, s] that
-of all ways from there to an end, without the step at t itself.
+A sequence of labels, with a blank before, between and after them, is read from left to right: each time step stays,
+moves one place on, or skips a blank between two different labels. α[t, s] is the log probability of all paths to place
+s at time t, β[t, s] that of all paths from there to an end, without the step at t itself.
 """
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CtcLoss(Op):
 
 
 class CtcPosterior(Op):
-    """How likely each class is read at each time, given that the labels are read; and −log of how likely that is"""
+    """The probability of each class at each time, given that the labels are read; and −log of the probability of that"""
 
     outputs = ("posterior", "loss")
     kinds = "f"
@@ -85,7 +85,7 @@ def read(xp, lit, skips):
 
 
 def read_backwards(xp, lit, skips, steps, counts):
-    """β: the same from the ends, which are the last label and the blank after it."""
+    """Return β, starting from the ends: the last label and the blank after it."""
     ends, last = xp.arange(lit.shape[1])[:, None], 2 * counts
     ends = xp.where((ends == last) | (ends == last - 1), xp.zeros(lit.shape[1:], dtype=lit.dtype), -inf)
     after = nowhere(xp, lit)

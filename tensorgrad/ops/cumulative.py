@@ -76,7 +76,7 @@ class Recurrence(AlongAxis):
 
 
 def adjoint(xp, g, a, axis, reverse):
-    """A recurrence's gradient is the recurrence that runs the other way."""
+    """Return the gradient of a recurrence: the recurrence in the opposite direction."""
     following = xp.pad_constant(a, widths=shift(len(a.shape), axis, 1 if reverse else -1))
     return xp.recurrence(g, following, axis=axis, reverse=not reverse)
 
@@ -117,7 +117,7 @@ class Running(Choice):
 
 
 def running(xp, x, axis, ahead):
-    """The running extreme for which `ahead(later, earlier)` holds, and its index; NaN goes before all."""
+    """Return the running extreme by `ahead(later, earlier)`, and its index; NaN precedes all."""
     index = xp.reshape(xp.arange(x.shape[axis]), tuple(n if d == axis else 1 for d, n in enumerate(x.shape)))
 
     def join(earlier, later):
@@ -128,7 +128,7 @@ def running(xp, x, axis, ahead):
 
 
 def to_running(xp, g, indices, x_shape, axis):
-    """The gradient goes to where the extremum was found, as often as it stood."""
+    """Add the gradients to the elements that were running extrema."""
     return xp.scatter_add(xp.zeros(x_shape, dtype=g[0].dtype), g[0], indices, axis=axis)
 
 

@@ -197,7 +197,7 @@ class InColumns(OnMatrices):
 
 
 class PivotOrder(Op):
-    """For each row of A = P·L·U the row of L·U that it is, from the exchanges of rows that LU notes; `back`: the other way"""
+    """For each row of A = P·L·U its row in L·U, from LU's exchanges of rows; `back`: the inverse permutation"""
 
     kinds = "i"
     host = True

@@ -113,7 +113,7 @@ def spans(steps, batch, sizes):
 
 
 def run(xp, step, inputs, state, reverse, sizes):
-    """Take all steps; a sequence that has ended keeps its state."""
+    """Run all steps; a sequence that has ended keeps its state."""
     batch = state[0].shape[0]
     packed = sizes is not None
     rows = spans(len(sizes) if packed else inputs.shape[0], batch, sizes)

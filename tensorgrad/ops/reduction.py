@@ -166,7 +166,7 @@ def products_before(xp, x, axis):
 
 
 def shift(ndim, axis, by):
-    """Widths of padding that push the elements along an axis: those that leave are lost."""
+    """Return padding widths that shift the elements along an axis; elements shifted out are lost."""
     return tuple((by, -by) if i == axis else (0, 0) for i in range(ndim))
 
 
@@ -274,7 +274,7 @@ class VectorNorm(Reduction):
 
 
 def norm(xp, size, ord, axis, keepdims):
-    """The norm of what is not negative."""
+    """Return the norm of elements that are not negative."""
     if ord == 0:
         return xp.cast(xp.sum(size != 0, axis=axis, keepdims=keepdims), dtype=size.dtype)
     if ord in (float("inf"), -float("inf")):
@@ -401,13 +401,13 @@ class LeastOfAll(Extreme):
 
 
 class Argmax(Place):
-    """Where the greatest element is: the first of equal ones."""
+    """The index of the greatest element, the first of equal ones."""
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.argmax(x, axis=axis, keepdims=keepdims)
 
 
 class Argmin(Place):
-    """Where the least element is: the first of equal ones."""
+    """The index of the least element, the first of equal ones."""
 
     def forward(xp, x, *, axis=None, keepdims=False): return xp.argmin(x, axis=axis, keepdims=keepdims)
 
@@ -447,7 +447,7 @@ class Choice(AlongAxis):
 
 
 def to_chosen(xp, g, indices, x_shape, axis, keepdims=False):
-    """The gradient goes to the elements that were chosen."""
+    """Send the gradient to the chosen elements."""
     g = g[0] if keepdims else xp.expand_dims(g[0], axis)
     return xp.place_along_axis(g, indices if keepdims else xp.expand_dims(indices, axis), shape=x_shape, axis=axis)
 

@@ -9,7 +9,7 @@ ANY = "biufcV"
 
 
 class Movement(Op):
-    """Ops that move elements and do not compute: every dtype will do. What no other op says is named here and written in kernels/arrays_shape.py."""
+    """Ops that move elements, of any dtype, without computing. kernels/arrays_shape.py has their definitions by methods of arrays."""
 
     __slots__ = ()
     kinds = ANY

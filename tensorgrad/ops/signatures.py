@@ -40,7 +40,7 @@ def shapes(signature, *given):
 
 
 def inferred(signature, kinds, *inputs, **params):
-    """(shape, dtype) of each result, or of the only one. Its dtype by a letter: that of the inputs (x), the real one of these (r), the complex one (c),
+    """Return (shape, dtype) of each result, or of the only one. A letter gives the dtype: the inputs' (x), the real one of it (r), the complex one (c),
     int32 (i), int64 (l)."""
     dtype = result_type(*(x.dtype for x in inputs if hasattr(x, "shape") and len(x.shape) > 1 and x.dtype.kind in "fcV"))
     known = {"x": dtype, "r": real_dtype(dtype), "c": complex_dtype(dtype), "i": "int32", "l": "int64"}

@@ -167,7 +167,7 @@ class Mode(Choice):
 
 
 class Searchsorted(Movement):
-    """Where along the last axis each value would go so that the sequence stays sorted: before (or, on the right, after) equal elements"""
+    """The index along the last axis at which each value keeps the sequence sorted: before (or, on the right, after) equal elements"""
 
     opname = "search_sorted"
 
@@ -192,7 +192,7 @@ class Searchsorted(Movement):
 
 
 class Bincount(Op):
-    """How often each of 0, 1, … occurs, or the sum of the weights of its occurrences"""
+    """The number of times that each of 0, 1, … occurs, or the sum of the weights of its occurrences"""
 
     def forward(xp, x, weights, *, minlength=0):
         return xp.bincount(x, weights, minlength)
@@ -204,7 +204,7 @@ class Bincount(Op):
 
 
 class Histc(Op):
-    """How many elements lie in each of equal bins from low to high"""
+    """The number of elements in each of equal bins from low to high"""
 
     kinds = "fiuV"
 

@@ -1,10 +1,10 @@
-"""Bases for ops of a program's own: `BaseOp`, and three families of it that say what their formulas take.
+"""Bases for ops that programs define: `BaseOp`, and three families of it, which fix the signatures of formulas.
 
     class Cube(UnaryOp):
         def forward(xp, x): return x * x * x
         def grad_x(xp, g, x): return g * 3 * x * x
 
-How formulas are written is told in `ops/base.py`; `OpDispatch.execute("cube", x)` runs it.
+`ops/base.py` describes formulas; `OpDispatch.execute("cube", x)` runs the op.
 """
 from __future__ import annotations
 

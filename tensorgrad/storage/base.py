@@ -20,7 +20,8 @@ RECALLED = 8      # the number of latest writes whose dates a storage keeps, for
 class Namespace:
     """`xp`: the op table for one backend: the functions of its module, and every op that the module lacks.
 
-    This module must not import the op table, which registers a `finder(backend, name)`: it returns an op's function on arrays, or None.
+    This module must not import the op table, which registers a `finder(backend, name)`: it returns an op's function on
+    arrays, or None.
     """
 
     finders: ClassVar[list[Callable[[type[Storage], str], Any]]] = []
@@ -80,7 +81,7 @@ def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = Non
 
 
 class NoValues(RuntimeError):
-    """Values were asked for where there are only shapes.
+    """The error of code that needs values of arrays that only have shapes.
 
     >>> from tensorgrad.interpret.symbols import NoValues, Symbol
     >>> try:
@@ -97,9 +98,9 @@ class NoValues(RuntimeError):
 class Storage:
     """A memory block on one device, shared by its views. Its class is the backend, and the dispatch key.
 
-    A new backend is a subclass that sets `device` and defines `array_type`, `asarray` and `host`; the class statement registers it, and raises
-    TypeError if one is missing. `module` is a NumPy-like module of functions on its arrays, or None: then every op used on the device
-    needs a registered kernel.
+    A new backend is a subclass that sets `device` and defines `array_type`, `asarray` and `host`; the class statement
+    registers it, and raises TypeError if one is missing. `module` is a NumPy-like module of functions on its arrays, or
+    None: then every op used on the device needs a registered kernel.
     """
 
     device: ClassVar[Any] = None        # the device its tensors live on
@@ -175,12 +176,12 @@ class Storage:
 
     @classmethod
     def asarray(cls, data: Any, dtype: Any = None) -> Any:
-        """An array of this backend from a host array, a number, or one of its own arrays (shared where possible)."""
+        """Return an array of this backend from a host array, a number, or one of its own arrays (shared where possible)."""
         raise NotImplementedError(f"{cls.__name__} does not say how its arrays are made: define asarray")
 
     @classmethod
     def host(cls, array: Any) -> np.ndarray[Any, Any]:
-        """The values as a NumPy array; the same memory where the host can see it."""
+        """Return the values as a NumPy array, a view if the memory is the host's."""
         raise NotImplementedError(f"{cls.__name__} does not say how its arrays are read: define host")
 
     @classmethod

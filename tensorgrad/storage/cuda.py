@@ -47,7 +47,7 @@ def device_count() -> int:
         return simulated_count()
     try:
         return int(import_cupy().cuda.runtime.getDeviceCount())
-    except Exception:  # no CuPy, no driver, no device: each of them means that there is none
+    except Exception:  # without CuPy, a driver or a device there are none
         return 0
 
 

@@ -1,6 +1,7 @@
 """Memory that runs out, in PyTorch's words: NumPy's MemoryError, and its ValueError for sizes beyond all memory, become one RuntimeError.
 
-Nothing is checked in advance: errors that kernels raise are translated where they pass through ops, tape steps and public functions.
+Nothing is checked in advance: errors that kernels raise are translated where they pass through ops, tape steps and
+public functions.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ BEYOND = ("array is too big", "Maximum allowed dimension exceeded", "Maximum all
 
 
 class HostMemoryError(RuntimeError, MemoryError):
-    """Main memory that was asked for and is not there: PyTorch's RuntimeError, and Python's MemoryError for programs that wait for that."""
+    """The error for missing main memory: PyTorch's RuntimeError, and a MemoryError for programs that catch that."""
 
 
 class OutOfMemoryError(RuntimeError):
@@ -57,7 +58,7 @@ def beyond(error: BaseException | None) -> bool:
 
 
 def memory_error(error: BaseException, name: str = "", shape: Any = None) -> RuntimeError | None:
-    """Put an error about memory into PyTorch's words; None for errors about something else, and for those that are in these words already."""
+    """Return a memory error in PyTorch's words; None for other errors, and for those that have these words already."""
     if isinstance(error, MemoryError):
         if isinstance(error, RuntimeError):
             return None
@@ -75,11 +76,11 @@ def check_error(error: BaseException | None, name: str) -> bool:
     return isinstance(error, MemoryError)
 
 
-ASKED_FROM = 1 << 26        # bytes from which on it is worth asking whether there is room
+ASKED_FROM = 1 << 26        # bytes from which on to check for memory
 
 
 def check_room(shape: Any, itemsize: int, name: str = "") -> None:
-    """Raise PyTorch's error for a result that memory does not hold, before anything is made on the way to it. Memory is asked for, and not touched."""
+    """Raise PyTorch's error for a result that memory cannot hold, before intermediate results are made. Memory is reserved, not touched."""
     size = prod(shape) * itemsize
     if size < ASKED_FROM:
         return

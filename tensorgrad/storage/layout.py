@@ -1,7 +1,8 @@
 """The order of axes in memory of results, where PyTorch's differs from NumPy's.
 
-The result of an elementwise function has its axes in the order of the operands' strides. If operands disagree, NumPy uses C order and PyTorch
-the first operand's order; an expanded axis, whose stride is 0, is innermost in NumPy's copies, but ignored by PyTorch.
+The result of an elementwise function has its axes in the order of the operands' strides. If operands disagree, NumPy
+uses C order and PyTorch the first operand's order; an expanded axis, whose stride is 0, is innermost in NumPy's copies,
+but ignored by PyTorch.
 """
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The device 'meta': tensors that have a shape and a dtype, and no values. https://pytorch.org/docs/stable/meta.html
 
-The formulas themselves compute the shapes of results. They run on memory that the system reserves, but does not fill until it is written to; its
-contents have no meaning and cannot be read.
+The formulas themselves compute the shapes of results. They run on memory that the system reserves, but does not fill
+until it is written to; its contents have no meaning and cannot be read.
 """
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Memory:
     def __init__(self, index: int) -> None:
         self.index = index
         self.live: dict[int, Block] = {}
-        self.current = self.peak = self.allocated = 0      # bytes: now, at most, and all that were ever asked for
+        self.current = self.peak = self.allocated = 0      # bytes: now, at the peak, and in total
         self.blocks = self.full = 0                        # the number of allocations, and of failed ones
         self.limit: int | None = None
         self.lock = threading.RLock()                      # a garbage collection may free an array while another is counted
@@ -155,7 +155,7 @@ def on_device(index: int, function: Any, args: Any, kwargs: Any) -> Any:
 
 
 def bare(value: Any, index: int) -> Any:
-    """The values of simulated arrays, in whatever nest they come; an error for arrays from elsewhere."""
+    """Return the values of simulated arrays, also in lists and tuples; TypeError for arrays of another device."""
     if type(value) is SimulatedArray:
         if value.index != index:
             raise TypeError(f"arrays of the simulated devices {index} and {value.index} do not mix")

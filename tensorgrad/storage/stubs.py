@@ -1,7 +1,8 @@
-"""The base for the storage of a device of a program's own.
+"""The base for storages of devices that programs define.
 
-A subclass that names its `device` is the registration of the device. It says how its arrays are made (`asarray`), how they are read (`host`) and what
-they are (`array_type`); `module` is a NumPy-like module of functions on them, or each op that is used on the device has a registered kernel.
+A subclass that sets `device` registers the device. It defines `asarray`, which makes its arrays, `host`, which reads
+them, and `array_type`, their class; `module` is a NumPy-like module of functions on them, or each op that is used on
+the device needs a registered kernel.
 
 >>> import numpy, tensorgrad as torch
 >>> from tensorgrad.storage.stubs import Storage

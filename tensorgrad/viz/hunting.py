@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.mode import mode
 from .naming import placed, tensors_of
 from .nan import NanReport, badness
 from .running import Last
@@ -31,7 +32,13 @@ class Hunt(Last):
             self.plain(*args, **keywords)
             return
         before = self.backwards
-        super().backward(*args, **keywords)
+        try:
+            super().backward(*args, **keywords)
+        except RuntimeError as error:                               # of anomaly mode, which ends the backward where a NaN was made
+            if self.backwards == before or not mode.watching.anomaly or "returned nan values" not in str(error):
+                raise
+            self.found = True
+            raise Found from None
         if self.backwards > before and any(map(badness, [*self.outputs, *[t._grad for t, *_ in self.leaves]])):
             self.found = True
             raise Found
