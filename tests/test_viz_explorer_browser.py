@@ -86,27 +86,30 @@ def until(page, condition):
 # ── steps ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@widths
-def test_every_frame(width):
+def test_every_frame():
     """Each place of the slider shows one text, lights up its step and its place in the list, and fits on the screen."""
-    with opened("<p>", width=width) as page:
+    with opened("<p>") as page:
         for made in scalars, network, results, long:
             found = made()
-            page.set_content(found.html())
-            last = int(page.get_attribute("#step", "max"))
-            assert made is long or last == len(found.forward) + len(found.steps) + 2
-            assert page.locator(".steps [data-frame]").count() == last + 1
-            for frame in range(last + 1) if last < 40 else (0, 1, last // 2, last):
-                go(page, frame)
-                assert page.locator(".frame:visible").count() == 1 and at(page) == frame
-                assert len(told(page)) > 10 and page.get_attribute("#step", "aria-valuetext").startswith(f"{frame + 1} of {last + 1}")
-                assert page.get_attribute(".steps [aria-current=step]", "data-frame") == str(frame)
-                if page.get_attribute(".explorer", "data-phase"):
-                    assert len(lit(page)) == 1
-                assert not scrolls_sideways(page)
-                assert frame % 5 or page.locator("#next").bounding_box()["y"] < width[1] - 40          # the buttons are always at hand
-            if made is not long:
-                assert not overlaps(page)
+            html = found.html()
+            for width, height in DESKTOP, PHONE:
+                page.set_viewport_size({"width": width, "height": height})
+                page.set_content(html)
+                last = int(page.get_attribute("#step", "max"))
+                assert made is long or last == len(found.forward) + len(found.steps) + 2
+                assert page.locator(".steps [data-frame]").count() == last + 1
+                for frame in range(last + 1) if last < 40 else (0, 1, last // 2, last):
+                    go(page, frame)
+                    assert page.locator(".frame:visible").count() == 1 and at(page) == frame
+                    assert len(told(page)) > 10 and page.get_attribute("#step", "aria-valuetext").startswith(f"{frame + 1} of {last + 1}")
+                    assert page.get_attribute(".steps [aria-current=step]", "data-frame") == str(frame)
+                    if page.get_attribute(".explorer", "data-phase"):
+                        assert len(lit(page)) == 1
+                    assert not scrolls_sideways(page)
+                    assert frame % 5 or page.locator("#next").bounding_box()["y"] < height - 40          # the buttons are always at hand
+                assert made is long or not overlaps(page)
+                heights = page.eval_on_selector_all("math", "all => all.filter(e => e.checkVisibility()).map(e => e.getBoundingClientRect().height)")
+                assert all(height > 4 for height in heights)
         assert "4000 steps back are more than a page can show" in page.inner_text("header")
         assert "back, step 400 of 4000" in page.inner_text("#where")
         assert "it shows a part of the graph" in page.inner_text(".dock")
@@ -146,6 +149,7 @@ def test_forward_then_back_by_keys_list_and_boxes(width):
         page.keyboard.press("PageDown")
         page.keyboard.press("ArrowLeft")
         assert at(page) == 9
+        assert page.locator("math mfrac").count() > 5 and page.locator("svg .node[tabindex='0'], .steps button[tabindex='0']").count() == 2
         for name in "One step back", "Play", "One step on", "Print", "Save step":
             assert page.get_by_role("button", name=name, exact=True).count() == 1
         assert page.get_by_role("slider", name="Step").count() == 1 and page.locator(".panel[aria-live=polite]").count() == 1
@@ -247,7 +251,7 @@ def test_all_that_is_shown_follows():
     """Values, shares and sums of random programs and of the parts of their steps, with other leaves: those that the engine explains."""
     seen = inner = 0
     with opened("<p>") as page:
-        for seed in range(0, 60, 2):
+        for seed in range(0, 60, 4):
             loss, leaves = random_program(seed, leaves_of(seed, dtype="float32"))
             found = explain(loss, names=leaves)
             if not program(found)["able"]:
@@ -264,7 +268,7 @@ def test_all_that_is_shown_follows():
             for key in got:
                 np.testing.assert_allclose(got[key], expected[key].reshape(-1), rtol=1e-4, atol=1e-5 * scale, err_msg=f"program {seed}, {key}")
             seen += 1
-    assert seen >= 25 and inner > 500
+    assert seen >= 12 and inner > 200
 
 
 def arrays(found):
@@ -317,6 +321,7 @@ def heat():
     return explain((x * x).sum() + (v * v).sum() + (k * 2).sum(), names={"x": x, "v": v, "k": k})
 
 
+LIGHTNESS = 0.21, 0.72, 0.07
 COLOUR = """([key, place]) => {
   const canvas = document.querySelector(`.frame:not([hidden]) [data-show="${key}"] canvas`);
   return [...canvas.getContext("2d").getImageData(place[0], place[1], 1, 1).data];
@@ -332,7 +337,7 @@ def test_heat_maps():
         assert sizes == [[10, 8], [20, 1], [7, 3]]
         low, zero, high = (page.evaluate(COLOUR, [keys[0], place]) for place in ((0, 0), (0, 4), (9, 7)))
         assert low[2] > low[0] + 80 and high[0] > high[2] + 80 and zero[:3] == [247, 247, 247]
-        assert abs(sum(np.dot(low[:3], (0.21, 0.72, 0.07)) for _ in "1") - np.dot(high[:3], (0.21, 0.72, 0.07))) < 40
+        assert abs(np.dot(low[:3], LIGHTNESS) - np.dot(high[:3], LIGHTNESS)) < 40
         map_ = page.locator("[data-heat]:visible").first
         canvas = map_.locator("canvas")
         assert canvas.get_attribute("aria-label") == "8 × 10 numbers from −40 to 39, mean −0.5"
@@ -352,18 +357,6 @@ def test_heat_maps():
         before = page.evaluate(COLOUR, [keys[0], (0, 0)])
         page.emulate_media(color_scheme="dark")
         until(page, f"document.querySelector('.frame:not([hidden]) canvas').getContext('2d').getImageData(0, 0, 1, 1).data[0] !== {before[0]}")
-
-
-# ── typeset ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_formulas_are_typeset():
-    with opened(network().html()) as page:
-        for frame in range(int(page.get_attribute("#step", "max")) + 1):
-            go(page, frame)
-            heights = page.eval_on_selector_all("math", "all => all.filter(e => e.checkVisibility()).map(e => e.getBoundingClientRect().height)")
-            assert all(height > 4 for height in heights)
-        assert page.locator("math mfrac").count() > 5 and page.locator("math merror").count() == 0
 
 
 # ── paper, pictures, notebooks ────────────────────────────────────────────────────────────────────────────────────────
@@ -394,8 +387,8 @@ def test_a_step_is_saved_as_a_picture(tmp_path):
         root = ElementTree.parse(path).getroot()
         texts = [e for e in root.iter("{http://www.w3.org/2000/svg}text")]
         seen = {e.text for e in texts if e.get("visibility") != "hidden"}
-        assert path.name == "step-10.svg" and {"grad 4", "= −6"} <= seen and "∂L/∂x + = g · x = 1·2 = 2" not in seen
-        assert any(text.startswith("∂L/∂x") for text in seen) and "v4 = x · x" in seen
+        assert path.name == "step-10.svg" and {"grad 4", "= −6"} <= seen
+        assert {"∂L/∂x + = g · x", "= 1 · 2", "= 2", "∂L/∂x = 2 + 2", "v4 = x · x"} <= seen
         assert not root.findall(".//{http://www.w3.org/2000/svg}style") and not re.search(r"var\(|class=", path.read_text(encoding="utf-8"))
         strokes = {e.get("stroke") for e in root.iter("{http://www.w3.org/2000/svg}rect")}
         assert "rgb(179, 71, 0)" in strokes or "rgb(179, 70, 0)" in strokes
@@ -411,14 +404,13 @@ def test_the_page_in_a_notebook():
 
 
 def test_motion_and_darkness_as_the_reader_wants_them():
-    edge = "getComputedStyle(document.querySelector('svg .edge.lit')).animationName"
-    for motion, name in ("no-preference", "flow"), ("reduce", "none"):
-        with opened(scalars().html(), reduced_motion=motion, dark=True) as page:
-            page.keyboard.press("End")
-            page.keyboard.press("ArrowLeft")
-            assert page.evaluate(edge) == name
-            light = page.evaluate("getComputedStyle(document.querySelector('.panel')).backgroundColor.match(/\\d+/g).slice(0, 3).every(n => n > 128)")
-            assert not light
+    with opened(scalars().html(), dark=True) as page:
+        page.keyboard.press("End")
+        page.keyboard.press("ArrowLeft")
+        for motion, name in ("no-preference", "flow"), ("reduce", "none"):
+            page.emulate_media(reduced_motion=motion)
+            assert page.evaluate("getComputedStyle(document.querySelector('svg .edge.lit')).animationName") == name
+        assert not page.evaluate("getComputedStyle(document.querySelector('.panel')).backgroundColor.match(/\\d+/g).slice(0, 3).every(n => n > 128)")
 
 
 # ── programs of all kinds ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -431,7 +423,7 @@ def test_programs_of_all_kinds_and_hostile_names():
     from test_viz_explain import PROGRAMS
     leaves = {name: torch.tensor(1.0 + i, requires_grad=True) for i, name in enumerate(HOSTILE)}
     with opened("<p>", width=PHONE) as page:
-        for program_ in PROGRAMS:
+        for program_ in PROGRAMS[::2]:
             loss, _ = program_(torch)
             page.set_content(explain(loss).html())
             page.keyboard.press("End")

@@ -175,7 +175,7 @@ def test_what_is_no_op():
     for wrong in (3, int, OPS["add"].forward, torch.ones(1)):
         with pytest.raises(TypeError, match="class of an op"):
             formulas(wrong)
-    assert formulas(Op).forward == "One operation. See the module's docstring."
+    assert formulas(Op).forward == "An operation. See the module's docstring."
 
 
 def test_ops_of_programs(tmp_path):

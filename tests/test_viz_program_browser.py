@@ -16,7 +16,9 @@ from tensorgrad.viz.evaluable import FUNCTIONS, packed
 from tensorgrad.viz.program import program
 from tensorgrad.viz.text import script
 
-SEEDS, CHANGES = range(200), (1, 2, 3)
+F = torch.nn.functional
+
+CHANGES = 1, 2, 3
 EVALUATOR = Path(explain.__code__.co_filename).with_name("evaluator.js").read_text(encoding="utf-8")
 
 # For each run: how far the loss and each gradient are off. In double precision relative to the largest number of the gradient, or to a millionth of
@@ -57,17 +59,6 @@ def run_of(made, double, single=None):
     """Return the page's input: a program, leaves, and the engine's results for (loss, leaves) in double and in single precision."""
     return {"program": made, "leaves": {name: packed(leaf.detach().numpy()) for name, leaf in double[1].items()},
             "double": expected_of(made, *double), "single": expected_of(made, *single) if single else None}
-
-
-def random_runs():
-    """Random programs, with other leaves than those that were explained."""
-    runs = {}
-    for seed in SEEDS:
-        loss, leaves = random_program(seed, leaves_of(seed))
-        made = program(explain(loss, names=leaves))
-        for change in CHANGES:
-            runs[f"program {seed}, change {change}"] = run_of(made, *[random_program(seed, leaves_of(seed, change, dtype)) for dtype in ("float64", "float32")])
-    return runs
 
 
 def op_runs():
@@ -136,6 +127,34 @@ def net_runs():
     return runs
 
 
+OPENED = {
+    "leaky_relu": F.leaky_relu, "elu": F.elu, "clamp": lambda x: x.clamp(-0.5, 0.7), "softplus": F.softplus, "hardswish": F.hardswish,
+    "smooth_l1": lambda x: F.smooth_l1_loss(x, torch.zeros_like(x), reduction="none"), "max_pool": lambda x: F.max_pool2d(x, 2, 1),
+    "logsumexp": lambda x: x.logsumexp(1), "softshrink": F.softshrink, "mish": F.mish, "largest": lambda x: x.max(-1)[0], "sorted": lambda x: x.sort(-1)[0],
+}
+
+
+def opened_runs():
+    """The parts of a step, with inputs of other signs and order: masks and places follow."""
+    runs = {}
+    for name, function in OPENED.items():
+        def result_of(change, function=function):
+            x = torch.tensor(np.random.default_rng(change).normal(size=(1, 2, 3, 3)), requires_grad=True)
+            return function(x), {"x": x}
+        out, leaves = result_of(0)
+        weights = torch.arange(1, out.numel() + 1, dtype=torch.float64).reshape(out.shape)
+        parts = explain(out, weights, names=leaves).open(0)
+        made = program(parts)
+        assert made["able"], (name, made["why"])
+        for change in CHANGES:
+            out, leaves = result_of(change)
+            gradient, = torch.autograd.grad(out, leaves["x"], weights)
+            x, = made["leaves"]
+            runs[f"parts of {name}, change {change}"] = {"program": made, "leaves": {"x": packed(leaves["x"].detach().numpy())}, "single": None,
+                "double": {"loss": packed(out.detach().numpy()), "gradients": {x["place"]: packed(gradient.numpy())}}}
+    return runs
+
+
 def explained_runs():
     """Explained programs: every place on the tape gets the gradient that the explanation shows."""
     runs = {}
@@ -151,7 +170,7 @@ def explained_runs():
 
 
 def test_programs_give_what_the_engine_gives():
-    runs = random_runs() | net_runs() | op_runs() | explained_runs()
+    runs = net_runs() | op_runs() | opened_runs() | explained_runs()
     programs = list({id(run["program"]): run["program"] for run in runs.values()}.values())
     numbers = {id(made): i for i, made in enumerate(programs)}
     data = script({"programs": programs, "runs": [run | {"program": numbers[id(run["program"])]} for run in runs.values()]})

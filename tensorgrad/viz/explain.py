@@ -8,9 +8,11 @@ from typing import Any
 
 from ..core.engine import starts
 from ..core.tape import TensorBase
+from .evaluable import copied
 from .model import Model, drawn
 from .naming import known, names_of, placed, tensors_of, variables
 from .opening import openable, opened
+from .primitives import recomputed
 from .program import places, recorded
 from .statements import Statements
 from .tape import Tape
@@ -112,7 +114,12 @@ class Explanation:
         Backprop of L = 1.5 in 2 steps
         ...
         """
-        return Explanation(*opened(self.openable[index]))
+        step = self.openable[index]
+        parts = opened(step)
+        found = Explanation(parts.loss, parts.gradient, parts.tensors)
+        inputs = [("value", copied(value)) if edge is None else ("place", found.keys[parts.leaves[edge]]) for _, edge, value in step.inputs]
+        found.recorded = recomputed(found.recorded, step.op, parts.definition, step.params, inputs)
+        return found
 
     def text(self, *, width: int = 100, most: int | None = 60, colour: bool = False) -> str:
         """The steps as text of so many columns. Of more than `most` steps (None: no limit) the middle is left out."""

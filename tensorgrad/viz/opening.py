@@ -43,11 +43,13 @@ class Kept(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The arguments of `explain.Explanation` for the parts."""
+    """The arguments of `explain.Explanation` for the parts, and the definition that made them."""
 
     loss: Any
     gradient: Any
     tensors: dict[str, tuple[Any, Any]]
+    definition: Any
+    leaves: dict[Any, Any]          # {place in the step's explanation: leaf of the parts}
 
 
 # ── what is kept of a tape ────────────────────────────────────────────────────────────────────────────────────────────
@@ -131,7 +133,8 @@ def opened(step: Kept | str) -> Parts:
             loss, gradient = ending(results, step, list(incoming.values()))
     refuse_single(step, loss)
     check(step, leaves, loss, gradient)
-    return Parts(loss, gradient, placed(named(step, arguments, results, heard, loss) | ({} if gradient is not None else incoming)))
+    names = named(step, arguments, results, heard, loss) | ({} if gradient is not None else incoming)
+    return Parts(loss, gradient, placed(names), definition, {edge: node_of(leaf) for edge, leaf in leaves.items()})
 
 
 def named(step: Kept, arguments: list[Any], results: list[Any], heard: Listening, loss: Any) -> dict[str, Any]:
@@ -221,7 +224,10 @@ class Listening:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        sys.setprofile(self.before)
+        if hasattr(self.before, "enable"):          # cProfile's
+            self.before.enable()
+        else:
+            sys.setprofile(self.before)
         mode.watch(self.note, False)
 
     def note(self, step: Any) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 
 from ..ops.base import OPS, Op
 from .evaluable import MAKING, UNREAD, Formula, Unable, sorted_out, spread
+from .reading import NoFormula
+from .tracing import traced
 
 OPERATORS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power", ast.MatMult: "matmul",
              ast.BitAnd: "logical_and", ast.BitOr: "logical_or", ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
@@ -29,6 +31,52 @@ class Step(NamedTuple):
 def primitives(step: Step, formula: Formula) -> list[Step]:
     """The steps whose results are those of a step, given its formula. Unable if its definition is not made of ops."""
     return Splitter(step, formula).steps
+
+
+class Lines(Formula):
+    """A function's lines as it runs, with every op of the table a call: no trees, since steps have their own."""
+
+    def __init__(self, function: Any, values: dict[str, Any]) -> None:
+        super().__init__(ast.Constant(None), values)
+        try:
+            reading, self.constants = traced(function, values, self.scope["xp"], lambda name: True)
+        except NoFormula as error:
+            raise Unable(str(error)) from None
+        self.values = self.values | self.constants
+        self.write(reading)
+
+    def written(self, node: ast.expr) -> Any:
+        return None
+
+
+def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any], inputs: list[tuple[str, Any]]) -> Any:
+    """What a program of a definition's parts is made of, with masks and places computed from the inputs: a tape holds them as constants.
+
+    `recorded` is as the tape has it; it is returned as it is where the definition does not run into the same steps. `inputs` are those of the op, as in `Step`.
+    """
+    if isinstance(recorded, str) or op.arity is None:
+        return recorded
+    values = dict(zip(op.inputs, [recorded.leaves[value] if kind == "place" else value for kind, value in inputs], strict=True))
+    step = Step(1, op, params, tuple(inputs), ("result",) if not op.several else tuple(f"result.{i}" for i in range(len(op.outputs))),
+                tuple(kind == "place" for kind, _ in inputs))
+    try:
+        parts = Splitter(step, Lines(function, values | params)).steps
+    except Unable:
+        return recorded
+    parts = parts[:len(parts) - len(step.results)]          # less those that give the results their keys
+    keys: dict[str, str] = {}
+    rest, steps = list(recorded.steps), list[Step]()
+    for part in parts:
+        names = tuple((kind, keys.get(value, value) if kind == "place" else value) for kind, value in part.inputs)
+        if not any(part.wanted):
+            steps.append(part._replace(inputs=names, number=rest[0].number if rest else 1))
+            continue
+        if not rest or rest[0].op is not part.op or len(rest[0].inputs) != len(names) or len(rest[0].results) != len(part.results):
+            return recorded
+        own = rest.pop(0)
+        keys.update(zip(part.results, own.results, strict=True))
+        steps.append(own._replace(inputs=names))
+    return recorded._replace(steps=[*steps, *rest])
 
 
 class Splitter:

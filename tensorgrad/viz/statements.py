@@ -73,11 +73,12 @@ class Statements(Teller):
             if told.node is write.part:
                 inner = "0" if named.startswith("zeros(") else named
             else:
-                gives.append(told._replace(rule=rule, named=named, worked="", formula=Lettered(named, {}, {}, {})))
+                gives.append(told._replace(rule=rule, named=named, worked="", formula=told.formula._replace(text=named, labels={})))
         if write.value is None:
             gives += [told._replace(formula=Lettered(told.named, {}, {}, {})) for told in end.gives if told.node is not write.target]
         if write.target is not None:
-            gives.insert(0, self.kept(write, steps, f"g with {write.where} = {inner}"))
+            adds = write.value is None and write.sign == "+="           # at arrays of indices
+            gives.insert(0, self.kept(write, steps, "g" if adds else f"g with {write.where} = {inner}"))
         return end._replace(op=self.statement(write), result=self.names[write.last], expression=expressions[write.last], node=write.last,
                             given=() if made is None else made.given, rows=() if made is None else made.rows, gives=tuple(gives),
                             hooked=end.hooked or made is not None and made.hooked, source=end.source or (made and made.source) or None)

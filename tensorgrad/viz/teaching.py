@@ -97,6 +97,14 @@ def cross_entropy_x(xp: Any, g: Any, x: Any, target: Any, w: Any, reduction: str
     return (softmax(xp, x) - onehot(xp, target, x)) * per_class(xp, g * weights / xp.sum(weights) if reduction == "mean" else g * weights)
 
 
+def nll_loss_x(xp: Any, g: Any, x: Any, target: Any, w: Any, reduction: str, ignore_index: int) -> Any:
+    if w is None:
+        share = g / targets_counted(xp, target, ignore_index) if reduction == "mean" else g
+        return -onehot(xp, target, x) * per_class(xp, of_kept(xp, share, target, ignore_index))
+    weights = of_kept(xp, w[of_kept(xp, target, target, ignore_index)], target, ignore_index)
+    return -onehot(xp, target, x) * per_class(xp, g * weights / xp.sum(weights) if reduction == "mean" else g * weights)
+
+
 # ── normalisations ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -221,6 +229,7 @@ def attention_mask(xp: Any, g: Any, query: Any, key: Any, value: Any, mask: Any,
 
 RULES: dict[str, dict[str, Rule]] = {
     "cross_entropy": {"x": cross_entropy_x},
+    "nll_loss": {"x": nll_loss_x},
     "native_layer_norm": {"x": layer_norm_x, "w": layer_norm_w, "b": layer_norm_b},
     "rms_norm": {"x": rms_norm_x, "w": rms_norm_w},
     "native_group_norm": {"x": group_norm_x, "w": group_norm_w, "b": of_channels},

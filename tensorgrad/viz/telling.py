@@ -301,8 +301,9 @@ def once(rule: str, defined: set[str]) -> str:
 
 
 def absent(op: Any, step: Reading) -> dict[str, None]:
-    """The inputs that a step of an op with a kernel of its own was not given, like a bias; none if the tape no longer knows."""
-    return {o.name: None for o in step.inputs if op.composite and o.edge is None and o.name not in step.asked}
+    """Return the inputs that a step was not given, like a bias or weights; none if the tape no longer knows."""
+    return {o.name: None for o in step.inputs if o.edge is None and (
+        o.value is None and not o.stale if o.name in step.asked else bool(op.composite))}
 
 
 def is_detail(operand: Operand) -> bool:

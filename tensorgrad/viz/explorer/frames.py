@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, NamedTuple
 
 from ..telling import NOT_KEPT, UNKNOWN, Gives, Lettered, replaced
@@ -123,10 +124,19 @@ class Frames:
             both = f"{number(told.before, before, 'gradient')} + {number(told.value, share, 'gradient')}"
             inner += equation(derivative(told.target), [both, number(told.total, total, "gradient")])
         known = {"step": step.number, "forward": self.forward_number[step.node], "give": i, "op": step.op, "input": told.input,
-                 "target": self.numbers.keys[told.node], "rule": told.rule, "letters": script({name: key for name, key in of.items() if key}),
+                 "target": self.numbers.keys[told.node], "rule": told.rule, "letters": script(self.letters(told.formula, of)),
                  "share": share, "before": before, "total": total}
         attributes = " ".join(f'data-{name}="{escape(text)}"' for name, text in known.items())
         return f'<div class="told{" inner" if self.numbers.prefix else ""}" {attributes}>{inner}</div>'
+
+    def letters(self, formula: Lettered | None, of: Mapping[str, str]) -> dict[str, Any]:
+        """Return, for each letter of a formula, the key of its array, or the number itself."""
+        found: dict[str, Any] = {name: key for name, key in of.items() if key}
+        for name, value in formula.numbers.items() if formula is not None else ():
+            if name not in found and isinstance(value, (bool, int, float, Value)):
+                known = self.numbers.constant(value) if isinstance(value, Value) else value if isfinite(value) else str(value)
+                found |= {name: known} if known != "" else {}
+        return found
 
     def keys_of(self, formula: Lettered | None) -> dict[str, str]:
         """The keys of the letters of a formula that have places on the tape."""

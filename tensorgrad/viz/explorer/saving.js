@@ -59,20 +59,32 @@
     for (let e = element.parentElement; e && e !== graph; e = e.parentElement) yield e;
   }
 
+  // A formula with numbers as text.
+  function spoken(math) {
+    const parts = [...math.children].map(spoken);
+    const held = text => /^[\w.]+$/.test(text) ? text : `(${text})`;
+    if (math.localName === "msup") return `${parts[0]}^${held(parts[1])}`;
+    if (math.localName === "mfrac") return `${held(parts[0])} / ${held(parts[1])}`;
+    if (math.localName === "msqrt") return `√${held(parts[0])}`;
+    if (math.localName === "mo" && /[·+−@=]/.test(math.textContent) && math.previousElementSibling) return ` ${math.textContent} `;
+    return parts.length ? parts.join("") : math.textContent;
+  }
+
   // What a frame says, in lines: formulas as the text that they are, heat maps as their ranges.
   function words(section) {
     const said = e => {
       const copy = e.cloneNode(true);
-      for (const math of copy.querySelectorAll("math[alttext]")) math.replaceWith(math.getAttribute("alttext"));
+      for (const math of copy.querySelectorAll("math")) math.replaceWith(math.getAttribute("alttext") ?? spoken(math));
       for (const gone of copy.querySelectorAll(".numbers, .all, [hidden], details")) gone.remove();
       for (const row of copy.querySelectorAll("tr")) row.replaceWith(`[${[...row.children].map(cell => cell.textContent).join(", ")}] `);
       return copy.textContent.replace(/\s+/g, " ").trim();
     };
     const lines = [section.querySelector("h2").textContent];
     for (const part of section.querySelectorAll(".of, dl > dt, .equation")) {
+      if (part.closest(".parts")) continue;
       if (part.matches("dt")) lines.push(`${said(part)} = ${said(part.nextElementSibling)}`);
       else if (part.matches(".of")) lines.push(said(part));
-      else for (let i = 0; i < part.children.length; i += 3) lines.push([...part.children].slice(i, i + 3).map(said).join(" "));
+      else for (let i = 0; i < part.children.length; i += 3) lines.push([...part.children].slice(i, i + 3).map(said).join(" ").trim());
     }
     return lines.map(line => line.length > 110 ? `${line.slice(0, 109)}…` : line).slice(0, 24);
   }

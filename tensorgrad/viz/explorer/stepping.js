@@ -23,6 +23,7 @@ const Stepping = (() => {
   function show(to) {
     sections[at].hidden = true;
     items[at].removeAttribute("aria-current");
+    items[at].tabIndex = -1;
     at = Math.max(0, Math.min(frames.length - 1, to));
     sections[at].hidden = false;
     if (stale.has(sections[at])) write(sections[at]);
@@ -43,6 +44,7 @@ const Stepping = (() => {
   function point() {
     const item = items[at], around = new Set();
     item.setAttribute("aria-current", "step");
+    item.tabIndex = 0;
     for (let fold = item.closest("details"); fold && fold !== list; fold = fold.parentElement.closest("details")) around.add(fold);
     for (const fold of opened) if (!around.has(fold)) { fold.open = false; opened.delete(fold); }
     for (const fold of around) if (!fold.open) { fold.open = true; opened.add(fold); }
@@ -54,7 +56,10 @@ const Stepping = (() => {
   // The graph as it is after so many frames.
   function light(count) {
     const lines = new Map();
-    for (const node of nodes.values()) node.classList.remove("lit", "reached", "done", "has-value", "has-gradient");
+    for (const node of nodes.values()) {
+      node.classList.remove("lit", "reached", "done", "has-value", "has-gradient");
+      if (node.hasAttribute("tabindex")) node.setAttribute("tabindex", -1);
+    }
     for (const past of frames.slice(0, count + 1)) {
       if (past.phase !== "back") for (const id of past.nodes) nodes.get(id)?.classList.add("done");
       for (const id of past.values) nodes.get(id)?.classList.add("has-value");
@@ -67,7 +72,10 @@ const Stepping = (() => {
     }
     const frame = frames[count];
     for (const [id] of frame.gradients) nodes.get(id)?.classList.add("reached");
-    for (const id of frame.nodes) nodes.get(id)?.classList.add("lit");
+    for (const id of frame.nodes) {
+      nodes.get(id)?.classList.add("lit");
+      if (count === at) nodes.get(id)?.setAttribute("tabindex", 0);             // the tab key goes to what is shown; the arrow keys show others
+    }
     const ways = new Set(frame.ways.map(way => way.join(" ")));
     for (const edge of edges) edge.classList.toggle("lit", ways.has(`${edge.dataset.from} ${edge.dataset.to}`));
   }
@@ -141,7 +149,7 @@ const Stepping = (() => {
   list.addEventListener("click", event => { const item = event.target.closest("[data-frame]"); if (item) go(Number(item.dataset.frame)); });
   for (const [id, node] of nodes) if (frames.some(frame => frame.nodes.includes(id))) {
     node.setAttribute("role", "button");
-    node.setAttribute("tabindex", 0);
+    node.setAttribute("tabindex", -1);
     node.setAttribute("aria-label", [...node.querySelectorAll(".title, .name")].map(line => line.textContent).join(", "));
     node.addEventListener("click", () => box(id));
     node.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); event.stopPropagation(); box(id); } });
@@ -149,6 +157,7 @@ const Stepping = (() => {
   new ResizeObserver(() => { fit(); follow(frames[at].nodes.map(id => nodes.get(id)).filter(Boolean)); }).observe(graph);
   Heat.dark.addEventListener("change", () => { for (const section of sections) if (section.querySelector("canvas")) write(section); });
   if (matchMedia("(max-width: 760px)").matches) list.open = false;
+  for (const item of items) item.tabIndex = -1;
   pause();
   show(0);
   fit();
