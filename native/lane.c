@@ -166,6 +166,7 @@ static int write_one(PyObject *plan, PyObject *args, PyObject *edges, PyObject *
     fill(node, step_at[PARAMS], Py_NewRef(params));
     fill(node, step_at[PLAN], Py_NewRef(plan));
     fill(node, step_at[HOOKS], Py_NewRef(Py_None));
+    fill(node, step_at[CALLS], Py_NewRef(Py_None));
     fill(node, step_at[MEMORY], kept ? Py_NewRef(storage) : Py_TYPE(storage) == cpu ? Py_NewRef(nowhere) : PyObject_GetAttrString(storage, "nowhere"));
     fill(node, step_at[SHAPE], shape_of(y));
     fill(node, step_at[DTYPE], Py_TYPE(y) == array_type ? Py_NewRef((PyObject *)((Array *)y)->dtype) : PyObject_GetAttrString(y, "dtype"));
@@ -609,7 +610,7 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
 PyObject *learn(PyObject *self, PyObject *args)
 {
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
-    static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan", "residual"};
+    static const char *const of_step[] = {"edges", "hooks", "time", "shape", "dtype", "_storage", "saved", "params", "plan", "residual", "calls"};
     static const char *const of_plan[] = {"node_type", "fused_type", "save", "origins", "saves_out", "shapeless", "steps", "extras"};
     static const char *const of_pair[] = {"forward", "backward", "below", "rows"};
     static const char *const of_origin[] = {"parent", "op", "args", "params", "kind"};

@@ -4,7 +4,7 @@
 #include "arrays.h"
 
 enum { ARRAY, STORAGE, NODE, GRAD, ORIGIN, TENSOR_SLOTS };
-enum { EDGES, HOOKS, TIME, SHAPE, DTYPE, MEMORY, SAVED, PARAMS, PLAN, RESIDUAL, STEP_SLOTS };
+enum { EDGES, HOOKS, TIME, SHAPE, DTYPE, MEMORY, SAVED, PARAMS, PLAN, RESIDUAL, CALLS, STEP_SLOTS };
 enum { NODE_TYPE, FUSED_TYPE, SAVE, ORIGINS, SAVES_OUT, SHAPELESS, STEPS, EXTRAS, PLAN_SLOTS };
 extern Py_ssize_t tensor_at[TENSOR_SLOTS], step_at[STEP_SLOTS], plan_at[PLAN_SLOTS];
 extern PyTypeObject *tensor_base, *step_base, *plan_type, *cpu;     /* TensorBase, Node, Plan, NumpyStorage; NULL until they are known */

@@ -14,7 +14,7 @@ from tensorgrad.viz.tape import Tape, read
 VIZ = ROOT / "tensorgrad" / "viz"
 
 # From the ground up. A module may import from those before it.
-ORDER = ("text mathml spelling writes layout reading notation teaching formulas notes naming model tape fold scene svg painting dot "
+ORDER = ("text mathml spelling writes layout reading notation teaching formulas notes modules naming model tape fold scene svg painting dot "
          "html telling statements report frames lesson film opening tracing evaluable primitives unseen program explain nan graph "
          "render watch plots running hunting __init__ __main__").split()
 READER = "tape"         # the module that looks into steps

@@ -84,8 +84,8 @@ class Node:
     All slots are here, also those of steps (see step.py): steps of every kind have one layout, which the compiled lanes learn once.
     """
 
-    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "saved", "params", "plan", "residual", "results", "trace", "_metadata",
-                 "__weakref__")
+    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "saved", "params", "plan", "residual", "results", "trace", "calls",
+                 "_metadata", "__weakref__")
     edges: tuple[Any, ...] | list[Any]
     hooks: Any
     time: int
@@ -99,6 +99,7 @@ class Node:
     residual: Any                     # of a step of a kernel pair: the values that the kernel keeps (see fused.py)
     results: Any                      # of a step with several: weak references to their places on the tape
     trace: Any
+    calls: Any                        # calls of modules that this was a result of (see calls.py)
     requires_grad: bool = True        # False for duals of forward mode through which no gradient flows
 
     def name(self) -> str:

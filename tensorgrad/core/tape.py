@@ -66,7 +66,7 @@ class Output(Node):
 
     def __init__(self, node: Node, index: int, array: Any) -> None:
         self.node, self.index, self.edges, self._storage = node, index, (node,), node._storage
-        self.shape, self.dtype, self.hooks, self.time = array.shape, array.dtype, None, next(clock)
+        self.shape, self.dtype, self.hooks, self.calls, self.time = array.shape, array.dtype, None, None, next(clock)
 
     def as_function(self) -> tuple[Node, int]:
         return self.node, self.index
@@ -79,7 +79,7 @@ def record(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any]
     """Record one application of an op on the tape, by its plan: `out` was computed from `args`."""
     y, storage = out.array, out._storage
     out._node = node = plan.node_type()
-    node.edges, node.params, node.plan, node.hooks = edges, params, plan, None
+    node.edges, node.params, node.plan, node.hooks, node.calls = edges, params, plan, None, None
     node._storage = storage if plan.saves_out else storage.nowhere
     node.shape, node.dtype, node.time, node.saved = y.shape, y.dtype, next(clock), plan.save(args, (y,))
 
@@ -87,7 +87,7 @@ def record(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any]
 def record_several(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any) -> None:
     """Record an op with several results; results of integers or bools stay off the tape."""
     node = plan.node_type()
-    node.edges, node.params, node.plan, node.hooks, node._storage = edges, params, plan, None, outs[0]._storage.nowhere
+    node.edges, node.params, node.plan, node.hooks, node.calls, node._storage = edges, params, plan, None, None, outs[0]._storage.nowhere
     node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
     node.saved = plan.save(args, tuple(map(alias, outs)))
     link(node, outs)
@@ -100,7 +100,7 @@ def record_fused(plan: Plan, pair: Pair, args: tuple[Any, ...], edges: Any, para
     Arguments and results in `kept` are watched: they must not be modified.
     """
     node, several = plan.fused_type(), plan.several
-    node.edges, node.params, node.plan, node.hooks = edges, params, plan, None
+    node.edges, node.params, node.plan, node.hooks, node.calls = edges, params, plan, None, None
     node._storage = outs[0]._storage if plan.saves_out else outs[0]._storage.nowhere
     node.saved = plan.save(args, tuple(map(alias, outs)) if several else (outs[0].array,))
     parts = kept if isinstance(kept, (tuple, list)) else (kept,)

@@ -33,8 +33,9 @@ LAYERS = [
         "ops.reparameterization ops.matrix ops.linear ops.embedding ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier "
         "ops.convolution ops.pooling ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
-        "core core.mode core.batches core.node core.plan core.fitting core.tape advice core.stale core.lanes core.dispatch core.step core.accumulating "
-        "core.updates core.hooks core.aside core.fused core.inplace core.anomaly core.sweep core.composed core.engine"), "dispatch ops.dispatch"]),
+        "core core.mode core.batches core.node core.plan core.fitting core.tape core.calls advice core.stale core.lanes core.dispatch core.step "
+        "core.accumulating core.updates core.hooks core.aside core.fused core.inplace core.anomaly core.sweep core.composed "
+        "core.engine"), "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
         "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching autograd.function interpret.forward "

@@ -10,6 +10,7 @@ from ..core.engine import starts
 from ..core.tape import TensorBase
 from .evaluable import copied
 from .model import Model, drawn
+from .modules import paths
 from .naming import known, names_of, placed, tensors_of, variables
 from .opening import openable, opened
 from .primitives import recomputed
@@ -42,7 +43,7 @@ def explain(loss: Any, gradient: Any = None, *, module: Any = None,
     if not isinstance(loss, TensorBase):
         raise TypeError(f"explain(): argument 'loss' (position 1) must be Tensor, not {type(loss).__name__}")
     scope = variables(sys._getframe(1)) if names is None else dict(names)
-    return Explanation(loss, gradient, placed(tensors_of(scope, module)))
+    return Explanation(loss, gradient, placed(tensors_of(scope, module)), paths(scope, module))
 
 
 class Explanation:
@@ -54,12 +55,13 @@ class Explanation:
     the steps on the graph.
     """
 
-    def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, tuple[Any, Any]]) -> None:
+    def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, tuple[Any, Any]],
+                 modules: Mapping[int, tuple[str, ...]] | None = None) -> None:
         roots = starts((loss,), None if gradient is None else (gradient,), False)
         (self.root, start), = roots.items()
         if self.root._storage.rank:
             raise RuntimeError("explain() shows the numbers of one example: it cannot look into a tensor inside vmap")
-        tape = Tape(roots, [(loss, self.root), *tensors.values()], roots, again=True)
+        tape = Tape(roots, [(loss, self.root), *tensors.values()], roots, again=True, modules=modules)
         found = writes(tape)
         called, names = known(tensors), versioned(names_of(tape, tensors), found)
         teller = Statements(tape, names, start, found)

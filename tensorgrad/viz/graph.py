@@ -12,6 +12,7 @@ from .dot import dot
 from .fold import Tree
 from .html import graph_page
 from .model import Model
+from .modules import paths
 from .naming import unnamed, variables
 from .painting import painted
 from .scene import Scene, Shows
@@ -113,10 +114,11 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
     for cls, drawn in PICTURES.items():
         if any(isinstance(output, cls) for output in outputs):
             return drawn(*outputs, shapes=shapes, fold=fold, title=title)
+    scope = variables(sys._getframe(1)) if names is None else {}
     if names is None:
-        names = unnamed(variables(sys._getframe(1)), module)
+        names = unnamed(scope, module)
     wanted = backward if gradients is None else gradients
-    model = read(*outputs, module=module, names=names, gradients=wanted)
+    model = read(*outputs, module=module, names=names, gradients=wanted, modules=paths(scope, module))
     shows = Shows(shapes, values, wanted is not False, saved, source, backward)
     return Graph(model, shows, fold, title)
 

@@ -129,8 +129,9 @@ class Reader:
         if read.op is not None:
             saved = [o.name.partition("[")[0] for o in read.asked.values() if o.position >= 0 and o.value is not None]
             node.saved = tuple(dict.fromkeys(saved))
+        node.group, node.calls = self.tape.homes[tape]
         if (note := NOTES.get(tape)) is not None:
-            node.group, node.calls, node.source = note.group, note.calls, note.source()
+            node.source = note.source()
         if (value := self.tape.values.get(tape)) is not None:
             node.value = getattr(value, "array", value)
         if (tensor := self.tape.tensors.get(tape)) is not None:
@@ -211,23 +212,7 @@ def gather(reader: Reader, found: Mapping[Any, Write]) -> None:
 
 
 def group(model: Model) -> None:
-    """Give each node the path of its module: as watched, or else as the names of parameters tell.
-
-    A step belongs to the module whose parameters it uses, or, if it uses none, to the module that holds the steps
-    before and after it.
-    """
-    inputs = model.inputs()
-    steps = [node for node in model.nodes if node.kind == "step"]
-    if not any(step.group or step.source or step.calls for step in steps):
-        paths: list[tuple[str, ...] | None] = []
-        for step in steps:
-            of = [model.by_id[e.source] for e in inputs[step.id]]
-            paths.append(next((n.group for n in of if n.kind == "leaf" and n.name is not None and n.group), None))
-        before = list(_last_known(paths))
-        after = list(_last_known(paths[::-1]))[::-1]
-        for step, path, earlier, later in zip(steps, paths, before, after):
-            between = () if earlier is None or later is None else shared(earlier, later)
-            step.group = between if path is None else path
+    """Give each leaf the path of the innermost module that all its uses are in."""
     users: dict[str, list[Node]] = {}
     for edge in model.edges:
         users.setdefault(edge.source, []).append(model.by_id[edge.target])
@@ -259,13 +244,6 @@ def shared(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     while depth < min(len(a), len(b)) and a[depth] == b[depth]:
         depth += 1
     return a[:depth]
-
-
-def _last_known(values: list[Any]) -> Iterator[Any]:
-    last = None
-    for value in values:
-        last = value if value is not None else last
-        yield last
 
 
 __all__ = ["Edge", "Model", "Node", "Reader", "drawn", "group", "leaf_name", "shared", "zip_calls"]

@@ -21,7 +21,7 @@ class Note(NamedTuple):
     watch: int
     file: str
     line: int
-    group: tuple[str, ...]
+    group: tuple[str, ...] | None         # None: as modules were called
     calls: tuple[int, ...]
     code: Any
     instruction: int

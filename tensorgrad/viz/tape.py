@@ -5,6 +5,7 @@ Nothing is changed by reading: no .grad, no hook runs, and nothing that was save
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
@@ -16,7 +17,9 @@ from ..core.sweep import StepBack, steps_back
 from ..core.tape import Leaf, Output, TensorBase, node_of
 from ..guest import Region
 from .model import Model, Reader, drawn, group
+from .modules import Path, Place, homes, paths
 from .naming import named
+from .notes import NOTES
 
 LARGEST = 1 << 20       # elements of an input, up to which a step is computed again
 SLACK = 8               # units in the last place
@@ -32,15 +35,16 @@ class Tape:
     - `given`: {step: {position: an input that needs no gradient}}
     - `back`: the steps back from `starts`, {place: gradient}; `arrived`: {leaf: the gradient that reached it}
 
-    `living` are further tensors to be looked at, each with its place. With `again`, values that nobody kept are
+    `living` are further tensors to be looked at, each with its place, and `modules` the paths of modules, by ids. With `again`, values that nobody kept are
     computed again where their inputs are known, and saved-tensors hooks unpack what they keep. If a step back fails,
     its error is raised, unless what was found until then is enough (`partly`).
     """
 
     def __init__(self, roots: Iterable[Any], living: Iterable[tuple[Any, Any]] = (),
-                 starts: Mapping[Any, Any] | None = None, *, partly: bool = False, again: bool = False) -> None:
+                 starts: Mapping[Any, Any] | None = None, *, partly: bool = False, again: bool = False, modules: Mapping[int, Path] | None = None) -> None:
         self.nodes, living = behind(roots), list(living)
         self.leaves = {node: node.tensor for node in self.nodes if type(node) is Leaf}
+        self.modules = modules or {}
         self.tensors: dict[Any, Any] = {}
         self.values: dict[Any, Any] = {}
         self.given: dict[Any, dict[int, Any]] = {}
@@ -56,6 +60,13 @@ class Tape:
             self._see_saved()
             if again:
                 self._compute_again([tensor for tensor, _ in living])
+
+    @cached_property
+    def homes(self) -> dict[Any, Place]:
+        """{step: the module that it was made in}: the path, and the calls of the modules on it; ((), ()) for none."""
+        found = homes(self.nodes, self.modules)
+        found |= {node: (note.group, note.calls) for node in self.steps if (note := NOTES.get(node)) is not None and note.group is not None}
+        return {node: found.get(node, ((), ())) for node in self.steps}
 
     def _go_back(self, steps: list[Any], partly: bool) -> None:
         """Take the steps back. `arrived` holds the gradients that wait, and in the end those of the leaves."""
@@ -195,10 +206,11 @@ def fitting(term: Any, candidate: Any, slack: float) -> bool:
 # ── what is drawn ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None, gradients: Any = False) -> Model:
+def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None, gradients: Any = False,
+         modules: Mapping[int, Path] | None = None) -> Model:
     """The graph that these tensors came from.
 
-    Parameters have the names that `module` gives them, other tensors those of `names`. With `gradients`, those that
+    Parameters have the names that `module` gives them, other tensors those of `names`, modules the paths of `modules`, by ids. With `gradients`, those that
     steps hand on are collected, from ones at the outputs, or from the gradients that are given; no `.grad` is changed,
     and no hook is run.
 
@@ -219,7 +231,8 @@ def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None,
     start = _starts(outputs, roots, gradients) if gradients is not False and gradients is not None else {}
     if any([node.freed for node in behind(roots) if type(node) not in (Leaf, Output)]):
         start = {}                                # there is no way back: what tensors retained is what is known
-    return drawn(Tape(roots, ends, start, partly=gradients is True), known, ends, start)
+    tape = Tape(roots, ends, start, partly=gradients is True, modules=paths({}, module) if modules is None else modules)
+    return drawn(tape, known, ends, start)
 
 
 def read_failed(seen: Any) -> Model:

@@ -72,6 +72,7 @@ class ForwardStep(NamedTuple):
     node: Any
     places: tuple[Any, ...]      # of the results, on the tape
     formula: Lettered | None     # of `expression`; None where that is a call
+    group: tuple[str, ...]       # the path of the module that made it; () for none
 
 
 class BackwardStep(NamedTuple):
@@ -90,6 +91,7 @@ class BackwardStep(NamedTuple):
     node: Any
     places: tuple[Any, ...]
     hooked: bool
+    group: tuple[str, ...]       # the path of the module that made the step forward; () for none
 
 
 class Arrived(NamedTuple):
@@ -167,7 +169,7 @@ class Teller:
             with_numbers = "" if formula is None else worked(formula.text, formula.numbers)
             result, values = ", ".join([self.names[p] for p in places]), tuple([self.values.get(p) for p in places])
             steps.append(ForwardStep(number, self.called[node], result, expression, with_numbers, values,
-                                     self.sources.get(node), node, places, formula))
+                                     self.sources.get(node), node, places, formula, self.tape.homes[node][0]))
         return steps
 
     def expression(self, node: Any, step: Reading) -> tuple[Lettered | None, str]:
@@ -223,7 +225,7 @@ class Teller:
         hooked = hooks is not None and any((hooks.tensor, hooks.before, hooks.after))
         result = ", ".join([name for place in step.results if (name := self.names.get(place, ""))]) or self.names[node]
         return BackwardStep(number, self.called[node], result, expression, tuple(zip(names, incoming)), tuple(given),
-                            tuple(rows.items()), tuple(gives), self.sources.get(node), node, step.results, hooked)
+                            tuple(rows.items()), tuple(gives), self.sources.get(node), node, step.results, hooked, self.tape.homes[node][0])
 
     def given(self, node: Any, step: Reading) -> list[Given]:
         """The operands of a step's rules, less those that say nothing new."""

@@ -81,7 +81,7 @@ class watch:
     def note(self, step: Any) -> None:
         frame = place()
         _, group, calls = self.running[-1] if self.running else (None, (), ())
-        NOTES[step] = Note(self.number, frame.f_code.co_filename, frame.f_lineno, group, calls, frame.f_code, frame.f_lasti)
+        NOTES[step] = Note(self.number, frame.f_code.co_filename, frame.f_lineno, None if self.module is None else group, calls, frame.f_code, frame.f_lasti)
 
     def called(self, module: Any, args: Any) -> None:
         """A module begins to run."""

@@ -7,6 +7,8 @@ from collections import OrderedDict
 
 from ... import api as tg
 from ..._overriding import CONTAINERS, NODES, node_among
+from ...core.calls import ended
+from ...storage.base import clock
 from ..parameter import Buffer, Parameter
 from . import _hooks
 from ._convert import ConvertMixin
@@ -101,10 +103,14 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
     def __call__(self, *args, **kwargs):
         if NODES and (kwargs or len(args) != 1 or type(args[0]) in CONTAINERS) and (node := node_among(args, kwargs)) is not None:
             return node._joined_by(self, args, kwargs)
+        start = next(clock)
         if (self._hooked or _global_forward_pre_hooks or _global_forward_hooks
                 or _global_backward_hooks or _global_backward_pre_hooks):
-            return call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+            result = call_with_hooks(self, args, kwargs)
+        else:
+            result = self.forward(*args, **kwargs)
+        ended(self, start, result)
+        return result
 
     def compile(self, *args, **kwargs):
         """Do nothing: there is no compiler, and every program runs without one."""
