@@ -15,13 +15,16 @@ import numpy as np
 import pytest
 from support import ROOT, cpu_only
 
+import tensorgrad as torch
 from tensorgrad.distributed import HashStore
 from tensorgrad.distributed.errors import DistBackendError, TimedOut
+from tensorgrad.distributed.group import ProcessGroup
 from tensorgrad.distributed.operations import ReduceOp, combine
 from tensorgrad.distributed.transport import mesh, segments, shared
 from tensorgrad.distributed.transport.base import Call
 from tensorgrad.distributed.transport.watching import IN, OUT, Selected
 from tensorgrad.dtype import bfloat16
+from tensorgrad.nn.parallel import DistributedDataParallel
 
 pytestmark = cpu_only
 LIMIT = timedelta(seconds=60)
@@ -155,6 +158,76 @@ def test_large_arrays(size):
         rank.transport.allreduce(rank.call(), array, ReduceOp.SUM).wait()
         return array.min() == array.max() == size * (size + 1) / 2
     assert as_threads(size, program) == [True] * size
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_arrays_that_all_ranks_see(size):
+    """Bit for bit as elsewhere; also where only some ranks have theirs in such memory, or at other places of it."""
+    def program(rank):
+        transport, held = rank.transport, rank.transport.room(4096 * (1 + rank.rank))
+        for dtype, op, later in [("f4", "SUM", False), ("f8", "MAX", True), (HALF, "SUM", True), ("f4", "AVG", False)]:
+            dtype = np.dtype(numpy_of(dtype))
+            arrays = [data(other, 1_100_003, dtype) for other in range(size)]
+            expected = folded(arrays, ReduceOp[op]) / dtype.type(size if op == "AVG" else 1)
+            for among in range(size), [0], []:
+                room = transport.room(arrays[0].nbytes) if rank.rank in among else np.empty(arrays[0].nbytes, "u1")
+                found = room.view(dtype)
+                found[:] = arrays[rank.rank]
+                transport.allreduce(rank.call(later=later), found, ReduceOp[op]).wait()
+                assert found.tobytes() == expected.astype(dtype).tobytes() and found.base is room
+        return not held.any()
+    assert as_threads(size, program) == [True] * size
+
+
+def test_room_for_arrays():
+    """It is an array's own while anything looks at it, and serves others afterwards."""
+    def program(rank):
+        transport, places = rank.transport, rank.transport._segments.place
+        first, second, third = (transport.room(10_000) for _ in range(3))
+        first[:], second[:], third[:] = 1, 2, 3
+        kept, place = second[5:].view(np.int8), places(second)
+        assert len({places(array) % 4096 for array in (first, second, third)}) == 1 and places(np.ones(3)) == -1
+        assert transport.room(segments.ROOM) is None and transport.room(segments.ROOM + 1) is None
+        del second
+        assert places(transport.room(10_000)) > places(third) and (kept == 2).all(), "something looks at it still"
+        del kept
+        small, again = transport.room(1), transport.room(8_000)
+        assert places(small) == place < places(again) < places(third), "both fit where the second was"
+        assert (first == 1).all() and (third == 3).all()
+        del first, small, again, third
+        transport.barrier(rank.call()).wait()
+        assert len(transport.room(segments.ROOM)) == segments.ROOM
+        transport.close()
+        return transport.room(1)
+    assert as_threads(2, program) == [None, None]
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_gradients_are_reduced_where_all_ranks_see_them(lasting):
+    """Their memory is new in each step unless it lasts: a gradient that a program keeps stays as it was."""
+    def program(rank):
+        group = ProcessGroup(rank.rank, 2, transports={"cpu": rank.transport})
+        model = torch.nn.Linear(1100, 500)
+        ddp, kept = DistributedDataParallel(model, process_group=group, gradient_as_bucket_view=lasting), []
+        for step in range(4):
+            ddp.zero_grad()
+            inputs = [torch.from_numpy(data(10 * step + other, 1100, "f4")[None]) for other in range(2)]
+            ddp(inputs[rank.rank]).sum().backward()
+            kept.append((model.weight.grad, ((inputs[0] * 0.5) + (inputs[1] * 0.5)).expand(500, 1100)))
+            assert torch.equal(*kept[-1]) and rank.transport._segments.place(model.weight.grad.array) >= 0 or step == 0
+        return [torch.equal(*pair) for pair in kept[0 if not lasting else -1:]]
+    assert all(all(found) for found in as_threads(2, program))
+
+
+def test_a_place_that_is_none():
+    def program(rank):
+        if rank.rank:
+            rank.transport._segments.place = lambda array: 1 << 40
+        found = rank.transport.room(2 << 20).view("f4")
+        with pytest.raises(DistBackendError, match="damaged message"):
+            rank.transport.allreduce(rank.call(), found, ReduceOp.SUM).wait()
+        return True
+    assert as_threads(2, program) == [True, True]
 
 
 def test_without_shared_memory(monkeypatch):

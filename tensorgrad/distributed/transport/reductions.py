@@ -7,28 +7,47 @@ from typing import Any
 import numpy as np
 
 from ..operations import ReduceOp, combine
-from .rounds import INLINE, Rounds, copied
+from .rounds import INLINE, LARGE, Rounds, copied
 from .segments import AHEAD, SLOTS
 
 __all__ = ["allreduce", "reduce", "reduce_scatter"]
 
+PIECE = 128 << 10               # bytes that are reduced at once: they stay in a core's cache
 SLOW = "eE"                     # float16 and bfloat16, which NumPy adds slowly: two ranks share the work
 
 
 def allreduce(rounds: Rounds, array: Any, op: ReduceOp) -> None:
     """Replace the array of each rank by the reduction of all."""
     _check(op, array)
+    asked = array.nbytes >= LARGE and rounds.segments.shared
+    arrays = rounds.seen(array) if asked else None
     if array.nbytes <= INLINE:
         _fold(combine(op), rounds.parts(array), array, rounds.rank)
+    elif arrays is not None:
+        _in_place(rounds, arrays, op)
     elif rounds.size == 2 and array.dtype.char not in SLOW:
-        _exchange(rounds, array, op)
+        _exchange(rounds, array, op, asked)
     else:
-        _share_out(rounds, array, op)
+        _share_out(rounds, array, op, asked)
     if op is ReduceOp.AVG:
         _divide(array, rounds.size)
 
 
-def _exchange(rounds: Rounds, array: Any, op: ReduceOp) -> None:
+def _in_place(rounds: Rounds, arrays: list[Any], op: ReduceOp) -> None:
+    """Each rank reduces its part of arrays that all see, and writes the result to all of them."""
+    join, size, rank = combine(op), rounds.size, rounds.rank
+    own, length = arrays[rank], PIECE // arrays[0].itemsize
+    first, last = len(own) * rank // size, len(own) * (rank + 1) // size
+    for start in range(first, last, length):
+        piece = slice(start, min(start + length, last))
+        result = own[piece]
+        _fold(join, [array[piece] for array in arrays], result, rank)
+        for other in rounds.others:
+            arrays[other][piece] = result
+    rounds.end()
+
+
+def _exchange(rounds: Rounds, array: Any, op: ReduceOp, begun: bool) -> None:
     """Two ranks: each reads all of the other's array."""
     others, join, first = rounds.views(array.dtype)[1 - rounds.rank], combine(op), rounds.rank == 0
 
@@ -38,10 +57,10 @@ def _exchange(rounds: Rounds, array: Any, op: ReduceOp) -> None:
             join(part, theirs, out=part)
         else:
             join(theirs, part, out=part)
-    rounds.of_equal_arrays(array, True, read)
+    rounds.of_equal_arrays(array, True, read, begun)
 
 
-def _share_out(rounds: Rounds, array: Any, op: ReduceOp) -> None:
+def _share_out(rounds: Rounds, array: Any, op: ReduceOp, begun: bool) -> None:
     """Each rank reduces its part of each chunk, and reads the other parts as soon as a ring has announced them."""
     views, join, size, rank = rounds.views(array.dtype), combine(op), rounds.size, rounds.rank
     own, lag = views[rank], 1 + AHEAD
@@ -72,7 +91,7 @@ def _share_out(rounds: Rounds, array: Any, op: ReduceOp) -> None:
                 theirs = bounds(part, other)
                 part[theirs] = views[other][SLOTS + (slot - lag) % SLOTS][theirs]
         return written
-    rounds.run(-(-len(array) // length) + lag, write, read)
+    rounds.run(-(-len(array) // length) + lag, write, read, begun)
 
 
 def reduce(rounds: Rounds, array: Any, root: int, op: ReduceOp) -> None:

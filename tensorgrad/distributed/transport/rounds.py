@@ -6,6 +6,7 @@ fingerprint. Small arrays ride in it, and no slot is needed.
 """
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -17,9 +18,11 @@ from .base import Call
 from .doorbells import HEAD, HEADER, RING, Doorbells, Peer
 from .segments import AHEAD, SLOTS, Segments
 
-__all__ = ["INLINE", "Rounds"]
+__all__ = ["INLINE", "LARGE", "Rounds"]
 
 INLINE = 16 << 10               # bytes of an array that rides in a ring
+LARGE = 2 << 20                 # bytes of an array from which on it pays to ask whether all ranks see it
+PLACE = struct.Struct("<q")
 
 
 class Rounds:
@@ -80,6 +83,21 @@ class Rounds:
             raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} sent {size} bytes in {self.doing()}, "
                                    f"rank {self.rank} expected {expected}.")
 
+    def seen(self, array: Any) -> list[Any] | None:
+        """Return the arrays of all ranks if these are in memory that all see; None if one is not. No rank may write to them before all have rung again."""
+        self.tell(PLACE.pack(self.segments.place(array)))
+        places = [self.segments.place(array)] * self.size
+        for peer in self.peers:
+            body = self.hear(peer)
+            self.fits(peer, len(body), PLACE.size)
+            places[peer.rank], = PLACE.unpack(body)
+        return None if min(places) < 0 else self.segments.at(places, array)
+
+    def end(self) -> None:
+        """Wait until all ranks have done their part of a collective without chunks."""
+        self._ring(False)
+        self._wait(False)
+
     # ── chunks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, count: int, write: Callable[[int, int], tuple[Any, ...]], read: Callable[[int, int], Any], begun: bool = False) -> None:
@@ -112,14 +130,14 @@ class Rounds:
             if not self.segments.shared:
                 self.segments.unpack(peer.rank, body)
 
-    def of_equal_arrays(self, array: Any, writes: bool, read: Callable[[Any, int], None]) -> None:
+    def of_equal_arrays(self, array: Any, writes: bool, read: Callable[[Any, int], None], begun: bool = False) -> None:
         """Rounds in which some ranks write their arrays, of equal sizes, chunk by chunk, and all read with `read(chunk of the own array, slot)`."""
         own = self.views(array.dtype)[self.rank]
         length = len(own[0])
 
         def write(chunk: int, slot: int) -> tuple[Any, ...]:
             return (copied(array[chunk * length:(chunk + 1) * length], own[slot]),) if writes else ()
-        self.run(-(-len(array) // length), write, lambda chunk, slot: read(array[chunk * length:(chunk + 1) * length], slot))
+        self.run(-(-len(array) // length), write, lambda chunk, slot: read(array[chunk * length:(chunk + 1) * length], slot), begun)
 
 
 def copied(part: Any, slot: Any) -> Any:

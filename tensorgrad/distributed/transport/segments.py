@@ -1,4 +1,4 @@
-"""The memory that the ranks of one machine share: each rank writes to its own slots, all read them.
+"""The memory that the ranks of one machine share: each rank writes to its own slots, all read them. Behind its slots is room for arrays.
 
 Between Linux processes it is memory without a name, gone with the last process that has it. Where descriptors cannot be passed between processes, each rank
 has copies of the others' slots, which doorbells bring up to date.
@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
+import threading
+import weakref
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from ...core.inplace import address
 from ...multiprocessing.reductions import Block
 from .. import wire
 from ..errors import DistBackendError, DistNetworkError
@@ -21,6 +26,8 @@ __all__ = ["AHEAD", "SLOTS", "Segments"]
 PIECE = struct.Struct("<II")
 AHEAD = 2               # chunks that a rank may write before it has to wait for the others: they need not run at the same time
 SLOTS = 2 * AHEAD + 2   # what `rounds.py` and the results of `reductions.py` need for that
+ROOM = 1 << 30 if sys.maxsize > 1 << 32 else 0      # bytes for arrays of each rank: what is never written takes no memory
+PAGE = 4 << 10
 COPIED = 32 << 10       # bytes of a slot that is sent through a socket: it fits into the socket's buffer
 
 
@@ -39,6 +46,7 @@ class Segments:
         if not self.shared:
             self.memory = [np.empty(length, np.uint8) for _ in range(size)]
         else:
+            self.begin, length = length, length + ROOM
             own = Block(length)
             for link in links.values():
                 socket.send_fds(link, [b"memory"], [own.descriptor])
@@ -46,6 +54,8 @@ class Segments:
             self.memory = [block.array for block in blocks]
             self._blocks = blocks
         self._views: dict[Any, list[list[Any]]] = {}
+        self._rooms: list[tuple[int, int, Any]] = []            # (begin, end, weak reference to its array) of each array, in order
+        self._lock = threading.Lock()
 
     def views(self, dtype: Any) -> list[list[Any]]:
         """Return the slots of each rank as arrays: `SLOTS` for what a rank gives, `SLOTS` for what it has worked out."""
@@ -55,6 +65,35 @@ class Segments:
             found = self._views[dtype] = [[memory[i * self.slot:(i + 1) * self.slot][:count * dtype.itemsize].view(dtype) for i in range(2 * SLOTS)]
                                           for memory in self.memory]
         return found
+
+    def room(self, size: int) -> Any:
+        """Return bytes that all ranks see, as an array: they are its own while anything looks at it. None if there is no room."""
+        if not self.shared or not self.memory:
+            return None
+        memory, place = self.memory[self.rank], self.begin
+        with self._lock:
+            self._rooms = [room for room in self._rooms if room[2]() is not None]
+            for start, end, _ in self._rooms:
+                if place + size <= start:
+                    break
+                place = end
+            if place + size > len(memory):
+                return None
+            array = np.frombuffer(memory.data[place:place + size], np.uint8)
+            self._rooms = sorted([*self._rooms, (place, place + -(-size // PAGE) * PAGE, weakref.ref(array))], key=itemgetter(0))
+            return array
+
+    def place(self, array: Any) -> int:
+        """Return where in this rank's memory an array is, in bytes; -1 if it is elsewhere."""
+        memory = self.memory[self.rank]
+        place = address(array) - address(memory)
+        return place if self.begin <= place <= len(memory) - array.nbytes else -1
+
+    def at(self, places: list[int], array: Any) -> list[Any]:
+        """Return the ranks' arrays at these places, which are like this one. Errors: DistBackendError for a place that is none."""
+        if any(not self.begin <= place <= len(memory) - array.nbytes for place, memory in zip(places, self.memory, strict=True)):
+            raise DistBackendError("A rank sent a damaged message")
+        return [memory[place:place + array.nbytes].view(array.dtype) for place, memory in zip(places, self.memory, strict=True)]
 
     def packed(self, arrays: Any) -> bytes:
         """Return arrays of the own slots as bytes, with their places: for ranks that do not share memory."""

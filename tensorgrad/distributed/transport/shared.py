@@ -209,6 +209,9 @@ class Shared(Transport):
     def barrier(self, call: Call) -> Work:
         return self._run(call, moves.barrier)
 
+    def room(self, size: int) -> Any:
+        return self._segments.room(size) if self._bells.reason is None else None
+
     # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def send(self, array: Any, to: int, tag: int, later: bool) -> Work:

@@ -36,10 +36,10 @@ class Bucket:
     they were, as `gradient_as_bucket_view` says; else it gets memory of its own, for programs may keep gradients.
     """
 
-    __slots__ = ("indices", "parameters", "flat", "views", "lasting", "fresh", "pending", "copied", "work", "_storage")
+    __slots__ = ("indices", "parameters", "flat", "views", "lasting", "fresh", "pending", "copied", "work", "room", "_storage")
 
-    def __init__(self, indices, parameters, lasting):
-        self.indices, self.parameters, self.lasting = indices, parameters, lasting
+    def __init__(self, indices, parameters, lasting, room=None):
+        self.indices, self.parameters, self.lasting, self.room = indices, parameters, lasting, room
         self._storage = parameters[0]._storage.nowhere          # whose guard makes the device the current one, see core.sweep.on
         self.flat, self.views, self.work = None, [None] * len(parameters), None
         self.fresh, self.copied, self.pending = False, [], len(parameters)
@@ -49,14 +49,16 @@ class Bucket:
         self.pending, self.copied, self.work, self.fresh = len(self.parameters), [], None, False
 
     def prepare(self):
-        """Make the memory, unless all gradients are in it already, or it lasts."""
+        """Make the memory, unless all gradients are in it already, or it lasts: where the group reduces it fast, if it has such a place."""
         self.fresh = True
         if self.flat is not None and (self.lasting or all(p._grad is not None and p._grad.array is view
                                                           for p, view in zip(self.parameters, self.views, strict=True))):
             return
         arrays = [p.array for p in self.parameters]
         self.flat, self.views = None, [None] * len(arrays)          # memory that nobody else holds serves again
-        self.flat = compute(type(self._storage).xp.empty, sum(a.size for a in arrays), dtype=arrays[0].dtype)
+        size, dtype = sum(a.size for a in arrays), arrays[0].dtype
+        room = self.room(size * dtype.itemsize) if self.room is not None and self._storage.device.type == "cpu" else None
+        self.flat = compute(type(self._storage).xp.empty, size, dtype=dtype) if room is None else room.view(dtype)
         start = 0
         for place, array in enumerate(arrays):
             self.views[place] = laid_out(self.flat[start:start + array.size], array)

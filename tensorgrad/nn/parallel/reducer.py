@@ -70,7 +70,8 @@ class Reducer:
             handle.remove()
 
     def _fill(self, order):
-        self.buckets = [Bucket(indices, [self.parameters[i] for i in indices], self.lasting)
+        room = getattr(self.group, "room", None)
+        self.buckets = [Bucket(indices, [self.parameters[i] for i in indices], self.lasting, room)
                         for indices in assigned(self.parameters, order, self.limits)]
         self.places = {i: (bucket, place) for bucket in self.buckets for place, i in enumerate(bucket.indices)}
         self.places = [self.places[i] for i in range(len(self.parameters))]
