@@ -55,7 +55,7 @@ class Library:
         OPERATORS.setdefault(name, Operator(name)).kernels[key] = fn
 
     def fallback(self, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
-        """Do nothing: no call falls back."""
+        """Accept a fallback kernel and ignore it: it is never called."""
 
     def _destroy(self) -> None:
         """Operators stay."""

@@ -1,4 +1,4 @@
-"""The lines that follow the messages of the errors which people search for."""
+"""The notes of the errors that people search for, a function for each kind: it returns lines."""
 from __future__ import annotations
 
 import ast

@@ -15,7 +15,7 @@ class _Kind(type):
 
 
 class Variable(metaclass=_Kind):
-    """Return a leaf Tensor that shares the memory of `data`. https://pytorch.org/docs → torch.autograd.Variable
+    """The old constructor of Tensors: a call makes a leaf that shares the memory of `data`. https://pytorch.org/docs → torch.autograd.Variable
 
     >>> import tensorgrad as torch
     >>> torch.autograd.Variable(torch.ones(1), requires_grad=True)

@@ -18,7 +18,7 @@ class CUDAGraph:
 
 
 class graph(CUDAGraph):
-    """Raise NotImplementedError: work cannot be recorded. https://pytorch.org/docs → torch.cuda.graph"""
+    """A block that would record work: NotImplementedError. https://pytorch.org/docs → torch.cuda.graph"""
 
 
 def is_current_stream_capturing() -> bool:

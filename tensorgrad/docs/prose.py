@@ -477,8 +477,8 @@ finite:
 python -m tensorgrad.viz train.py --nan --out nan.html      # or .txt
 ```'''
 
-ERRORS = """**Errors name the line.** After PyTorch's message, which programs may compare as they do there, come lines that say what caused it: which call
-went back along the graph and freed it, which statement wrote in place, where a tensor without a history lost it, which layer got which shapes, in which hook or
+ERRORS = """**Errors name the line.** Messages are PyTorch's, letter by letter. Below them tracebacks show notes that say what caused the error: which call went
+back along the graph and freed it, which statement wrote in place, where a tensor without a history lost it, which layer got which shapes, in which hook or
 Function. They end with the command that draws it. Nothing is computed before an error is raised; a backward and a write in place leave a note of their line, in
 half a microsecond.
 
@@ -491,9 +491,8 @@ h += 1
 try:
     h.sum().backward()
 except RuntimeError as error:
-    first, *advice = str(error).split("\\n")
-assert first.startswith("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.FloatTensor [3]]")
-print("\\n".join(advice))
+    advice = error.__notes__
+print(*advice, sep="\\n")
 ```
 
 ```text

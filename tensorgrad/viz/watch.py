@@ -131,7 +131,8 @@ def failure(error: Exception, trace: Any, running: tuple[Any, tuple[str, ...], t
     text = expression(user.tb_frame.f_code, user.tb_lasti, file, line)
     found = operation([at.tb_frame for at in places[outside + 1:]])
     title, operands, more = (*found, False) if found is not None else written(text, user.tb_frame)
-    return Failure(title, tuple(operands), more, f"{type(error).__name__}: {error}", (file, line, text), running[1], running[2])
+    told = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+    return Failure(title, tuple(operands), more, told, (file, line, text), running[1], running[2])
 
 
 def operation(frames: list[Any]) -> tuple[str, list[tuple[str, Any]]] | None:
