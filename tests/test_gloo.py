@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from support import ROOT, cpu_only
+from support import ROOT, cpu_only, fresh_process
 
 import tensorgrad as torch
 from tensorgrad.distributed import HashStore
@@ -533,3 +533,24 @@ def test_a_group_leaves_nothing():
         assert threads == 3 and after == 1
         assert during["/memfd"] >= 3 and during["socket"] >= 8
         assert left == {"socket": 0, "/memfd": 0, "shm": 0}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_child_does_not_write_to_gradients_in_the_room():
+    assert fresh_process("""
+import os, weakref
+import numpy as np
+from tensorgrad.distributed.transport.segments import LENT
+from tensorgrad.multiprocessing.reductions import Block
+block = Block(1 << 20)
+array = np.frombuffer(block.array.data[:10_000], np.uint8)
+LENT.append(weakref.ref(array))
+array[:] = 7
+child = os.fork()
+if not child:
+    seen = (array == 7).all()
+    array[:] = 1
+    os._exit(0 if seen and (array == 1).all() else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print((array == 7).all())
+""") == "True"

@@ -5,6 +5,9 @@ has copies of the others' slots, which doorbells bring up to date.
 """
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
 import socket
 import struct
 import sys
@@ -27,13 +30,37 @@ PIECE = struct.Struct("<II")
 AHEAD = 2               # chunks that a rank may write before it has to wait for the others: they need not run at the same time
 SLOTS = 2 * AHEAD + 2   # what `rounds.py` and the results of `reductions.py` need for that
 ROOM = 1 << 30 if sys.maxsize > 1 << 32 else 0      # bytes for arrays of each rank: what is never written takes no memory
-PAGE = 4 << 10
+LENT: list[weakref.ref[Any]] = []       # arrays in the room, also of groups that are gone
 COPIED = 32 << 10       # bytes of a slot that is sent through a socket: it fits into the socket's buffer
 
 
 def slot_size(size: int) -> int:
     """Return the bytes of a slot: chunks stay in the cores' caches."""
     return 512 << 10 if size <= 16 else 256 << 10
+
+
+def whole_pages(size: int) -> int:
+    """Return a size in bytes, rounded up to pages of memory."""
+    return -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+
+
+def _forked() -> None:
+    """Give a forked child copies of the arrays in the room, at their addresses: what it writes to a gradient must not reach its parent."""
+    arrays = [array for lent in LENT if (array := lent()) is not None]
+    if not arrays:
+        return
+    place = ctypes.CDLL(None).mmap
+    place.restype = ctypes.c_void_p
+    place.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    fixed, both = 0x10, mmap.PROT_READ | mmap.PROT_WRITE              # MAP_FIXED, which the module mmap does not name
+    for array in arrays:
+        kept = array.copy()
+        if place(address(array), whole_pages(array.nbytes), both, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed, -1, 0) == address(array):
+            array[:] = kept
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Segments:
@@ -80,7 +107,9 @@ class Segments:
             if place + size > len(memory):
                 return None
             array = np.frombuffer(memory.data[place:place + size], np.uint8)
-            self._rooms = sorted([*self._rooms, (place, place + -(-size // PAGE) * PAGE, weakref.ref(array))], key=itemgetter(0))
+            lent = weakref.ref(array)
+            self._rooms = sorted([*self._rooms, (place, place + whole_pages(size), lent)], key=itemgetter(0))
+            LENT[:] = [*[other for other in LENT if other() is not None], lent]
             return array
 
     def place(self, array: Any) -> int:
