@@ -553,4 +553,4 @@ if not child:
     os._exit(0 if seen and (array == 1).all() else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 print((array == 7).all())
-""") == "True"
+""").strip() == "True"

@@ -15,7 +15,7 @@ VIZ = ROOT / "tensorgrad" / "viz"
 
 # From the ground up. A module may import from those before it.
 ORDER = ("text mathml spelling writes layout reading notation teaching formulas notes modules naming model tape fold scene svg painting dot "
-         "html telling statements report frames lesson film opening tracing evaluable primitives unseen program explain nan graph "
+         "html telling statements report lesson film opening tracing evaluable primitives unseen program explain nan graph "
          "render watch plots running hunting __init__ __main__").split()
 READER = "tape"         # the module that looks into steps
 
@@ -159,4 +159,4 @@ def test_explaining_goes_through_the_modules_one_after_the_other():
             str(viz.explain(loss))
         finally:
             sys.setprofile(before)
-    assert 10 < sum(a != b for a, b in pairwise(files)) <= 40
+    assert 10 < sum(a != b for a, b in pairwise(files)) <= 60

@@ -455,6 +455,29 @@ with torch.viz.monitor(model, optimizer, "out/training.html", every=10, boundary
 assert seen.record.measured == [1, 10, 20, 30, 40, 50]
 ```'''
 
+OPENED = '''**A step, opened.** `explain(loss).open(i)` takes the step `steps[i]` apart. It runs the op's definition once more on the numbers of the step, from the
+gradient that came in, and explains that: losses, norms, pooling, attention, convolutions and recurrent layers become sums, products and functions of
+numbers. What arrives at its leaves is what the step gave, which is checked. Names are those of the definition's variables, and rounds of a loop are
+numbered. A page has the parts of its steps below their rules.
+
+```python
+import tensorgrad as torch
+
+x = torch.tensor([[0.5, -1.0, 2.0]], requires_grad=True)
+explanation = torch.viz.explain(torch.nn.functional.cross_entropy(x, torch.tensor([2])))
+parts = explanation.open(0)
+assert [step.op for step in parts.steps] == ["negative", "mean", "squeeze", "take_along_dim", "log_softmax"]
+assert abs(parts.leaves[0].gradient.kept - explanation.leaves[0].gradient.kept).max() < 1e-6
+print(parts)
+```
+
+ValueError tells why a step cannot be opened: `multiply` is a single step, factorizations are numerical methods, and a tape does not keep every input.
+
+**Changed leaves.** The page of an explanation runs again with other values, in float32, by the rules that it prints. Beyond 4000 numbers, or with an op
+that its script does not know, it says why it only shows: these are special functions such as Bessel's, `lu_factor`, `adaptive_max_pool`, complex and
+half-precision numbers, functions of the program's own. Masks and places that an op computes, such as those of `relu` and `max_pool`, follow the values.
+Those that the program computed by itself, such as `mask = x > 0`, are constants to the tape, and stay; so do random numbers.'''
+
 NAN = '''**Where a NaN came from.** `viz.explain_nan(loss)` names the first operation, forward or backward, that made a NaN or an infinity from finite numbers,
 with its inputs, its rule, the first element that went wrong and, under `viz.watch()`, the line of the program. An infinity that the program puts in,
 as masks do, is no culprit; a NaN in an input is named. The report prints, shows itself in notebooks, and is saved as .html or .txt.

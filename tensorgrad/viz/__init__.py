@@ -10,7 +10,8 @@ the steps, `lesson`, `frames` and `film` walk through them, and `explain` offers
 from importlib import import_module
 from typing import Any
 
-from .explain import Exercise, Explanation, explain
+from .exercises import Exercise, exercise
+from .explain import Explanation, explain
 from .formulas import Formulas, formulas
 from .graph import Graph, graph
 from .monitor import monitor
@@ -27,5 +28,5 @@ def __getattr__(name: str) -> Any:
     return import_module(".collectives", __name__)
 
 
-__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "NanReport", "collectives", "dot", "explain", "explain_nan", "formulas", "graph", "monitor",
+__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "NanReport", "collectives", "dot", "exercise", "explain", "explain_nan", "formulas", "graph", "monitor",
            "plot_grad_flow", "plot_loss", "plot_weights", "render", "watch"]

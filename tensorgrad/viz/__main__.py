@@ -10,6 +10,7 @@ from ..advice import offers
 USAGE = """usage: python -m tensorgrad.viz program.py [--out FILE] [--explain | --nan] [argument ...]
        python -m tensorgrad.viz [--out FILE] [--explain | --nan] (program.py | -m module | -c command) [argument ...]
        python -m tensorgrad.viz --collective NAME [--help] [option ...]
+       python -m tensorgrad.viz grade [--help] [option ...] FILE [FILE ...]
 
 Run a PyTorch program with tensorgrad in the place of torch, then draw the graph of the last tensor that it called backward() on; or, if it never did,
 of the last single number that it computed from tensors that require grad. If the program fails, the picture shows how far it got.
@@ -19,6 +20,7 @@ of the last single number that it computed from tensors that require grad. If th
   --explain     a page, or .txt, that goes through the backward step by step
   --nan         a page, or .txt, that says where a NaN came from: the program is stopped after its first backward whose loss or gradients are not finite
   --collective NAME  in place of a program: a collective such as all_reduce, message by message, as a page
+  grade FILE    in place of a program: marks for answers that pages of exercises have handed in
   --            what follows are arguments of the program, even if they are called as these are
   -h, --help    before the program: this text"""
 PICTURES, PAGES = (".html", ".svg", ".dot", ".png", ".pdf"), (".html", ".txt")
@@ -45,6 +47,9 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--collective"]:
         from .collectives.command import main as collective
         return collective(arguments[1:])
+    if arguments[:1] == ["grade"]:
+        from .exercises.command import main as grade
+        return grade(arguments[1:], run)
     try:
         wanted = parsed(arguments)
     except ValueError as wrong:
@@ -152,6 +157,7 @@ def report(error: BaseException) -> None:
 def draw(last: Any, wanted: Wanted) -> str | None:
     """Save the picture of the last loss. Returns what it shows, or None if there is no loss."""
     from . import explain, graph
+    from .modules import outermost
     from .naming import unnamed
     if not last.outputs:
         return None
@@ -163,7 +169,7 @@ def draw(last: Any, wanted: Wanted) -> str | None:
             f"no NaN or infinity in the loss and the gradients of {times}; of the last loss: {found.title}"
     last.restore()
     module = last.module()
-    names = unnamed(last.scope, module)
+    names = unnamed(last.scope, module) | outermost(last.scope, module)
     loss = last.outputs[-1]
     if wanted.explain:
         gradient = last.gradients[-1] if isinstance(last.gradients, (tuple, list)) else last.gradients

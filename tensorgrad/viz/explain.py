@@ -4,7 +4,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.engine import starts
 from ..core.tape import TensorBase
@@ -19,6 +19,9 @@ from .statements import Statements
 from .tape import Tape
 from .telling import Arrived, BackwardStep, ForwardStep
 from .text import Value, brief
+
+if TYPE_CHECKING:
+    from .exercises import Exercise
 from .writes import versioned, writes
 
 
@@ -51,7 +54,7 @@ class Explanation:
 
     `forward` and `steps` list the steps, `leaves` what arrives in the end; `keys` has the names of places in its `program`,
     `numbers` the steps of that which each step forward tells.
-    It prints as text, shows itself as a table in Jupyter, and `html()` or `save(path)` make a page of it that walks through
+    It prints as text, shows itself as a page in Jupyter, and `html()` or `save(path)` make that page, which walks through
     the steps on the graph.
     """
 
@@ -138,12 +141,9 @@ class Explanation:
         from .explorer import framed
         return framed(self.html())
 
-    def html(self, exercise: bool = False) -> str:
-        """A page that needs nothing else: the graph, and a slider through the steps. In an exercise, the gradients are
-        for the reader to find."""
-        if exercise:
-            from .lesson import page as exercised
-            return exercised(self, True)
+    def html(self) -> str:
+        """A page that needs nothing else: the graph, the steps forward and back, and leaves whose values can be changed:
+        what follows from them is computed in the page, by the rules that it shows."""
         from .explorer import page
         return page(self)
 
@@ -155,50 +155,31 @@ class Explanation:
         from .film import film
         return film(self)
 
-    def save(self, path: Any, exercise: bool = False) -> Path:
-        """Write the page to a file, or the steps as text if its name ends in .txt, or the moving picture for .svg; returns its path.
-
-        ValueError for an exercise as text or picture.
-        """
+    def save(self, path: Any) -> Path:
+        """Write the page to a file, or the steps as text if its name ends in .txt, or the moving picture for .svg; returns its path."""
         path = Path(path)
-        if path.suffix in (".txt", ".svg") and exercise:
-            raise ValueError(f"an exercise is a page, which checks what is typed in: {str(path)!r} has to end in .html")
-        content = f"{self.text(most=None)}\n" if path.suffix == ".txt" else self.svg() if path.suffix == ".svg" else self.html(exercise)
+        content = f"{self.text(most=None)}\n" if path.suffix == ".txt" else self.svg() if path.suffix == ".svg" else self.html()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
         return path
 
-    def show(self, exercise: bool = False) -> Path:
+    def show(self) -> Path:
         """Open the page in the browser; returns where it lies."""
         import tempfile
         import webbrowser
-        path = self.save(Path(tempfile.mkdtemp(prefix="tensorgrad-"), "explanation.html"), exercise)
+        path = self.save(Path(tempfile.mkdtemp(prefix="tensorgrad-"), "explanation.html"))
         webbrowser.open(path.as_uri())
         return path
 
-    def exercise(self) -> Exercise:
-        """An exercise: the page with blanks for the gradients, which checks what is typed in."""
-        return Exercise(self)
+    def exercise(self, level: str = "number", seed: int | str = 0) -> Exercise:
+        """An exercise about this backward: "number", "rule", "whole" or "wrong", as `viz.exercise` says. The seed chooses what is asked.
 
+        ValueError for a program that has no question of this level, or whose steps a page cannot compute.
 
-class Exercise:
-    """An explanation whose gradients are for the reader to find. Shows itself in Jupyter."""
-
-    def __init__(self, explanation: Explanation) -> None:
-        self.explanation = explanation
-
-    def html(self) -> str:
-        """The page, which needs nothing else."""
-        return self.explanation.html(exercise=True)
-
-    def save(self, path: Any) -> Path:
-        """Write the page to a file; returns its path."""
-        return self.explanation.save(path, exercise=True)
-
-    def show(self) -> Path:
-        """Open the page in the browser; returns where it lies."""
-        return self.explanation.show(exercise=True)
-
-    def _repr_html_(self) -> str:
-        from .lesson import framed
-        return framed(self.html())
+        >>> import tensorgrad as torch
+        >>> x = torch.tensor(3., requires_grad=True)
+        >>> torch.viz.explain(x * x + x).exercise("rule")
+        <Exercise "rule", seed 0, about L: 1 question>
+        """
+        from .exercises import Exercise
+        return Exercise(self, level, seed)

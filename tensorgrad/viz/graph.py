@@ -94,7 +94,7 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
           saved: bool = False, source: bool = False, backward: bool = False, fold: bool = True, title: str = "") -> Graph:
     """The graph that these tensors came from, to be shown in a notebook or saved as .svg, .html, .dot, .png or .pdf.
 
-    Parameters are called what `module` calls them, other tensors what `names` does, a mapping name → tensor. Without `names`, they are called by the
+    Parameters are called what `module` calls them, other tensors and modules what `names` does, a mapping name → tensor or module. Without `names`, they are called by the
     variables of the program that calls. `values` and `shapes` are those of the tensors, as far as the tape knows them, `saved` is what steps keep
     for the way back, `source` the line of the program (noted inside of `viz.watch()`).
     `gradients` are collected from ones at the outputs, or from those given, and change no `.grad`. `backward` draws the way back, each edge with
@@ -114,9 +114,8 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
     for cls, drawn in PICTURES.items():
         if any(isinstance(output, cls) for output in outputs):
             return drawn(*outputs, shapes=shapes, fold=fold, title=title)
-    scope = variables(sys._getframe(1)) if names is None else {}
-    if names is None:
-        names = unnamed(scope, module)
+    scope = variables(sys._getframe(1)) if names is None else names
+    names = unnamed(scope, module) if names is None else {name: value for name, value in names.items() if not hasattr(value, "named_modules")}
     wanted = backward if gradients is None else gradients
     model = read(*outputs, module=module, names=names, gradients=wanted, modules=paths(scope, module))
     shows = Shows(shapes, values, wanted is not False, saved, source, backward)

@@ -286,7 +286,8 @@ class Writer:
     def name(self, node: Node, alone: bool = False) -> str:
         letter = self.letters.get(node.text, Letter(node.text))
         if letter.key:
-            return f'<mn data-number="{escape(letter.key)}"{" data-alone" if alone else ""}>{escape(bracketed(letter.text, alone))}</mn>'
+            mark = ' data-alone=""' if alone else ""
+            return f'<mn data-number="{escape(letter.key)}"{mark}>{escape(bracketed(letter.text, alone))}</mn>'
         text = bracketed(letter.text, alone)
         return f"<mn>{escape(text)}</mn>" if text.strip("(−").replace(".", "").isdigit() else f"<mi>{escape(text)}</mi>"
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.step import Operand
 from ..core.tape import Leaf, Output, TensorBase
 from ..ops.base import Op
-from .notes import NAMES, NOTES
+from .notes import NAMES, NOTES, OTHERS
 from .spelling import arguments, title
 from .writes import Write, ends, writes
 
@@ -99,7 +99,7 @@ class Reader:
     def leaf(self, tensor: Any, place: Any = None) -> Node:
         """The box of a leaf of the tape, or of a tensor that needs no gradient."""
         name, path, _ = self.names.get(id(tensor), (getattr(tensor, "name", None), None, None))
-        if name is None and (name := NAMES.get(place) if place is not None else None) is not None:
+        if name is None and place is not None and (name := NAMES.get(place) or self.tape.parameters.get(place) or OTHERS.get(place)) is not None:
             path = tuple(name.split(".")[:-1])
         name = None if name is None else str(name)
         where = place if place is not None else tensor.array

@@ -31,10 +31,10 @@ def named(module: Any, prefix: Path) -> dict[int, Path]:
     return {id(part): (*prefix, *name.split(".")) if name else prefix for name, part in module.named_modules()}
 
 
-def homes(nodes: Iterable[Any], known: Mapping[int, Path]) -> dict[Any, Place]:
-    """{place on the tape: the module it was made in}, for places in the order of time. `known` has the paths of modules by their ids.
+def homes(nodes: Iterable[Any], known: Mapping[int, Path]) -> tuple[dict[Any, Place], list[Any]]:
+    """{place on the tape: the module it was made in}, for places in the order of time, and the outermost modules that have no other name than their class.
 
-    A step was made in the calls that had begun and not ended then. Where calls of several threads had, it is those whose results it led to.
+    `known` has the paths of modules by their ids. A step was made in the calls that had begun and not ended then. Where calls of several threads had, it is those whose results it led to.
     """
     nodes = list(nodes)
     calls: dict[int, Call] = {}                     # by their starts, which differ
@@ -52,7 +52,7 @@ def homes(nodes: Iterable[Any], known: Mapping[int, Path]) -> dict[Any, Place]:
             running = [call for call in running if node in behind[call.start]]
         if running:
             found[node] = told.of(running)
-    return found
+    return found, told.nameless
 
 
 def during(nodes: Iterable[Any], calls: Iterable[Call]) -> Iterator[tuple[Any, list[Call]]]:
@@ -86,6 +86,7 @@ class Paths:
     def __init__(self, known: Mapping[int, Path]) -> None:
         self.known = dict(known)
         self.told: dict[int, Place] = {}            # by the start of the last call
+        self.nameless: list[Any] = []
 
     def of(self, running: list[Call]) -> Place:
         """The path of the last of these calls, each made in the one before."""
@@ -108,6 +109,7 @@ class Paths:
             own = (*outer, call.kind.__name__)
             if module is not None and not outer:
                 self.known |= named(module, own) | self.known
+                self.nameless.append(module)
         if own[:len(outer)] == outer:
             return own if len(own) > len(outer) or not own else (*outer, own[-1])
         return (*outer, own[-1]) if own else outer

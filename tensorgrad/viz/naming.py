@@ -10,8 +10,10 @@ from .text import readable
 
 
 def variables(frame: Any) -> dict[str, Any]:
-    """The tensors and modules among a program's variables, by name."""
-    found = {**frame.f_globals, **frame.f_locals}
+    """The tensors and modules among a program's variables, by name. In a method, attributes of `self` are among them."""
+    own = frame.f_locals.get("self")
+    held = {} if own is None or isinstance(own, TensorBase) or hasattr(type(own), "named_parameters") else getattr(own, "__dict__", {})
+    found = {**frame.f_globals, **held, **frame.f_locals}
     return {name: value for name, value in found.items()
             if not name.startswith("_") and (isinstance(value, TensorBase) or hasattr(type(value), "named_parameters"))}
 
@@ -75,6 +77,8 @@ def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str
         kind = "leaf" if type(node) is Leaf else "v"
         count[kind] += node not in found
         mine = getattr(tape.leaves[node], "name", None) if kind == "leaf" else None
+        if kind == "leaf" and not mine and node not in found:
+            mine = tape.parameters.get(node)
         if mine or node not in found:
             number = "L" if node is tape.nodes[-1] and kind == "v" else f"{kind}{count[kind]}"
             found[node] = readable(mine) if mine else number

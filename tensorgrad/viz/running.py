@@ -12,6 +12,7 @@ from ..autograd import function
 from ..core import engine, tape
 from ..core.step import PlainStep
 from ..core.tape import Leaf, TensorBase, node_of
+from .modules import outermost
 from .naming import variables
 from .notes import place
 from .tape import behind
@@ -82,9 +83,8 @@ class Last:
             storage.written, tensor.array, tensor._storage, tensor._grad = written, array, storage, grad
 
     def module(self) -> Any:
-        """The program's module that most of the parameters belong to, if there is one."""
+        """The program's module that the parameters belong to, if there is one, and only one."""
         held = {id(tensor) for tensor, *_ in self.leaves}
-        modules = [value for value in self.scope.values() if not isinstance(value, TensorBase)]
-        counts = [(sum(id(p) in held for p in module.parameters()), i) for i, module in enumerate(modules)]
-        most, i = max(counts, default=(0, 0), key=lambda found: (found[0], -found[1]))
-        return modules[i] if most else None
+        modules = {id(value): value for value in outermost(self.scope).values()}
+        found = [module for module in modules.values() if any(id(p) in held for p in module.parameters())]
+        return found[0] if len(found) == 1 else None

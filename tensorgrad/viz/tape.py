@@ -4,6 +4,7 @@ Nothing is changed by reading: no .grad, no hook runs, and nothing that was save
 """
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from operator import attrgetter
@@ -62,10 +63,20 @@ class Tape:
                 self._compute_again([tensor for tensor, _ in living])
 
     @cached_property
+    def _called(self) -> tuple[dict[Any, Place], list[Any]]:
+        return homes(self.nodes, self.modules)
+
+    @cached_property
+    def parameters(self) -> dict[Any, str]:
+        """{leaf: its name as a parameter} of modules that no variable of the program has. Where two have one name, the classes of these tell them apart."""
+        found = {p._node: (name, f"{type(module).__name__}.{name}") for module in self._called[1] for name, p in module.named_parameters()}
+        counts = Counter(name for names in found.values() for name in names)
+        return {leaf: name for leaf, names in found.items() if (name := next((n for n in names if counts[n] == 1), None)) is not None}
+
+    @cached_property
     def homes(self) -> dict[Any, Place]:
         """{step: the module that it was made in}: the path, and the calls of the modules on it; ((), ()) for none."""
-        found = homes(self.nodes, self.modules)
-        found |= {node: (note.group, note.calls) for node in self.steps if (note := NOTES.get(node)) is not None and note.group is not None}
+        found = self._called[0] | {node: (note.group, note.calls) for node in self.steps if (note := NOTES.get(node)) is not None and note.group is not None}
         return {node: found.get(node, ((), ())) for node in self.steps}
 
     def _go_back(self, steps: list[Any], partly: bool) -> None:

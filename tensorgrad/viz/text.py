@@ -194,7 +194,7 @@ class Value:
                 return text
         flat, deep = self.kept.reshape(-1), len(self.shape)
         text = f"{'[' * deep}{short(flat[0])}, …, {short(flat[-1])}{']' * deep}" if flat.size else "[]"
-        return text if len(text) <= width else f"{shape_text(self.shape)} numbers"
+        return text if len(text) <= width and deep <= 2 else f"{shape_text(self.shape)} numbers"
 
     def _listed(self, corner: int | None) -> str:
         def listed(part: Any, axis: int) -> str:

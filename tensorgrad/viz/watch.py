@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import MutableMapping
 from itertools import count
 from threading import get_ident
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..ops.base import Op
-from .notes import INSIDE, NAMES, NOTES, Note, expression, place
+from .notes import INSIDE, NAMES, NOTES, OTHERS, Note, expression, place
 from .spelling import public
 
 serial = count(1)
@@ -58,7 +59,7 @@ class watch:
         from ..nn.modules._hooks import register_module_forward_hook, register_module_forward_pre_hook
         mode.watch(self.note)
         if self.module is not None:
-            self.learn_names(self.module)
+            learn(self.module, NAMES)
         self.handles = register_module_forward_pre_hook(self.called), register_module_forward_hook(self.returned, always_call=True)
         return self
 
@@ -89,17 +90,12 @@ class watch:
             return
         if not self.running and module not in self.names:
             self.names = {**self.names, **paths(module, (type(module).__name__,))}
-            self.learn_names(module)
+            learn(module, OTHERS)
         _, outer, calls = self.running[-1] if self.running else (None, (), ())
         path = self.names.get(module, (*outer, type(module).__name__))
         calls = (*calls, *[0] * (len(path) - len(calls)))[:len(path)]
         self.running.append((module, path, (*calls[:-1], next(serial)) if path else calls))
         self.deepest = self.running[-1]
-
-    def learn_names(self, module: Any) -> None:
-        for name, parameter in module.named_parameters():
-            if parameter._node is not None:
-                NAMES[parameter._node] = name
 
     def returned(self, module: Any, args: Any, result: Any) -> None:
         """A module has run, or failed: then what it got to stays known."""
@@ -109,6 +105,11 @@ class watch:
             pass
         if result is not None:
             self.deepest = self.running[-1] if self.running else (None, (), ())
+
+
+def learn(module: Any, names: MutableMapping[Any, str]) -> None:
+    """Note the names of a module's parameters."""
+    names.update({p._node: name for name, p in module.named_parameters() if p._node is not None})
 
 
 def paths(module: Any, prefix: tuple[str, ...] = ()) -> dict[Any, tuple[str, ...]]:

@@ -45,7 +45,7 @@ const Arrays = (() => {
       if (found.length <= width) return found;
     }
     const deep = shape.length, line = size ? `${"[".repeat(deep)}${short(data[0], kind)}, …, ${short(data[size - 1], kind)}${"]".repeat(deep)}` : "[]";
-    return line.length <= width ? line : `${shape.join(" × ")} numbers`;
+    return line.length <= width && deep <= 2 ? line : `${shape.join(" × ")} numbers`;
   }
 
   // ── numbers on the page ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -61,7 +61,8 @@ class Frames:
         body = f"{self.head(step)}{equation(escape(step.result), lines)}{note}{self.source(step)}"
         ways = [(e, step.node) for e in step.node.edges if e is not None]
         label = f"forward, step {step.number} of {len(self.explanation.forward)}: {step.op}"
-        return Frame("forward", label, f"{step.result} = {step.op}", body, [step.node], ways, list(zip(step.places, keys)), [])
+        short = step.op if "=" in step.op else f"{step.result} = {step.op}"            # a write in place says its result itself
+        return Frame("forward", label, short, body, [step.node], ways, list(zip(step.places, keys)), [])
 
     def expression(self, step: Any) -> str:
         """What a step computes, in the names of its inputs."""

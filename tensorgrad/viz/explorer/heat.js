@@ -12,7 +12,7 @@ const Heat = (() => {
 
   function colour(x, scale, colours) {
     if (Number.isNaN(x)) return [255, 0, 200];
-    const place = Math.max(0, Math.min(4, 2 + 2 * (scale ? x / scale : 0))), k = Math.min(3, Math.floor(place)), part = place - k;
+    const place = Math.max(0, Math.min(4, 2 + 2 * x / scale)), k = Math.min(3, Math.floor(place)), part = place - k;
     return colours[k].map((c, i) => Math.round(c + (colours[k + 1][i] - c) * part));
   }
 
@@ -28,12 +28,12 @@ const Heat = (() => {
   function finite(data) {
     let low = Infinity, high = -Infinity;
     for (const x of data) if (Number.isFinite(x)) { low = Math.min(low, x); high = Math.max(high, x); }
-    return [low, high];
+    return low <= high ? [low, high] : [NaN, NaN];
   }
 
   function paint(canvas, {shape, data}) {
     const {rows, columns, count, wide, gap, width, height} = planes(shape), colours = palette();
-    const context = canvas.getContext("2d", {willReadFrequently: true}), image = context.createImageData(width, height), [low, high] = finite(data), scale = Math.max(-low, high);
+    const context = canvas.getContext("2d", {willReadFrequently: true}), image = context.createImageData(width, height), [low, high] = finite(data), scale = Math.max(-low, high) || 1;
     for (let plane = 0, i = 0; plane < count; plane++) {
       const left = plane % wide * (columns + gap), top = Math.floor(plane / wide) * (rows + gap);
       for (let r = 0; r < rows; r++) for (let c = 0; c < columns; c++, i++) {

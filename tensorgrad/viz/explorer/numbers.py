@@ -9,6 +9,8 @@ import numpy as np
 
 from ..text import WHOLE, Value
 
+LARGEST = 3.4e38        # numbers below may be rounded
+
 
 class Numbers:
     """Gives the arrays of an explanation their keys, and holds them.
@@ -77,13 +79,13 @@ def packed(value: Value) -> list[Any]:
     assert value.dots is not None
     with np.errstate(over="ignore"):
         data = np.ascontiguousarray(value.dots, dtype="<f4").reshape(-1)
-    kind, size = value.dots.dtype.kind, 4
+    kind, size = value.dtype.kind, 4
     raw = data.tobytes()
     if data.size > WHOLE:
-        rounded = data.view("<u4").astype(np.uint64) + 0x80
-        finite = np.where(np.isfinite(data), np.minimum(rounded, 0xFFFFFF00), data.view("<u4"))
-        size, raw = 3, finite.astype("<u4").view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()
-    return [list(value.shape), "i" if value.dtype.kind == "u" else value.dtype.kind if value.dtype.kind in "ib" else kind, size, b64encode(raw).decode()]
+        bits = data.view("<u4")
+        bits = np.where(np.abs(data) < LARGEST, bits + 0x80, bits).astype("<u4")            # rounded, where that gives a number
+        size, raw = 3, bits.view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()
+    return [list(value.shape), {"i": "i", "u": "i", "b": "b"}.get(kind, "f"), size, b64encode(raw).decode()]
 
 
 __all__ = ["Numbers", "packed", "together"]

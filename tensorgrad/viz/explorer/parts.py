@@ -42,7 +42,7 @@ def parts(explanation: Any, back: list[Any]) -> dict[int, Part]:
 def size(one: Part) -> int:
     """About how many characters the page gets longer by."""
     made = one.data["program"]
-    return len(one.html) + sum(4 * value.dots.size + 40 for value in one.numbers.arrays.values()) + (0 if made is None else len(str(made)))
+    return len(one.html) + sum([4 * value.elements + 40 for value in one.numbers.arrays.values()]) + (0 if made is None else len(str(made)))
 
 
 def part(explanation: Any, index: int, inner: Any) -> Part:

@@ -32,6 +32,8 @@ def number(value: Value | None, key: str = "", kind: str = "value") -> str:
 
 def heated(shape: tuple[int, ...]) -> bool:
     """Whether an array of this shape is drawn as a heat map."""
+    if 0 in shape:
+        return False
     if len(shape) < 2:
         return bool(shape) and shape[0] > LONG
     return max(shape) > SMALL or len(shape) > 2 and 1 < len([n for n in shape if n > 1])

@@ -1,0 +1,168 @@
+"""Marks for answers that were handed in. A file is not trusted: the exercise is made again, and nothing in the file but its answers counts."""
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..text import clean, short, shorten
+from .exercise import LEVELS, Exercise, Question, Rules, exercise
+from .grammar import Unread
+from .reading import LONGEST, all_right, right
+
+FORMAT, VERSION = "tensorgrad exercise", 1
+BYTES, NAME = 1_000_000, 40
+
+
+class Unmarked(ValueError):
+    """The file cannot be marked; the message says why."""
+
+
+class Mark(NamedTuple):
+    """What was answered to a question. `right`, `wrong`, `open` and `revealed` count its parts."""
+
+    question: str
+    asked: str
+    given: tuple[str, ...]
+    answer: str
+    right: int
+    wrong: int
+    open: int
+    revealed: int
+    hints: int
+
+
+class Marked(NamedTuple):
+    """A file that was handed in: who says to have written it, which exercise it answers, and a mark for each question; or why it cannot be marked."""
+
+    file: str
+    name: str
+    level: str
+    seed: str
+    marks: tuple[Mark, ...]
+    why: str = ""
+
+    def count(self, what: str) -> int:
+        return sum(getattr(mark, what) for mark in self.marks)
+
+    @property
+    def parts(self) -> int:
+        return sum(self.count(what) for what in ("right", "wrong", "open", "revealed"))
+
+
+def marked(file: Any, known: Sequence[Exercise] = (), level: str | None = None, seed: str | None = None) -> Marked:
+    """Mark a file. `known` are the exercises that it may answer, besides those that are made from a seed alone; `level` and `seed` are what was given out.
+
+    OSError for a file that cannot be read; all else that is wrong with it is told by the result.
+    """
+    path = Path(file)
+    if path.stat().st_size > BYTES:
+        return Marked(str(path), "", "", "", (), "it is too large for answers")
+    content = path.read_bytes()
+    name = told_level = told_seed = ""
+    try:
+        handed = parsed(content)
+        name, told_level, told_seed = shorten(clean(handed["name"]), NAME), handed["level"], shorten(clean(handed["seed"]), NAME)
+        if level is not None and told_level != level:
+            raise Unmarked(f"it answers an exercise of the level {told_level!r}, not {level!r}")
+        if seed is not None and str(handed["seed"]) != seed:
+            raise Unmarked(f"it answers the exercise of seed {told_seed}, not {seed}")
+        made = again(handed, known)
+        rules = Rules(made.explanation.recorded) if told_level == "rule" else None
+        marks = tuple(mark(question, handed, rules) for question in made.questions)
+    except Unmarked as error:
+        return Marked(str(path), name, told_level, told_seed, (), str(error))
+    return Marked(str(path), name, told_level, told_seed, marks)
+
+
+def parsed(content: bytes) -> dict[str, Any]:
+    """The content of a file, of which each part has the type that it should have. Unmarked says what is wrong."""
+    try:
+        found = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise Unmarked("it is not JSON") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise Unmarked("it was not handed in by the page of an exercise")
+    if found.get("version") != VERSION:
+        raise Unmarked("it is from another version of the package")
+    kinds = {"level": str, "seed": (int, str), "made": str, "fingerprint": str, "name": str, "answers": dict, "hints": dict, "revealed": list}
+    for key, kind in kinds.items():
+        if not isinstance(found.get(key), kind) or isinstance(found[key], bool):        # type: ignore[arg-type]
+            raise Unmarked(f"its {key!r} is missing or malformed")
+    if found["level"] not in LEVELS:
+        raise Unmarked("its level is none that there is")
+    if len(str(found["seed"])[:99]) > 60:
+        raise Unmarked("its 'seed' is missing or malformed")
+    for texts in found["answers"].values():
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise Unmarked("its 'answers' is missing or malformed")
+    return found
+
+
+def again(handed: dict[str, Any], known: Sequence[Exercise]) -> Exercise:
+    """The exercise that a file answers."""
+    own = next((made for made in known if made.fingerprint == handed["fingerprint"]), None)
+    if own is not None:
+        if own.level != handed["level"] or str(own.seed) != str(handed["seed"]):
+            raise Unmarked("its level or seed is not that of the exercise: the file was changed")
+        return own
+    if handed["made"] != "net":
+        raise Unmarked("its exercise is about another program: give the script that made it, with --from" if known else
+                       "its exercise is about a program: give the script that made it, with --from")
+    made = exercise(handed["level"], handed["seed"])
+    if made.fingerprint != handed["fingerprint"]:
+        raise Unmarked("its seed makes another exercise: the file was changed, or made by another version of the package")
+    return made
+
+
+def mark(question: Question, handed: dict[str, Any], rules: Rules | None) -> Mark:
+    """The mark for a question: what was revealed counts nothing, as far as the file says so."""
+    texts = [text.strip() for text in handed["answers"].get(question.key, [])][:question.parts]
+    texts += [""] * (question.parts - len(texts))
+    hints = handed["hints"].get(question.key, 0)
+    hints = hints if type(hints) is int and 0 <= hints < 10 else 0
+    told = (question.key, asked(question), tuple(shorten(clean(text), LONGEST) for text in texts), answered(question))
+    if question.key in handed["revealed"]:
+        return Mark(*told, 0, 0, 0, question.parts, hints)
+    verdicts = judged(question, texts, rules)
+    opened = texts.count("")
+    good = sum(ok for text, ok in zip(texts, verdicts, strict=True) if text)
+    return Mark(*told, good, question.parts - good - opened, opened, 0, hints)
+
+
+def judged(question: Question, texts: list[str], rules: Rules | None) -> list[bool]:
+    if question.kind == "rule":
+        try:
+            return [bool(texts[0]) and rules is not None and rules.right(question, texts[0])]
+        except Unread:
+            return [False]
+    if question.kind == "wrong":
+        line, number = question.answer
+        shown = question.shown
+        scale = float(np.sum(np.abs(shown.right))) if shown is not None else 0.0
+        return [texts[0] == str(line + 1), right(texts[1], number, scale)]
+    return all_right(texts, np.ravel(question.answer))
+
+
+def asked(question: Question) -> str:
+    line = question.line
+    if question.kind == "wrong":
+        return "the wrong line, and the sum of what should be there"
+    what = {"share": f"what step {line.step.number} gives to", "rule": f"the rule of {line.step.op} for"}.get(question.kind, "all of" if not question.through
+                                                                                                          else "the sum so far of")
+    return f"{what} ∂L/∂{line.target}"
+
+
+def answered(question: Question) -> str:
+    """What is right, as text."""
+    if question.kind == "rule":
+        return str(question.answer)
+    if question.kind == "wrong":
+        return f"line {question.answer[0] + 1}, {short(question.answer[1])}"
+    return ", ".join(short(x) for x in np.ravel(question.answer))
+
+
+__all__ = ["FORMAT", "VERSION", "Mark", "Marked", "marked"]
