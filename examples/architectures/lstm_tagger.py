@@ -1,5 +1,6 @@
-"""An LSTM that tags words as articles, nouns or verbs: 405 parameters. `python -m examples.architectures.lstm_tagger`
-trains it.
+"""An LSTM that tags words as articles, nouns or verbs: 405 parameters.
+
+`python -m examples.architectures.lstm_tagger` trains it.
 """
 
 import tensorgrad as torch
@@ -30,8 +31,10 @@ def symbolic(words=WORDS, tags=TAGS, width=6):
 
 
 def layers(words=WORDS, tags=TAGS, width=6):
-    """Build layers for any number of sentences of any length. `Linear` acts on the last axis, so `TimeDistributed`
-    is not needed."""
+    """Build layers for any number of sentences of any length.
+
+    `Linear` acts on the last axis, so `TimeDistributed` is not needed.
+    """
     tagger = L.Sequential(L.Embedding(words, width), L.LSTM(width, return_sequences=True), L.Linear(tags))
     return tagger.build((None, None))
 

@@ -1,5 +1,6 @@
-"""Map constraints to transforms of unconstrained tensors. https://pytorch.org/docs →
-torch.distributions.constraint_registry
+"""Map constraints to transforms of unconstrained tensors.
+
+https://pytorch.org/docs → torch.distributions.constraint_registry
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.distributions import constraints

@@ -9,6 +9,7 @@ _KL_REGISTRY = {}
 
 def register_kl(type_p, type_q):
     """Decorate a function that computes the divergence for these classes and their subclasses without their own.
+
     TypeError for other types.
 
     >>> import tensorgrad as torch

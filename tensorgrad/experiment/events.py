@@ -72,8 +72,10 @@ class Scalars:
 
 
 class Events:
-    """Writes events to a folder. The first event creates the file, which tells TensorBoard from which step on to drop
-    events of earlier files."""
+    """Writes events to a folder.
+
+    The first event creates the file, which tells TensorBoard from which step on to drop events of earlier files.
+    """
 
     def __init__(self, path: Path, purge: int | None = None) -> None:
         self.path, self.purge = path, purge

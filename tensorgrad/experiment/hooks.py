@@ -13,8 +13,10 @@ __all__ = ["DataHooks", "Hooks", "ModuleHooks", "overrides"]
 
 
 class ModuleHooks:
-    """Hooks that a `Module` may override. A callback has hooks of these names, which take the trainer and the module
-    first."""
+    """Hooks that a `Module` may override.
+
+    A callback has hooks of these names, which take the trainer and the module first.
+    """
 
     def setup(self, stage: str) -> None:
         """Before anything else of `fit`, `validate`, `test` or `predict`, the name of which is `stage`."""

@@ -92,8 +92,10 @@ def _copied(value: Any) -> Any:
 
 
 def plain(value: Any) -> tuple[bool, Any]:
-    """Return (fits, plain value). `fits` is True if files can hold the value: numbers, strings, None, tensors, paths,
-    lists and mappings of those."""
+    """Return (fits, plain value).
+
+    `fits` is True if files can hold the value: numbers, strings, None, tensors, paths, lists and mappings of those.
+    """
     if value is None or isinstance(value, (bool, int, float, str, tg.Tensor)):
         return True, value
     if isinstance(value, Path):

@@ -292,8 +292,10 @@ class _Prepared:
             raise Refused(f"{error.filename or self.path}: {error.strerror or error}") from None
 
     def train(self, group: Any) -> int:
-        """Train with the other processes of the group, and return the exit code. With several processes errors are
-        raised, so that their launcher ends the others, which would wait."""
+        """Train with the other processes of the group, and return the exit code.
+
+        With several processes errors are raised, so that their launcher ends the others, which would wait.
+        """
         from ..distributed import DistError
         from .seeding import seed_everything
 

@@ -136,8 +136,10 @@ class Metrics:
             return None
 
     def append(self, row: dict[str, str]) -> None:
-        """Add a row: cells by the names of their columns. OSError if the disk is full: then this row, and those of
-        the next second, wait."""
+        """Add a row: cells by the names of their columns.
+
+        OSError if the disk is full: then this row, and those of the next second, wait.
+        """
         if not row.keys() <= self._columns.keys() and len(self._columns.keys() | row.keys()) > MOST_COLUMNS:
             raise ValueError(
                 f"log(): there are {len(self._columns)} metrics, and no more than {MOST_COLUMNS} can be. "
@@ -267,8 +269,10 @@ def cells(line: str) -> list[str]:
 
 
 def _read(path: Path) -> tuple[list[str], list[str], bool] | None:
-    """Return (columns, lines, True if the file is intact), or None without a file. A torn last line and lines of
-    another length are dropped."""
+    """Return (columns, lines, True if the file is intact), or None without a file.
+
+    A torn last line and lines of another length are dropped.
+    """
     try:
         with os.fdopen(files.open_plain(path, os.O_RDONLY), "rb") as file:
             data = file.read()

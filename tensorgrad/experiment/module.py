@@ -257,8 +257,10 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
     def load_from_checkpoint(
         cls, checkpoint_path: Any, map_location: Any = None, strict: bool = True, **arguments: Any
     ) -> Any:
-        """Return a module with a checkpoint's hyper-parameters and parameters; `arguments` override the former. No code
-        in the file runs."""
+        """Return a module with a checkpoint's hyper-parameters and parameters; `arguments` override the former.
+
+        No code in the file runs.
+        """
         from .resuming import arguments_for, read
 
         state = read(checkpoint_path, map_location)

@@ -100,8 +100,9 @@ class Logged:
 
 
 class Results:
-    """The values that a stage logs. `per_batch`: True while a batch is processed; training then logs with `on_step` by
-    default.
+    """The values that a stage logs.
+
+    `per_batch`: True while a batch is processed; training then logs with `on_step` by default.
 
     A name that is logged with both `on_step` and `on_epoch` gets the endings `_step` and `_epoch`; `metrics` has it
     under its plain name, too.

@@ -231,8 +231,10 @@ class Run:
             return self._metrics.state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state: later rows and columns of metrics.csv are cut, and TensorBoard drops them. ValueError for an
-        invalid state."""
+        """Restore a state: later rows and columns of metrics.csv are cut, and TensorBoard drops them.
+
+        ValueError for an invalid state.
+        """
         columns, rows = checked_state(state)
         with self._turn:
             self._check()

@@ -252,9 +252,10 @@ class Graph:
         return None
 
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
-        """Remove unused nodes, from the last to the first, and return True if there were any. Nodes for which
-        `is_impure_node`, by default `Node.is_impure`, is true are kept. RuntimeError if the graph is invalid, see
-        `lint`.
+        """Remove unused nodes, from the last to the first, and return True if there were any.
+
+        Nodes for which `is_impure_node`, by default `Node.is_impure`, is true are kept. RuntimeError if the graph is
+        invalid, see `lint`.
 
         >>> graph = Graph()
         >>> x = graph.placeholder("x")

@@ -10,8 +10,9 @@ from .running import Runner
 
 
 class Lowered(Graph):
-    """The graph that `lower` makes. Called like the program, it computes the program's results; gradients reach the
-    program's parameters.
+    """The graph that `lower` makes.
+
+    Called like the program, it computes the program's results; gradients reach the program's parameters.
 
     `tensors` are the tensors of the `get_attr` nodes: the program's own, and constants. `written` names the buffers
     that the program wrote to; the graph does not write to them.

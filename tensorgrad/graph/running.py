@@ -14,6 +14,7 @@ from .node import Node
 
 def last_uses(graph: Graph) -> dict[Node, list[Node]]:
     """Return, for each node, the nodes whose last use it is: arguments from left to right, then itself if unused.
+
     Results are never freed.
 
     >>> graph = Graph()

@@ -31,8 +31,9 @@ class Unpack:
 
 
 def public_name(thing: Any) -> str | None:
-    """Return the name by which programs call a function of the package or of Python: torch.cat, F.relu, abs. None for
-    others.
+    """Return the name by which programs call a function of the package or of Python: torch.cat, F.relu, abs.
+
+    None for others.
 
     >>> import tensorgrad as torch
     >>> public_name(torch.cat), public_name(torch.nn.functional.relu), public_name(abs), public_name(lambda: 1)

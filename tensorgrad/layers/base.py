@@ -89,8 +89,9 @@ class Layer(Waiting, Module):
         return self._input_shape
 
     def build(self, input_shape: Any) -> Layer:
-        """Make the parameters that depend on the input's shape, at the first call; later calls check the shape. Returns
-        the layer.
+        """Make the parameters that depend on the input's shape, at the first call; later calls check the shape.
+
+        Returns the layer.
 
         >>> import tensorgrad as torch
         >>> torch.layers.Linear(20).build((None, 10)).weight.shape
@@ -119,8 +120,9 @@ class Layer(Waiting, Module):
                                "only the batch, and sizes that were None when it was built, may change")
 
     def get_output_shape(self, input_shape: Any) -> Any:
-        """Return the shape of the result for an input of this shape. The layer is not built, and no random number is
-        drawn.
+        """Return the shape of the result for an input of this shape.
+
+        The layer is not built, and no random number is drawn.
 
         >>> import tensorgrad as torch
         >>> torch.layers.Conv2d(8, 3, padding="same").get_output_shape((None, 3, 32, 32))

@@ -97,8 +97,9 @@ class Sequential(Layer, nn.Sequential):
         return layers
 
     def add(self, *layers: Any) -> Sequential:
-        """Append layers, given as arguments or as a single list; a built container builds them too. Returns the
-        container.
+        """Append layers, given as arguments or as a single list; a built container builds them too.
+
+        Returns the container.
 
         >>> import tensorgrad as torch
         >>> model = torch.layers.Sequential(torch.layers.Linear(3)).build((None, 2))

@@ -130,8 +130,9 @@ class Native(Layer, abstract=True):
         own.update((name, value) for name, value in vars(module).items() if name not in BARE)
 
     def native_module(self) -> Any:
-        """Return the plain module of `nn`, which shares attributes, parameters and buffers. None without parameters and
-        buffers, or before the first call.
+        """Return the plain module of `nn`, which shares attributes, parameters and buffers.
+
+        None without parameters and buffers, or before the first call.
 
         >>> import tensorgrad as torch
         >>> layer = torch.layers.Linear(3)

@@ -219,8 +219,9 @@ def _joined(sizes: list[Any], gathered: list[tuple[int, tuple[int, ...]]]) -> li
 
 
 def shape_view(shape: Any, *args: Any) -> tuple[int | None, ...]:
-    """Return the shape of `tensor.view(*args)`, or `view(shape)`. A single size may be -1; None means the tensor's
-    unknown sizes.
+    """Return the shape of `tensor.view(*args)`, or `view(shape)`.
+
+    A single size may be -1; None means the tensor's unknown sizes.
 
     Errors: AssertionError if there are two -1, or the number of elements does not fit.
 

@@ -59,8 +59,9 @@ class View(Layer):
 
 
 class Slice(Layer):
-    """Indexes its input by a number, a slice, an Ellipsis, None, or a tuple of these, the batch's first. TypeError for
-    anything else.
+    """Indexes its input by a number, a slice, an Ellipsis, None, or a tuple of these, the batch's first.
+
+    TypeError for anything else.
 
     >>> import tensorgrad as torch
     >>> torch.layers.Slice((..., 0))(torch.ones(4, 3)).shape

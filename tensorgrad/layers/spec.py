@@ -39,8 +39,10 @@ CONTAINERS = {"Container", "Sequential", "ModuleList", "ModuleDict", "ParameterL
 
 
 class SpecError(ValueError, AssertionError):
-    """A spec that describes no layer, or a layer that no spec describes. The message begins with the path in the spec.
-    Text from the spec is escaped in it."""
+    """A spec that describes no layer, or a layer that no spec describes.
+
+    The message begins with the path in the spec. Text from the spec is escaped in it.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(escaped(message, keep="\n"))

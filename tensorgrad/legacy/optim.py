@@ -34,8 +34,11 @@ def _checked(config: Any, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: float | None, doc: str, name: str) -> Step:
-    """Return a method that runs a present optimizer. `options` converts the settings of 2016 to its own, `rate` is
-    the default learning rate, None if the method sets its own."""
+    """Return a method that runs a present optimizer.
+
+    `options` converts the settings of 2016 to its own, `rate` is the default learning rate, None if the method sets its
+    own.
+    """
     def step(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
         config, state = _checked(config, state)
         fx, gradient = opfunc(x)

@@ -1,5 +1,6 @@
-"""Read files of Lua Torch, `.t7`: numbers, strings, tables, tensors, storages and modules. Files are data: no code is
-run, and functions are refused.
+"""Read files of Lua Torch, `.t7`: numbers, strings, tables, tensors, storages and modules.
+
+Files are data: no code is run, and functions are refused.
 
 A binary file is one object. An object is the number of its type (0 nil, 1 number, 2 string, 3 table, 4 an object of
 Torch, 5 boolean) and its content. Tables and Torch's objects have an index, by which later occurrences refer to them;

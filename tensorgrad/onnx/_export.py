@@ -52,8 +52,9 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
            artifacts_dir: Any = ".", export_params: bool = True, keep_initializers_as_inputs: bool = False, dynamic_axes: Any = None,
            training: Any = TrainingMode.EVAL, operator_export_type: Any = OperatorExportTypes.ONNX, do_constant_folding: bool = True,
            custom_opsets: Any = None, export_modules_as_functions: Any = False, autograd_inlining: bool = True) -> ONNXProgram | None:
-    """Run a model on example inputs, and export its computation as an ONNX file. https://pytorch.org/docs →
-    torch.onnx.export
+    """Run a model on example inputs, and export its computation as an ONNX file.
+
+    https://pytorch.org/docs → torch.onnx.export
 
     The executed path of the program is exported. Axes named in `dynamic_axes` ({input: {axis: name}}) or
     `dynamic_shapes` may have any size when the file is run: the model is traced with several sizes, and numbers that
@@ -206,7 +207,9 @@ def _from_shapes(shapes: Any, names: list[str], tensors: Any, forward: Any) -> l
 
 def _lowered(model: Any, args: Any, kwargs: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any], list[tuple[int, ...]]]:
     """Return the model's graphs for the given sizes, with each dynamic size changed alone, and with all changed.
-    Tracing uses shapes only, unless the model reads values."""
+
+    Tracing uses shapes only, unless the model reads values.
+    """
     def run(sizes: Sequence[int], reading: Any = None) -> Any:
         places = {place: n for places, n in zip(axes.values(), sizes, strict=True) for place in places}
         return lower(model, args, kwargs, whole=whole, reading=reading, fold=False, sizes=places)

@@ -90,8 +90,11 @@ def _part(path: str, mode: int) -> Iterator[tuple[int, str]]:
 
 
 def _created(path: str, beginning: str, mode: int) -> tuple[int, str]:
-    """Return (descriptor, path) of a new locked file. Another process may remove it between its creation and its lock,
-    for it looks like a leftover; then another file is made."""
+    """Return (descriptor, path) of a new locked file.
+
+    Another process may remove it between its creation and its lock, for it looks like a leftover; then another file is
+    made.
+    """
     while True:
         temporary = f"{beginning}.{os.urandom(8).hex()}.part"
         try:

@@ -8,8 +8,9 @@ from typing import Any
 
 
 def read_from_env(name: str, default: Any) -> Any:
-    """Return a setting: the literal in the environment, or the default. ValueError unless it is a literal of the
-    default's type.
+    """Return a setting: the literal in the environment, or the default.
+
+    ValueError unless it is a literal of the default's type.
 
     >>> read_from_env("NO_SUCH_SETTING", 50)
     50

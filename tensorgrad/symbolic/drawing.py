@@ -19,8 +19,9 @@ COLOURS = {"input": "#ffc9c0", "output": "#bfe8c4", "hidden": "#c4ecf2"}
 def draw_graph(*, model: Any = None, inputs: Any = None, outputs: Any = None, node_text_func: Callable[[Any], str] | None = None,
                edge_text_func: Callable[[Any], str] | None = None, node_text_namespace: dict[str, Any] | None = None, rotate_graph: bool = False,
                rotate_labels: bool = False, show: bool = False, figsize: tuple[float, float] | None = None) -> Any:
-    """Draw a model's graph, or the graph between inputs and outputs, as a Matplotlib Figure. By default `figsize` fits
-    the text.
+    """Draw a model's graph, or the graph between inputs and outputs, as a Matplotlib Figure.
+
+    By default `figsize` fits the text.
 
     Nodes show their shapes, `node_text_func(node)`, or their names in `node_text_namespace`, such as `globals()`. Edges
     show the class of the layer, or `edge_text_func(layer)`. With `rotate_graph`, the graph goes from left to right.

@@ -12,8 +12,9 @@ from .data import SymbolicCallable, SymbolicData, SymbolicTensor
 
 
 def figure_out_nodes_between(inputs: Iterable[Any] | None = None, outputs: Iterable[Any] | None = None) -> set[Any]:
-    """Return the nodes that depend on the inputs and that the outputs depend on, both included. Without inputs: all
-    ancestors of the outputs; without outputs: all descendants of the inputs.
+    """Return the nodes that depend on the inputs and that the outputs depend on, both included.
+
+    Without inputs: all ancestors of the outputs; without outputs: all descendants of the inputs.
 
     >>> from tensorgrad.symbolic import Input
     >>> x = Input((3,)); y = x + 1; z = y * 2; other = y.relu()

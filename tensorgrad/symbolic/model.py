@@ -90,8 +90,9 @@ class GraphModule(Module):
         return rebuilt(args, kwargs), {}
 
     def to_spec(self) -> dict[str | None, Any]:
-        """Return the model as plain data, from which `from_spec` makes an equal one with new weights. ValueError if a
-        step is no data.
+        """Return the model as plain data, from which `from_spec` makes an equal one with new weights.
+
+        ValueError if a step is no data.
 
         >>> import tensorgrad as torch
         >>> from tensorgrad.symbolic import Input, SymbolicModel

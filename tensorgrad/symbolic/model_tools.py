@@ -53,8 +53,9 @@ def hash_torch_tensor(tensor: Any) -> str:
 
 
 def models_have_corresponding_parameters(a: Module, b: Module) -> bool:
-    """Return True if the sets of two modules' parameter values are equal, whatever their order and names. Equal
-    parameters count once.
+    """Return True if the sets of two modules' parameter values are equal, whatever their order and names.
+
+    Equal parameters count once.
 
     >>> import tensorgrad as torch
     >>> first, second = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)

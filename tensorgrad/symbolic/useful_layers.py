@@ -154,8 +154,9 @@ def _several(tensors: tuple[Any, ...]) -> Sequence[Any]:
 
 
 class ReshapeLayer(Module):
-    """Reshapes its input. The first axis is kept, unless `batch_size_included` says that the shape has the size of the
-    batch in it.
+    """Reshapes its input.
+
+    The first axis is kept, unless `batch_size_included` says that the shape has the size of the batch in it.
 
     >>> from tensorgrad.symbolic import Input
     >>> x = Input((4, 6))

@@ -51,8 +51,10 @@ class SelectiveCheckpointContext:
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
-    """Return the contexts of the two runs of `checkpoint`, for its `context_fn`. The results of the functions in a list
-    are kept, or of those for which `policy(context, function, *args, **kwargs)` returns `CheckpointPolicy.MUST_SAVE`.
+    """Return the contexts of the two runs of `checkpoint`, for its `context_fn`.
+
+    The results of the functions in a list are kept, or of those for which `policy(context, function, *args, **kwargs)`
+    returns `CheckpointPolicy.MUST_SAVE`.
 
     A function is an operator such as `torch.ops.aten.mm.default`; a list may also have `torch.mm` itself. The policy
     sees functions that the part calls, but not those that they call in turn. Views, in-place functions and functions

@@ -1,5 +1,6 @@
-"""State dicts as NumPy's .npz files, for programs that have NumPy alone. Objects are never unpickled; files are written
-atomically.
+"""State dicts as NumPy's .npz files, for programs that have NumPy alone.
+
+Objects are never unpickled; files are written atomically.
 
 >>> import tempfile, tensorgrad as torch
 >>> from tensorgrad.utils import npz

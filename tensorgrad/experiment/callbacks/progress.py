@@ -136,8 +136,10 @@ class ProgressBar(Bars):
 
 @register("global-progress-bar")
 class GlobalProgressBar(Bars):
-    """A single bar over the epochs of a fit; a resumed fit starts at its current epoch. Without tqdm it prints lines
-    `epochs: 3/10`."""
+    """A single bar over the epochs of a fit; a resumed fit starts at its current epoch.
+
+    Without tqdm it prints lines `epochs: 3/10`.
+    """
 
     def on_train_start(self, trainer: Any, module: Any) -> None:
         if self.enabled and trainer.is_global_zero:

@@ -65,8 +65,10 @@ def find(folder: Any, stem: str, kind: str) -> Path:
 
 
 def read_digits(folder: Any, part: str) -> tuple[np.ndarray, np.ndarray]:
-    """Read images (N, 28, 28) and labels (N,) as bytes; part: `train` or `t10k`. ValueError for files of other
-    contents."""
+    """Read images (N, 28, 28) and labels (N,) as bytes; part: `train` or `t10k`.
+
+    ValueError for files of other contents.
+    """
     return checked_digits(
         read_idx(find(folder, f"{part}-images", "idx3-ubyte")),
         read_idx(find(folder, f"{part}-labels", "idx1-ubyte")),

@@ -67,8 +67,9 @@ def thinned(values: np.ndarray, most: int) -> np.ndarray:
 
 
 def spread_epochs(epochs: np.ndarray) -> np.ndarray | None:
-    """Return an epoch for each row if some rows have one: rows between two epochs are spread evenly. None without two
-    epochs.
+    """Return an epoch for each row if some rows have one: rows between two epochs are spread evenly.
+
+    None without two epochs.
 
     >>> spread_epochs(np.array([0., np.nan, 1., 1., 2.])).tolist()
     [0.0, 0.5, 1.0, 1.5, 2.0]

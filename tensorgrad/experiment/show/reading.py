@@ -151,8 +151,10 @@ def _looks_like_a_run(path: Path) -> bool:
 
 
 def read(path: Any) -> Record:
-    """Read a run from its directory. FileNotFoundError if there is none, ValueError if it has no run; other failures
-    are listed in `problems`."""
+    """Read a run from its directory.
+
+    FileNotFoundError if there is none, ValueError if it has no run; other failures are listed in `problems`.
+    """
     path = Path(os.path.abspath(os.fspath(path)))
     if not path.is_dir():
         raise FileNotFoundError(2, "There is no such directory", str(path))
@@ -301,8 +303,10 @@ def metrics(records: list[Record]) -> list[str]:
 
 
 def settings(records: list[Record]) -> tuple[dict[str, list[Any]], dict[str, Any]]:
-    """Return (differing settings: path → a value for each run, common settings). A run without a setting has `...`
-    there."""
+    """Return (differing settings: path → a value for each run, common settings).
+
+    A run without a setting has `...` there.
+    """
     flat = [dict(files.flattened(record.config)) if record.config else {} for record in records]
     differing, common = {}, {}
     for key in dict.fromkeys(key for one in flat for key in one):

@@ -20,8 +20,9 @@ MANY = 6  # settings up to which a table shows all of them
 
 
 def gathered(paths: Iterable[Any]) -> list[Record]:
-    """Return a record for each run in these directories, including runs that a sweep has not begun. Damage is reported
-    in the records.
+    """Return a record for each run in these directories, including runs that a sweep has not begun.
+
+    Damage is reported in the records.
 
     FileNotFoundError for a path that does not exist.
     """
@@ -72,8 +73,10 @@ def _planned(sweep: Path) -> list[Record]:
 
 
 def only(records: list[Record], metric: str) -> list[Record]:
-    """Return the records with this metric only, the best first, those without it last. ValueError for a metric that no
-    run has."""
+    """Return the records with this metric only, the best first, those without it last.
+
+    ValueError for a metric that no run has.
+    """
     if metric not in (known := metrics(records)):
         raise ValueError(f"no run has the metric {escaped(metric)!r}; {alternatives(metric, known, 'there are')}")
     way = better(metric)

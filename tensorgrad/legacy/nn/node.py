@@ -7,8 +7,9 @@ __all__ = ["Node"]
 
 
 class Node:
-    """A call of a module in a graph under construction: `module`, and the nodes it reads. A node without these is an
-    input.
+    """A call of a module in a graph under construction: `module`, and the nodes it reads.
+
+    A node without these is an input.
 
     A node without a module that reads a table selects the entry of index `entry`.
     """

@@ -66,8 +66,9 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 
 def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    """Add up columns at the positions of their windows: the adjoint of unfold. https://pytorch.org/docs →
-    torch.nn.functional.fold
+    """Add up columns at the positions of their windows: the adjoint of unfold.
+
+    https://pytorch.org/docs → torch.nn.functional.fold
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.fold(torch.ones(1, 2, 2), (1, 3), (1, 2))

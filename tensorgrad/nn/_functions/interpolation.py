@@ -21,8 +21,9 @@ UNITED = "linear | bilinear | bicubic | trilinear"
 
 def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
                 recompute_scale_factor: bool | None = None, antialias: bool = False) -> Any:
-    """Resize the axes after the channels of an input (N, C, …). https://pytorch.org/docs →
-    torch.nn.functional.interpolate
+    """Resize the axes after the channels of an input (N, C, …).
+
+    https://pytorch.org/docs → torch.nn.functional.interpolate
 
     mode: 'nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic', 'trilinear', 'area', and 'lanczos' with antialias.
 

@@ -39,8 +39,9 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
 
 def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
                   use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:
-    """Normalize each channel of each sample separately: D. Ulyanov et al. (2016). https://pytorch.org/docs →
-    torch.nn.functional.instance_norm
+    """Normalize each channel of each sample separately: D. Ulyanov et al. (2016).
+
+    https://pytorch.org/docs → torch.nn.functional.instance_norm
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.instance_norm(torch.tensor([[[1., 3.], [10., 30.]]]), eps=0.)

@@ -15,8 +15,9 @@ channel_shuffle = native_channel_shuffle = tg.channel_shuffle
 
 
 def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
-    """Pad the last axes by (left, right, top, bottom, …); negative widths crop. https://pytorch.org/docs →
-    torch.nn.functional.pad
+    """Pad the last axes by (left, right, top, bottom, …); negative widths crop.
+
+    https://pytorch.org/docs → torch.nn.functional.pad
 
     mode: 'constant' (of `value`), 'reflect', 'replicate' or 'circular'.
 

@@ -25,8 +25,9 @@ def _aligned(align_corners: bool | None) -> bool:
 
 
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
-    """Return the images of a grid's points under affine maps (N, 2, 3) or (N, 3, 4). https://pytorch.org/docs →
-    torch.nn.functional.affine_grid
+    """Return the images of a grid's points under affine maps (N, 2, 3) or (N, 3, 4).
+
+    https://pytorch.org/docs → torch.nn.functional.affine_grid
 
     >>> import tensorgrad as torch
     >>> identity = torch.tensor([[[1., 0., 0.], [0., 1., 0.]]])

@@ -48,8 +48,9 @@ def _allow(backends: list[SDPBackend], set_priority: bool) -> None:
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str, Any]]:
-    """A context manager in which attention may only use these backends. https://pytorch.org/docs →
-    torch.nn.attention.sdpa_kernel
+    """A context manager in which attention may only use these backends.
+
+    https://pytorch.org/docs → torch.nn.attention.sdpa_kernel
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.nn.attention import SDPBackend, sdpa_kernel

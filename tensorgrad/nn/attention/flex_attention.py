@@ -127,8 +127,9 @@ class BlockMask:
 
 def create_block_mask(mask_mod: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None, BLOCK_SIZE: Any = BLOCK,
                       _compile: bool = False, **options: Any) -> BlockMask:
-    """Make a BlockMask for `flex_attention` from a function of (b, h, q, kv). https://pytorch.org/docs →
-    torch.nn.attention.flex_attention.create_block_mask
+    """Make a BlockMask for `flex_attention` from a function of (b, h, q, kv).
+
+    https://pytorch.org/docs → torch.nn.attention.flex_attention.create_block_mask
 
     >>> from tensorgrad.nn.attention.flex_attention import create_block_mask
     >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256).sparsity()

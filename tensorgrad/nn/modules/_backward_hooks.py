@@ -1,5 +1,6 @@
-"""Backward hooks of modules. Gates, identities through which a module's inputs and outputs pass, report gradients to
-them.
+"""Backward hooks of modules.
+
+Gates, identities through which a module's inputs and outputs pass, report gradients to them.
 
         inputs ──▶ input gate ──▶ forward ──▶ output gate ──▶ outputs
     grad_input ◀── input gate ◀────────────── output gate ◀── grad_output

@@ -134,8 +134,11 @@ def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) ->
 
 
 def make_histogram(values: np.ndarray, bins: Any, max_bins: int | None = None) -> Message:
-    """Count by NumPy. More than `max_bins` bins are merged with their neighbours; empty bins at both ends are
-    dropped, except one at the left, whose limit is the start of the first bin with values."""
+    """Count by NumPy.
+
+    More than `max_bins` bins are merged with their neighbours; empty bins at both ends are dropped, except one at the
+    left, whose limit is the start of the first bin with values.
+    """
     if values.size == 0:
         raise ValueError("The input has no element.")
     values = values.reshape(-1)

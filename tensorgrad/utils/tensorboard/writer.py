@@ -132,8 +132,11 @@ class SummaryWriter:
 
     def add_histogram(self, tag: str, values: Any, global_step: Any = None, bins: Any = "tensorflow", walltime: float | None = None,
                       max_bins: int | None = None) -> None:
-        """Add a histogram of a tensor's values. `bins`: edges, a method of `numpy.histogram`, or "tensorflow" for
-        edges that grow by a tenth from 1e-12 on to both sides."""
+        """Add a histogram of a tensor's values.
+
+        `bins`: edges, a method of `numpy.histogram`, or "tensorflow" for edges that grow by a tenth from 1e-12 on to
+        both sides.
+        """
         bins = self.default_bins if isinstance(bins, str) and bins == "tensorflow" else bins
         self._get_file_writer().add_summary(summary.histogram(tag, values, bins, max_bins=max_bins), global_step, walltime)
 
