@@ -218,3 +218,65 @@ def test_modules_that_ran_are_copied_and_saved_as_before():
     y.backward()
     for module in (other, third):
         assert told(viz.explain(module(torch.rand(1, 2)).sum()))[0] == ("other.0" if module is other else "third.0", "linear")
+
+
+# ── names of tensors without a variable ───────────────────────────────────────────────────────────────────────────────
+
+
+class Trainer:
+    """A program in a class: its modules and tensors are attributes."""
+
+    def __init__(self):
+        self.G, self.D = layers(2, 3), layers(3, 1)
+        self.scale = torch.tensor(2.0, requires_grad=True)
+
+    def step(self):
+        loss = (self.D(self.G(torch.rand(4, 2))) * self.scale).mean()
+        return viz.explain(loss), viz.graph(loss)
+
+
+def test_attributes_of_self_are_names():
+    found, graph = Trainer().step()
+    names = {"G.0.weight", "G.0.bias", "D.0.weight", "D.0.bias", "scale"}
+    assert {leaf.name for leaf in found.leaves} == names and told(found)[0] == ("G.0", "linear")
+    assert {node.title for node in graph.model.nodes if node.kind == "leaf" and node.tape is not None} == names
+
+
+def test_parameters_of_modules_without_a_variable():
+    class Other(nn.Sequential):
+        pass
+
+    def program(*nets):
+        return viz.explain(sum(net(torch.rand(4, 2)).sum() for net in nets), names={})
+    first, second, third = layers(2, 1), Other(nn.Linear(2, 1)), Other(nn.Linear(2, 1))
+    assert {leaf.name for leaf in program(first).leaves} == {"0.weight", "0.bias"}
+    assert {leaf.name for leaf in program(first, second).leaves} == {"Sequential.0.weight", "Sequential.0.bias", "Other.0.weight", "Other.0.bias"}
+    assert {leaf.name for leaf in program(second, third).leaves} == {"leaf1", "leaf2", "leaf3", "leaf4"}        # nothing tells them apart
+
+
+def test_inputs_without_a_variable_are_called_by_their_role():
+    net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+
+    def program():
+        input = torch.rand(2)
+        return nn.functional.mse_loss(net(torch.rand(2, 3)), torch.rand(2, 3)) * input.sum(), net(torch.rand(2, 3))
+    loss, _ = program()
+    found = viz.explain(loss)
+    assert [step.expression for step in found.forward[:2]] == ["input @ net.0.weightᵀ + net.0.bias", "batch_norm(v1, net.1.weight, net.1.bias)"]
+    assert found.forward[1].result == "v2" and "target" in found.forward[2].expression
+    drawn = next(node for node in viz.graph(loss).model.nodes if node.title == "batch_norm")
+    assert drawn.shape == (2, 3) == drawn.value.shape and drawn.dtype == "float32"          # its mean and deviation are nothing that the program sees
+    assert any(name == "input" and value.shape == (2, 3) for name, value in found.steps[-1].rows)
+    input = torch.rand(3)                       # another tensor of this name
+    assert viz.explain(loss + input.sum()).forward[0].expression.startswith("input1 @ ")
+
+
+def test_a_command_draws_both_networks_by_their_names(tmp_path):
+    from tensorgrad.viz.__main__ import Wanted, draw
+    from tensorgrad.viz.running import Last
+    with Last() as last:
+        G, D = layers(2, 3), layers(3, 1)
+        D(G(torch.rand(4, 2))).mean().backward()
+    assert {"G", "D"} <= set(last.scope) and last.module() is None
+    draw(last, Wanted(tmp_path / "gan.svg", False, ["gan.py"], False))
+    assert all(f">{name}<" in (tmp_path / "gan.svg").read_text() for name in ("G", "D"))

@@ -94,9 +94,9 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
           saved: bool = False, source: bool = False, backward: bool = False, fold: bool = True, title: str = "") -> Graph:
     """The graph that these tensors came from, to be shown in a notebook or saved as .svg, .html, .dot, .png or .pdf.
 
-    Parameters are called what `module` calls them, other tensors and modules what `names` does, a mapping name → tensor or module. Without `names`, they are called by the
-    variables of the program that calls. `values` and `shapes` are those of the tensors, as far as the tape knows them, `saved` is what steps keep
-    for the way back, `source` the line of the program (noted inside of `viz.watch()`).
+    Parameters are called what `module` calls them, other tensors and modules what `names` does, a mapping from names to these. Without `names`, they are
+    called by the variables of the program that calls. `values` and `shapes` are those of the tensors, as far as the tape knows them, `saved` is what
+    steps keep for the way back, `source` the line of the program (noted inside of `viz.watch()`).
     `gradients` are collected from ones at the outputs, or from those given, and change no `.grad`. `backward` draws the way back, each edge with
     its gradient. Unless `fold` is off, steps are grouped by module and repeated blocks are told once.
 

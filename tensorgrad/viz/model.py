@@ -87,6 +87,11 @@ class Reader:
         self.seen: dict[Any, Node] = {}               # of places on the tape
         self.known: dict[int, Node] = {}              # of tensors that need no gradient
         ops = {node: step.op for node, step in tape.steps.items() if step.op is not None}
+        places: dict[Any, list[Any]] = {}
+        for node in tape.nodes:
+            if type(node) is Output:
+                places.setdefault(node.node, []).append(node)
+        self.alone = {node: outputs[0] for node, outputs in places.items() if len(outputs) == 1 and outputs[0].index == 0}     # of a norm: less its statistics
         self.titles = dict(zip(ops, map(title, [op.opname for op in ops.values()], [node.params for node in ops])))
         for node in tape.nodes:
             if type(node) is Output:
@@ -124,7 +129,8 @@ class Reader:
     def step(self, tape: Any, read: Any) -> None:
         """The box of a step, and the edges that lead to it."""
         sources = [self.seen[o.edge] if o.edge is not None else self.constant(o.value) for o in read.inputs]
-        node = self.model.add("step", self.titles.get(tape) or tape.name().removesuffix("Backward"), shape=tape.shape, dtype=tape.dtype, op=read.op, tape=tape)
+        made = self.alone.get(tape, tape)
+        node = self.model.add("step", self.titles.get(tape) or tape.name().removesuffix("Backward"), shape=made.shape, dtype=made.dtype, op=read.op, tape=tape)
         node.name = self.names.get(id(tape), (None,))[0]
         if read.op is not None:
             saved = [o.name.partition("[")[0] for o in read.asked.values() if o.position >= 0 and o.value is not None]
@@ -132,7 +138,7 @@ class Reader:
         node.group, node.calls = self.tape.homes[tape]
         if (note := NOTES.get(tape)) is not None:
             node.source = note.source()
-        if (value := self.tape.values.get(tape)) is not None:
+        if (value := self.tape.values.get(made)) is not None:
             node.value = getattr(value, "array", value)
         if (tensor := self.tape.tensors.get(tape)) is not None:
             node.tensor, node.name = tensor, node.name or getattr(tensor, "name", None)

@@ -34,7 +34,8 @@ def named(module: Any, prefix: Path) -> dict[int, Path]:
 def homes(nodes: Iterable[Any], known: Mapping[int, Path]) -> tuple[dict[Any, Place], list[Any]]:
     """{place on the tape: the module it was made in}, for places in the order of time, and the outermost modules that have no other name than their class.
 
-    `known` has the paths of modules by their ids. A step was made in the calls that had begun and not ended then. Where calls of several threads had, it is those whose results it led to.
+    `known` has the paths of modules by their ids. A step was made in the calls that had begun and not ended then. Where calls of several threads had,
+    it is those whose results it led to.
     """
     nodes = list(nodes)
     calls: dict[int, Call] = {}                     # by their starts, which differ

@@ -1,12 +1,18 @@
 """Names of tensors: from variables and modules of the program, their own `.name`, or numbers in the order of time."""
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from ..core.tape import Leaf, Output, TensorBase, node_of
 from .notes import NAMES
 from .text import readable
+
+SMALL = 4           # so many numbers stand for a tensor without a name
+ROLES = {"a": "input", "b": "input", "x": "input", "xs": "input", "n": "input", "m": "input", "s": "input", "q": "input", "t": "input",
+         "re": "input", "im": "input", "y": "target", "labels": "target"}       # what an op calls an input, and what a reader does
 
 
 def variables(frame: Any) -> dict[str, Any]:
@@ -82,11 +88,29 @@ def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str
         if mine or node not in found:
             number = "L" if node is tape.nodes[-1] and kind == "v" else f"{kind}{count[kind]}"
             found[node] = readable(mine) if mine else number
+    reached = Counter(node.node for node in tape.nodes if type(node) is Output)
     for node in tape.nodes:
         if type(node) is Output and node not in found:
             outputs = getattr(tape.steps[node.node].op, "outputs", ())
-            part = "" if len(node.node.dtype) == 1 else f".{outputs[node.index]}" if outputs else f"[{node.index}]"
+            alone = reached[node.node] == 1 and node.index == 0         # of a norm, its statistics are nothing that the program sees
+            part = "" if alone else f".{outputs[node.index]}" if outputs else f"[{node.index}]"
             found[node] = found[node.node] + part
+    return found | inputs_of(tape, found)
+
+
+def inputs_of(tape: Any, names: Mapping[Any, str]) -> dict[Any, str]:
+    """{id(array): a name} of the larger tensors that need no gradient and have no name: input, target, mask, numbered where there are several."""
+    roles: dict[str, dict[int, None]] = {}
+    for node, given in tape.given.items():
+        for operand in tape.steps[node].inputs:
+            array = getattr(given.get(operand.position), "array", None)
+            if getattr(array, "size", 0) > SMALL and id(array) not in names:
+                role = operand.name.partition("[")[0]
+                roles.setdefault(ROLES.get(role, role), {})[id(array)] = None
+    taken, found = {*names.values()}, dict[Any, str]()
+    for role, arrays in roles.items():
+        free = (name for number in count(1) if (name := f"{role}{number}") not in taken)
+        found |= {array: role if len(arrays) == 1 and role not in taken else next(free) for array in arrays if array not in found}
     return found
 
 
