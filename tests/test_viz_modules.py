@@ -280,3 +280,12 @@ def test_a_command_draws_both_networks_by_their_names(tmp_path):
     assert {"G", "D"} <= set(last.scope) and last.module() is None
     draw(last, Wanted(tmp_path / "gan.svg", False, ["gan.py"], False))
     assert all(f">{name}<" in (tmp_path / "gan.svg").read_text() for name in ("G", "D"))
+
+
+def test_masks_and_what_is_left_out():
+    net = nn.Dropout(0.5)
+    x, target = torch.rand(3, 4, requires_grad=True), torch.tensor([0, 3, 1])
+    torch.manual_seed(1)
+    found = viz.explain(nn.functional.cross_entropy(net(x) * torch.rand(3, 4), target))
+    assert [step.expression for step in found.forward] == ["x · mask", "v1 · other", "cross_entropy(v2, target)"]
+    assert viz.explain(torch.where(torch.rand(3, 4) > 0.5, x, x * 2).sum()).forward[1].expression == "x where mask, else v1"

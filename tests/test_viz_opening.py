@@ -1,4 +1,5 @@
 """Opened steps of an explanation: the parts compute the step's result and gradients, under common names."""
+import cProfile
 import re
 
 import numpy as np
@@ -194,6 +195,24 @@ def test_what_has_no_parts_says_so():
     ALIVE.clear()
     with pytest.raises(ValueError, match="the tape does not keep its input b"):         # a bias that is gone
         explain(loss).open(1)
+
+
+def test_steps_whose_numbers_no_page_computes_open_too():
+    """Complex numbers, half precision and what a profiler watches."""
+    z = torch.tensor([1 + 2j, 0.5 - 1j], requires_grad=True)
+    found = explain((z * (1 + 1j)).mean().abs())
+    assert [step.op for step in found.open(number_of(found, "mean")).steps] == ["divide", "sum"]
+    half = torch.tensor([0.5, 2.0], dtype=torch.bfloat16, requires_grad=True)
+    found = explain(F.softplus(half).sum())
+    assert len(found.open(number_of(found, "softplus")).steps) > 1
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        parts = explain(F.mse_loss(drawn(3), drawn(4)[:3])).open(0)
+        drawn(5)
+    finally:
+        profile.disable()
+    assert len(parts.steps) == 3 and any("drawn" in str(entry.code) for entry in profile.getstats())
 
 
 def test_too_many_numbers_are_not_kept():

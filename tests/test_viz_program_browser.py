@@ -131,6 +131,7 @@ OPENED = {
     "leaky_relu": F.leaky_relu, "elu": F.elu, "clamp": lambda x: x.clamp(-0.5, 0.7), "softplus": F.softplus, "hardswish": F.hardswish,
     "smooth_l1": lambda x: F.smooth_l1_loss(x, torch.zeros_like(x), reduction="none"), "max_pool": lambda x: F.max_pool2d(x, 2, 1),
     "logsumexp": lambda x: x.logsumexp(1), "softshrink": F.softshrink, "mish": F.mish, "largest": lambda x: x.max(-1)[0], "sorted": lambda x: x.sort(-1)[0],
+    "split": lambda x: torch.split(x, [1, 2], -1)[1],
 }
 
 

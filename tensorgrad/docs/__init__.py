@@ -15,7 +15,7 @@ from . import architecture, backward
 from .compared import INTRO, compared
 from .decisions import DECISIONS
 from .names import ABSENT, is_static, made_of
-from .prose import BUILDING, DIFFERENCES, DISTRIBUTED, ERRORS, EXPERIMENTS, EXTENDING, HEAD, LEGACY, NAN, OPENED, VIZ
+from .prose import BUILDING, DIFFERENCES, DISTRIBUTED, ERRORS, EXERCISES, EXPERIMENTS, EXTENDING, HEAD, LEGACY, NAN, OPENED, VIZ
 
 
 def first_line(thing: Any) -> str:
@@ -115,7 +115,7 @@ def namespaces_section() -> Iterator[str]:
                          ("overrides", "How classes and modes override functions."), ("utils.data", "Data sets and loaders."),
                          ("symbolic", "Networks as graphs of symbols."), ("layers", "Layers that learn the sizes of their input."),
                          ("layers.utils", "Shapes, nested structures, and small helpers."),
-                         ("viz", f"{VIZ}\n\n{OPENED}\n\n{NAN}\n\n{ERRORS}\n\n{compared_section()}"),
+                         ("viz", f"{VIZ}\n\n{OPENED}\n\n{EXERCISES}\n\n{NAN}\n\n{ERRORS}\n\n{compared_section()}"),
                          ("viz.collectives", "Collectives, message by message."), ("distributed", "Processes that compute together."),
                          ("nn.init", "Initial values of parameters."), ("nn.utils", "What is done to parameters."),
                          ("nn.parallel", "Modules on several devices.")):

@@ -455,8 +455,8 @@ with torch.viz.monitor(model, optimizer, "out/training.html", every=10, boundary
 assert seen.record.measured == [1, 10, 20, 30, 40, 50]
 ```'''
 
-OPENED = '''**A step, opened.** `explain(loss).open(i)` takes the step `steps[i]` apart. It runs the op's definition once more on the numbers of the step, from the
-gradient that came in, and explains that: losses, norms, pooling, attention, convolutions and recurrent layers become sums, products and functions of
+OPENED = '''**A step, opened.** `explain(loss).open(i)` takes the step `steps[i]` apart. It runs the op's definition once more on its numbers, from the gradient
+that came in, and explains that: losses, norms, pooling, attention, convolutions and recurrent layers become sums, products and functions of
 numbers. What arrives at its leaves is what the step gave, which is checked. Names are those of the definition's variables, and rounds of a loop are
 numbered. A page has the parts of its steps below their rules.
 
@@ -477,6 +477,40 @@ ValueError tells why a step cannot be opened: `multiply` is a single step, facto
 that its script does not know, it says why it only shows: these are special functions such as Bessel's, `lu_factor`, `adaptive_max_pool`, complex and
 half-precision numbers, functions of the program's own. Masks and places that an op computes, such as those of `relu` and `max_pool`, follow the values.
 Those that the program computed by itself, such as `mask = x > 0`, are constants to the tape, and stay; so do random numbers.'''
+
+EXERCISES = '''**Exercises.** `viz.exercise(level, seed)` makes an exercise about a small net, and `viz.explain(loss).exercise(level, seed)` one about a program
+of your own. `save("exercise.html")` writes its page. There are four levels:
+
+| level | what is asked |
+|---|---|
+| `"number"` | each step back shows its rule; the student works out the numbers |
+| `"rule"` | the student types the rule as a formula, such as `g · (1 − h²)`; any form that holds for other numbers, too, is right |
+| `"whole"` | the forward is shown; the student finds all gradients |
+| `"wrong"` | three backwards with one mistake each: which line is it, and what should be there? |
+
+The page checks answers by differences that it computes; no answer is in its source. After a wrong answer it offers hints, and after the hints the answer.
+It works offline, and the browser keeps what was done. At a corner, as that of `relu` at 0, the page takes the slopes of both sides for right;
+grading takes the engine's. "Hand in" saves a file with the answers. A page can be changed by who has it, so this file alone counts:
+
+```console
+$ python -m tensorgrad.viz grade --level whole --seed 7 handed-in/*.json
+file      name  level  seed  right  wrong  open  revealed  hints   mark
+───────────────────────────────────────────────────────────────────────
+ada.json  Ada   whole  7        18      0     0         0      1  100 %
+ben.json  Ben   whole  7        14      2     2         0      4   78 %
+```
+
+Each exercise is made again from its seed, and each answer is marked anew; hints and revealed answers are what the file says of itself.
+`--level` and `--seed` say what was given out: without them the files say it. For exercises about a program of yours, `--from script.py` runs the script
+that made them. `--csv marks.csv` writes the table for spreadsheets, `--details` prints each answer that is not right. The exit status is 0
+if all files could be marked. In Python, `exercise.grade(*files)` marks files for one exercise.
+
+```python
+import tensorgrad as torch
+
+exercise = torch.viz.exercise("rule", seed=3)
+assert [question.line.target for question in exercise.questions[:2]] == ["r", "c"] and exercise.questions[0].answer == "g / c"
+```'''
 
 NAN = '''**Where a NaN came from.** `viz.explain_nan(loss)` names the first operation, forward or backward, that made a NaN or an infinity from finite numbers,
 with its inputs, its rule, the first element that went wrong and, under `viz.watch()`, the line of the program. An infinity that the program puts in,

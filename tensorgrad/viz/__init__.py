@@ -3,14 +3,15 @@
 `tape` reads all that is known of some steps, once. `model` is the plain graph that is drawn of it: `fold` groups it,
 `layout` and `scene` place it, `svg`, `dot` and `html` write it, and `graph` offers it. `telling` puts the steps into words,
 with `formulas` from the source of the ops (`reading`, `notation`) or, for whole layers, from `teaching`. `report` lists
-the steps, `lesson`, `frames` and `film` walk through them, and `explain` offers them. `nan` finds where a NaN came from, and
+the steps, `lesson`, `frames` and `film` walk through them, and `explain` offers them. `exercises` ask about them. `nan` finds where a NaN came from, and
 `hunting` stops a program at its first one. `monitor` shows a training while it runs. `watch` notes where steps are made,
 `running` the last loss of a program. `collectives` shows what ranks send to each other.
 """
 from importlib import import_module
 from typing import Any
 
-from .exercises import Exercise, exercise
+from .exercises.exercise import Exercise
+from .exercises.making import exercise
 from .explain import Explanation, explain
 from .formulas import Formulas, formulas
 from .graph import Graph, graph
@@ -28,5 +29,5 @@ def __getattr__(name: str) -> Any:
     return import_module(".collectives", __name__)
 
 
-__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "NanReport", "collectives", "dot", "exercise", "explain", "explain_nan", "formulas", "graph", "monitor",
-           "plot_grad_flow", "plot_loss", "plot_weights", "render", "watch"]
+__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "NanReport", "collectives", "dot", "exercise", "explain", "explain_nan", "formulas", "graph",
+           "monitor", "plot_grad_flow", "plot_loss", "plot_weights", "render", "watch"]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.engine import starts
 from ..core.tape import TensorBase
-from .evaluable import copied
 from .model import Model, drawn
 from .modules import paths
 from .naming import known, names_of, placed, tensors_of, variables
@@ -21,7 +20,7 @@ from .telling import Arrived, BackwardStep, ForwardStep
 from .text import Value, brief
 
 if TYPE_CHECKING:
-    from .exercises import Exercise
+    from .exercises.exercise import Exercise
 from .writes import versioned, writes
 
 
@@ -122,7 +121,8 @@ class Explanation:
         step = self.openable[index]
         parts = opened(step)
         found = Explanation(parts.loss, parts.gradient, parts.tensors)
-        inputs = [("value", copied(value)) if edge is None else ("place", found.keys[parts.leaves[edge]]) for _, edge, value in step.inputs]
+        keys = [found.keys.get(parts.leaves.get(edge)) for _, edge, _ in step.inputs]           # None for an input that no part uses
+        inputs = [("value", value) if key is None else ("place", key) for (_, _, value), key in zip(step.inputs, keys, strict=True)]
         found.recorded = recomputed(found.recorded, step.op, parts.definition, step.params, inputs)
         return found
 
@@ -181,5 +181,5 @@ class Explanation:
         >>> torch.viz.explain(x * x + x).exercise("rule")
         <Exercise "rule", seed 0, about L: 1 question>
         """
-        from .exercises import Exercise
+        from .exercises.exercise import Exercise
         return Exercise(self, level, seed)

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
+import numpy as np
+
 from ..core.tape import Leaf, Output, TensorBase, node_of
 from .notes import NAMES
 from .text import readable
 
 SMALL = 4           # so many numbers stand for a tensor without a name
-ROLES = {"a": "input", "b": "input", "x": "input", "xs": "input", "n": "input", "m": "input", "s": "input", "q": "input", "t": "input",
+ROLES = {"a": "input", "b": "other", "x": "input", "xs": "input", "n": "input", "m": "input", "s": "input", "q": "input", "t": "input",
          "re": "input", "im": "input", "y": "target", "labels": "target"}       # what an op calls an input, and what a reader does
 
 
@@ -106,7 +108,7 @@ def inputs_of(tape: Any, names: Mapping[Any, str]) -> dict[Any, str]:
             array = getattr(given.get(operand.position), "array", None)
             if getattr(array, "size", 0) > SMALL and id(array) not in names:
                 role = operand.name.partition("[")[0]
-                roles.setdefault(ROLES.get(role, role), {})[id(array)] = None
+                roles.setdefault("mask" if is_mask(array) else ROLES.get(role, role), {})[id(array)] = None
     taken, found = {*names.values()}, dict[Any, str]()
     for role, arrays in roles.items():
         free = (name for number in count(1) if (name := f"{role}{number}") not in taken)
@@ -119,6 +121,14 @@ def unnamed(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
     found = placed(tensors_of(scope, module))
     own = set() if module is None else {id(p) for p in (*module.parameters(), *module.buffers())}
     return {name: tensor for name, (tensor, place) in found.items() if id(tensor) not in own and (type(place) is not Leaf or place not in NAMES)}
+
+
+def is_mask(array: Any) -> bool:
+    """Tell whether an array says where something is: bools, or zeros and one other number, as dropout makes them."""
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "bf":
+        return False
+    highest = array.max()
+    return array.dtype.kind == "b" or highest > 0 == array.min() and bool(((array == 0) | (array == highest)).all())
 
 
 Known = dict[int, tuple[str, tuple[str, ...] | None, Any]]

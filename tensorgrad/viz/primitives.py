@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..ops.base import OPS, Op
-from .evaluable import MAKING, UNREAD, Formula, Unable, sorted_out, spread
+from .evaluable import MAKING, UNREAD, Formula, Unable, copied, sorted_out, spread
 from .reading import NoFormula
 from .tracing import traced
 
@@ -56,11 +56,13 @@ def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any
     """
     if isinstance(recorded, str) or op.arity is None:
         return recorded
-    values = dict(zip(op.inputs, [recorded.leaves[value] if kind == "place" else value for kind, value in inputs], strict=True))
-    step = Step(1, op, params, tuple(inputs), ("result",) if not op.several else tuple(f"result.{i}" for i in range(len(op.outputs))),
-                tuple(kind == "place" for kind, _ in inputs))
     try:
-        parts = Splitter(step, Lines(function, values | params)).steps
+        inputs = [(kind, value if kind == "place" else copied(value)) for kind, value in inputs]
+        values = dict(zip(op.inputs, [recorded.leaves[value] if kind == "place" else value for kind, value in inputs], strict=True))
+        lines = Lines(function, values | params)
+        results = tuple(f"result.{i}" for i in range(len(lines.value))) if op.several else ("result",)
+        step = Step(1, op, params, tuple(inputs), results, tuple(kind == "place" for kind, _ in inputs))
+        parts = Splitter(step, lines).steps
     except Unable:
         return recorded
     parts = parts[:len(parts) - len(step.results)]          # less those that give the results their keys
@@ -74,6 +76,8 @@ def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any
         if not rest or rest[0].op is not part.op or len(rest[0].inputs) != len(names) or len(rest[0].results) != len(part.results):
             return recorded
         own = rest.pop(0)
+        if any(wanted and kind != "place" for wanted, (kind, _) in zip(own.wanted, names, strict=True)):
+            return recorded
         keys.update(zip(part.results, own.results, strict=True))
         steps.append(own._replace(inputs=names))
     return recorded._replace(steps=[*steps, *rest])

@@ -185,7 +185,7 @@ class Teller:
                 inputs[o.name] = self.name(None, given[o.position]) or written(numbers[o.name])
             elif op is None or not op.composite:                  # of these, an input may be left out, like a bias
                 inputs[o.name], numbers[o.name] = UNKNOWN, None
-        call = f"{self.called[node]}({', '.join(inputs.values())})"
+        call = trimmed(f"{self.called[node]}({', '.join(inputs.values())})")
         if op is None:
             return None, call
         if op.arity is None:                                      # any number of inputs have one name in the formula
@@ -195,10 +195,10 @@ class Teller:
         if op.opname in AT_INDEX:
             return None, self.located(INDEXED[op.opname].format(*[text for name, text in inputs.items() if not name.startswith("indices[")]), node)
         formula = self.formulas[node].forward
-        if len(formula) > LONGEST or ", with " in formula or not set(op.inputs) <= set(WORD.findall(formula)):
+        if len(formula) > LONGEST or ", with " in formula or DEFINED.match(formula) or not set(op.inputs) <= set(WORD.findall(formula)):
             return None, call
         details = {name: text for name, text in self.details.get(node, {}).items() if len(text) <= 20}
-        expression = replaced(formula, details | inputs)
+        expression = trimmed(replaced(formula, details | inputs))
         places = {o.name: o.edge for o in step.inputs if o.edge is not None}
         told = Lettered(formula, details | inputs, numbers, places)
         return told, expression if len(expression) <= LONGEST else call
@@ -279,6 +279,17 @@ def written(value: Any) -> str:
     return "None" if value is None else UNKNOWN
 
 
+def trimmed(call: str) -> str:
+    """A call less the arguments at its end that were left out, like the weight of a cross_entropy.
+
+    >>> trimmed("cross_entropy(x, y, None)")
+    'cross_entropy(x, y)'
+    """
+    while call.endswith(", None)"):
+        call = call.removesuffix(", None)") + ")"
+    return call
+
+
 def part_of(opname: str, node: Any, position: int) -> str:
     """Where the result of a `concat` or `stack` holds one of its inputs, as an index; '' for other ops."""
     if opname not in ("concat", "stack"):
@@ -325,6 +336,7 @@ def named(rule: str, labels: Mapping[str, str]) -> str:
 
 # ── formulas with something put in ────────────────────────────────────────────────────────────────────────────────────
 
+DEFINED = re.compile(r"[a-z_]{4,}\(([a-z_]{6,}\(|.*\)\[0\]$)")      # a result among several, or functions of functions: the op's own name says more
 WORD = re.compile(r"(?<![\w.])[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_(])")      # a name, but not of a function
 
 

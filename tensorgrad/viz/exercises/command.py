@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..text import columns
-from .exercise import LEVELS, Exercise, gathered
+from .exercise import Exercise, gathered
+from .making import exercise
 from .marking import Marked, marked
+from .questions import LEVELS
 
 USAGE = """usage: python -m tensorgrad.viz grade [--from SCRIPT] [--level LEVEL] [--seed SEED] [--csv FILE] [--details] FILE [FILE ...]
 
@@ -92,7 +94,7 @@ def made_by(script: str, run: Callable[[list[str]], None]) -> list[Exercise]:
 def one(file: str, known: Sequence[Exercise], options: dict[str, str]) -> Marked:
     """A file's marks; one that cannot be read is a line of the table, too."""
     try:
-        return marked(file, known, options.get("--level"), options.get("--seed"))
+        return marked(file, known, exercise, options.get("--level"), options.get("--seed"))
     except OSError as error:
         return Marked(file, "", "", "", (), error.strerror or "it cannot be read")
 

@@ -167,8 +167,8 @@ def run(tree: Any, values: Mapping[str, Any]) -> Any:
 
 
 # Forms that rules have: A is the input that is asked for, B and C another one, O the result. With these a page finds the rule that it is asked to reveal.
-FORMS = """g; -g; g · B; B · g; g / B; -g · A / B²; -g · B / A²; 2 · g · A; g · 2 · B; 3 · g · A²; g · B · A^(B − 1); g · O; -g · O; g / A; g · (1 − O²); g · O · (1 − O);
-g · (A > 0); g / (2 · O); g · cos(A); -g · sin(A); g · sigmoid(A); g · sign(A); -g · O²; g @ Bᵀ; Bᵀ @ g; gᵀ @ B; g @ B; g · Bᵀ; Bᵀ · g; gᵀ; sum(g); sum(g) · B;
+FORMS = """g; -g; g · B; g / B; -g · A / B²; -g · B / A²; 2 · g · A; g · 2 · B; 3 · g · A²; g · B · A^(B − 1); g · O; -g · O; g / A; g · (1 − O²);
+g · O · (1 − O); g · (A > 0); g / (2 · O); g · cos(A); -g · sin(A); g · sigmoid(A); g · sign(A); -g · O²; g @ Bᵀ; Bᵀ @ g; gᵀ @ B; g @ B; gᵀ; sum(g); sum(g) · B;
 g / size(A); 2 · (A − B) · g / size(A); 2 · (A − B) · g; -2 · (B − A) · g / size(A); g / (1 + A); g · B · C""".replace("\n", " ").split("; ")
 
 

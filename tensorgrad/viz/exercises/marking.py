@@ -2,18 +2,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..text import clean, short, shorten
-from .exercise import LEVELS, Exercise, Question, Rules, exercise
 from .grammar import Unread
+from .questions import FORMAT, LEVELS, VERSION, Question
 from .reading import LONGEST, all_right, right
+from .rules import Rules
 
-FORMAT, VERSION = "tensorgrad exercise", 1
 BYTES, NAME = 1_000_000, 40
 
 
@@ -53,8 +53,9 @@ class Marked(NamedTuple):
         return sum(self.count(what) for what in ("right", "wrong", "open", "revealed"))
 
 
-def marked(file: Any, known: Sequence[Exercise] = (), level: str | None = None, seed: str | None = None) -> Marked:
-    """Mark a file. `known` are the exercises that it may answer, besides those that are made from a seed alone; `level` and `seed` are what was given out.
+def marked(file: Any, known: Sequence[Any] = (), make: Callable[[str, Any], Any] | None = None, level: str | None = None, seed: str | None = None) -> Marked:
+    """Mark a file. `known` are the exercises that it may answer; of others, `make` makes them from a level and a seed. `level` and `seed` are what was
+    given out.
 
     OSError for a file that cannot be read; all else that is wrong with it is told by the result.
     """
@@ -70,7 +71,7 @@ def marked(file: Any, known: Sequence[Exercise] = (), level: str | None = None, 
             raise Unmarked(f"it answers an exercise of the level {told_level!r}, not {level!r}")
         if seed is not None and str(handed["seed"]) != seed:
             raise Unmarked(f"it answers the exercise of seed {told_seed}, not {seed}")
-        made = again(handed, known)
+        made = again(handed, known, make)
         rules = Rules(made.explanation.recorded) if told_level == "rule" else None
         marks = tuple(mark(question, handed, rules) for question in made.questions)
     except Unmarked as error:
@@ -102,17 +103,18 @@ def parsed(content: bytes) -> dict[str, Any]:
     return found
 
 
-def again(handed: dict[str, Any], known: Sequence[Exercise]) -> Exercise:
+def again(handed: dict[str, Any], known: Sequence[Any], make: Callable[[str, Any], Any] | None) -> Any:
     """The exercise that a file answers."""
     own = next((made for made in known if made.fingerprint == handed["fingerprint"]), None)
     if own is not None:
         if own.level != handed["level"] or str(own.seed) != str(handed["seed"]):
             raise Unmarked("its level or seed is not that of the exercise: the file was changed")
         return own
+    if make is None:
+        raise Unmarked("it answers another exercise, or one about another program")
     if handed["made"] != "net":
-        raise Unmarked("its exercise is about another program: give the script that made it, with --from" if known else
-                       "its exercise is about a program: give the script that made it, with --from")
-    made = exercise(handed["level"], handed["seed"])
+        raise Unmarked(f"its exercise is about {'another' if known else 'a'} program: give the script that made it, with --from")
+    made = make(handed["level"], handed["seed"])
     if made.fingerprint != handed["fingerprint"]:
         raise Unmarked("its seed makes another exercise: the file was changed, or made by another version of the package")
     return made
@@ -165,4 +167,4 @@ def answered(question: Question) -> str:
     return ", ".join(short(x) for x in np.ravel(question.answer))
 
 
-__all__ = ["FORMAT", "VERSION", "Mark", "Marked", "marked"]
+__all__ = ["Mark", "Marked", "marked"]

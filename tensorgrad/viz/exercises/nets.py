@@ -5,7 +5,11 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from ... import nn, relu, tensor
+from ...api.activation import relu
+from ...api.creation import tensor as tensor_of
+from ...core.mode import enable_grad
+from ...dtype import float32
+from ...nn import functional
 from ..explain import Explanation, explain
 
 Draw = Callable[[Sequence[Any]], Any]
@@ -21,17 +25,22 @@ def net(level: str, seed: int | str) -> Explanation:
     def draw(choices: Sequence[Any]) -> Any:
         return choices[int(random.random() * len(choices))]         # of all that Random draws, only random() is promised to stay what it is
     makers = WHOLE if level in ("whole", "wrong") else STEPS
-    while True:
-        made = draw(makers)(draw)
-        if made is not None:
-            loss, names = made
-            return explain(loss, names=names)
+    made = None
+    with enable_grad():
+        while made is None:
+            made = draw(makers)(draw)
+        return explain(made[0], names=made[1])
 
 
 def leaf(draw: Draw, *shape: int) -> Any:
     def numbers(sizes: tuple[int, ...]) -> Any:
         return [numbers(sizes[1:]) for _ in range(sizes[0])] if sizes else draw(NUMBERS)
     return tensor(numbers(shape), requires_grad=True)
+
+
+def tensor(numbers: Any, requires_grad: bool = False) -> Any:
+    """A tensor, whatever dtype and device are the default."""
+    return tensor_of(numbers, dtype=float32, device="cpu", requires_grad=requires_grad)
 
 
 def clear(x: Any) -> bool:
@@ -75,11 +84,11 @@ def layers(draw: Draw) -> Any:
 def perceptron(draw: Draw) -> Any:
     """Two layers with biases, relu between them, and the squared error of one example."""
     x, w1, b1, w2, b2, y = leaf(draw, 1, 2), leaf(draw, 2, 2), leaf(draw, 2), leaf(draw, 1, 2), leaf(draw, 1), tensor([[draw(NUMBERS)]])
-    z = nn.functional.linear(x, w1, b1)
+    z = functional.linear(x, w1, b1)
     if not clear(z):
         return None
     h = relu(z)
-    o = nn.functional.linear(h, w2, b2)
+    o = functional.linear(h, w2, b2)
     loss = ((o - y) ** 2).sum()
     return None if abs((o - y).item()) < AWAY else (loss, {"x": x, "w1": w1, "b1": b1, "w2": w2, "b2": b2, "y": y, "z": z, "h": h, "o": o, "L": loss})
 
@@ -87,7 +96,7 @@ def perceptron(draw: Draw) -> Any:
 def residual(draw: Draw) -> Any:
     """A layer whose input is added to its result: gradients meet there."""
     x, w, v = leaf(draw, 1, 2), leaf(draw, 2, 2), leaf(draw, 1, 2)
-    z = nn.functional.linear(x, w)
+    z = functional.linear(x, w)
     if not clear(z):
         return None
     h = relu(z)

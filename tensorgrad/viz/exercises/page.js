@@ -196,7 +196,7 @@
       if (span.textContent === "?" && found(span.dataset.gradient)) span.textContent = gradient(span.dataset.gradient);
     for (const [place, id] of Object.entries(exercise.boxes)) {
       const line = main.querySelector(`.graph .node[data-id="${CSS.escape(id)}"] .gradient`);
-      if (line?.textContent.startsWith("grad ?") && found(place)) {
+      if (line?.textContent.includes("grad ?") && found(place)) {
         const told = gradient(place);
         line.textContent = told.length > 18 ? "grad found" : `grad ${told}`;
       }
@@ -215,10 +215,10 @@
     let kept = null;
     try { kept = JSON.parse(localStorage.getItem(store)); } catch { /* nothing is kept */ }
     if (kept === null || typeof kept !== "object") return;
-    state = {...state, ...kept, revealed: [...kept.revealed ?? []]};
+    state = {...state, ...structuredClone(kept)};
     byKey("name").value = state.name;
     for (const question of exercise.questions) {
-      const card = byKey(question.key), given = [...state.answers[question.key] ?? []], count = state.hints[question.key] ?? 0;
+      const card = byKey(question.key), given = [...kept.answers?.[question.key] ?? []], count = kept.hints?.[question.key] ?? 0;
       if (card.querySelector("[type=radio]")) {
         const chosen = card.querySelector(`[type=radio][value="${CSS.escape(given.shift() ?? "")}"]`);
         if (chosen) chosen.checked = true;

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,26 +14,36 @@ from ..lesson import Boxes, pictured
 from ..mathml import mathml
 from ..model import Node
 from ..scene import Shows
+from ..telling import BackwardStep
 from ..text import Value, escape, script, shape_text, short
-from .exercise import Exercise, Question
 from .grammar import FORMS
-from .marking import FORMAT, VERSION
+from .questions import FORMAT, VERSION, Question
+
+if TYPE_CHECKING:
+    from .exercise import Exercise
 
 DRAWN = 60          # steps: of larger programs the page shows no graph
 GOALS = {"number": "Each step back has its rule here. Work out the numbers that it gives.",
          "rule": "What does each step give back? Write it as a formula of g, the gradient that arrives at the step's result, and of the step's tensors.",
          "whole": "The forward is done. Find how L changes with each number: all gradients, from the loss down to the leaves.",
          "wrong": "Each of these backwards has one mistake, and all that follows was computed from it. Which line is wrong, and what should be there?"}
-TYPED = ("You can type + − · / @, ^ or ², ᵀ or .T, brackets, comparisons such as (x > 0), which are 1 or 0, and exp, log, sqrt, tanh, sigmoid, relu, sin, cos, sign, abs, "
-         "sum, mean, size. A result that is too large is summed to the tensor's shape.")
+TYPED = ("You can type + − · / @, ^ or ², ᵀ or .T, brackets, comparisons such as (x > 0), which are 1 or 0, and exp, log, sqrt, tanh, sigmoid, relu, sin, "
+         "cos, sign, abs, sum, mean, size. A result that is too large is summed to the tensor's shape.")
 
 
 class Blank(Boxes):
     """The boxes of a lesson, with a question mark for each gradient."""
 
     def lines(self, node: Node) -> list[tuple[str, str]]:
-        wide = "        " if node.gradient and len(node.gradient) > 8 else ""
-        return [(kind, f"grad ?{wide}" if kind == "gradient" else text) for kind, text in super().lines(node)]
+        wide = "\u00a0" * 4 if node.gradient and len(node.gradient) > 8 else ""
+        return [(kind, f"{wide}grad ?{wide}" if kind == "gradient" else text) for kind, text in super().lines(node) if kind != "gradient" or self.gradients]
+
+    gradients = True
+
+class Plain(Blank):
+    """The same without gradients."""
+
+    gradients = False
 
 
 def page(exercise: Exercise) -> str:
@@ -97,7 +107,8 @@ def asked(exercise: Exercise, question: Question) -> dict[str, Any]:
 
 def graph(exercise: Exercise) -> str:
     model = pictured(exercise.explanation, None)
-    drawing = svg.draw(Blank(Tree(model, False), Shows()))
+    boxes = Blank if exercise.level in ("number", "whole") else Plain
+    drawing = svg.draw(boxes(Tree(model, False), Shows()))
     return f'<div class="graph" role="img" aria-label="The graph behind {escape(exercise.explanation.name)}" tabindex="0">{drawing}</div>'
 
 
@@ -118,7 +129,8 @@ def card(exercise: Exercise, question: Question) -> str:
     return f"""<section class="card" id="{question.key}" data-hints="{escape(script(hints))}">
 {told}<div class="blanks">{blanks}</div>
 <p class="ask"><button type="button" class="check">Check</button> <button type="button" class="hint" disabled>Hint</button>
-<button type="button" class="reveal" disabled>Reveal</button> <span class="verdict" role="status"></span></p><ol class="hints" aria-live="polite"></ol></section>"""
+<button type="button" class="reveal" disabled>Reveal</button> <span class="verdict" role="status"></span></p>
+<ol class="hints" aria-live="polite"></ol></section>"""
 
 
 def share_card(exercise: Exercise, question: Question) -> tuple[str, str, list[str]]:
@@ -128,12 +140,18 @@ def share_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
                    for (name, _), place in zip(step.incoming, step.places or (step.node,), strict=False))
     rows += "".join(f"<dt>{escape(name)}</dt><dd>{value_of(value) if isinstance(value, Value) else escape(value)}</dd>" for name, value in step.rows)
     rule = " + ".join(line.rules)
-    told = (f'<p class="phase">Step {step.number} of {len(exercise.explanation.steps)} back: {escape(step.op)}</p><h2>{escape(step.result)} = {formula(step.expression)}</h2>'
-            f'<dl>{rows}</dl><p class="equation">∂L/∂{escape(line.target)} {"from here " if line.before is not None else ""}= {formula(rule)} =</p>')
+    told = (f"{heading(exercise, step)}"
+            f'<dl>{rows}</dl><p class="equation">∂L/∂{escape(line.target)} {"from here " if line.before is not None else ""}= '
+            f"{formula(rule)} =</p>")
     several = f" {line.target} goes into this step {len(line.rules)} times: add what it gets each time." if len(line.rules) > 1 else ""
     hints = [f"g is ∂L/∂{step.result}, the gradient that has arrived there.{several}",
              f"Put the numbers into {rule}. There are as many as {line.target} has: {shape_text(line.share.shape) or 'one'}."]
     return told, blanks(line.share.shape, f"∂L/∂{line.target} from step {step.number}"), hints
+
+
+def heading(exercise: Exercise, step: BackwardStep) -> str:
+    return (f'<p class="phase">Step {step.number} of {len(exercise.explanation.steps)} back: {escape(step.op)}</p>'
+            f"<h2>{escape(step.result)} = {formula(step.expression)}</h2>")
 
 
 def total_card(exercise: Exercise, question: Question) -> tuple[str, str, list[str]]:
@@ -147,7 +165,7 @@ def total_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
                  "; ".join(f"step {own.step.number} gives {' + '.join(own.rules)}" for own in ways)]
         return told, blanks(line.total.shape, f"∂L/∂{line.target} so far"), hints
     value = next((v for name, v, node in exercise.explanation.given if exercise.explanation.keys.get(node) == line.place), None)
-    told = f'<h2>∂L/∂{escape(line.target)}</h2>' + (f'<p class="soft">{escape(line.target)} = {value_of(value)}</p>' if value is not None else "")
+    told = f'<h2>∂L/∂{escape(line.target)}</h2>' + (f'<div class="soft">{escape(line.target)} = {value_of(value)}</div>' if value is not None else "")
     uses = "; ".join(f"{own.step.result} = {own.step.expression}" for own in ways)
     rules = "; ".join(f"from {own.step.result}: {' + '.join(own.rules)}, where g is ∂L/∂{own.step.result}" for own in ways)
     more = " What they give is added." if len(ways) > 1 else ""
@@ -156,7 +174,7 @@ def total_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
 
 def rule_card(exercise: Exercise, question: Question) -> tuple[str, str, list[str]]:
     line, step = question.line, question.line.step
-    told = (f'<p class="phase">Step {step.number} of {len(exercise.explanation.steps)} back: {escape(step.op)}</p><h2>{escape(step.result)} = {formula(step.expression)}</h2>'
+    told = (f"{heading(exercise, step)}"
             f'<p>g is ∂L/∂{escape(step.result)}. You may use <b>{", ".join(map(escape, question.names))}</b>.</p>'
             f'<p class="equation">∂L/∂{escape(line.target)}{" from here" if line.before is not None else ""} =</p>')
     label = f"The rule for ∂L/∂{line.target}"
@@ -167,10 +185,12 @@ def wrong_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
     assert question.shown is not None
     rows = []
     for i, (line, total) in enumerate(zip(exercise.wrong_lines(), question.shown.totals, strict=True), 1):
-        rows.append(f'<tr><td><input type="radio" name="{question.key}" value="{i}" aria-label="Line {i}, ∂L/∂{escape(line.target)}, is wrong"></td><th>{i}</th>'
+        label = f"Line {i}, ∂L/∂{line.target}, is wrong"
+        rows.append(f'<tr><td><input type="radio" name="{question.key}" value="{i}" aria-label="{escape(label)}"></td><th>{i}</th>'
                     f"<td>{escape(line.step.result)} = {formula(line.step.expression)}</td>"
                     f"<td>∂L/∂{escape(line.target)}{' so far' if line.before is not None else ''}</td><td>{value_of(Value(total), 'gradient')}</td></tr>")
-    told = (f'<h2>Backward {question.key[1:]}</h2><div class="wide"><table class="lines"><thead><tr><th></th><th></th><th>step</th><th colspan="2">gradient</th></tr></thead>'
+    told = (f'<h2>Backward {question.key[1:]}</h2><div class="wide"><table class="lines"><thead><tr><th></th><th></th><th>step</th>'
+            f'<th colspan="2">gradient</th></tr></thead>'
             f"<tbody>{''.join(rows)}</tbody></table></div>")
     label = "What should be there? For an array: the sum of its numbers"
     return told, (f'<label>{label} <input class="number" autocomplete="off" spellcheck="false" size="8" aria-label="{label}"></label>'), \
@@ -179,8 +199,8 @@ def wrong_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
 
 def blanks(shape: Sequence[int], label: str) -> str:
     """A field for each element, in rows."""
-    cells = [f'<input class="number" autocomplete="off" spellcheck="false" size="7" aria-label="{escape(label)}{escape(f", element {list(at)}" if at else "")}">'
-             for at in np.ndindex(*shape)]
+    labels = [f"{label}, element {list(at)}" if at else label for at in np.ndindex(*shape)]
+    cells = [f'<input class="number" autocomplete="off" spellcheck="false" size="7" aria-label="{escape(own)}">' for own in labels]
     wide = shape[-1] if shape else 1
     rows = [cells[i:i + wide] for i in range(0, len(cells), wide)]
     return "".join(f'<span class="row">{"".join(row)}</span>' for row in rows)
