@@ -20,7 +20,8 @@ from .questions import LEVELS, Question, check
 from .rules import Rules
 from .sheet import Line, lines
 
-MOST, BLANKS, SETS = 12, 12, 3         # questions of a page, elements that are asked for one by one, backwards with a mistake
+MOST, BLANKS = 12, 12                  # questions of a page, elements that are asked for one by one
+TIMES = (1, -2, 3)                     # of backwards with a mistake: the gradients they start from differ, so that comparing them finds nothing
 STEPS = 60                             # of a program whose whole backward is asked for
 _made: list[list[Exercise]] = []       # lists of those who gather exercises as they are made
 
@@ -142,8 +143,8 @@ class Exercise:
         if not shown or len(shown) > STEPS:
             raise ValueError(f"a backward with a mistake has up to {STEPS} lines; this one has {len(shown)}")
         taken: set[int] = set()
-        for i in range(SETS):
-            found = mistaken(self.explanation.recorded, shown, draw, taken)
+        for i, times in enumerate(TIMES):
+            found = mistaken(self.explanation.recorded, times, shown, draw, taken)
             if found is not None:
                 taken.add(found.wrong)
                 yield Question(f"q{i + 1}", "wrong", shown[found.wrong], (found.wrong, float(np.sum(found.right))), shown=found)

@@ -14,11 +14,15 @@ LEAST = 0.05        # a mistake changes a gradient by such a share of its size
 
 
 class Shown(NamedTuple):
-    """A backward as it is shown: for each line what has arrived, and which of them is wrong, with what should be there."""
+    """A backward as it is shown: for each line what has arrived, and which of them is wrong, with what should be there.
+
+    It starts from `times` the gradient of the exercise.
+    """
 
     totals: list[Any]
     wrong: int
     right: Any
+    times: int
 
 
 KINDS: dict[str, Callable[[Any, Any, Any], Any]] = {       # (before, share, g) → what is written as the new sum
@@ -71,8 +75,9 @@ def order(lines: Sequence[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: -line.numbers[0])
 
 
-def mistaken(found: Any, lines: Sequence[Line], draw: Callable[[Sequence[Any]], Any], taken: set[int]) -> Shown | None:
-    """The backward with a mistake at a line that is not `taken`; None if no mistake shows anywhere."""
+def mistaken(found: Any, times: int, lines: Sequence[Line], draw: Callable[[Sequence[Any]], Any], taken: set[int]) -> Shown | None:
+    """The backward from `times` the gradient with a mistake at a line that is not `taken`; None if no mistake shows anywhere."""
+    found = found._replace(start=found.start * times)
     places = [i for i, line in enumerate(lines) if i not in taken and len(line.numbers) == 1]
     kinds = list(KINDS)
     while places:
@@ -88,5 +93,5 @@ def mistaken(found: Any, lines: Sequence[Line], draw: Callable[[Sequence[Any]], 
             if any(total is None for total in totals):
                 return None
             if np.any(totals[at] != walk.right) and all(np.all(np.isfinite(total)) for total in totals):
-                return Shown(totals, at, walk.right)
+                return Shown(totals, at, walk.right, times)
     return None

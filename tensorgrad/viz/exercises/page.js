@@ -21,7 +21,8 @@
 
   // The line that does not follow from those above it, and what should be there.
   function mistake(question) {
-    const arrived = {[exercise.program.root]: array(unpacked(exercise.program.start))}, found = {line: 0, sum: 0, scale: 0};
+    const start = varied(unpacked(exercise.program.start), x => x * question.times);
+    const arrived = {[exercise.program.root]: array(start)}, found = {line: 0, sum: 0, scale: 0};
     question.lines.forEach((line, i) => {
       const incoming = {};
       for (const step of exercise.program.steps.filter(s => line.numbers.includes(s.number)))

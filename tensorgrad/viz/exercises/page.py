@@ -91,7 +91,7 @@ def asked(exercise: Exercise, question: Question) -> dict[str, Any]:
     told: dict[str, Any] = {"key": question.key, "kind": question.kind}
     if question.kind == "wrong" and question.shown is not None:
         lines = exercise.wrong_lines()
-        return told | {"lines": [{"numbers": own.numbers, "place": own.place, "shown": packed(total)}
+        return told | {"times": question.shown.times, "lines": [{"numbers": own.numbers, "place": own.place, "shown": packed(total)}
                                  for own, total in zip(lines, question.shown.totals, strict=True)]}
     told |= {"numbers": line.numbers, "place": line.place, "through": question.through, "name": line.target}
     if question.kind == "rule":
@@ -189,7 +189,9 @@ def wrong_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
         rows.append(f'<tr><td><input type="radio" name="{question.key}" value="{i}" aria-label="{escape(label)}"></td><th>{i}</th>'
                     f"<td>{escape(line.step.result)} = {formula(line.step.expression)}</td>"
                     f"<td>∂L/∂{escape(line.target)}{' so far' if line.before is not None else ''}</td><td>{value_of(Value(total), 'gradient')}</td></tr>")
-    told = (f'<h2>Backward {question.key[1:]}</h2><div class="wide"><table class="lines"><thead><tr><th></th><th></th><th>step</th>'
+    start = exercise.explanation.start
+    number = short(start.kept.item() * question.shown.times) if start.number else f"{question.shown.times} · g"
+    told = (f'<h2>Backward {question.key[1:]}, from ∂L/∂{escape(exercise.explanation.name)} = {escape(number)}</h2><div class="wide"><table class="lines"><thead><tr><th></th><th></th><th>step</th>'
             f'<th colspan="2">gradient</th></tr></thead>'
             f"<tbody>{''.join(rows)}</tbody></table></div>")
     label = "What should be there? For an array: the sum of its numbers"
