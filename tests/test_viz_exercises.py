@@ -121,7 +121,8 @@ def test_a_mistake_is_at_one_line_and_all_that_follows_is_computed_from_it():
             at, total = question.answer
             totals = question.shown.totals
             assert all(np.allclose(shown, line.total * question.shown.times, rtol=1e-5) for shown, line in list(zip(totals, lines, strict=True))[:at])
-            assert np.isclose(total, np.sum(lines[at].total) * question.shown.times, rtol=1e-5) and not np.allclose(totals[at], lines[at].total * question.shown.times)
+            right = lines[at].total * question.shown.times
+            assert np.isclose(total, np.sum(right), rtol=1e-5) and not np.allclose(totals[at], right)
 
 
 def test_programs_without_an_exercise_say_why():

@@ -54,8 +54,9 @@ class OneHotCategorical(CategoricalParameters, Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """A OneHotCategorical whose draws have the gradient of probs (Bengio et al. 2013). →
-    torch.distributions.OneHotCategoricalStraightThrough
+    """A OneHotCategorical whose draws have the gradient of probs (Bengio et al. 2013).
+
+    → torch.distributions.OneHotCategoricalStraightThrough
 
     >>> import tensorgrad as torch
     >>> torch.distributions.OneHotCategoricalStraightThrough(torch.tensor([0., 1.])).rsample()

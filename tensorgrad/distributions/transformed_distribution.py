@@ -10,8 +10,9 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """Y = f(X) for X from the base distribution and f the composition of the transforms. →
-    torch.distributions.TransformedDistribution
+    """Y = f(X) for X from the base distribution and f the composition of the transforms.
+
+    → torch.distributions.TransformedDistribution
 
     ln p(y) = ln p(x) − ln |det dy/dx|. ValueError for objects that are no transforms.
 

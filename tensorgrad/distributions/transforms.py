@@ -293,8 +293,10 @@ def log_parts(x):
 
 
 class CorrCholeskyTransform(Transform):
-    """Maps n(n − 1)/2 numbers to the Cholesky factor of an n × n correlation matrix: tanh of them, by stick breaking
-    of each row's squares."""
+    """Maps n(n − 1)/2 numbers to the Cholesky factor of an n × n correlation matrix.
+
+    Each row is made by stick breaking: tanh of the numbers are its entries, relative to the remaining length.
+    """
 
     domain, codomain, bijective = constraints.real_vector, constraints.corr_cholesky, True
 

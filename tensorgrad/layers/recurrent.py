@@ -103,8 +103,9 @@ class GetRNNOutput(Layer):
 
 
 class GetRNNState(Layer):
-    """Selects the state of a recurrent layer that returns it: 'h', 'c', or both joined along the last axis ('concat'; h
-    alone if there is no c).
+    """Selects the state of a recurrent layer that returns it: 'h', 'c', or both ('concat').
+
+    'concat' joins h and c along the last axis; it is h alone if there is no c.
 
     Errors: ValueError where no states come along; AssertionError for another mode, and for 'c' where there is none.
 

@@ -8,8 +8,9 @@ __all__ = ["LinearWithMinLR"]
 
 
 class LinearWithMinLR(LRScheduler):
-    """Decreases the learning rate from η₀ to `min_lr` in `num_steps` steps, updated each `update_freq` steps; constant
-    afterwards.
+    """Decreases the learning rate linearly from η₀ to `min_lr` in `num_steps` steps.
+
+    The rate is updated each `update_freq` steps, and constant at the end.
 
     η(t) = η₀ − (η₀ − min_lr)·min(t, num_steps) / num_steps, where t is the last multiple of `update_freq`; with `update_freq` below 1 nothing is changed.
     A rate below `min_lr` is not changed. Errors: ValueError unless `num_steps` is positive.

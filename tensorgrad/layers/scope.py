@@ -53,8 +53,7 @@ gpu_count, has_gpu = cuda_count, has_cuda
 
 
 def id_to_device(id: Any) -> Any:
-    """Return the device that a number (-1 for the CPU), None (the CPU), a name ('cpu', 'cuda:1', 'gpu:1') or a device
-    means.
+    """Return the device of a number (-1: the CPU), None (the CPU), a name ('cpu', 'cuda:1', 'gpu:1') or a device.
 
     The device need not exist: `device_scope` checks that. TypeError for anything else.
 
@@ -69,8 +68,9 @@ def id_to_device(id: Any) -> Any:
 
 
 def ids_to_devices(ids: Any) -> list[Any]:
-    """Return the devices that an argument of `id_to_device`, or a list of them, means; 'cuda:all' means all CUDA
-    devices, or else the CPU.
+    """Return the devices of an argument of `id_to_device`, or of a list of them.
+
+    'cuda:all' means all CUDA devices, or the CPU if there are none.
 
     AssertionError for an empty list, and for 'cuda:all' in a list.
 

@@ -47,8 +47,9 @@ def th_median_abs(x):
 
 
 def th_normalize_feature(x):
-    """Normalize each feature (all axes but the first) to mean 0 and standard deviation 1 over the samples; constant
-    features become 0.
+    """Normalize each feature (all axes but the first) to mean 0 and standard deviation 1 over the samples.
+
+    Constant features become 0.
 
     >>> import tensorgrad as torch
     >>> th_normalize_feature(torch.tensor([[1., 5.], [2., 5.], [3., 5.]]))[:, 0].tolist()

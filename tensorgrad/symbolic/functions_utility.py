@@ -8,8 +8,9 @@ from .data import join
 
 
 def add_to_graph(func: Callable[..., Any], /, *args: Any, custom_name: str | None = None, **kwds: Any) -> Any:
-    """Return the node of `func(*args, **kwds)`, whose arguments contain nodes in lists, tuples and dictionaries; all
-    else is constant.
+    """Return the node of `func(*args, **kwds)`.
+
+    Nodes may be nested in lists, tuples and dictionaries among the arguments; all else is constant.
 
     The function is called while the graph is built: with blank tensors, or, if it reads values, with examples. It is
     called again with another size of the batch, if that is unknown, when the shape of the result is requested.

@@ -171,8 +171,8 @@ def load(data: bytes) -> dict[str, Any]:
 def load_file(filename: Any, device: Any = "cpu") -> dict[str, Any]:
     """Return the tensors of a file.
 
-    On the CPU they are memory-mapped: each is read from the disk when it is used. safetensors →
-    safetensors.torch.load_file
+    On the CPU they are memory-mapped: each is read from the disk when it is used.
+    safetensors → safetensors.torch.load_file
     """
     with safe_open(filename, "pt", device) as file:
         return {name: file.get_tensor(name) for name in file.offset_keys()}
@@ -259,8 +259,8 @@ def save(tensors: dict[str, Any], metadata: dict[str, str] | None = None) -> byt
 def save_file(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | None = None) -> None:
     """Write tensors to a file, atomically.
 
-    ValueError for tensors that are not contiguous, RuntimeError for tensors that share memory. safetensors →
-    safetensors.torch.save_file
+    ValueError for tensors that are not contiguous, RuntimeError for tensors that share memory.
+    safetensors → safetensors.torch.save_file
     """
     pieces = _pieces(tensors, metadata)
     first = next(pieces)            # raises errors about the tensors before a file is created
@@ -359,8 +359,10 @@ def _twice(state: dict[str, Any], preferred: Any = ()) -> dict[str, list[str]]:
 
 
 def save_model(model: Any, filename: Any, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
-    """Write a model's tensors to a file; a tensor with several names is written once. safetensors →
-    safetensors.torch.save_model"""
+    """Write a model's tensors to a file; a tensor with several names is written once.
+
+    safetensors → safetensors.torch.save_model
+    """
     state, metadata = dict(model.state_dict()), dict(metadata or {})
     for keep, others in _twice(state).items():
         for name in others:
@@ -370,8 +372,10 @@ def save_model(model: Any, filename: Any, metadata: dict[str, str] | None = None
 
 
 def load_model(model: Any, filename: Any, strict: bool = True, device: Any = "cpu") -> tuple[set[str], list[str]]:
-    """Load a file into a model, and return (names that the file lacks, names that the model lacks). safetensors →
-    safetensors.torch.load_model"""
+    """Load a file into a model, and return (names that the file lacks, names that the model lacks).
+
+    safetensors → safetensors.torch.load_model
+    """
     state = load_file(filename, device)
     others = {name for names in _twice(dict(model.state_dict()), state).values() for name in names}
     found = model.load_state_dict(state, strict=False)

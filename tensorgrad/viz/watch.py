@@ -29,10 +29,10 @@ class Failure(NamedTuple):
 
 
 class watch:
-    """Notes, for each step that is made in the block, the line of the program and the module that made it: `graph` and `explain` show them.
+    """Notes, for each step that is made in the block, the line of the program: `graph` and `explain` show it.
 
-    If the block ends in an error, `seen.failure` tells which operation failed on what, and `seen.graph()` draws how far it got. Modules are
-    called what `module` calls them, or else the outermost module that is running.
+    If the block ends in an error, `seen.failure` tells which operation failed on what, and `seen.graph()` draws how far it got. The parts of
+    `module`, if it is given, are called what `module` calls them, wherever the graph is drawn.
 
     >>> import tensorgrad as torch
     >>> w, x = torch.ones(3, 2, requires_grad=True), torch.ones(4, 2)

@@ -135,8 +135,10 @@ def noop_context(*args: Any, **kwargs: Any) -> Iterator[None]:
 
 
 def meta_wrap(decorator: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a decorator with options, `decorator(function, **options)`, be written as `@decorator` and as
-    `@decorator(**options)`."""
+    """Let a decorator with options be written as `@decorator` and as `@decorator(**options)`.
+
+    The decorator itself has the signature `decorator(function, **options)`.
+    """
     @functools.wraps(decorator)
     def flexible(*args: Any, **options: Any) -> Any:
         if len(args) == 1 and callable(args[0]) and not options:

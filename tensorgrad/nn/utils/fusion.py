@@ -28,8 +28,10 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
 
 
 def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
-    """Return weight and bias of the fused convolution; `transpose` for transposed ones, whose output channels are
-    dim 1."""
+    """Return weight and bias of the fused convolution.
+
+    `transpose` is for transposed convolutions, whose output channels are dim 1.
+    """
     shape = [1] * conv_w.ndim
     shape[1 if transpose else 0] = -1
     return _fuse(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)

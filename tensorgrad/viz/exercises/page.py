@@ -191,7 +191,8 @@ def wrong_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
                     f"<td>∂L/∂{escape(line.target)}{' so far' if line.before is not None else ''}</td><td>{value_of(Value(total), 'gradient')}</td></tr>")
     start = exercise.explanation.start
     number = short(start.kept.item() * question.shown.times) if start.number else f"{question.shown.times} · g"
-    told = (f'<h2>Backward {question.key[1:]}, from ∂L/∂{escape(exercise.explanation.name)} = {escape(number)}</h2><div class="wide"><table class="lines"><thead><tr><th></th><th></th><th>step</th>'
+    told = (f'<h2>Backward {question.key[1:]}, from ∂L/∂{escape(exercise.explanation.name)} = {escape(number)}</h2>'
+            f'<div class="wide"><table class="lines"><thead><tr><th></th><th></th><th>step</th>'
             f'<th colspan="2">gradient</th></tr></thead>'
             f"<tbody>{''.join(rows)}</tbody></table></div>")
     label = "What should be there? For an array: the sum of its numbers"
