@@ -52,7 +52,9 @@ def send(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None,
 
 @overridable
 def recv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Receive a tensor from a rank, or from whichever sends first; the sender's rank in the world, -1 outside the group.
+    """Receive a tensor from a rank, or from whichever sends first; return the sender's rank in the world.
+
+    Returns -1 outside the group.
 
     https://pytorch.org/docs → torch.distributed.recv
     """
@@ -69,7 +71,9 @@ def recv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None,
 
 
 class P2POp:
-    """One message of a batch: `isend` or `irecv` of a tensor, to or from rank `peer` of the world or `group_peer` of the group.
+    """A message of a batch: `isend` or `irecv` of a tensor.
+
+    The other end is rank `peer` of the world or rank `group_peer` of the group. ValueError for another `op`.
 
     https://pytorch.org/docs → torch.distributed.P2POp
     """

@@ -10,14 +10,14 @@ from ..futures import Future
 
 __all__ = ["Work"]
 
-_lock = threading.Lock()        # guards the few words of state of all handles: it is never held while anything is called
+_lock = threading.Lock()        # guards the state of all handles; never held during a callback
 
 
 class Work:
-    """One collective or message under way: `wait` ends it, and raises its error. https://pytorch.org/docs → torch.distributed.Work
+    """Handle of a collective or message: `wait` returns when it has ended. https://pytorch.org/docs → torch.distributed.Work
 
-    A transport makes a `Work` of a function that waits (`finish(timeout)`), or sets its end from a thread of its own (`complete`, `fail`).
-    `Work.done()` is the handle of what has ended already.
+    A transport passes a function that waits (`finish(timeout)`), or ends the work from its own thread (`complete`,
+    `fail`). `Work.done()` returns a handle of work that has already ended.
     """
 
     __slots__ = ("__weakref__", "_after", "_ended", "_error", "_event", "_finish", "_result", "_source")
@@ -30,7 +30,7 @@ class Work:
 
     @classmethod
     def done(cls, result: Any = None, source: int = -1) -> Work:
-        """Return the handle of what has ended; one shared handle where there is nothing to tell."""
+        """Return a handle that has already ended; a shared one if it has neither a result nor a source."""
         if result is None and source == -1 and cls is Work:
             return DONE
         work = cls(None, result, source)
@@ -38,18 +38,18 @@ class Work:
         return work
 
     def complete(self, source: int = -1) -> None:
-        """Say that it has ended well; `source` is the rank a message came from."""
+        """End the work without an error; `source` is the rank that a message came from."""
         if source >= 0:
             self._source = source
         self._end()
 
     def fail(self, error: BaseException) -> None:
-        """Say that it has ended with an error, which `wait` raises."""
+        """End the work with an error, which `wait` raises."""
         self._error = error
         self._end()
 
     def _end(self) -> None:
-        """Call what is to come after, then let `wait` return."""
+        """Run the callbacks of `then`, then let `wait` return."""
         while True:
             with _lock:
                 after, self._after = self._after, []
@@ -67,7 +67,7 @@ class Work:
             event.set()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until it has ended; True. Errors: those of the communication; RuntimeError after `timeout`."""
+        """Wait until the work has ended; return True. Errors: the communication's; RuntimeError after `timeout`."""
         if not self._ended:
             self._wait(None if timeout is None else timeout.total_seconds())
         if self._error is not None:
@@ -89,11 +89,15 @@ class Work:
             raise RuntimeError(f"Wait timeout after {round(1000 * (seconds or 0))}ms")
 
     def synchronize(self) -> bool:
-        """Wait until it has ended."""
+        """Wait until the work has ended and return True."""
         return self.wait()
 
     def then(self, after: Callable[[], None], always: bool = False) -> Work:
-        """Call `after()` once it has ended well, or with `always` in any case, before `wait` returns; this handle. An error of `after` is the handle's."""
+        """Call `after()` once the work has ended without an error, or with any end if `always`; return this handle.
+
+        `wait` returns after the callback. An error of `after` becomes the handle's; if the work had ended before, it is
+        raised here.
+        """
         with _lock:
             if not self._ended:
                 self._after.append((after, always))
@@ -103,15 +107,15 @@ class Work:
         return self
 
     def is_completed(self) -> bool:
-        """Return True if it has ended, well or not."""
+        """Return True if the work has ended, with or without an error."""
         return self._ended
 
     def is_success(self) -> bool:
-        """Return True if it has ended well."""
+        """Return True if the work has ended without an error."""
         return self.is_completed() and self._error is None
 
     def exception(self) -> BaseException | None:
-        """Return the error it ended with, if any."""
+        """Return the error that the work ended with, or None."""
         return self._error
 
     def source_rank(self) -> int:
@@ -123,7 +127,7 @@ class Work:
     _source_rank = source_rank
 
     def result(self) -> Any:
-        """Return the tensors, once it has ended."""
+        """Wait until the work has ended and return its tensors."""
         self.wait()
         return self._result
 
@@ -143,19 +147,19 @@ class Work:
 
 
 class Pending(Future[Any]):
-    """The Future of what a handle waits for: whoever waits for it ends the communication."""
+    """Future of a handle's tensors: waiting for the Future also completes the communication."""
 
     def __init__(self, work: Work) -> None:
         super().__init__()
         self._work = work
 
     def wait(self) -> Any:
-        """Wait for the communication, then give its tensors, or what a callback made of them."""
+        """Wait for the communication, then return its tensors or the result of a callback."""
         self._work.wait()
         return super().wait()
 
     def then(self, callback: Callable[[Future[Any]], Any]) -> Future[Any]:
-        """Return a Future of what the function makes of this one."""
+        """Return a Future of the result of `callback(future)`."""
         after = Pending(self._work)
 
         def run(_: Any) -> None:
@@ -167,7 +171,7 @@ class Pending(Future[Any]):
         return after
 
     def _plain(self) -> Future[Any]:
-        """A Future of the value alone: callbacks read it before the handle says that it has ended."""
+        """Return a Future without the handle: in callbacks the handle has not ended, and its `wait` would block."""
         plain: Future[Any] = Future()
         plain._future = self._future
         return plain

@@ -127,7 +127,7 @@ def namespaces_section() -> Iterator[str]:
 
 
 def compared_section() -> str:
-    """What other tools draw, point by point."""
+    """Return the table that compares `tensorgrad.viz` with other tools."""
     rows, head = compared()
     return "\n".join([INTRO, "", *table(rows, *head)]).rstrip()
 

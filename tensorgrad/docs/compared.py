@@ -1,4 +1,4 @@
-"""What pictures of networks other tools make, beside those of `tensorgrad.viz`: read in their sources and READMEs in November 2026."""
+"""Comparison of `tensorgrad.viz` with other tools that draw networks: sources and READMEs of November 2026."""
 from __future__ import annotations
 
 TOOLS = {
@@ -37,5 +37,5 @@ of many frameworks, TensorFlow Playground needs no code."""
 
 
 def compared() -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-    """The rows of the table, and its head."""
+    """Return the rows of the table, and its head."""
     return [*POINTS], ("", *(f"[{name}]({address})" if address else f"`{name}`" for name, address in TOOLS.items()))

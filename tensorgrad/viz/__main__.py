@@ -24,11 +24,11 @@ of the last single number that it computed from tensors that require grad. If th
   --            what follows are arguments of the program, even if they are called as these are
   -h, --help    before the program: this text"""
 PICTURES, PAGES = (".html", ".svg", ".dot", ".png", ".pdf"), (".html", ".txt")
-SMALL = 40      # steps: so many boxes have room for values
+SMALL = 40      # steps of the largest graph whose boxes show values
 
 
 class Wanted(NamedTuple):
-    """What the command line asks for."""
+    """Parsed command line."""
 
     out: Path
     explain: bool
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the program is called in titles."""
+        """Return the name of the program for titles."""
         kind, *rest = self.program
         return {"-": "a program", "-c": "a command"}.get(kind) or (rest[0] if kind == "-m" else Path(kind).name)
 
@@ -88,7 +88,7 @@ def main(arguments: list[str]) -> int:
 
 
 def parsed(arguments: list[str]) -> Wanted | None:
-    """What a command line asks for; None if for help. ValueError says what is wrong with it."""
+    """Parse a command line; return None if it asks for help. Errors: ValueError for a wrong one."""
     out, explain, nan, program, rest = "", False, False, [], list(arguments)
     while rest:
         word = rest.pop(0)
@@ -129,13 +129,13 @@ def parsed(arguments: list[str]) -> Wanted | None:
 
 
 def run(program: list[str]) -> None:
-    """The program, under the name __main__, with `import torch` meaning tensorgrad."""
+    """Run the program as __main__, with `import torch` meaning tensorgrad."""
     from ..__main__ import main as run_as_torch
     run_as_torch(program)
 
 
 def exit_status(end: SystemExit) -> int:
-    """The exit status that a SystemExit stands for; what else it holds is printed, as Python does."""
+    """Return the exit status of a SystemExit; print anything else that it holds, as Python does."""
     if end.code is None or isinstance(end.code, int):
         return end.code or 0
     print(end.code, file=sys.stderr)
@@ -143,7 +143,7 @@ def exit_status(end: SystemExit) -> int:
 
 
 def report(error: BaseException) -> None:
-    """Print the traceback that the program would have had by itself."""
+    """Print the traceback without this module's own frames."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next

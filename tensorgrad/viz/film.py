@@ -16,16 +16,16 @@ from .scene import Shows
 from .svg import MARGIN
 from .text import columns, shorten
 
-SECONDS = 1.8           # of a picture
-REST = 2                # pictures' time at the end, before it begins again
-MOST = 60               # steps: of a longer film nobody sees the end
+SECONDS = 1.8           # duration of a picture
+REST = 2                # pause before the film repeats, in pictures
+MOST = 60               # half the steps, forward and back together, of the longest film
 SVG = "http://www.w3.org/2000/svg"
 CAPTION = 34.0          # the height of the line below the graph
-WIDE = 7.3              # of a column of the caption
+WIDE = 7.3              # width of a column of the caption
 
 
 class Picture(NamedTuple):
-    """One picture of the film: the boxes that light up, the (box, kind of line) that appear, and the caption."""
+    """A picture of the film: the boxes that light up, the (box, kind of line) that appear, and the caption."""
 
     lit: list[str]
     appear: list[tuple[str, str]]
@@ -33,7 +33,7 @@ class Picture(NamedTuple):
 
 
 def film(explanation: Any) -> str:
-    """The steps of an explanation, one after the other, as an SVG. ValueError for one that is too long for it."""
+    """Return the steps of an explanation as an animated SVG. Errors: ValueError for too many steps."""
     if len(explanation.forward) + len(explanation.steps) > 2 * MOST:
         raise ValueError(f"a film shows at most {MOST} steps forward and back, not {len(explanation.forward)} and {len(explanation.steps)}: save a page, .html")
     model = pictured(explanation, None)
@@ -68,7 +68,7 @@ def film(explanation: Any) -> str:
 
 
 def pictures(explanation: Any, ids: dict[Any, str]) -> Iterator[Picture]:
-    """The pictures of the forward, of the turn, and of the way back."""
+    """Yield the pictures of the forward, of the turn, and of the backward."""
     def place(node: Any) -> list[str]:
         found = ids.get(node.node if type(node) is Output else node)
         return [] if found is None else [found]
@@ -89,7 +89,7 @@ def pictures(explanation: Any, ids: dict[Any, str]) -> Iterator[Picture]:
 
 
 def told(left: str, *parts: str) -> str:
-    """left = part = part …, as far as a line goes."""
+    """Write left = part = part …, shortened to a line."""
     return shorten(" = ".join([left, *[part for part in parts if part]]), 90)
 
 
@@ -106,7 +106,7 @@ def widened(root: Any, least: float) -> float:
 
 
 def outline(box: Any) -> Any:
-    """A mark around a box, which shows while it is animated."""
+    """Add a frame around a box, visible only while it is animated."""
     rect = box.find(f"{{{SVG}}}rect")
     hot = {"fill": "none", "stroke": svg.COLOURS["hot"][0], "stroke-width": "3", "style": "fill:none;stroke:var(--hot,{});stroke-width:3;".format(
         svg.COLOURS["hot"][0]), "opacity": "0"}

@@ -1,4 +1,4 @@
-"""What an op computes and how gradients flow back through it, as formulas in plain text, read from the op's own definition."""
+"""Formulas of ops and of their gradients, in plain text, read from the definitions of the ops."""
 from __future__ import annotations
 
 import ast
@@ -17,11 +17,11 @@ from .notation import OPEN, Unspeakable, function, notation
 from .reading import SPELLED, NoFormula, definitions, read
 from .teaching import RULES, WORDS, Words
 
-LONGEST = 200                   # what is longer is easier read in the source
+LONGEST = 200                   # longer formulas are easier to read in the source
 ELSEWHERE = "see the source"
 BY_DEFINITION = "the definition's own steps, one after the other, from the last to the first"
 SIMPLE = (bool, int, float, str, type(None))
-KNOWN = {*SPELLED, *dir(math), "max", "min", "float"}       # helpers that say what they are
+KNOWN = {*SPELLED, *dir(math), "max", "min", "float"}       # helpers whose names explain themselves
 
 
 class Formulas(NamedTuple):
@@ -87,7 +87,7 @@ def _formulas(op: Any, options: frozenset[tuple[str, Any]]) -> Formulas:
             rules[name] = Words(BY_DEFINITION)
     own: str | None
     if op.kernels.in_arrays and op.kernels.primitive and op.notation in ("", "{}") and not hasattr(np, op.opname):
-        own = None              # its formula is a name, and none that NumPy has made known
+        own = None              # its formula would be its own name, and NumPy has no such function
     elif "{}" in op.notation:
         own = notation(function(op.opname, *map(ast.Name, op.inputs)))
     else:
@@ -96,9 +96,10 @@ def _formulas(op: Any, options: frozenset[tuple[str, Any]]) -> Formulas:
 
 
 def formula(function: Any, options: dict[str, Any], whole: bool = False) -> str | None:
-    """What a function returns, as mathematics; None if that is no formula, or too long a one, or not the whole of it: it calls what is not read here.
+    """Return a function's result as mathematics; None if it is no formula, or one longer than LONGEST.
 
-    Helpers are known by their names where a formula with theirs in it would be too long, or have details without a notation.
+    Helpers are inlined, or named where the inlined formula would be too long or have details without a notation. With
+    `whole`, formulas that name helpers or leave out details do not count.
     """
     found = []
     for helpers in (True, False):
@@ -113,7 +114,7 @@ def formula(function: Any, options: dict[str, Any], whole: bool = False) -> str 
 
 
 def told(value: ast.expr, locals: list[tuple[tuple[str, ...], ast.expr]]) -> str:
-    """An expression, and those of its locals that are seen in it."""
+    """Write an expression, followed by the definitions of the locals in it."""
     text, defined = notation(value), ""
     for names, own in reversed(locals):
         if any(re.search(rf"(?<![\w.]){name}(?![\w′])", text + defined) for name in names):
@@ -122,13 +123,13 @@ def told(value: ast.expr, locals: list[tuple[tuple[str, ...], ast.expr]]) -> str
 
 
 def unread(value: ast.expr) -> bool:
-    """Whether an expression has helpers in it that are known by their name alone, or details without a notation."""
+    """Return True if an expression has helpers known by their name alone, or details without a notation."""
     return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id not in KNOWN or isinstance(n, (ast.Starred, ast.Slice, ast.GeneratorExp))
                for n in ast.walk(value))
 
 
 def definition(value: ast.expr) -> str:
-    """The value of a local; a condition is put in brackets, as its = is another one."""
+    """Write the value of a local; a condition gets brackets, as its = is a comparison."""
     condition = isinstance(value, (ast.Compare, ast.BoolOp)) or isinstance(value, ast.BinOp) and isinstance(value.op, (ast.BitAnd, ast.BitOr))
     return f"({notation(value)})" if condition else notation(value)
 
@@ -138,7 +139,7 @@ def described(op: type[Op]) -> str:
 
 
 def place_of(op: type[Op]) -> tuple[str, int]:
-    """The file of an op, from the root of the package for those of the table, and its line."""
+    """Return an op's file, relative to the package for ops of the table, and its line."""
     code = getattr(getattr(op, "forward", None), "__code__", None)
     path = getattr(inspect.getmodule(op), "__file__", None) or (code.co_filename if code else "")
     found = definitions(path) if path else {}

@@ -20,7 +20,7 @@ from .svg import draw
 from .tape import read, read_failed
 from .text import escape
 
-PICTURES: dict[type, Callable[..., Graph]] = {}     # how graphs of other kinds are drawn: their modules register a function here
+PICTURES: dict[type, Callable[..., Graph]] = {}     # drawing functions of other kinds of graphs, registered by their modules
 
 
 class Graph:
@@ -48,7 +48,7 @@ class Graph:
         return draw(self.scene, title=self.title)
 
     def html(self) -> str:
-        """One page that works offline: groups open and close, by click and keyboard, and each box tells what is known of it."""
+        """The graph as a self-contained page: groups open and close by click and keyboard, boxes have details."""
         failed = next((node for node in self.model.nodes if node.kind == "failed"), None)
         return graph_page(self.tree, self.shows, self.title, "" if failed is None else self.scene.told(failed))
 
@@ -123,7 +123,7 @@ def graph(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None
 
 
 def failed(seen: Any, *, values: bool = False, shapes: bool = True, source: bool = True, fold: bool = True, title: str = "") -> Graph:
-    """The picture of a forward that failed under `watch`: all that was recorded, and the operation that broke."""
+    """Return the picture of a forward that failed under `watch`: its recorded steps, and the operation that failed."""
     model = read_failed(seen)
     return Graph(model, Shows(shapes, values, source=source), fold, title or f"Failed at {seen.failure.title}")
 

@@ -10,7 +10,7 @@ RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿᵀᴴ", "0123456789
 UP = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿᵀᴴ"
 TOKEN = re.compile(rf"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[−+]?\d+)?|∞|NaN\b|½)|(?P<name>(?:(?![{UP}√Σ∞½])[^\W\d])(?:(?![{UP}√Σ])[\w\u0304′]|\.(?=[^\W\d]))*)"
                    rf"|(?P<raised>[{UP}]+)|(?P<sign>[-−+·/@^(),\[\]|√Σ=≠<>≤≥⌊⌋⌈⌉⋯]))")
-LONGEST = 30        # letters of a formula that is one element
+LONGEST = 30        # letters of the longest formula that is one element
 COMPARED = ("=", "≠", "<", ">", "≤", "≥", "in", "is")
 CLOSING = {"(": ")", "[": "]", "|": "|", "⌊": "⌋", "⌈": "⌉"}
 WORDS = {"where", "if", "else", "with", "and", "or", "not", "in", "is", "by"}
@@ -21,14 +21,14 @@ class Unset(Exception):
 
 
 class Letter(NamedTuple):
-    """How a name of a formula is written: as `text`, or as the number of the page's `key`, which has brackets around it if it is negative."""
+    """Spelling of a name in a formula: `text`, or the number of the page's `key`, in brackets if it is negative."""
 
     text: str
     key: str = ""
 
 
 class Node(NamedTuple):
-    """A part of a formula: what it is, its sign or name, and the parts that it is made of."""
+    """A part of a formula: its kind, its sign or name, and its own parts."""
 
     kind: str
     text: str
@@ -56,7 +56,7 @@ def mathml(formula: str, letters: Mapping[str, Letter] | None = None) -> str | N
 
 
 class Reader:
-    """Reads a formula, the loosest signs first."""
+    """Parses a formula by recursive descent, from the loosest signs to the tightest."""
 
     def __init__(self, text: str) -> None:
         self.tokens: list[tuple[str, str]] = []
@@ -79,11 +79,11 @@ class Reader:
         return self.tokens[self.at - 1][1]
 
     def ahead(self, text: str) -> bool:
-        """Whether a comma comes, and this word."""
+        """Return True if the next tokens are a comma and this word."""
         return self.see(",") and self.tokens[self.at + 1:self.at + 2] == [("word", text)]
 
     def whole(self) -> list[Node]:
-        """The formula, and the definitions of its letters."""
+        """Parse the formula and the definitions of its letters."""
         found = [self.cases()]
         if self.ahead("with"):
             self.at += 2
@@ -108,7 +108,7 @@ class Reader:
         return Node("row", "=", (left, self.cases()))
 
     def cases(self) -> Node:
-        """`a where condition, else b`, as often as that comes."""
+        """Parse `a where condition, else b`, where b may have cases too."""
         first = self.either()
         if not self.see("where", "if"):
             return first
@@ -198,7 +198,7 @@ class Reader:
         raise Unset(text)
 
     def listed(self, opening: str) -> list[Node]:
-        """Parts between brackets, with commas between them."""
+        """Parse parts between brackets, separated by commas."""
         self.take(opening)
         found: list[Node] = []
         while not self.see(CLOSING[opening]):
@@ -213,7 +213,7 @@ class Reader:
 
 
 class Writer:
-    """Writes the parts. A number that may be negative has brackets where a sign would be misread; `alone` is where it is not."""
+    """Writes nodes as MathML. Numbers that may be negative have brackets, except in `alone`: no sign precedes them."""
 
     def __init__(self, letters: Mapping[str, Letter]) -> None:
         self.letters = letters
@@ -227,7 +227,7 @@ class Writer:
         return str(getattr(self, node.kind)(node))
 
     def lines(self, node: Node) -> list[str]:
-        """A formula in pieces that begin with its loosest signs."""
+        """Split a formula at its loosest signs, into pieces that begin with them."""
         if node.kind == "call" and node.text == "(":
             what, *parts = map(self.alone, node.parts)
             ends = ["<mo>,</mo>"] * (len(parts) - 1) + ["<mo>)</mo>"]
@@ -249,7 +249,7 @@ class Writer:
         return f"<mfrac>{''.join(self.bare(part) for part in node.parts)}</mfrac>"
 
     def bare(self, node: Node) -> str:
-        """A part without the brackets around it, where it has a place of its own."""
+        """Write a part without its brackets, where the layout groups it, such as in a fraction or an exponent."""
         inner = node.parts[0] if node.kind == "fence" and node.text == "(" and len(node.parts) == 1 else node
         return f"<mrow>{self.alone(inner)}</mrow>" if inner.kind == "cases" else self.alone(inner)
 
@@ -305,7 +305,7 @@ class Writer:
 
 
 def bracketed(text: str, alone: bool) -> str:
-    """A number, in brackets if it is negative and has neighbours."""
+    """Write a number, in brackets if it is negative and has neighbours."""
     return f"({text})" if text.startswith("−") and not alone else text
 
 

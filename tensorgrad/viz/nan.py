@@ -29,7 +29,7 @@ class Origin(NamedTuple):
     phase: str
     op: str
     made: str
-    rows: tuple[tuple[str, Value | str], ...]                               # what the step was given
+    rows: tuple[tuple[str, Value | str], ...]                               # the step's inputs
     result: tuple[str, tuple[str, ...], Value | str]                        # name, the formulas, the numbers
     element: str                                                            # the first element that is not finite, worked out
     source: tuple[str, int, str] | None
@@ -80,7 +80,7 @@ class NanReport:
 
     @property
     def finite(self) -> bool:
-        """Whether no NaN and no infinity was found."""
+        """True if no NaN and no infinity was found."""
         return not self.origins and not self.reached
 
     @property
@@ -89,13 +89,13 @@ class NanReport:
         return self.origins[0].made if self.origins else self.rest()
 
     def rest(self) -> str:
-        """What there is to say where no step is the culprit."""
+        """Return the finding where no step is the culprit."""
         if not self.reached:
             return f"Everything that is known is finite: {self.name}, each step that led to it, and all gradients"
         return "No step made a NaN, and no infinity came from finite numbers: the program put it in"
 
     def notes(self) -> list[str]:
-        """What else there is to know."""
+        """Return remarks: other results that are not finite, doubts, unknown values, and advice."""
         found = [f"Not finite in the end: {text}" for text in self.reached]
         if self.origins and not self.reached:
             found.append(f"{self.name} and all gradients are finite all the same.")
@@ -110,7 +110,7 @@ class NanReport:
         return found
 
     def text(self, *, width: int = 100, colour: bool = False) -> str:
-        """The report as text of so many columns."""
+        """Return the report as text of this width in columns."""
         blocks: list[Line | Block] = []
         for origin in self.origins:
             name, parts, value = origin.result
@@ -133,13 +133,13 @@ class NanReport:
         return f"<div><p><b>{escape(self.title)}</b></p>{self._told()}</div>"
 
     def html(self) -> str:
-        """A page that needs nothing else."""
+        """Return the report as a self-contained page."""
         from .html import page
         return page(f"Where the NaN came from: {self.name}" if not self.finite else f"No NaN: {self.name}",
                     f"<main>\n<h1>{escape(self.title)}</h1>\n{self._told()}\n</main>", STYLE)
 
     def _told(self) -> str:
-        """The origins, the first of them under the title, and the notes."""
+        """Write the origins, the first of them under the title, and the notes."""
         sections = [_section(origin, headed=i > 0) for i, origin in enumerate(self.origins)]
         return "".join([*sections, *[f"<p>{escape(note)}</p>" for note in self.notes()]])
 
@@ -155,24 +155,24 @@ class NanReport:
 
 
 class Search:
-    """Goes through a tape in the order of time, forward and back, on whole arrays: texts of large ones show the corners only."""
+    """Searches a tape in the order of execution, on whole arrays, since texts of large ones show their corners only."""
 
     def __init__(self, tape: Tape, teller: Teller, root: Any, start: Any) -> None:
         self.tape, self.teller, self.root, self.start = tape, teller, root, start
         self.bad = {place: badness(value) for place, value in tape.values.items()}
 
     def origins(self) -> list[Origin]:
-        """The first culprit; of the backward, too, if that of the forward does not reach the loss."""
+        """Return the first culprit; also that of the backward, if the loss is finite."""
         found = [origin] if (origin := self.forward()) is not None else []
         if not self.bad.get(self.root) and (origin := self.back()) is not None:
             found.append(origin)
         return found
 
     def forward(self) -> Origin | None:
-        """The first step of the forward that is a culprit.
+        """Return the first step of the forward that is a culprit.
 
-        An infinity with an unknown input may have been put in by the program, as masks are added: it counts if it reaches the
-        loss and nothing else explains that.
+        A program may have put in an infinity itself through an unknown input, as masks do: such a step counts only if
+        the loss is not finite and no other step explains that.
         """
         doubtful = None
         for step in self.teller.forward():
@@ -192,7 +192,7 @@ class Search:
         return doubtful if self.bad.get(self.root) else None
 
     def inputs(self, node: Any) -> dict[str, Any]:
-        """{name in the formula: tensor, array or number} of a step, None where the tape kept none, and its parameters that are numbers."""
+        """Return {name in the formula: tensor, array or number} of inputs (None if not kept) and float parameters."""
         given, found = self.tape.given[node], {}
         for o in self.tape.steps[node].inputs:
             if o.edge is not None:
@@ -205,18 +205,18 @@ class Search:
         return found | {n: v for n, v in (node.params or {}).items() if type(v) is float} if hasattr(node, "params") else found
 
     def made(self, node: Any, name: str) -> bool:
-        """Whether an input is the result of a step."""
+        """Return True if an input is the result of a step."""
         edge = next((o.edge for o in self.tape.steps[node].inputs if o.name == name), None)
         return edge is not None and edge not in self.tape.leaves
 
     def labels(self, node: Any) -> dict[str, str]:
-        """{name in the formula: the tensor's name} of a step's inputs."""
+        """Return {name in the formula: the tensor's name} for a step's inputs."""
         given = self.tape.given[node]
         return {o.name: (self.teller.names[o.edge] if o.edge is not None else self.teller.name(None, given.get(o.position))) or o.name
                 for o in self.tape.steps[node].inputs}
 
     def entered(self, name: str, value: Any, step: ForwardStep) -> Origin:
-        """A tensor, or a number, that was NaN before any step."""
+        """Return the origin for a tensor, or a number, that was NaN before any step."""
         label = self.labels(step.node).get(name, name)
         index, count = first_bad(value)
         who = label if label != name else f"The input {name} of {step.op}"
@@ -225,7 +225,7 @@ class Search:
         return Origin("input", step.op, made, (), (label, (), Value.of(value)), element, step.source, True, step.node)
 
     def at(self, step: ForwardStep, inputs: Mapping[str, Any], made: int, before: int) -> Origin:
-        """A step of the forward that is the culprit."""
+        """Return the origin for a step of the forward."""
         at = next(i for i, place in enumerate(step.places) if self.bad.get(place, 0) == made)
         array, label = host(self.tape.values[step.places[at]]), self.teller.names[step.places[at]]
         labels, known = self.labels(step.node), all(value is not None for value in inputs.values())
@@ -239,7 +239,7 @@ class Search:
                       (label, (step.expression, step.worked), Value.of(array)), element, step.source, known, step.node)
 
     def back(self) -> Origin | None:
-        """The first step of the backward that is a culprit."""
+        """Return the first step of the backward that is a culprit."""
         expressions: dict[Any, str] = {}
         if badness(self.start):
             return Origin("input", "", f"The gradient that the backward starts from holds {kind(host(self.start))}", (),
@@ -254,7 +254,7 @@ class Search:
         return None
 
     def at_back(self, told: BackwardStep, step: Any, i: int, made: int) -> Origin:
-        """A step of the backward that is the culprit: its rule, or, if that `made` nothing bad, the sum with the gradient that waited."""
+        """Return the origin for a backward step: its rule or, if that `made` nothing bad, the sum of gradients."""
         share, gives = step.shares[i], told.gives[i]
         array, name = host(share.gradient if made else share.total), f"∂L/∂{gives.target}"
         rows = [(n, v) for n, v in told.incoming if v is not None] + list(told.rows)
@@ -294,18 +294,18 @@ def badness(value: Any) -> int:
 
 
 def kind(array: Any) -> str:
-    """What an array holds that is not finite, as words."""
+    """Return "a NaN" or "an infinity", for an array that is not finite."""
     return "a NaN" if badness(array) == NAN else "an infinity"
 
 
 def worst(array: Any) -> Any:
-    """The index of the first NaN, or, without one, of the first infinity."""
+    """Return the index of the first NaN or, without one, of the first infinity."""
     bad = np.isnan(array) if badness(array) == NAN else ~np.isfinite(array)
     return np.unravel_index(int(np.argmax(bad)), array.shape)
 
 
 def first_bad(value: Any) -> tuple[str, str]:
-    """Where an array is not finite: '[1, 2]' and '3 of 8 elements'; nothing for a single number.
+    """Return where an array is not finite: '[1, 2]' and '3 of 8 elements'; nothing for a single number.
 
     >>> import numpy as np
     >>> first_bad(np.array([1., np.nan]))
@@ -319,19 +319,19 @@ def first_bad(value: Any) -> tuple[str, str]:
 
 
 def share_of(array: Any, name: str) -> str:
-    """Which part of an array is not finite: '3 of 8 elements of v1', or the name of a single number."""
+    """Return which part of an array is not finite: '3 of 8 elements of v1', or the name of a single number."""
     _, count = first_bad(array)
     return f"{count} of {name}" if count else name
 
 
 def element_text(value: Any) -> str:
-    """The first element of an array that is not finite, as text."""
+    """Return the first element of an array that is not finite, as text."""
     array = host(value)
     return short(array[worst(array)])
 
 
 def elementwise(op: Any, formula: str, inputs: Mapping[str, Any], labels: Mapping[str, str], name: str, array: Any) -> str:
-    """The first bad element of an elementwise op's result, worked out; '' for other ops, and for single numbers."""
+    """Work out the first bad element of an elementwise op's result; '' for other ops and single numbers."""
     if op is None or not op.elementwise or not array.shape:
         return ""
     at = worst(array)

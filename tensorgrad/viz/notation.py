@@ -13,44 +13,47 @@ from ..ops.shape import Movement
 from .reading import Placed
 from .spelling import public
 
-# How tightly an expression holds together: the loosest first.
+# Levels of precedence, the loosest first.
 CASES, OR, AND, NOT, COMPARE, SUM, PRODUCT, MATMUL, POWER, ATOM = range(10)
 
-OPEN = "⋯"          # a detail that has no notation
+OPEN = "⋯"          # in the place of a detail without a notation
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε", "lambd": "λ", "pi": "π",
          "LN2": "log(2)", "LN10": "log(10)", "ROOT_PI": "√π", "inf": "∞", "nan": "NaN"}
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-# How functions are written that are no ops of the table, whose own notation says it of them.
+# Notations of functions that are no ops of the table; ops have their own in `Op.notation`.
 OTHERS = {"abs": "|{}|", "inv": "{}⁻¹", "affine": "{} · {} + {}", "biased": "{} + {}",
           "concatenate": "cat", "transpose": "permute", "reduced": "reduction"}
 SIGNS = {ast.Eq: "=", ast.NotEq: "≠", ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.In: "in",
          ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
-# How reading and writing at an index is written: `[index]` is where telling puts the index of a step.
+# Notations of reads and writes at an index: `telling` replaces `[index]` by the index of a step.
 INDEXED = dict.fromkeys(("get_item", "get_slice", "index", "view"), "{}[index]") | dict.fromkeys(("index_put", "set_view"), "{} with [index] = {}") | {
     "place_slice": "{} at [index], 0 elsewhere", "index_add_into": "{} added at [index], 0 elsewhere",
     "embedding_add": "{} added at rows {}, 0 elsewhere", "place_along_axis": "{} at {}, 0 elsewhere"}
 SAME = {"asarray", "astype", "copy", "ravel", "tuple"}
-PLUMBING = {"keepdims", "dtype", "strict"}         # keyword arguments that say how, and not what
+PLUMBING = {"keepdims", "dtype", "strict"}         # keyword arguments without an influence on the formula
 
 
 class Text(NamedTuple):
-    """A printed expression, and how tightly it holds together."""
+    """A printed expression and its level of precedence."""
 
     text: str
     level: int
 
     def within(self, level: int) -> str:
-        """The text where something of at least this level is wanted."""
+        """Return the text, in brackets if its level is below this one."""
         return self.text if self.level >= level else f"({self.text})"
 
 
 class Unspeakable(Exception):
-    """There is no notation for it."""
+    """An expression without a notation."""
 
 
 def notation(node: ast.expr) -> str:
-    """An expression as mathematics. Calls that only arrange memory or dtypes are left out, unless there is nothing else. Unspeakable if there is no way."""
+    """Write an expression as mathematics. Errors: Unspeakable if it has no notation.
+
+    Calls that only arrange memory or dtypes are left out, unless there is nothing else.
+    """
     if isinstance(node, ast.Call) and is_left_out(called(node)) and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
         return spelled_out(node).text
     return printed(node).text
@@ -64,37 +67,37 @@ def printed(node: ast.expr) -> Text:
 
 
 def detail(node: ast.expr) -> Text:
-    """An argument that may be left open."""
+    """Write an argument, or OPEN if it has no notation."""
     try:
         return printed(node)
     except Unspeakable:
         return Text(OPEN, ATOM)
 
 
-# ── one way to say a thing ────────────────────────────────────────────────────────────────────────────────────────────
+# ── operators for functions ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 def called(call: ast.Call) -> str:
-    """The last part of the name that is called: `exp` of `xp.exp`, `det` of `xp.linalg.det`."""
+    """Return the last part of the called name: `exp` of `xp.exp`, `det` of `xp.linalg.det`."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
 
 
 def operands(call: ast.Call) -> list[ast.expr]:
-    """What a call is of: not `xp`, but the array whose method it is."""
+    """Return the operands of a call: the array whose method it is, then the arguments, without `xp`."""
     first = call.args[:1] if call.args and isinstance(call.args[0], ast.Name) and call.args[0].id == "xp" else []
     own = [call.func.value] if isinstance(call.func, ast.Attribute) and not is_namespace(call.func.value) else []
     return [*own, *call.args[len(first):]]
 
 
 def is_namespace(node: ast.expr) -> bool:
-    """Whether a dot after this means a module: xp, xp.linalg, special."""
+    """Return True if an expression is a module, such as xp, xp.linalg or special."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and node.id in ("xp", "special", "bessel", "airy")
 
 
 def plain(node: ast.expr) -> ast.expr:
-    """An expression with operators for the functions that have one."""
+    """Replace a function by its operator, if it has one."""
     while isinstance(node, ast.Call) and (simpler := simplified(node)) is not node:
         node = simpler
     return node
@@ -103,7 +106,7 @@ def plain(node: ast.expr) -> ast.expr:
 def simplified(call: ast.Call) -> ast.expr:
     name, args = called(call), operands(call)
     if name in ("max", "min") and isinstance(call.func, ast.Name) and len(args) == 2 and isinstance(args[1], ast.Constant):
-        return args[0]          # Python's own, of a count that may be zero
+        return args[0]          # Python's own max or min only guards a count that may be zero
     if name in MADE and len(args) == 1:
         return MADE[name](args[0])
     template = template_of(name)
@@ -114,30 +117,30 @@ def simplified(call: ast.Call) -> ast.expr:
 MADE: dict[str, Callable[[ast.expr], ast.expr]] = {
     "zeros_like": lambda x: ast.Constant(0), "ones_like": lambda x: ast.Constant(1), "float": lambda x: number(x),
 }
-MARKS = ("ᵀ", "⁻¹", "\u0304")        # that follow what they are of
+MARKS = ("ᵀ", "⁻¹", "\u0304")        # that follow their operand
 BRACKETS = {"|": "|", "⌊": "⌋", "⌈": "⌉"}
 IN_PYTHON = {" = ": " == ", "≠": "!=", "≤": "<=", "≥": ">=", "·": "*", "−": "-", "^": "**", "²": "**2"}
 
 
 def template_of(name: str) -> str:
-    """How a function is written: "{} · {}", or a sign."""
+    """Return the notation of a function: "{} · {}", or a name or sign; "" if it has none."""
     return OPS[name].notation if name in OPS else OTHERS.get(name, "")
 
 
 def is_left_out(name: str) -> bool:
-    """Whether a function only arranges memory or dtypes."""
+    """Return True if a function only arranges memory or dtypes."""
     return name in SAME or template_of(name) == "{}"
 
 
 def sign_of(name: str) -> str:
-    """What a function is called where its arguments follow."""
+    """Return the name or sign of a function whose arguments follow in brackets."""
     template = template_of(name)
     return template if template and "{}" not in template else public(name)
 
 
 @cache
 def written(template: str) -> ast.expr | None:
-    """A template of operators and functions as an expression of operands _0, _1, …; None if there are brackets or marks around what it is of."""
+    """Parse a notation into an expression of operands _0, _1, …; None if it has brackets or marks."""
     if template[0] in BRACKETS or template.endswith(MARKS) or template == "√{}":
         return None
     for ours, pythons in IN_PYTHON.items():
@@ -146,7 +149,7 @@ def written(template: str) -> ast.expr | None:
 
 
 class Filled(ast.NodeTransformer):
-    """Puts operands in the places of _0, _1, …"""
+    """Replaces _0, _1, … by operands."""
 
     def __init__(self, operands: list[ast.expr]) -> None:
         self.operands = operands
@@ -164,7 +167,7 @@ def function(name: str, *args: ast.expr) -> ast.Call:
 
 
 def number(x: ast.expr) -> ast.expr:
-    """`float("-inf")`"""
+    """Return the constant that `float("-inf")` makes; anything but a text as it is."""
     return ast.Constant(float(x.value)) if isinstance(x, ast.Constant) and isinstance(x.value, str) else x
 
 
@@ -172,7 +175,7 @@ def number(x: ast.expr) -> ast.expr:
 
 
 def terms(node: ast.expr, sign: int = 1) -> list[tuple[int, ast.expr]]:
-    """A sum as its terms, with their signs."""
+    """Return the terms of a sum, with their signs."""
     node = plain(node)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return [*terms(node.left, sign), *terms(node.right, sign)] if sign > 0 else [(sign, node)]
@@ -193,13 +196,13 @@ def summed(node: ast.BinOp) -> Text:
 
 
 class Product:
-    """A product under way: its sign, its numbers, what is above the line, and below."""
+    """A product being collected: its sign, its numbers, and the factors above and below the fraction line."""
 
     def __init__(self) -> None:
         self.sign, self.numbers = 1, ""
         self.above: list[str] = []
         self.below: list[str] = []
-        self.only: ast.expr | None = None           # the last factor, which may be the only one
+        self.only: ast.expr | None = None           # the last factor, printed by itself if it is the only one
 
     def times(self, node: ast.expr) -> None:
         node = plain(node)
@@ -222,7 +225,7 @@ class Product:
             self.above.append(printed(node).within(POWER))
 
     def over(self, node: ast.expr) -> None:
-        """Divide. Of a product below the line, every factor stands there; of a quotient, it is one of them."""
+        """Divide by an expression: by each factor of a product; a quotient counts as one factor."""
         node = plain(node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             self.over(node.left)
@@ -253,7 +256,7 @@ class Product:
 
 
 def powers(factors: list[str]) -> list[str]:
-    """x · x · x as x³"""
+    """Write x · x · x as x³."""
     found: list[list[str]] = []
     for factor in factors:
         if found and found[-1][0] == factor and not factor.endswith(tuple("⁰¹²³⁴⁵⁶⁷⁸⁹ᵀ̄")) and "^" not in factor and "√" not in factor:
@@ -337,7 +340,7 @@ def call(node: ast.Call) -> Text:
         if name == "prod" and not is_shape(args[0]):
             raise Unspeakable(name)
         return Text("n", ATOM)
-    if isinstance(node.func, ast.Name) and name in ("reduced", "softmax", "onehot", "group_mean", "only_earlier"):      # of what; the rest says how
+    if isinstance(node.func, ast.Name) and name in ("reduced", "softmax", "onehot", "group_mean", "only_earlier"):      # without their options
         return spelled_out(ast.Call(ast.Name(name), [args[0]], []))
     if name in SAME and args:
         return printed(args[0])
@@ -347,7 +350,7 @@ def call(node: ast.Call) -> Text:
 
 
 def indexed(template: str, node: ast.Call) -> Text:
-    """Reading and writing at an index: the index of the step, an array that is named, or one that is left open."""
+    """Write a read or write at an index: that of the step, a named array, or OPEN."""
     count, args = template.count("{}"), operands(node)
     arrays = [a for a in args[count:] if not isinstance(a, ast.Starred)]
     own = any(names_itself(k) for k in node.keywords if k.arg in ("index", "template", "view"))
@@ -360,7 +363,7 @@ def indexed(template: str, node: ast.Call) -> Text:
 
 
 def with_marks(template: str, args: list[ast.expr]) -> Text | None:
-    """Functions that are written with brackets, a root, or a mark behind."""
+    """Write a function with brackets, a root, or a mark after its operand; None for others."""
     if not args or len(args) != template.count("{}"):
         return None
     if template[0] in BRACKETS and (inner := written(template[1:-1])):
@@ -374,7 +377,7 @@ def with_marks(template: str, args: list[ast.expr]) -> Text | None:
 
 
 def spelled_out(node: ast.Call) -> Text:
-    """f(x, y, option=value), without what only passes an option on."""
+    """Write f(x, y, option=value), without None and options passed on under their own name."""
     name, args = called(node), [a for a in operands(node) if not is_nothing(a)]
     options = [k for k in node.keywords if k.arg and k.arg not in PLUMBING and not is_nothing(k.value) and not names_itself(k)
                and not (k.arg == "axis" and name in OPS and OPS[name].batch == "along" and not issubclass(OPS[name], Movement) and not is_constant(k.value))]
@@ -449,7 +452,7 @@ def place(part: ast.expr) -> str:
 
 
 def mapped(node: ast.GeneratorExp) -> Text:
-    """`(-s for s in shift)` as −shift"""
+    """Write `(-s for s in shift)` as −shift."""
     loop = node.generators[0]
     if len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, ast.Name):
         raise Unspeakable("comprehension")

@@ -12,8 +12,8 @@ from .._extras import install
 from ..core.tape import TensorBase
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
-COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")       # M. Okabe, K. Ito: told apart by colour-blind readers, too
-STYLES = ("-", "--", ":", "-.")             # and after so many runs by the line
+COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")       # M. Okabe, K. Ito: distinct for colour-blind readers, too
+STYLES = ("-", "--", ":", "-.")             # of lines, once the colours are used up
 VANISHED = 1e-8                             # a mean of |gradient| below this moves nothing in float32
 CELLS = 24                                  # histograms in one picture
 
@@ -41,7 +41,7 @@ def plot_loss(losses: Any, *, smooth: float = 0.9, ax: Any = None) -> Any:
         label = plain(name) + (f" ({np.count_nonzero(~known)} of {len(values)} not finite)" if not known.all() else "")
         values = np.where(known, values, np.nan)
         steps, colour, style = np.arange(1, len(values) + 1), COLOURS[i % len(COLOURS)], STYLES[i // len(COLOURS) % len(STYLES)]
-        dots = {"marker": "."} if len(values) < 30 else {}      # a number between two gaps is no line
+        dots = {"marker": "."} if len(values) < 30 else {}      # a point between two gaps would draw no line
         if smooth:
             axes.plot(steps, values, color=colour, linewidth=0.7, alpha=0.35, **dots)
         axes.plot(steps, running_mean(values, smooth), color=colour, linestyle=style, linewidth=1.8, label=label, **({} if smooth else dots))
@@ -90,7 +90,7 @@ def plot_grad_flow(module: Any, *, vanished: float = VANISHED, ax: Any = None) -
     edge = axes.get_yaxis_transform()           # x from 0 to 1 across the axes
     for row in rows[~alive]:
         axes.scatter([0.015], [row], color=GREY, marker="X", s=40, transform=edge, clip_on=False)
-        if row % math.ceil(every / 2) == 0:         # what would stand on each other is left out
+        if row % math.ceil(every / 2) == 0:         # leave out labels that would overlap
             axes.annotate(reasons[row], (0.035, row), xycoords=edge, va="center", fontsize="small", color="#444444")
     axes.set_yticks(rows[::every], [plain(name) for name, _ in named][::every])
     axes.set_ylim(len(named) - 0.4, -0.6)
@@ -102,7 +102,7 @@ def plot_grad_flow(module: Any, *, vanished: float = VANISHED, ax: Any = None) -
 
 
 def plot_weights(module: Any, *, bins: int = 40, ax: Any = None) -> Any:
-    """How the elements of each parameter are spread, and those of its gradient: histograms that stand and hang, each with a scale of its own.
+    """Histograms of each parameter's elements, upwards, and of its gradient's, downwards, each with its own scale.
 
     The first 24 parameters are drawn; to choose others, give an iterable of (name, parameter) in the place of the module. Elements that are not finite are
     counted in the title. `ax`: axes to draw on, one for each parameter. ValueError if there are no parameters; ImportError without Matplotlib
@@ -140,7 +140,7 @@ def plot_weights(module: Any, *, bins: int = 40, ax: Any = None) -> Any:
 
 
 def histograms(axes: Any, name: str, parameter: Any, bins: int) -> None:
-    """The elements of one parameter upwards and, with a scale of its own, those of its gradient downwards."""
+    """Draw the elements of one parameter upwards and, with a separate scale, those of its gradient downwards."""
     values = array(parameter).ravel()
     missing = np.count_nonzero(~np.isfinite(values))
     axes.set_title(f"{plain(name)}  {tuple(parameter.shape)}" + (f"  {missing} not finite" if missing else ""), fontsize="small")
@@ -162,7 +162,7 @@ def histograms(axes: Any, name: str, parameter: Any, bins: int) -> None:
 
 
 def stairs(axes: Any, values: Any, bins: int, up: int, colour: str) -> None:
-    """A histogram of height 1, with ticks at the ends and at 0."""
+    """Draw a histogram of height 1, with ticks at the ends and at 0."""
     values = values[np.isfinite(values)]
     if not values.size:
         axes.set_xticks([])
@@ -182,7 +182,7 @@ def stairs(axes: Any, values: Any, bins: int, up: int, colour: str) -> None:
 
 
 def numbers(values: Any, what: str) -> np.ndarray[Any, Any]:
-    """Losses as an array of float64."""
+    """Return losses as an array of float64."""
     if isinstance(values, (TensorBase, np.ndarray)):
         found = array(values)
         if found.ndim > 1:
@@ -210,13 +210,13 @@ def number(value: Any, what: str) -> float:
 
 
 def array(tensor: Any) -> np.ndarray[Any, Any]:
-    """The elements of a tensor on the host, in float64; of complex numbers the sizes."""
+    """Return the elements of a tensor on the host, in float64; absolute values of complex numbers."""
     found = np.asarray(tensor.detach().cpu().array if isinstance(tensor, TensorBase) else tensor)    # type: ignore[attr-defined]
     return np.abs(found).astype(np.float64) if found.dtype.kind == "c" else found.astype(np.float64)
 
 
 def parameters(module: Any, name: str) -> list[tuple[str, Any]]:
-    """The named parameters of a module, or those that were given as pairs."""
+    """Return the named parameters of a module, or the given pairs."""
     pairs = module.named_parameters() if hasattr(module, "named_parameters") else module.items() if isinstance(module, Mapping) else module
     try:
         named = [(str(key), parameter) for key, parameter in pairs]
@@ -230,7 +230,7 @@ def parameters(module: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def reason(size: Any, mean: float, vanished: float) -> str:
-    """What is wrong with a gradient, or nothing."""
+    """Return the fault of a gradient as text, or "" if it has none."""
     if size is None:
         return "no gradient"
     if not size.size:
@@ -241,7 +241,7 @@ def reason(size: Any, mean: float, vanished: float) -> str:
 
 
 def running_mean(values: np.ndarray[Any, Any], keep: float) -> np.ndarray[Any, Any]:
-    """The running mean, free of the pull of its start; gaps stay gaps, and it goes on after them."""
+    """Return the running mean, corrected for the bias of its start; gaps stay gaps, and it continues after them."""
     if not keep:
         return values
     out, mean, weight = np.full(len(values), np.nan), 0.0, 0.0
@@ -252,11 +252,11 @@ def running_mean(values: np.ndarray[Any, Any], keep: float) -> np.ndarray[Any, A
     return out
 
 
-# ── the sheet that it is drawn on ─────────────────────────────────────────────────────────────────────────────────────
+# ── figures ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def canvas(ax: Any, width: float, height: float, axes: bool = True) -> tuple[Any, Any]:
-    """A figure and its axes: new ones, or those that were given."""
+    """Return a figure and its axes: new ones, or those that were given."""
     if ax is not None:
         return ax.figure, ax
     try:
@@ -266,7 +266,7 @@ def canvas(ax: Any, width: float, height: float, axes: bool = True) -> tuple[Any
         raise ImportError(f"this draws with Matplotlib, and {error.name} is not installed: {install('plot')}") from error
 
     class Sheet(Figure):
-        """A figure that shows itself in a notebook, whether or not pyplot is there."""
+        """A figure that shows itself in a notebook, with or without pyplot."""
 
         def _repr_png_(self) -> bytes:
             file = BytesIO()
@@ -285,7 +285,7 @@ def dressed(axes: Any, grid: str) -> None:
 
 
 def plain(name: str) -> str:
-    """A name as it is: $ is no mathematics, and a leading _ does not hide it from the legend."""
+    """Return a name for literal display: $ starts no formula, and a leading _ does not hide it from the legend."""
     name = "".join(c if c.isprintable() else "�" for c in shortened(name, 40)).replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name or "(no name)"
 

@@ -1,4 +1,4 @@
-"""An op that others define, as the steps that define it: those of the table with rules of their own, read from its definition."""
+"""Split an op that other ops define into steps of those ops, which have their own rules, read from its definition."""
 from __future__ import annotations
 
 import ast
@@ -25,11 +25,11 @@ class Step(NamedTuple):
     params: dict[str, Any]
     inputs: tuple[tuple[str, Any], ...]
     results: tuple[str, ...]
-    wanted: tuple[bool, ...]            # of each input, whether it gets a gradient
+    wanted: tuple[bool, ...]            # for each input, whether it gets a gradient
 
 
 def primitives(step: Step, formula: Formula) -> list[Step]:
-    """The steps whose results are those of a step, given its formula. Unable if its definition is not made of ops."""
+    """Return steps that compute a step's results by its formula. Errors: Unable if that is not made of ops."""
     return Splitter(step, formula).steps
 
 
@@ -50,9 +50,10 @@ class Lines(Formula):
 
 
 def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any], inputs: list[tuple[str, Any]]) -> Any:
-    """What a program of a definition's parts is made of, with masks and places computed from the inputs: a tape holds them as constants.
+    """Return the recorded steps of a definition, with masks and indices computed from the inputs.
 
-    `recorded` is as the tape has it; it is returned as it is where the definition does not run into the same steps. `inputs` are those of the op, as in `Step`.
+    `recorded` comes from the tape, which holds masks and indices as constants; it is returned unchanged where the
+    definition does not lead to the same steps. `inputs` are those of the op, as in `Step`.
     """
     if isinstance(recorded, str) or op.arity is None:
         return recorded
@@ -65,7 +66,7 @@ def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any
         parts = Splitter(step, lines).steps
     except Unable:
         return recorded
-    parts = parts[:len(parts) - len(step.results)]          # less those that give the results their keys
+    parts = parts[:len(parts) - len(step.results)]          # without the final copies to the keys of the results
     keys: dict[str, str] = {}
     rest, steps = list(recorded.steps), list[Step]()
     for part in parts:
@@ -96,7 +97,7 @@ class Splitter:
             self.add(OPS["contiguous"], [reference], {}, (key,))
 
     def one(self, node: ast.expr) -> tuple[str, Any]:
-        """Where the value of an expression is found: it is that of a step, an input or a constant."""
+        """Return a reference to the value of an expression: a step's result, an input or a constant."""
         if not self.formula.varies(node) or not any(isinstance(n, ast.Name) and n.id in self.known for n in ast.walk(node)):
             value = self.formula.evaluated(node)
             return "value", value if value is None or isinstance(value, (bool, int, float)) else np.asarray(value)
@@ -117,7 +118,7 @@ class Splitter:
         raise Unable(f"{type(node).__name__} is no step")
 
     def several(self, node: ast.expr) -> list[tuple[str, Any]]:
-        """Where the values of an expression of one result or several are found."""
+        """Return references to the values of an expression with one or several results."""
         if isinstance(node, (ast.Tuple, ast.List)):
             return list(map(self.one, node.elts))
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name) \
@@ -146,7 +147,7 @@ class Splitter:
 
     def add(self, op: type[Op], inputs: list[tuple[str, Any]], params: dict[str, Any], results: tuple[str, ...] = (),
             count: int = 1) -> list[tuple[str, Any]]:
-        """A step more; returns where its results are found."""
+        """Add a step and return references to its results."""
         made = results or tuple(self.keys(count))
         wanted = tuple(kind == "place" and value in self.gradients and op.differentiable for kind, value in inputs)
         if any(wanted):
@@ -155,6 +156,6 @@ class Splitter:
         return [("place", key) for key in made]
 
     def keys(self, count: int) -> Iterator[str]:
-        """Keys of places within the step."""
+        """Yield keys of new places within the step."""
         for i in range(count):
             yield f"{self.step.results[0]}/{len(self.steps)}{f'.{i}' if count > 1 else ''}"

@@ -1,7 +1,7 @@
-"""A function of formulas, such as an op's `grad_a`, read from its source as one expression: locals and helpers put in their places.
+"""Read a function of formulas, such as an op's `grad_a`, from its source as one expression, with helpers inlined.
 
-What is read is the ordinary case: real numbers, arrays that are neither empty nor vectors in the place of matrices, optional inputs that are given.
-Branches on options (`reduction`, `ord`) stay, as conditional expressions.
+The reader assumes the ordinary case: real numbers, arrays that are neither empty nor vectors instead of matrices,
+optional inputs that are given. Branches on options (`reduction`, `ord`) become conditional expressions.
 """
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 
 from ..ops.base import OPS, Op
 
-SHORT = 3           # locals of so many names, numbers and operators, or fewer, are put in their places however often they are used
-LONG = 40           # helpers of so many stay calls
-DEPTH = 4           # helpers within helpers
-FLOAT: dict[str, Any] = {"kind": "f", "itemsize": 4, "is_complex": False, "is_number": False}      # what is asked of dtypes: the answers of floats
+SHORT = 3           # size, see `size`, up to which locals are inlined however often they are used
+LONG = 40           # helpers stay calls if inlining them adds more than this size
+DEPTH = 4           # nesting of inlined helpers
+FLOAT: dict[str, Any] = {"kind": "f", "itemsize": 4, "is_complex": False, "is_number": False}      # answers to queries of dtypes: those of floats
 
 
 def duplicate(node: Any) -> Any:
-    """An expression once more, to be changed by itself: copy.deepcopy, several times as fast."""
+    """Copy an expression deeply, several times faster than copy.deepcopy."""
     if isinstance(node, list):
         return [duplicate(part) for part in node]
     if not isinstance(node, ast.AST):
@@ -34,18 +34,18 @@ def duplicate(node: Any) -> Any:
 
 
 class NoFormula(Exception):
-    """The function is no formula: it loops or writes in place, or has no source."""
+    """A function that is no formula: it loops or writes in place, or has no source."""
 
 
 class Reading(NamedTuple):
-    """What a function returns, and the locals that it is put in terms of, in order: [(names, expression)]."""
+    """A function's result as an expression of its locals, which are listed in order: [(names, expression)]."""
 
     value: ast.expr
     locals: list[tuple[tuple[str, ...], ast.expr]]
 
 
 def read(function: Any, options: dict[str, Any], helpers: bool = True) -> Reading:
-    """The expression that a function returns, with choices made as these options say. NoFormula if it is more than an expression."""
+    """Read the expression that a function returns, with branches decided by `options`. Errors: NoFormula."""
     reader = Reader(function, options, helpers)
     return tidied(reader.returned({}), reader.locals)
 
@@ -55,7 +55,7 @@ def read(function: Any, options: dict[str, Any], helpers: bool = True) -> Readin
 
 @lru_cache(maxsize=256)
 def definitions(path: str) -> dict[Any, Any]:
-    """What a file defines: (name, line) -> function, and name -> line of a class."""
+    """Return a file's definitions: {(name, line): function} and {name: line} for classes. {} if it cannot be read."""
     try:
         with tokenize.open(path) as file:
             tree = ast.parse(file.read())
@@ -80,11 +80,11 @@ def definition(function: Any) -> ast.FunctionDef:
     return node
 
 
-# ── what is in it ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── the reader ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def size(node: ast.AST) -> int:
-    """How many names, numbers and operators an expression has; the axes and dtypes that are asked for do not count."""
+    """Return the number of names, numbers and operators of an expression, without keyword arguments."""
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xp":
         return 1
     parts = list(ast.iter_child_nodes(node)) if not isinstance(node, ast.Call) else [node.func, *node.args]
@@ -111,7 +111,7 @@ class Reader:
     # ── statements ──
 
     def result(self, statements: list[ast.stmt], values: dict[str, ast.expr]) -> ast.expr:
-        """What the statements return, given the values of local names."""
+        """Return the expression that the statements return, given {local name: value}. Errors: NoFormula."""
         for i, statement in enumerate(statements):
             rest = statements[i + 1:]
             if isinstance(statement, ast.Return) and statement.value is not None:
@@ -129,7 +129,7 @@ class Reader:
                 return self.result([*statement.body, *rest], values)
             elif isinstance(statement, ast.Expr):
                 if isinstance(statement.value, ast.Call) and isinstance(statement.value.func, ast.Attribute):
-                    raise NoFormula("it writes in place")       # as xp.add.at does; else it is a docstring, or a check
+                    raise NoFormula("it writes in place")       # as xp.add.at does; other expression statements are docstrings and checks
             elif not (isinstance(statement, (ast.Pass, ast.ImportFrom)) or isinstance(statement, ast.For) and raises(statement)):
                 raise NoFormula("it is more than an expression")
         raise NoFormula("it returns nothing")
@@ -153,7 +153,7 @@ class Reader:
             values.update(zip(names, self.define(names, new), strict=True))
 
     def define(self, names: tuple[str, ...], value: ast.expr) -> list[ast.expr]:
-        """Keep a value under its names, primed where these mean something else already."""
+        """List a local value under its names, primed where these are taken; return the names."""
         shown = []
         for name in names:
             while name in self.taken:
@@ -166,18 +166,18 @@ class Reader:
     # ── expressions ──
 
     def put(self, node: ast.expr, values: dict[str, ast.expr]) -> ast.expr:
-        """The expression with values in the places of local names, helpers in those of their calls, and the ordinary case in that of a choice."""
+        """Return the expression with local values and helpers inlined, and branches decided for the ordinary case."""
         placed: ast.expr = Placing(self, values).visit(duplicate(node))
         return placed
 
     def choice(self, test: ast.expr) -> bool | ast.expr:
-        """Whether a condition holds, given the options, in the ordinary case."""
+        """Decide a condition by the options and the ordinary case, see `ordinary`."""
         for name, value in self.options.items():
             test = Placed(name, ast.Constant(value)).visit(test)
         return ordinary(test)
 
     def called(self, call: ast.Call) -> ast.expr:
-        """What a call comes to: the helper's expression, if it is one that is read more easily than its name."""
+        """Return the expression of the called helper; the call itself if that would be long or is no formula."""
         if isinstance(call.func, ast.Lambda):
             return self.put(call.func.body, dict(zip((a.arg for a in call.func.args.args), call.args, strict=True)))
         if isinstance(call.func, ast.Name) and call.func.id in TRANSPARENT:
@@ -200,7 +200,7 @@ class Reader:
         return value
 
     def helper(self, name: ast.expr) -> Any:
-        """The function behind a name: a helper beside the formulas, or the formula of an op that is a gradient by itself."""
+        """Return the function to inline for a name, a helper or the formula of a `_gradient` op; else None."""
         if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id == "xp" and name.attr.endswith("_gradient"):
             return OPS[name.attr].forward if name.attr in OPS else None
         if not isinstance(name, ast.Name) or name.id in FLOAT or name.id in SPELLED and not (name.id == "reduced" and "reduction" in self.options):
@@ -210,9 +210,9 @@ class Reader:
 
 
 NUMERICS = f"{Op.__module__.rpartition('.')[0]}._"      # modules of numerical methods: their functions are known by name
-# Helpers that arrange memory and axes, and refuse what is wrong: a formula is of what they are given.
+# Helpers that arrange memory and axes, or check their argument: formulas have the argument instead.
 TRANSPARENT = {"restored", "rounded", "writeable", "nonzero", "per_matrix", "grown", "rows", "real", "per_channel", "per_class", "of_kept", "as_given"}
-SPELLED = {"transposed", "count_of", "reduced", "affine", "biased", "kept", "axes_of", "last",      # those that the notation has words for
+SPELLED = {"transposed", "count_of", "reduced", "affine", "biased", "kept", "axes_of", "last",      # helpers with a notation of their own
            "softmax", "onehot", "group_mean", "only_earlier", "targets_counted"}
 
 
@@ -239,7 +239,7 @@ class Placing(ast.NodeTransformer):
 
 
 def each(value: ast.expr, put: Any) -> ast.expr | None:
-    """`(f(y) for y in (a, b))` as a tuple."""
+    """Unroll `(f(y) for y in (a, b))` into a tuple; None for other expressions."""
     if not isinstance(value, (ast.GeneratorExp, ast.ListComp)) or len(value.generators) != 1 or not isinstance(value.generators[0].iter, ast.Tuple) \
             or not isinstance(value.generators[0].target, ast.Name):
         return None
@@ -248,12 +248,12 @@ def each(value: ast.expr, put: Any) -> ast.expr | None:
 
 
 def raises(loop: ast.For) -> bool:
-    """Whether a loop only checks."""
+    """Return True if a loop only checks its elements and raises."""
     return all(isinstance(s, ast.If) and isinstance(s.body[-1], ast.Raise) for s in loop.body)
 
 
 def bound(node: ast.FunctionDef, function: Any, args: list[ast.expr], keywords: list[ast.keyword]) -> dict[str, ast.expr]:
-    """The values of a helper's arguments in a call; `xp` is `xp` everywhere."""
+    """Return {parameter: expression} for a call of a helper. Errors: NoFormula for *args and too many arguments."""
     names = [a.arg for a in node.args.args]
     if len(args) > len(names) or node.args.vararg:
         raise NoFormula("it takes any number of arguments")
@@ -263,11 +263,11 @@ def bound(node: ast.FunctionDef, function: Any, args: list[ast.expr], keywords: 
     return values
 
 
-# ── what is left to tidy ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── simplification ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def tidied(value: ast.expr, locals: list[tuple[tuple[str, ...], ast.expr]]) -> Reading:
-    """Without locals that are used once, or not at all, and without guards of branches that are not taken."""
+    """Inline locals that are used once; remove unused ones and guards of branches that are not taken."""
     value, kept = decided(value), [(names, decided(v)) for names, v in locals]
     for i in range(len(kept) - 1, -1, -1):
         names, own = kept[i]
@@ -282,12 +282,12 @@ def tidied(value: ast.expr, locals: list[tuple[tuple[str, ...], ast.expr]]) -> R
 
 
 def decided(node: ast.expr) -> ast.expr:
-    """`where(c, a, f(where(c, 1, b)))` as `where(c, a, f(b))`: the guard within is for what is not taken."""
+    """Simplify `where(c, a, f(where(c, 1, b)))` to `where(c, a, f(b))`: the inner guard is for the other branch."""
     return Decided().visit(node)  # type: ignore[no-any-return]
 
 
 class Placed(ast.NodeTransformer):
-    """Puts an expression in the place of a name."""
+    """Replaces a name by an expression."""
 
     def __init__(self, name: str, value: ast.expr) -> None:
         self.name, self.value = name, value
@@ -317,7 +317,7 @@ class Decided(ast.NodeTransformer):
 
 
 def ordinary(test: ast.expr) -> bool | ast.expr:
-    """Whether a condition holds in the ordinary case; what is left of it if it is a choice that the reader should see."""
+    """Decide a condition for the ordinary case; return the undecided rest of it if readers should see the branch."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         left = ordinary(test.operand)
         return not left if isinstance(left, bool) else ast.UnaryOp(test.op, left)
@@ -345,7 +345,7 @@ def compared(test: ast.Compare) -> bool | ast.expr:
         relation = RELATIONS.get(type(op))
         return bool(relation(left.value, right.value)) if relation else test
     if geometric(left) or geometric(right):
-        same = geometric(left) and geometric(right)         # two shapes agree; a length is none in particular, but more than a few
+        same = geometric(left) and geometric(right)         # assume that shapes agree, and that lengths are large and equal no constant
         return {ast.Eq: same, ast.NotEq: not same, ast.Gt: geometric(left), ast.GtE: geometric(left)}.get(type(op), False)
     return test
 
@@ -356,7 +356,7 @@ RELATIONS: dict[type, Callable[[Any, Any], bool]] = {
 
 
 def known(node: ast.expr) -> ast.expr:
-    """What is asked of a dtype as the answer of real numbers, and what can be worked out as a number, or several."""
+    """Replace queries of dtypes by the answers of floats, and fold expressions of constants."""
     if isinstance(node, ast.Attribute) and node.attr in FLOAT:
         return ast.Constant(FLOAT[node.attr])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and isinstance(node.args[0], ast.Constant):
@@ -370,6 +370,6 @@ def known(node: ast.expr) -> ast.expr:
 
 
 def geometric(node: ast.AST) -> bool:
-    """Whether an expression is about shapes."""
+    """Return True if an expression is about shapes."""
     return any(isinstance(n, ast.Attribute) and n.attr in ("shape", "ndim", "size") or isinstance(n, ast.Name) and
                (n.id.endswith("_shape") or n.id in ("count_of", "padding", "length", "widths")) for n in ast.walk(node))

@@ -1,4 +1,4 @@
-"""What a picture of a graph is made of: boxes with their lines of text and sizes, and each group laid out with what it holds."""
+"""Boxes of a graph's picture, with their lines of text and sizes, and the layout of each group's contents."""
 from __future__ import annotations
 
 from collections import deque
@@ -14,12 +14,12 @@ from .text import LABEL, clean, columns, numbers, shorten, size, tooltip
 LINE, PAD, HEADER, BORDER = 15.0, 6.0, 26.0, 12.0       # heights of a line and of a group's head; paddings of boxes and of groups
 COLUMN = {"title": 7.4, "label": 6.2}                   # widths of a letter, by the class of its line
 DETAIL = 6.7
-ROOM = 60                                               # boxes that a picture shows unasked
+ROOM = 60                                               # boxes up to which groups are open at first
 
 
 @dataclass(slots=True)
 class Shows:
-    """What is shown of each tensor and step."""
+    """Options of a picture: the details of each tensor and step that it shows."""
 
     shapes: bool = True
     values: bool = False
@@ -44,7 +44,7 @@ class Box:
 
 @dataclass(slots=True, eq=False)
 class Inside:
-    """A group laid out: its boxes, the edges between their numbers, each with the node whose tensor it is, and where all that lies."""
+    """A group's contents: boxes, edges (index of a box, index of a box, id of the tensor's node), and their layout."""
 
     boxes: list[Box]
     edges: list[tuple[int, int, str]]
@@ -52,14 +52,14 @@ class Inside:
 
 
 class Scene:
-    """The boxes of a tree, and the layout of each group that is open, or of every one that is asked for."""
+    """Boxes of a tree, and the layout of each group that is open or in `wanted`."""
 
     def __init__(self, tree: Tree, shows: Shows, opened: set[str] | None = None, wanted: set[str] | None = None) -> None:
         self.tree, self.shows = tree, shows
         self.opened = unfolded(tree) if opened is None else opened
         self.inside: dict[str, Inside] = {}
         self.known: dict[Any, Layout] = {}
-        self.entering: dict[str, list[str]] = {}      # of open groups: what enters them, from left to right
+        self.entering: dict[str, list[str]] = {}      # {open group: keys of its input ports, from left to right}
         drawn = [group for group in tree.groups if group.key in self.opened or wanted is not None and group.key in wanted]
         for group in reversed(drawn):
             self.arrange(group)
@@ -83,7 +83,7 @@ class Scene:
     # ── text ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def lines(self, node: Node) -> list[tuple[str, str]]:
-        """What a box says of a node."""
+        """Return the lines of a node's box as (class, text)."""
         shows = self.shows
         title = shorten(leaf_name(node, self.tree.home[node.id].path) if node.kind == "leaf" else node.title)
         if shows.backward and node.kind == "step" and hasattr(node.tape, "name"):
@@ -109,7 +109,7 @@ class Scene:
         return lines
 
     def told(self, node: Node) -> str:
-        """All that is known of a node, for its tooltip."""
+        """Return everything known of a node, for its tooltip."""
         told = [node.name if node.name and node.kind == "leaf" else node.title]
         if node.kind == "step":
             told[0] += f"({given})" if (given := node.arguments()) else ""
@@ -131,7 +131,7 @@ class Scene:
     # ── places ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def arrange(self, group: Group) -> None:
-        """Lay out what a group holds. The groups inside of it have been."""
+        """Lay out a group's contents; the groups inside of it have a layout already."""
         boxes = [self.box(member) for member in group.members]
         place = {box.key: i for i, box in enumerate(boxes)}
         top, bottom = [], []
@@ -143,7 +143,7 @@ class Scene:
                     side.append(len(boxes))
                     boxes.append(Box(key, "port", width=1.0))
             s, t = place[a], place[b]
-            for edge in of if boxes[t].group is None and boxes[t].kind != "port" else of[:1]:      # w * w: two ways
+            for edge in of if boxes[t].group is None and boxes[t].kind != "port" else of[:1]:      # w * w has two edges
                 if (label := self.label(edge, boxes[s], boxes[t])) is not None:
                     edges += [(s, len(boxes), source), (len(boxes), t, source)]
                     boxes.append(label)
@@ -155,12 +155,12 @@ class Scene:
         if wanted := self.entering.get(group.key):
             top = [place[key] for key in wanted]
         key = sizes, plain, tuple(ports), tuple(top), tuple(bottom), bool(wanted)
-        if key not in self.known:        # blocks that are alike are laid out once
+        if key not in self.known:        # equal blocks share a layout
             self.known[key] = layout(sizes, plain, top, bottom, ports if any(p != (None, None) for p in ports) else (), bool(wanted))
         self.inside[group.key] = Inside(boxes, edges, self.known[key])
 
     def reorder(self, drawn: list[Group]) -> bool:
-        """Note in which order lines come to the open groups. Returns whether that is another, anywhere, than the one they go on in."""
+        """Note the order of edges into open groups where it differs from that of the ports; True if any does."""
         for group in drawn:
             inner = self.inside[group.key]
             for t, box in enumerate(inner.boxes):
@@ -172,19 +172,19 @@ class Scene:
         return bool(self.entering)
 
     def ports(self, group: str) -> list[str]:
-        """What enters an open group, from left to right."""
+        """Return the keys of an open group's input ports, from left to right."""
         inner = self.inside[group]
         found = [(inner.layout.x[i], box.key) for i, box in enumerate(inner.boxes) if box.kind == "port" and box.key.startswith("in:")]
         return [key for _, key in sorted(found)]
 
     def label(self, edge: Edge, a: Box, b: Box) -> Box | None:
-        """The gradient of an edge, as a box on its way."""
+        """Return a box on an edge that shows its gradient; None where there is nothing to show."""
         if not self.shows.backward or edge.gradient is None or "port" in (a.kind, b.kind) or b.group is not None:
             return None
         return sized(Box(f"l{edge.target}.{edge.position}", "label", [("label", shorten(numbers(edge.gradient, 4), 34))]))
 
     def port(self, box: Box, key: str) -> float | None:
-        """Where, from the middle of a box, the tensor enters or leaves it: at its place on the border of an open group."""
+        """Return the offset of a port from the middle of an open group; None for other boxes."""
         if box.kind != "group" or box.key not in self.opened:
             return None
         inner = self.inside[box.key]
@@ -195,13 +195,13 @@ class Scene:
 
 
 def closed(group: Group) -> Box:
-    """A group as it looks from outside."""
+    """Return the box of a closed group."""
     lines = [("title", shorten(group.title)), ("detail", told_steps(group))]
     return sized(Box(group.key, "group", lines, tooltip(".".join(group.path) or group.title), group=group))
 
 
 def sized(box: Box) -> Box:
-    """The box, its text cleaned, as large as that needs."""
+    """Clean the text of a box, set its size to fit, and return it."""
     box.lines = [(kind, clean(text)) for kind, text in box.lines]
     box.width = max((columns(text) * COLUMN.get(kind, DETAIL) for kind, text in box.lines), default=0.0) + (6 if box.kind == "label" else 20)
     box.height = LINE * len(box.lines) + (0 if box.kind == "label" else 2 * PAD)
@@ -222,7 +222,7 @@ def told_steps(group: Group) -> str:
 
 
 def wrapped(text: str, width: int = 52, most: int = 5) -> list[str]:
-    """A message in lines."""
+    """Wrap a message into at most `most` lines."""
     lines: list[str] = []
     for word in " ".join(text.split()).split(" "):
         if lines and len(lines[-1]) + 1 + len(word) <= width:
@@ -233,7 +233,10 @@ def wrapped(text: str, width: int = 52, most: int = 5) -> list[str]:
 
 
 def explained(node: Node) -> list[str]:
-    """The message of an error in lines: less of it where there is advice. The offer of a picture is left out, and the line that the box tells anyway."""
+    """Return the lines of an error's message, fewer where advice follows.
+
+        The offer of a picture is left out, and the source line, which the box shows anyway.
+        """
     message, *advice = node.error.split("\n")
     here = f"{PurePath(node.source[0]).name}, line {node.source[1]}: " if node.source is not None else "\n"
     advice = [line.strip() for line in advice if not line.lstrip().startswith(("A picture of", here))]
@@ -241,7 +244,7 @@ def explained(node: Node) -> list[str]:
 
 
 def unfolded(tree: Tree, room: int = ROOM) -> set[str]:
-    """The groups that are open unasked: from the outermost, as long as the boxes are few; of repeated blocks, the first."""
+    """Return the groups that are open at first: outer ones first, up to `room` boxes; of repeated blocks, the first."""
     opened, shown = {tree.root.key}, len(tree.root.members)
     todo = deque([tree.root])
     while todo:
@@ -254,5 +257,5 @@ def unfolded(tree: Tree, room: int = ROOM) -> set[str]:
 
 
 def scene(model: Model, *, fold: bool = True, shows: Shows | None = None, opened: set[str] | None = None) -> Scene:
-    """A model, ready to be drawn."""
+    """Return the scene of a model, ready to be drawn."""
     return Scene(Tree(model, fold), shows or Shows(), opened)

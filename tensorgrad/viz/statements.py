@@ -1,4 +1,4 @@
-"""The steps of a forward and a backward with each write in place told as the statement that the program wrote."""
+"""Steps of a forward and a backward, with each in-place write told as the program's statement."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from .writes import Write, ends
 
 
 class Statements(Teller):
-    """A `Teller` that tells each of some writes as one step: `c[:, 1] *= 2`. `names` are those of `writes.versioned`."""
+    """A `Teller` that tells each write of `writes` as one step: `c[:, 1] *= 2`. `names` is from `writes.versioned`."""
 
     def __init__(self, tape: Tape, names: Mapping[Any, str], start: Any, writes: Mapping[Any, Write]) -> None:
         super().__init__(tape, names, start)
@@ -22,7 +22,7 @@ class Statements(Teller):
         self.inner = {node: write for write in self.writes.values() for node in write.steps}
 
     def spoken(self, node: Any) -> Callable[[Operand], str]:
-        """A function that says the operands of a step by their names or, of a few numbers, these."""
+        """Return a function that writes an operand of a step by its name or, without one, its numbers."""
         given = self.tape.given[node]
 
         def say(operand: Operand) -> str:
@@ -31,7 +31,7 @@ class Statements(Teller):
         return say
 
     def statement(self, write: Write) -> str:
-        """The write as the program wrote it, with the name that the tensor has in the end."""
+        """Return the write as the program wrote it, with the tensor's final name."""
         return write.text(self.names[self.ends[write.last]], self.spoken(write.main))
 
     # ── forward ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -43,7 +43,7 @@ class Statements(Teller):
         return [step._replace(number=number) for number, step in enumerate(told, 1)]
 
     def written(self, write: Write, steps: Mapping[Any, ForwardStep]) -> ForwardStep:
-        """A write: the tensor before it, with what is written at its place."""
+        """Tell a write in the forward: the tensor before it, with the new value at the index."""
         before = UNKNOWN if write.target is None else self.names[write.target]
         value = written_value(write, steps) if write.value is not None else self.spoken(write.last)(write.operands[0])
         end = steps[write.last]
@@ -61,7 +61,7 @@ class Statements(Teller):
                 else self.step_back(number, steps[0], expressions[node]) for number, (node, steps) in enumerate(taken.items(), 1)]
 
     def written_back(self, number: int, write: Write, steps: list[StepBack], expressions: Mapping[Any, str]) -> BackwardStep:
-        """A write, back: the part has no part in the tensor before it, but in what was written."""
+        """Tell a write in the backward: its gradient at the index goes to the written value, the rest to the old one."""
         ends = {step.node: step for step in steps}
         end = self.step_back(number, steps[0], expressions[write.last])
         value = ends.get(write.value)
@@ -77,14 +77,14 @@ class Statements(Teller):
         if write.value is None:
             gives += [told._replace(formula=Lettered(told.named, {}, {}, {})) for told in end.gives if told.node is not write.target]
         if write.target is not None:
-            adds = write.value is None and write.sign == "+="           # at arrays of indices
+            adds = write.value is None and write.sign == "+="           # `+=` at arrays of indices: the old tensor gets all of g
             gives.insert(0, self.kept(write, steps, "g" if adds else f"g with {write.where} = {inner}"))
         return end._replace(op=self.statement(write), result=self.names[write.last], expression=expressions[write.last], node=write.last,
                             given=() if made is None else made.given, rows=() if made is None else made.rows, gives=tuple(gives),
                             hooked=end.hooked or made is not None and made.hooked, source=end.source or (made and made.source) or None)
 
     def kept(self, write: Write, steps: list[StepBack], rule: str) -> Gives:
-        """What a write gives to the tensor before it: the shares of its steps in one."""
+        """Sum the shares of a write's steps in the gradient of the tensor before it."""
         shares = [share for step in steps for share in step.shares if share.edge is write.target]
         gradient = shares[0].gradient
         for share in shares[1:]:
@@ -96,7 +96,7 @@ class Statements(Teller):
 
 
 def written_value(write: Write, steps: Mapping[Any, ForwardStep]) -> str:
-    """What a write computes, as an expression."""
+    """Return the written value as an expression."""
     if write.fill is not None:
         return f"{write.fill:g}".replace("-", "−")
     made = steps[write.value]

@@ -1,4 +1,4 @@
-"""Where steps were made: the line of the program, and the module that was running. Noted while somebody watches, and costs nothing otherwise."""
+"""Record where steps were made: the line of the program and the running module. Costs nothing outside of `watch`."""
 from __future__ import annotations
 
 import ast
@@ -17,11 +17,11 @@ serial = count(1)
 
 
 class Failure(NamedTuple):
-    """The operation that a forward broke at."""
+    """The operation at which a forward failed."""
 
     title: str
     operands: tuple[tuple[str, Any], ...]      # names and tensors
-    more: bool                                 # whether it had others, that have no name
+    more: bool                                 # True if it has other operands, without a name
     error: str
     source: tuple[str, int, str] | None
     group: tuple[str, ...]
@@ -49,10 +49,10 @@ class watch:
             raise TypeError(f"watch: expected a Module, not {type(module).__name__}")
         self.module, self.number = module, next(serial)
         self.failure: Failure | None = None
-        self.nodes: list[Any] = []                 # of a forward that failed: the steps it got to
+        self.nodes: list[Any] = []                 # recorded steps of a forward that failed
         self.running: list[tuple[Any, tuple[str, ...], tuple[int, ...]]] = []
         self.thread = get_ident()
-        self.deepest: tuple[Any, tuple[str, ...], tuple[int, ...]] = (None, (), ())      # where modules got to
+        self.deepest: tuple[Any, tuple[str, ...], tuple[int, ...]] = (None, (), ())      # the last running module
         self.names = {} if module is None else paths(module)
 
     def __enter__(self) -> watch:
@@ -73,7 +73,7 @@ class watch:
             self.failure = failure(error, trace, self.deepest)
 
     def graph(self, **options: Any) -> Any:
-        """The picture of a forward that failed: how far it got, and where it broke."""
+        """Return the picture of a forward that failed, and where it broke. RuntimeError if nothing failed."""
         if self.failure is None:
             raise RuntimeError("nothing failed in this block: viz.graph(output) draws what it made")
         from .graph import failed
@@ -85,7 +85,7 @@ class watch:
         NOTES[step] = Note(self.number, frame.f_code.co_filename, frame.f_lineno, None if self.module is None else group, calls, frame.f_code, frame.f_lasti)
 
     def called(self, module: Any, args: Any) -> None:
-        """A module begins to run."""
+        """Note that a module begins to run."""
         if get_ident() != self.thread:
             return
         if not self.running and module not in self.names:
@@ -98,7 +98,7 @@ class watch:
         self.deepest = self.running[-1]
 
     def returned(self, module: Any, args: Any, result: Any) -> None:
-        """A module has run, or failed: then what it got to stays known."""
+        """Note that a module has ended; if it failed, `deepest` keeps the innermost one."""
         if get_ident() != self.thread:
             return
         while self.running and self.running.pop()[0] is not module:
@@ -113,7 +113,7 @@ def learn(module: Any, names: MutableMapping[Any, str]) -> None:
 
 
 def paths(module: Any, prefix: tuple[str, ...] = ()) -> dict[Any, tuple[str, ...]]:
-    """{module: its path} of a module and all that it is made of."""
+    """Return {module: its path} for a module and its submodules."""
     return {child: (*prefix, *name.split(".")) if name else prefix for name, child in module.named_modules()}
 
 
@@ -121,7 +121,7 @@ def paths(module: Any, prefix: tuple[str, ...] = ()) -> dict[Any, tuple[str, ...
 
 
 def failure(error: Exception, trace: Any, running: tuple[Any, tuple[str, ...], tuple[int, ...]]) -> Failure:
-    """The operation that raised an error, as the frames that it went through tell."""
+    """Return the operation that raised an error, from the frames of its traceback."""
     places = []
     while trace is not None:
         places.append(trace)
@@ -137,7 +137,7 @@ def failure(error: Exception, trace: Any, running: tuple[Any, tuple[str, ...], t
 
 
 def operation(frames: list[Any]) -> tuple[str, list[tuple[str, Any]]] | None:
-    """Name and operands of the innermost function of tensors among these frames: an op that was called, or a public function."""
+    """Return name and operands of the innermost function of tensors in these frames: an op or a public function."""
     for frame in reversed(frames):
         code, values = frame.f_code, frame.f_locals
         where = frame.f_globals.get("__name__", "")
@@ -157,7 +157,7 @@ def operation(frames: list[Any]) -> tuple[str, list[tuple[str, Any]]] | None:
 
 
 def written(text: str, frame: Any) -> tuple[str, list[tuple[str, Any]], bool]:
-    """What failed, as the program says: the call or operator, the tensors it names, and whether it has operands without a name."""
+    """Parse the source line that failed: the call or operator, its named tensors, and whether it has other operands."""
     try:
         tree = ast.parse(text.strip().removesuffix(":"))
     except (SyntaxError, ValueError, RecursionError):
@@ -182,7 +182,7 @@ SIGNS: dict[type, str] = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multip
 
 
 def _looked_up(node: Any, frame: Any) -> Any:
-    """The value of a name, or of names and attributes in a row; nothing is run to find it but plain attribute access of modules."""
+    """Look up a name, or names and attributes in a row, without running code other than a module's attribute access."""
     if isinstance(node, ast.Name):
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     if isinstance(node, ast.Attribute):

@@ -20,15 +20,15 @@ __all__ = ["Call", "Transport"]
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One collective as its caller sees it, and its entry in the log. Ranks must agree on the first six fields."""
+    """A collective as its caller sees it; also its entry in the log. Ranks must agree on the first six fields."""
 
     kind: str                               # PyTorch's OpType: ALLREDUCE, BROADCAST, …
-    sequence: int                           # the how-manieth collective of the group
-    shapes: tuple[tuple[int, ...], ...]     # of the tensors that must be alike on all ranks
+    sequence: int                           # number of the collective within the group
+    shapes: tuple[tuple[int, ...], ...]     # of the tensors on which all ranks must agree
     dtypes: tuple[str, ...]                 # PyTorch's names: Float, BFloat16, …
     device: str                             # "cpu" or "cuda"
-    detail: str = ""                        # "op=SUM", "root=0": whatever else must be alike
-    later: bool = False                     # whether the caller goes on and waits later: `async_op`
+    detail: str = ""                        # "op=SUM", "root=0": further options on which ranks must agree
+    later: bool = False                     # `async_op`: the caller goes on and waits later
     group: str = ""                         # the group's name
     started: float = 0.0                    # time.monotonic()
     place: Any = None                       # (code, instruction) of the caller's line
@@ -37,20 +37,21 @@ class Call:
 
 
 class Transport:
-    """The ranks of one group, as one of them reaches them.
+    """Communication of a rank with the other ranks of its group.
 
-    Arrays are one-dimensional and contiguous, of the transport's device; sizes and counts are numbers of elements. A method begins its work and gives its
-    handle. Where `call.later` is False the caller waits at once, so a transport may do all of it before it returns. Arrays belong to the work until it has
-    ended. Reductions fold in the order of the ranks where the transport can choose, so that all ranks and all runs get equal bits.
+    Arrays are one-dimensional and contiguous, of the transport's device; sizes and counts are numbers of elements.
+    A method begins its work and returns its handle. Where `call.later` is False the caller waits at once, so a
+    transport may do all of it before it returns. Arrays belong to the work until it has ended. Reductions fold in
+    the order of the ranks where the transport can choose, so that all ranks and all runs get equal bits.
     """
 
     name = ""           # as PyTorch spells the backend
-    device = "cpu"      # whose arrays it moves
-    checks = False      # whether it compares fingerprints of calls itself, see flight.py
+    device = "cpu"      # of the arrays that it moves
+    checks = False      # True if it compares fingerprints of calls itself, see flight.py
 
     def __init__(self, rank: int, size: int, timeout: timedelta) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
-        self.log: Callable[[], str] = str       # gives the last collectives as text: the group sets it
+        self.log: Callable[[], str] = str       # returns the last collectives as text; the group sets it
 
     def _undefined(self, method: str) -> NotImplementedError:
         return NotImplementedError(f"{type(self).__name__} does not define {method}")
@@ -72,7 +73,7 @@ class Transport:
         raise self._undefined("allgather")
 
     def gather(self, call: Call, out: Any, array: Any, root: int) -> Work:
-        """As `allgather`, at the root; elsewhere `out` is None."""
+        """Like `allgather`, at the root only; elsewhere `out` is None."""
         raise self._undefined("gather")
 
     def scatter(self, call: Call, array: Any, parts: Any, root: int) -> Work:
@@ -92,7 +93,7 @@ class Transport:
         raise self._undefined("barrier")
 
     def room(self, size: int) -> Any:
-        """Return bytes, as an array, in which arrays are reduced faster than elsewhere; None where there is no such memory, or no more of it."""
+        """Return an array of bytes in memory that is reduced faster than other memory; None if none is left."""
         return None
 
     def send(self, array: Any, to: int, tag: int, later: bool) -> Work:
@@ -104,15 +105,15 @@ class Transport:
         raise self._undefined("receive")
 
     def batching(self) -> AbstractContextManager[Any]:
-        """A block whose messages begin together: only the block's end may wait. NCCL needs to know."""
+        """Return a context manager whose messages begin together; only its exit may wait. NCCL requires it."""
         return nullcontext()
 
     def split(self, ranks: list[int], name: str) -> Transport:
-        """A transport among some of the ranks. Only those call it, all of them; `name` is alike on them and new."""
+        """Return a transport among some of the ranks. All of these call it, no others, with one new `name`."""
         raise self._undefined("split")
 
     def close(self) -> None:
-        """Give back threads, sockets, memory. No rank waits for another here."""
+        """Release threads, sockets and memory, without waiting for other ranks."""
         raise self._undefined("close")
 
     def abort(self, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Who started this process as one of several ranks: the launchers of MPI libraries and of Slurm say so in environment variables."""
+"""Find the launcher that started this process as a rank: those of MPI libraries and Slurm set environment variables."""
 from __future__ import annotations
 
 import os
@@ -9,7 +9,7 @@ __all__ = ["Launch", "launched"]
 
 
 class Launch(NamedTuple):
-    """One process among those that a launcher has started; −1 stands for a number that the launcher does not tell."""
+    """Place of a process among those that a launcher started; −1 for a number that the launcher does not publish."""
 
     launcher: str
     rank: int
@@ -18,8 +18,8 @@ class Launch(NamedTuple):
     local_size: int
 
 
-# The launcher, and the variables of rank, size, local rank, local size. The first whose rank is set counts. PMI's variables come from MPICH, Intel MPI,
-# MPICH's descendants, and Slurm where it serves PMI-2.
+# (launcher, variables of rank, size, local rank, local size); the first whose rank is set counts. PMI's variables come
+# from MPICH, Intel MPI, MPICH's descendants, and Slurm where it serves PMI-2.
 VARIABLES = (
     ("Open MPI's mpiexec", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
     ("MVAPICH's mpiexec", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"),
@@ -28,7 +28,7 @@ VARIABLES = (
 
 
 def launched(variables: Mapping[str, str] | None = None) -> Launch | None:
-    """The place of this process among those that mpiexec or srun started with it; None if neither did.
+    """Return the place of this process among those that mpiexec or srun started; None without a launcher.
 
     >>> launched({"PMI_RANK": "1", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"})[1:]
     (1, 4, 1, 2)

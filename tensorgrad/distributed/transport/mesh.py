@@ -1,7 +1,7 @@
-"""How the ranks of one machine connect: a socket for each purpose between each two of them, after both have proved that they know the group's secret.
+"""Connect the ranks of one machine: each two share a socket per purpose, after both proved to know the group's secret.
 
-Rank 0 leaves the secret in the store, each rank leaves its process and its address there. Where the system has abstract sockets nothing is left in the file
-system, however a rank ends.
+Rank 0 puts the secret into the store, each rank its process and address. With abstract sockets no file is left behind,
+however a rank ends.
 """
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from ..stores import Store, seconds
 
 __all__ = ["Member", "meet"]
 
-LOCAL = hasattr(socket, "AF_UNIX")          # sockets without a network, which can pass descriptors of files
+LOCAL = hasattr(socket, "AF_UNIX")          # sockets within one machine, which can pass file descriptors
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One rank of a group, as the others know it."""
+    """A rank of a group: its process, machine and address, as published in the store."""
 
     rank: int
     pid: int
     host: str
-    machine: str            # the machine since it was started
+    machine: str            # from `machine()`: changes when the machine restarts
     address: str
 
     def __str__(self) -> str:
         return f"rank {self.rank} (pid {self.pid} on {self.host})"
 
     def alive(self) -> bool:
-        """Return False if the process is known to have ended, even if its parent has not seen to that yet."""
+        """Return False if the process is known to have ended, even if its parent has not reaped it yet."""
         if os.name != "posix":
             return True
         with suppress(OSError, IndexError):
@@ -55,10 +55,10 @@ class Member:
         return True
 
     def fate(self, left: bool) -> str:
-        """Say what became of a rank whose connection has ended; `left`: after it said goodbye."""
+        """Say what became of a rank whose connection has ended; `left` is True if it said goodbye."""
         if left:
             return "has left the group"
-        for _ in range(20):                 # a process that dies loses its connections first
+        for _ in range(20):                 # connections of a dying process close before it is gone
             if not self.alive():
                 return "has died"
             time.sleep(0.002)
@@ -67,14 +67,17 @@ class Member:
 
 @cache
 def machine() -> str:
-    """Return what tells this machine from others, and from itself before it was started again."""
+    """Return an id of this machine since its last start; its hostname where the system has none."""
     with suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return socket.gethostname()
 
 
 def meet(store: Store, rank: int, size: int, timeout: timedelta, purposes: list[str]) -> tuple[list[Member], dict[str, dict[int, socket.socket]]]:
-    """Return the members, and for each purpose a connection to each other rank. Errors: RuntimeError for a rank elsewhere, TimedOut if ranks do not come."""
+    """Return the members, and {purpose: {rank: connection}} for all other ranks.
+
+    Errors: RuntimeError for a rank on another machine, TimedOut if ranks do not come.
+    """
     deadline = time.monotonic() + seconds(timeout)
     listener, address = _listener()
     try:
@@ -123,7 +126,7 @@ def _listener() -> tuple[socket.socket, str]:
 
 
 def _where(address: str) -> tuple[int, Any]:
-    """Return the family and the address that a text means."""
+    """Return the socket family and address that a text encodes."""
     kind, _, rest = address.partition(":")
     if kind == "port":
         return socket.AF_INET, ("127.0.0.1", int(rest))
@@ -176,7 +179,7 @@ def _place(rank: int) -> bytes:
 
 
 def _accept(listener: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, secret: bytes, deadline: float, members: list[Member]) -> None:
-    """Take the connections of all higher ranks. Strangers may come as well: nothing waits for them."""
+    """Accept the connections of all higher ranks. Strangers may connect too: nothing waits for them."""
     own = _place(ranks.start - 1)
     gate, selector = wire.Gate(secret, own), selectors.DefaultSelector()
     listener.setblocking(False)

@@ -1,4 +1,4 @@
-"""Works that MPI has under way: stages of non-blocking calls, each begun when the one before has ended."""
+"""Work handles of MPI: stages of non-blocking calls, each begun when the previous one has ended."""
 from __future__ import annotations
 
 import threading
@@ -17,23 +17,24 @@ Stages = Iterator[list[tuple[Any, ...]]]        # lists of (name of a blocking m
 
 
 class Order:
-    """The works of several stages whose last stage has not begun, oldest first.
+    """Queue of the works whose later stages have not begun, oldest first.
 
-    All ranks begin collectives of one communicator in one order. First stages begin with the call of the user; later ones whenever this rank looks, which
-    need not be when others look. These run on a communicator of their own, in the order of the works. Whoever waits for anything moves them on meanwhile, for
-    another rank may wait for them before it does its part of that.
+    All ranks must begin the collectives of a communicator in one order. First stages begin with the user's call; later
+    ones when this rank polls, at another time than on other ranks. Later stages therefore use a second communicator, in
+    the order of the works. Each wait also advances this queue, since another rank may block on a later stage before it
+    does its part of the awaited work.
     """
 
     def __init__(self) -> None:
         self.works: deque[Requests] = deque()
 
     def poll(self) -> bool:
-        """Move the oldest work on as far as that goes at once; whether it has got anywhere."""
+        """Advance the oldest work without blocking; return True if it made progress."""
         try:
             first = self.works[0]
         except IndexError:
             return False
-        if not first.lock.acquire(blocking=False):      # another thread does so
+        if not first.lock.acquire(blocking=False):      # another thread is advancing it
             return False
         try:
             return self.works[0] is first and first.advance(block=False)
@@ -43,7 +44,7 @@ class Order:
             first.lock.release()
 
     def reached(self, work: Requests) -> bool:
-        """Move the works before this one on; whether its next stage may begin."""
+        """Advance the works before `work`; return True once it is the oldest, so that its next stage may begin."""
         while self.works[0] is not work:
             if not self.poll():
                 return False
@@ -51,9 +52,11 @@ class Order:
 
 
 class Requests(Work):
-    """One collective or message under way in MPI. It moves on while this process is in MPI: in `wait`, `is_completed`, or any other call.
+    """A collective or message under way in MPI.
 
-    `start(call, later)` begins a call on the first or on the second communicator. `received(status)` gives the rank a message came from.
+    MPI makes progress only while this process calls it: in `wait`, `is_completed`, or any other call.
+    `start(call, later)` begins a call on the first communicator, or on the second if `later`. `received(status)`
+    returns the rank that a message came from.
     """
 
     def __init__(self, what: str, stages: Stages, start: Callable[[tuple[Any, ...], bool], Any], transport: Any, order: Order | None = None,
@@ -73,7 +76,7 @@ class Requests(Work):
             raise
 
     def _begin(self) -> bool:
-        """Begin the next stage; False if there is none."""
+        """Begin the next stage; return False if there is none."""
         for stage in self.stages:
             self.requests = [self.start(call, self.begun > 0) for call in stage]
             self.begun += 1
@@ -81,7 +84,10 @@ class Requests(Work):
         return False
 
     def step(self, block: bool) -> bool:
-        """End the stage under way and begin the next, or the end; False if that would take waiting. The caller has the lock."""
+        """Finish the current stage, then begin the next one or complete; return False if that would block.
+
+        The caller holds the lock. `block` waits for the current stage.
+        """
         requests = self.requests
         statuses = [self.transport.MPI.Status()] if self.received is not None else None
         if block:
@@ -108,7 +114,7 @@ class Requests(Work):
             self.order.works.remove(self)
 
     def advance(self, block: bool) -> bool:
-        """As `step`; an error ends the work. The caller has the lock."""
+        """Call `step`; an error ends the work and returns True. The caller holds the lock."""
         try:
             return self.step(block)
         except Exception as error:
@@ -135,7 +141,7 @@ class Requests(Work):
                     while not super().is_completed():
                         moved = self.transport.order.poll()
                         if not self.advance(block=not moved and not self.transport.order.works) and not moved:
-                            time.sleep(0)           # to other ranks of the machine
+                            time.sleep(0)           # yield the core to other ranks of the machine
             else:
                 self._poll(timeout.total_seconds())
         if self._error is not None:
@@ -145,7 +151,7 @@ class Requests(Work):
     synchronize = wait
 
     def _poll(self, seconds: float) -> None:
-        """Look again and again, less and less often, until the time is over."""
+        """Poll, with growing pauses, until the work is complete. Errors: TimedOut after `seconds`."""
         end, pause = time.monotonic() + seconds, 1e-5
         while not self.is_completed():
             self.transport.order.poll()

@@ -1,4 +1,4 @@
-"""One module on several devices, each at work on a part of the batch."""
+"""Run a module on several devices, each on a part of the batch."""
 import warnings
 from itertools import chain
 from types import GenericAlias
@@ -61,7 +61,7 @@ class DataParallel(Module):
         replicas = self.replicate(self.module, self.device_ids[:len(inputs)])
         return self.gather(self.parallel_apply(replicas, inputs, kwargs), self.output_device)
 
-    # a subclass may do one of the four steps in its own way ────────────────────────────────────
+    # the four steps of forward, which subclasses may override ─────────────────────────────────
 
     def replicate(self, module, device_ids):
         return replicate(module, device_ids, not tg.is_grad_enabled())
@@ -77,7 +77,7 @@ class DataParallel(Module):
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
-    """The output of a module computed on several CUDA devices. See PyTorch's `torch.nn.parallel.data_parallel`.
+    """Return the output of a module computed on several CUDA devices. See PyTorch's `torch.nn.parallel.data_parallel`.
 
     Args are those of DataParallel, with the inputs (a tensor or a tuple of arguments) and the keyword arguments of the call.
     Errors: RuntimeError without CUDA devices, or if the module is not on the first of them.
@@ -106,7 +106,7 @@ def check_placement(module, device):
 
 
 def warn_of_imbalance(device_ids):
-    """Warn of a device that has less than three quarters of another's memory, or else of its processors."""
+    """Warn of a device that has less than three quarters of another's memory, or else of another's processors."""
     from ...cuda import get_device_properties
     found = [get_device_properties(i) for i in device_ids]
     for what in ("total_memory", "multi_processor_count"):

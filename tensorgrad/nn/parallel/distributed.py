@@ -1,4 +1,4 @@
-"""One module in several processes, each at work on a batch of its own. https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel"""
+"""Train a module in several processes, each on its own batches. https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel"""
 import inspect
 import os
 import warnings
@@ -125,7 +125,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def broadcast_buffers(self):
-        """An old name of `forward_sync_buffers`."""
+        """Deprecated name of `forward_sync_buffers`."""
         return self.forward_sync_buffers
 
     @broadcast_buffers.setter
@@ -133,7 +133,7 @@ class DistributedDataParallel(Module, Joinable):
         self.forward_sync_buffers = value
 
     def _trained(self):
-        """(name, parameter) of those whose gradients travel."""
+        """Return (name, parameter) of the parameters whose gradients are averaged."""
         return [(name, p) for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore and p.requires_grad]
 
     def _make_reducer(self):
@@ -177,13 +177,16 @@ class DistributedDataParallel(Module, Joinable):
         broadcast_coalesced(self.process_group, self._synced_buffers(), root, TOGETHER, dated=False)
 
     def _copy_state(self, root, buffers=True):
-        """Take parameters, and buffers, over from one process."""
+        """Broadcast parameters, and buffers, from one process."""
         parameters = [p for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore]
         broadcast_coalesced(self.process_group, [*parameters, *(self._synced_buffers() if buffers else ())], root, TOGETHER)
 
     @contextmanager
     def no_sync(self):
-        """A block in whose forwards gradients only add up in each process; the first forward and backward after it averages the sums."""
+        """Return a context manager that accumulates gradients locally.
+
+        The first forward and backward after it averages the sums over the processes.
+        """
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield
@@ -211,7 +214,7 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer.hook, self.reducer.state = hook, state
 
     def _set_static_graph(self):
-        """As `static_graph=True`, later."""
+        """Set `static_graph=True` after construction."""
         if self.static_graph:
             warnings.warn("You've set static_graph to be True, no need to set it again.", stacklevel=2)
             return
@@ -249,9 +252,10 @@ class DistributedDataParallel(Module, Joinable):
     # ── uneven inputs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
-        """A `with` block for processes with unlike numbers of batches: those that are done take part in what the others do together, with zeros.
+        """Return a context manager for uneven numbers of batches.
 
-        In the end all have the module of one that was busy last. Modules that communicate by themselves in forward, such as SyncBatchNorm, cannot be in it.
+        Processes that are done take part in the collectives of the others, with zeros. At the end all processes have
+        the module of one that finished last. Modules that communicate in forward (SyncBatchNorm) are not allowed.
         https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel.join
 
         Args:
@@ -267,25 +271,25 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def join_device(self):
-        """Where tensors have to be that are exchanged."""
+        """Device of the tensors that processes exchange."""
         return self.device
 
     @property
     def join_process_group(self):
-        """The processes that train together."""
+        """Group of the processes that train together."""
         return self.process_group
 
     _divide_by_initial_world_size = True
 
     def _tell_the_joined(self, told):
-        """Use what the processes said about who is busy: the divisor of gradients."""
+        """Set the divisor of gradients: the number of all processes, or of the busy ones."""
         if told is not None:
             busy, work = told
             processes.finish(work)
             self.reducer.divisor = self.process_group.size() if self._divide_by_initial_world_size else int(busy.item())
 
     def _common_rank(self, candidate):
-        """The greatest rank among the candidates, of which all processes know then."""
+        """Return the greatest rank whose `candidate` is true, the same in all processes. All of them call this."""
         group = self.process_group
         flags = list(tg.zeros(group.size(), 1, device=self.device))
         processes.at_once(group.allgather, flags, tg.full((1,), float(candidate), device=self.device))
@@ -317,7 +321,7 @@ class DistributedDataParallel(Module, Joinable):
 
 
 class ModuleJoinHook(JoinHook):
-    """The part of a process without data in the steps of a DistributedDataParallel."""
+    """Hook of a process without data: takes part in the collectives of the other processes' steps."""
 
     def __init__(self, module, divide_by_initial_world_size=True, **others):
         self.module = module
@@ -333,13 +337,16 @@ class ModuleJoinHook(JoinHook):
             reducer.shadow()
 
     def post_hook(self, is_last_joiner):
-        """Take over the module of one that was busy last."""
+        """Take over the parameters and buffers of a process that finished last."""
         module = self.module
         module._copy_state(module._common_rank(is_last_joiner), module.forward_sync_buffers)
 
 
 def _group(group, mesh):
-    """The process group that is given, or that of a mesh of one dimension, or the default one."""
+    """Return the given process group, that of a mesh of one dimension, or the default one.
+
+    Errors: RuntimeError for both, or for a mesh of more dimensions; ValueError without any.
+    """
     if group is not None and mesh is not None:
         raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
     if mesh is not None:
@@ -353,7 +360,7 @@ def _group(group, mesh):
 
 
 def _limits(cap, caps):
-    """Bytes of the first bucket, of the second …, of all others."""
+    """Return the limits of buckets in bytes: the first, the second, …; the last is the limit of all others."""
     if caps is not None:
         return [int(size * (1 << 20)) for size in caps]
     return [FIRST_BUCKET, 25 << 20] if cap is None else [int(cap * (1 << 20))]

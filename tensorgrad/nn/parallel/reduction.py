@@ -1,10 +1,10 @@
-"""What is done to gradients while backward is still under way."""
+"""Reduce gradients while backward is still under way."""
 
 __all__ = ["reduce_early"]
 
 
 def reduce_early(module, reduce):
-    """Call `reduce(parameter)` as soon as a backward has added all there is to a parameter's gradient; handles that undo this.
+    """Call `reduce(parameter)` once backward has accumulated a parameter's whole gradient; return handles to undo it.
 
     Each parameter has its turn once in a backward, however often the module was called or the parameter is used, right after its last use: while
     gradients of earlier layers are still to be found, those of later ones can already travel to other processes.

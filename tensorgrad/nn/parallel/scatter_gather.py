@@ -1,4 +1,4 @@
-"""Inputs split among devices, outputs put together again, whatever nest of tuples, lists and dicts they come in."""
+"""Split inputs among devices and put outputs together again, within any nest of tuples, lists and dicts."""
 from ... import api as tg
 from ._functions import Gather, Scatter
 from .comm import destination_of, place
@@ -7,12 +7,12 @@ __all__ = ["gather", "is_namedtuple", "scatter", "scatter_kwargs"]
 
 
 def is_namedtuple(obj):
-    """Whether an object is a tuple with names."""
+    """Return True if the object is a namedtuple."""
     return isinstance(obj, tuple) and hasattr(obj, "_fields") and hasattr(obj, "_asdict")
 
 
 def scatter(inputs, target_gpus, dim=0):
-    """For each device the inputs with a chunk of each tensor; what is no tensor goes to all of them.
+    """Return, for each device, the inputs with a chunk of each tensor; other things go to all devices.
 
     With fewer elements along `dim` than devices, there are as many results as chunks. See PyTorch's `torch.nn.parallel.scatter`.
 
@@ -24,7 +24,7 @@ def scatter(inputs, target_gpus, dim=0):
 
 
 def scattered(inputs, devices, dim):
-    """`scatter` to devices of any kind."""
+    """Like `scatter`, but to devices of any kind."""
     if isinstance(inputs, tg.Tensor):
         return Scatter.apply(devices, None, dim, inputs)
     if isinstance(inputs, (tuple, list, dict)) and inputs:
@@ -36,7 +36,7 @@ def scattered(inputs, devices, dim):
 
 
 def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
-    """`scatter` for the arguments of a call: a tuple of argument tuples, and one of as many keyword dicts."""
+    """Scatter the arguments of a call; return a tuple of argument tuples and an equally long one of keyword dicts."""
     args = list(scatter(inputs, target_gpus, dim)) if inputs else []
     named = list(scatter(kwargs, target_gpus, dim)) if kwargs else []
     count = max(len(args), len(named))
@@ -44,15 +44,17 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
 
 
 def gather(outputs, target_device, dim=0):
-    """What several devices gave, as one of its kind on the target device. See PyTorch's `torch.nn.parallel.gather`.
+    """Concatenate the outputs of several devices along `dim` on the target device.
 
-    Errors: AssertionError for tensors on the CPU, ValueError for dicts of unlike size.
+    Tensors may be nested in tuples, lists and dicts; None stays None. See PyTorch's `torch.nn.parallel.gather`.
+
+    Errors: AssertionError for tensors on the CPU, ValueError for dicts of unlike size, TypeError for strings.
     """
     return gathered(outputs, destination_of(target_device), dim)
 
 
 def gathered(outputs, device, dim, cpu=False):
-    """`gather`; with `cpu`, also from the CPU."""
+    """Like `gather`; with `cpu`, also from the CPU."""
     first = outputs[0]
     if isinstance(first, tg.Tensor):
         if not cpu and any(output.device.type == "cpu" for output in outputs):

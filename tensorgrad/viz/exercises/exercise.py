@@ -20,16 +20,16 @@ from .questions import LEVELS, Question, check
 from .rules import Rules
 from .sheet import Line, lines
 
-MOST, BLANKS = 12, 12                  # questions of a page, elements that are asked for one by one
-TIMES = (1, -2, 3)                     # of backwards with a mistake: the gradients they start from differ, so that comparing them finds nothing
-STEPS = 60                             # of a program whose whole backward is asked for
-_made: list[list[Exercise]] = []       # lists of those who gather exercises as they are made
+MOST, BLANKS = 12, 12                  # questions on a page; elements of a tensor with a blank for each
+TIMES = (1, -2, 3)                     # gradients that backwards with a mistake start from; different ones, as comparing would reveal it
+STEPS = 60                             # of the longest program whose whole backward is asked for
+_made: list[list[Exercise]] = []       # lists of the open `gathered` blocks
 
 
 class Exercise:
     """Questions about the backward of an explanation, as `viz.exercise` and `Explanation.exercise` make them. Shows itself in Jupyter.
 
-    `questions` are what is asked, `level` and `seed` say how it was made, `fingerprint` tells it from others. ValueError for a program that has no
+    `questions` lists the questions, `level` and `seed` say how it was made, `fingerprint` identifies it. ValueError for a program that has no
     question of this level, or whose steps a page cannot compute.
     """
 
@@ -40,7 +40,7 @@ class Exercise:
         if not self.program["able"]:
             raise ValueError(f"there is no exercise about this program, as its page could not check answers: {self.program['why']}")
         for step in self.program["steps"]:
-            step["rules"] = []          # the page is not to know them
+            step["rules"] = []          # hide the rules from the page
         random = Random(f"tensorgrad questions 1, {level}, {seed}")
         self.lines = lines(explanation)
         self.questions: list[Question] = list(getattr(self, f"ask_{level}")(lambda choices: choices[int(random.random() * len(choices))]))
@@ -59,16 +59,16 @@ class Exercise:
 
     @property
     def fingerprint(self) -> str:
-        """What tells an exercise from others: its level, seed, program, numbers to six digits, and questions."""
+        """Return a hash of the level, seed, program, numbers to six digits, and questions."""
         leaves = [[leaf["name"], leaf["value"]["shape"], [f"{float(x):.6g}" for x in leaf["value"]["data"]]] for leaf in self.program["leaves"]]
         steps = [[step["number"], step["op"], step["results"]] for step in self.program["steps"]]
         told = [self.level, str(self.seed), leaves, steps, [[q.key, q.kind, q.line.key] for q in self.questions]]
-        if self.level == "wrong":       # which line is wrong is for the reader to find
+        if self.level == "wrong":       # the page knows the hash: it must not reveal the wrong line
             told[-1] = [q.key for q in self.questions]
         return sha256(json.dumps(told).encode()).hexdigest()[:24]
 
     def html(self) -> str:
-        """The page, which needs nothing else."""
+        """Return the self-contained page."""
         return page(self)
 
     def save(self, path: Any) -> Path:
@@ -81,7 +81,7 @@ class Exercise:
         return path
 
     def show(self) -> Path:
-        """Open the page in the browser; returns where it lies."""
+        """Open the page in the browser; return its path."""
         import tempfile
         import webbrowser
         path = self.save(Path(tempfile.mkdtemp(prefix="tensorgrad-"), "exercise.html"))
@@ -89,7 +89,10 @@ class Exercise:
         return path
 
     def grade(self, *files: Any) -> list[Any]:
-        """Mark files that were handed in: a list of `Marked`, each of which prints as a line of a table. OSError for a file that cannot be read."""
+        """Mark files that were handed in; return a list of `Marked`, each printed as a line of a table.
+
+        Errors: OSError for a file that cannot be read.
+        """
         return [marked(file, [self]) for file in files]
 
     def _repr_html_(self) -> str:
@@ -98,7 +101,7 @@ class Exercise:
     # ── what is asked, by level ───────────────────────────────────────────────────────────────────────────────────────
 
     def asked(self, draw: Any, found: list[Any]) -> list[Any]:
-        """As many as a page has room for, in their order."""
+        """Return at most MOST of `found`, chosen by `draw`, in their order."""
         chosen = list(range(len(found)))
         while len(chosen) > MOST:
             chosen.remove(draw(chosen))
@@ -111,7 +114,7 @@ class Exercise:
                 yield Question(f"q{i + 1}s", "total", line, line.total, self.so_far(line))
 
     def so_far(self, line: Line) -> tuple[tuple[int, ...], ...]:
-        """The steps that have given something to a line's tensor by then."""
+        """Return the numbers of the steps that contribute to the line's tensor, up to this line."""
         return tuple(other.numbers for other in self.lines[:self.lines.index(line) + 1] if other.place == line.place)
 
     def ask_whole(self, draw: Any) -> Iterator[Question]:
@@ -133,7 +136,7 @@ class Exercise:
             yield question._replace(key=f"q{i + 1}")
 
     def wrong_lines(self) -> list[Line]:
-        """The lines that a backward with a mistake shows."""
+        """Return the lines that a backward with a mistake shows."""
         return order(self.lines)
 
     def ask_wrong(self, draw: Any) -> Iterator[Question]:
@@ -152,7 +155,7 @@ class Exercise:
 
 @contextmanager
 def gathered() -> Iterator[list[Exercise]]:
-    """All exercises that are made meanwhile."""
+    """Yield a list that collects the exercises made within the block."""
     found: list[Exercise] = []
     _made.append(found)
     try:

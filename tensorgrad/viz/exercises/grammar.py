@@ -22,7 +22,7 @@ BINARY: dict[str, Any] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": 
 SAME = str.maketrans({"−": "-", "–": "-", "·": "*", "×": "*", "∗": "*", "÷": "/", "Σ": "sum"})
 OTHER = re.compile(r"\s*(?:(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)|([^\W\d]\w*)|(\*\*|>=|<=|\.T(?!\w)|[-+*/@^(),|²³ᵀ<>≥≤]))", re.ASCII | re.IGNORECASE)
 
-WITHIN = re.compile(r"(?![²³ᵀ])\w")           # what may not follow a name: it would be a longer one
+WITHIN = re.compile(r"(?![²³ᵀ])\w")           # characters that would continue a name
 
 
 class Unread(ValueError):
@@ -30,7 +30,7 @@ class Unread(ValueError):
 
 
 def parsed(text: str, names: Any) -> Any:
-    """A formula as a tree: ["number", 2.0], ["name", "g"], ["call", "exp", tree, …]. Unread says what is wrong.
+    """Parse a formula into a tree: ["number", 2.0], ["name", "g"], ["call", "exp", tree, …]. Errors: Unread.
 
     >>> parsed("g * x²", ["g", "x"])
     ['*', ['name', 'g'], ['^', ['name', 'x'], ['number', 2.0]]]
@@ -68,13 +68,13 @@ def tokens(text: str, names: Any) -> list[tuple[str, str]]:
 
 
 class Parser:
-    """Reads tokens, the loosest signs first."""
+    """Parses tokens by recursive descent, from the loosest signs to the tightest."""
 
     def __init__(self, rest: list[tuple[str, str]]) -> None:
         self.rest, self.depth = rest, 0
 
     def next(self, *signs: str) -> str | None:
-        """The next token, if it is one of these signs; it is taken."""
+        """Consume and return the next token if it is one of these signs."""
         if self.rest and self.rest[0][0] == "sign" and self.rest[0][1] in signs:
             return self.rest.pop(0)[1]
         return None
@@ -142,7 +142,7 @@ class Parser:
 
 
 def computed(tree: Any, values: Mapping[str, Any]) -> Any:
-    """What a tree comes to, for these arrays. Unread where shapes do not fit."""
+    """Evaluate a tree for these arrays, in float64. Errors: Unread if shapes do not fit."""
     try:
         with np.errstate(all="ignore"):
             return np.asarray(run(tree, values), dtype=np.float64)
@@ -166,14 +166,15 @@ def run(tree: Any, values: Mapping[str, Any]) -> Any:
     return np.asarray((COMPARISONS | BINARY)[kind](*arguments), dtype=np.float64)
 
 
-# Forms that rules have: A is the input that is asked for, B and C another one, O the result. With these a page finds the rule that it is asked to reveal.
+# Common forms of rules: A is the input that is asked for, B and C are other inputs, O is the result. The page reveals
+# the first form that gives the right numbers.
 FORMS = """g; -g; g · B; g / B; -g · A / B²; -g · B / A²; 2 · g · A; g · 2 · B; 3 · g · A²; g · B · A^(B − 1); g · O; -g · O; g / A; g · (1 − O²);
 g · O · (1 − O); g · (A > 0); g / (2 · O); g · cos(A); -g · sin(A); g · sigmoid(A); g · sign(A); -g · O²; g @ Bᵀ; Bᵀ @ g; gᵀ @ B; g @ B; gᵀ; sum(g); sum(g) · B;
 g / size(A); 2 · (A − B) · g / size(A); 2 · (A − B) · g; -2 · (B − A) · g / size(A); g / (1 + A); g · B · C""".replace("\n", " ").split("; ")
 
 
 def fitting(asked: str, others: list[str], out: str, fits: Any) -> str | None:
-    """The first of the forms, with these names, that `fits`; None if none does."""
+    """Return the first form that `fits` with these names in it; None if none does."""
     for form in FORMS:
         for b in others if "B" in form else [""]:
             for c in others if "C" in form else [""]:

@@ -22,7 +22,7 @@ class Unmarked(ValueError):
 
 
 class Mark(NamedTuple):
-    """What was answered to a question. `right`, `wrong`, `open` and `revealed` count its parts."""
+    """Mark for the answer to one question. `right`, `wrong`, `open` and `revealed` count its parts."""
 
     question: str
     asked: str
@@ -36,7 +36,10 @@ class Mark(NamedTuple):
 
 
 class Marked(NamedTuple):
-    """A file that was handed in: who says to have written it, which exercise it answers, and a mark for each question; or why it cannot be marked."""
+    """A file that was handed in: its name, level and seed as the file states them, and a mark for each question.
+
+    `why` says why it cannot be marked.
+    """
 
     file: str
     name: str
@@ -54,10 +57,10 @@ class Marked(NamedTuple):
 
 
 def marked(file: Any, known: Sequence[Any] = (), make: Callable[[str, Any], Any] | None = None, level: str | None = None, seed: str | None = None) -> Marked:
-    """Mark a file. `known` are the exercises that it may answer; of others, `make` makes them from a level and a seed. `level` and `seed` are what was
-    given out.
+    """Mark a file that answers one of the exercises in `known`, or one that `make(level, seed)` makes.
 
-    OSError for a file that cannot be read; all else that is wrong with it is told by the result.
+    `level` and `seed` are those that were given out. Errors: OSError for a file that cannot be read; the result reports
+    all other faults of the file.
     """
     path = Path(file)
     if path.stat().st_size > BYTES:
@@ -80,7 +83,7 @@ def marked(file: Any, known: Sequence[Any] = (), make: Callable[[str, Any], Any]
 
 
 def parsed(content: bytes) -> dict[str, Any]:
-    """The content of a file, of which each part has the type that it should have. Unmarked says what is wrong."""
+    """Parse the content of a file and check the type of each part. Errors: Unmarked."""
     try:
         found = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
@@ -104,7 +107,7 @@ def parsed(content: bytes) -> dict[str, Any]:
 
 
 def again(handed: dict[str, Any], known: Sequence[Any], make: Callable[[str, Any], Any] | None) -> Any:
-    """The exercise that a file answers."""
+    """Return the exercise that a file answers, from `known` or made again. Errors: Unmarked."""
     own = next((made for made in known if made.fingerprint == handed["fingerprint"]), None)
     if own is not None:
         if own.level != handed["level"] or str(own.seed) != str(handed["seed"]):
@@ -121,7 +124,7 @@ def again(handed: dict[str, Any], known: Sequence[Any], make: Callable[[str, Any
 
 
 def mark(question: Question, handed: dict[str, Any], rules: Rules | None) -> Mark:
-    """The mark for a question: what was revealed counts nothing, as far as the file says so."""
+    """Mark one question. Parts that the file declares as revealed count nothing."""
     texts = [text.strip() for text in handed["answers"].get(question.key, [])][:question.parts]
     texts += [""] * (question.parts - len(texts))
     hints = handed["hints"].get(question.key, 0)
@@ -159,7 +162,7 @@ def asked(question: Question) -> str:
 
 
 def answered(question: Question) -> str:
-    """What is right, as text."""
+    """Return the right answer as text."""
     if question.kind == "rule":
         return str(question.answer)
     if question.kind == "wrong":

@@ -1,4 +1,4 @@
-"""Small programs with numbers that can be worked out on paper, made from a seed: the same on every machine."""
+"""Small programs with numbers for pen and paper, made from a seed: equal on every machine."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -14,16 +14,16 @@ from ..explain import Explanation, explain
 
 Draw = Callable[[Sequence[Any]], Any]
 NUMBERS = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0, 3.0)
-AWAY = 0.2          # a corner of an op is at least so far from the numbers that reach it
-FLAT = 2.0          # beyond it, the slopes of tanh and sigmoid are next to nothing
+AWAY = 0.2          # least distance of an op's inputs from its corner
+FLAT = 2.0          # beyond it, the slopes of tanh and sigmoid nearly vanish
 
 
 def net(level: str, seed: int | str) -> Explanation:
-    """The program of an exercise: for a level and a seed it is always the same."""
+    """Return the program of an exercise, which depends on the level and the seed alone."""
     random = Random(f"tensorgrad exercise 1, {level}, {seed}")
 
     def draw(choices: Sequence[Any]) -> Any:
-        return choices[int(random.random() * len(choices))]         # of all that Random draws, only random() is promised to stay what it is
+        return choices[int(random.random() * len(choices))]         # Python keeps only random() reproducible across versions
     makers = WHOLE if level in ("whole", "wrong") else STEPS
     made = None
     with enable_grad():
@@ -39,12 +39,12 @@ def leaf(draw: Draw, *shape: int) -> Any:
 
 
 def tensor(numbers: Any, requires_grad: bool = False) -> Any:
-    """A tensor, whatever dtype and device are the default."""
+    """Return a tensor of fixed dtype and device, independent of the defaults."""
     return tensor_of(numbers, dtype=float32, device="cpu", requires_grad=requires_grad)
 
 
 def clear(x: Any) -> bool:
-    """Whether no number is near the corner of relu, and some are on either side or all above it."""
+    """Return True if no element is near the corner of relu and at least one is positive."""
     return bool((x.abs() >= AWAY).all()) and bool((x > 0).any())
 
 
@@ -94,7 +94,7 @@ def perceptron(draw: Draw) -> Any:
 
 
 def residual(draw: Draw) -> Any:
-    """A layer whose input is added to its result: gradients meet there."""
+    """A layer whose input is added to its result, where two gradients add up."""
     x, w, v = leaf(draw, 1, 2), leaf(draw, 2, 2), leaf(draw, 1, 2)
     z = functional.linear(x, w)
     if not clear(z):

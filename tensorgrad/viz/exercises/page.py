@@ -1,4 +1,7 @@
-"""The page of an exercise: the graph with its forward, and a card for each question. What is right is computed there, by differences."""
+"""The page of an exercise: the graph with its forward, and a card for each question.
+
+The script computes the right answers by finite differences.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -22,7 +25,7 @@ from .questions import FORMAT, VERSION, Question
 if TYPE_CHECKING:
     from .exercise import Exercise
 
-DRAWN = 60          # steps: of larger programs the page shows no graph
+DRAWN = 60          # steps of the largest program whose graph the page shows
 GOALS = {"number": "Each step back has its rule here. Work out the numbers that it gives.",
          "rule": "What does each step give back? Write it as a formula of g, the gradient that arrives at the step's result, and of the step's tensors.",
          "whole": "The forward is done. Find how L changes with each number: all gradients, from the loss down to the leaves.",
@@ -41,13 +44,13 @@ class Blank(Boxes):
     gradients = True
 
 class Plain(Blank):
-    """The same without gradients."""
+    """Like `Blank`, but without lines for gradients."""
 
     gradients = False
 
 
 def page(exercise: Exercise) -> str:
-    """The whole page, which needs nothing else."""
+    """Return the whole self-contained page."""
     found = exercise.explanation
     cards = "".join(card(exercise, question) for question in exercise.questions)
     drawn = graph(exercise) if len(found.forward) <= DRAWN else ""
@@ -72,7 +75,7 @@ def beside(name: str) -> str:
 
 
 def data(exercise: Exercise) -> dict[str, Any]:
-    """What the script knows: the program forward, and what is asked. No answer."""
+    """Return the script's data: the forward program and the questions, without answers."""
     found = exercise.explanation
     known: dict[str, str] = {}
     for question in exercise.questions:
@@ -113,7 +116,7 @@ def graph(exercise: Exercise) -> str:
 
 
 def forward(exercise: Exercise) -> str:
-    """The forward, with its numbers, to look up."""
+    """Return the forward with its numbers, to look up."""
     found = exercise.explanation
     rows = "".join(f"<tr><th>{escape(name)}</th><td></td><td>{value_of(value)}</td></tr>" for name, value, _ in found.given[:40])
     rows += "".join(f"<tr><th>{escape(step.result)}</th><td>{formula(step.expression)}</td><td>{' '.join(map(value_of, step.values))}</td></tr>"
@@ -123,7 +126,7 @@ def forward(exercise: Exercise) -> str:
 
 
 def card(exercise: Exercise, question: Question) -> str:
-    """A question, with its blanks and buttons."""
+    """Return a question with its blanks and buttons."""
     writer = {"share": share_card, "total": total_card, "rule": rule_card, "wrong": wrong_card}[question.kind]
     told, blanks, hints = writer(exercise, question)
     return f"""<section class="card" id="{question.key}" data-hints="{escape(script(hints))}">
@@ -201,7 +204,7 @@ def wrong_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
 
 
 def blanks(shape: Sequence[int], label: str) -> str:
-    """A field for each element, in rows."""
+    """Return an input field for each element, in rows."""
     labels = [f"{label}, element {list(at)}" if at else label for at in np.ndindex(*shape)]
     cells = [f'<input class="number" autocomplete="off" spellcheck="false" size="7" aria-label="{escape(own)}">' for own in labels]
     wide = shape[-1] if shape else 1
@@ -210,7 +213,7 @@ def blanks(shape: Sequence[int], label: str) -> str:
 
 
 def formula(text: str) -> str:
-    """A formula typeset, or as it is."""
+    """Return a formula as MathML, or as text where that fails."""
     return mathml(text) or f"<code>{escape(text)}</code>"
 
 

@@ -1,4 +1,4 @@
-"""What exercises ask, as they are handed to pages and to grading."""
+"""Questions of exercises, as pages and grading receive them."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -13,20 +13,23 @@ FORMAT, VERSION = "tensorgrad exercise", 1         # of files that are handed in
 
 
 class Question(NamedTuple):
-    """What is asked. `answer` are the right numbers; of a rule, a formula that is right; of a wrong backward, the line's place and the sum that is right."""
+    """A question. `answer` holds the right numbers.
+
+    For a rule, `answer` is a right formula; for a wrong backward, the index of the wrong line and the right sum.
+    """
 
     key: str
     kind: str                           # "share", "total", "rule" or "wrong"
     line: Line
     answer: Any
-    through: tuple[tuple[int, ...], ...] = ()       # the steps whose shares are added up; none: all that there are
+    through: tuple[tuple[int, ...], ...] = ()       # the steps whose shares are added up; empty for all steps
     names: tuple[str, ...] = ()                     # letters of a rule, g first
-    letters: dict[str, str] = {}                    # of a rule: {the op's own name of an input: the letter}       # noqa: RUF012
+    letters: dict[str, str] = {}                    # of a rule: {parameter of the op: letter}       # noqa: RUF012
     shown: Shown | None = None
 
     @property
     def parts(self) -> int:
-        """How many answers it takes."""
+        """Return the number of answers that it takes."""
         return 1 if self.kind == "rule" else 2 if self.kind == "wrong" else int(np.size(self.answer))
 
 

@@ -1,4 +1,4 @@
-"""What people type as numbers, and whether it is right: the same readings as the page's."""
+"""Read numbers as people type them and compare them with answers, exactly as the page's script does."""
 from __future__ import annotations
 
 import math
@@ -13,14 +13,16 @@ LONGEST = 60
 
 
 class Read(NamedTuple):
-    """A number, and the value of its last digit (0: it is exact)."""
+    """A number and the value of a unit in its last digit (0 if it is exact)."""
 
     value: float
     step: float
 
 
 def readings(text: str) -> list[Read]:
-    """What a text may mean as a number: 0.5, 0,5, 1,234.5, −2, 1/3, 2e-3. A comma may be either.
+    """Return the numbers that a text may mean: 0.5, 0,5, 1,234.5, −2, 1/3, 2e-3.
+
+    A comma may separate decimals or thousands.
 
     >>> [read.value for read in readings("1,234")]
     [1234.0, 1.234]
@@ -45,9 +47,10 @@ def reading(form: str) -> Read | None:
 
 
 def right(text: str, answer: float, scale: float = 0.0) -> bool:
-    """Whether a text is a number to the four digits that are shown; or to fewer, if it is rounded well and not off by more than half a percent.
+    """Return True if a text gives the answer to the four digits that are shown.
 
-    `scale` is the largest number of the array: below a millionth of it, numbers are 0.
+    Fewer digits suffice if they are rounded correctly and off by at most half a percent. `scale` is the largest number
+    of the array: errors below a millionth of it are ignored.
 
     >>> right("0.333", 1 / 3), right("0.34", 1 / 3)
     (True, False)
@@ -65,7 +68,7 @@ def right(text: str, answer: float, scale: float = 0.0) -> bool:
 
 
 def all_right(texts: Any, answers: Any) -> list[bool]:
-    """Of each answer whether the text for it is right."""
+    """Return, for each answer, whether the text for it is right."""
     numbers = [float(x) for x in answers]
     scale = max([abs(x) for x in numbers if math.isfinite(x)], default=0.0)
     return [right(text, x, scale) for text, x in zip(texts, numbers, strict=True)]

@@ -1,4 +1,4 @@
-"""Whether a formula is the rule of a step: for other numbers, too, it has to give what differences give."""
+"""Check formulas for the rule of a step by finite differences, at numbers other than those that are shown."""
 from __future__ import annotations
 
 import re
@@ -17,16 +17,16 @@ NAME = re.compile(r"[^\W\d][\w.]*")
 
 
 class Rules:
-    """Tells whether a formula is the rule of a line: at three places near the numbers that are shown, it has to give what differences give."""
+    """Checks formulas for the rule of a line against central differences, at three points near the shown numbers."""
 
     def __init__(self, recorded: Any) -> None:
         self.builder = Builder(recorded)
-        self.places: dict[str, list[tuple[dict[str, Any], Any]]] = {}       # by line: other numbers for its letters, and what its rule should give
+        self.places: dict[str, list[tuple[dict[str, Any], Any]]] = {}       # by line: numbers for its letters, and the gradient that its rule should give
         for step in recorded.steps:
             self.builder.forward(step)
 
     def question(self, line: Line) -> Question | None:
-        """The question about the rule of a line; None if it has no rule that is found here."""
+        """Return the question about the rule of a line; None if no rule is found for it."""
         taken = [entry for entry in self.builder.taken if entry[0].number in line.numbers]
         if len(taken) != 1 or taken[0][0].op.several:
             return None
@@ -45,7 +45,7 @@ class Rules:
         return None if found is None else question._replace(answer=found)
 
     def letters(self, back: BackwardStep, written: Any) -> dict[str, str]:
-        """{the op's own name of an input: the tensor's name}, of all inputs that are arrays. Empty if one has no name."""
+        """Return {parameter of the op: the tensor's name} for all inputs that are arrays; empty if one has no name."""
         given, found = {g.name: g.tensor or g.name for g in back.given}, {}
         for name, (kind, value) in written["inputs"]:
             if kind == "place":
@@ -55,7 +55,7 @@ class Rules:
         return found if all(found.values()) else {}
 
     def right(self, question: Question, text: str) -> bool:
-        """Whether a formula is right. Unread if it is none."""
+        """Return True if the text is the rule. Errors: Unread if it is no formula."""
         tree = parsed(text, question.names)
         if question.line.key not in self.places:
             self.places[question.line.key] = [self.place(question, turned, seed) for seed, turned in enumerate((True, True, False))]
@@ -70,8 +70,10 @@ class Rules:
         return True
 
     def place(self, question: Question, turned: bool, seed: int) -> tuple[dict[str, Any], Any]:
-        """Other numbers for the letters of a rule, and what it should give. Some signs are turned, which shows both sides of a corner, unless the op has
-        no value there."""
+        """Return other numbers for the letters of a rule, and the gradient that it should give.
+
+        `turned` flips some signs, to test both sides of a corner, unless the gradient is not finite there.
+        """
         step, written, arguments = next(entry for entry in self.builder.taken if entry[0].number in question.line.numbers)
         target = next(name for name, (kind, value) in written["inputs"] if kind == "place" and value == question.line.place)
         rng, result = np.random.default_rng(seed), step.results[0]
@@ -87,7 +89,7 @@ class Rules:
 
 
 def slope(op: Any, arguments: dict[str, Any], name: str, g: Any) -> tuple[Any, Any]:
-    """Σ g · ∂op/∂input by central differences, and the value of the op."""
+    """Return Σ g · ∂op/∂input by central differences, and the value of the op."""
     x = arguments[name]
     found = np.zeros(x.shape)
 
@@ -102,7 +104,7 @@ def slope(op: Any, arguments: dict[str, Any], name: str, g: Any) -> tuple[Any, A
 
 
 def broadcast(got: Any, shape: tuple[int, ...]) -> Any:
-    """What a formula gives, in the shape of the tensor whose gradient it is: summed over the axes that this lacks; None if it does not fit."""
+    """Sum a formula's value over the axes that `shape` lacks, then broadcast it to `shape`; None if it does not fit."""
     while got.ndim > len(shape):
         got = got.sum(0)
     for axis, n in enumerate(shape[len(shape) - got.ndim:]):

@@ -1,4 +1,4 @@
-"""The lines of a backward that exercises ask about: for each step back and each tensor that it reaches, what the step gives and what has arrived since."""
+"""Lines of a backward that exercises ask about: the share of each step in a tensor's gradient, and the sum so far."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -10,13 +10,17 @@ from ..text import Value
 
 
 class Line(NamedTuple):
-    """What a step back gives to a tensor. `share` is the sum over the inputs that this tensor is, `before` what had arrived there (None: nothing)."""
+    """Share of a backward step in the gradient of one tensor.
+
+    `share` is the sum over all inputs of the step that are this tensor, `before` the gradient accumulated earlier, or
+    None, and `total` their sum.
+    """
 
     key: str                        # "step back.place"
     step: BackwardStep
     target: str                     # the tensor's name
     place: str                      # its key in the program
-    numbers: tuple[int, ...]        # the step in the program
+    numbers: tuple[int, ...]        # the step's numbers in the program
     rules: tuple[str, ...]
     worked: tuple[str, ...]
     share: Any
@@ -25,7 +29,7 @@ class Line(NamedTuple):
 
 
 def lines(explanation: Any) -> list[Line]:
-    """The lines of a backward, in the order in which the engine takes its steps."""
+    """Return the lines of a backward, in the order of the engine's steps."""
     found = []
     numbers = getattr(explanation, "numbers", {})
     forward = {step.node: step.number for step in explanation.forward}
@@ -45,7 +49,7 @@ def lines(explanation: Any) -> list[Line]:
 
 
 def whole(value: Value) -> Any:
-    """The numbers of a value, in double precision; None if only its corners were kept."""
+    """Return the numbers of a value in float64; None if only its corners were kept."""
     return np.array(value.kept, dtype=np.float64) if value.whole else None
 
 

@@ -1,4 +1,4 @@
-"""What the reader sees at each place of the slider: the leaves, each step forward, the turn, each step back, and what has arrived."""
+"""Frames of the slider: the leaves, each step forward, the turn, each step back, and the gradients of the leaves."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ LEAVES = 40        # leaves that are listed
 
 
 class Frame(NamedTuple):
-    """One place of the slider. `nodes` and `ways` (from, to) are places on the tape that light up; `values` and `gradients` are learnt here."""
+    """A position of the slider.
+
+    `nodes` and `ways` (from, to) of the tape light up; `values` and `gradients` become known here.
+    """
 
     phase: str                               # "forward", "back", or "" at the beginning and the end
     label: str
@@ -27,7 +30,10 @@ class Frame(NamedTuple):
 
 
 class Frames:
-    """Writes the frames of an explanation, one after the other, and gives their arrays to `numbers`. `parts` are shown below steps back, by their numbers."""
+    """Writes the frames of an explanation and registers their arrays with `numbers`.
+
+    `parts` maps numbers of backward steps to HTML that is shown below them.
+    """
 
     def __init__(self, explanation: Any, numbers: Numbers, parts: Mapping[int, str] | None = None, heading: str = "h2") -> None:
         self.explanation, self.numbers, self.parts, self.heading = explanation, numbers, parts or {}, heading
@@ -61,11 +67,11 @@ class Frames:
         body = f"{self.head(step)}{equation(escape(step.result), lines)}{note}{self.source(step)}"
         ways = [(e, step.node) for e in step.node.edges if e is not None]
         label = f"forward, step {step.number} of {len(self.explanation.forward)}: {step.op}"
-        short = step.op if "=" in step.op else f"{step.result} = {step.op}"            # a write in place says its result itself
+        short = step.op if "=" in step.op else f"{step.result} = {step.op}"            # the op of an in-place write names its result
         return Frame("forward", label, short, body, [step.node], ways, list(zip(step.places, keys)), [])
 
     def expression(self, step: Any) -> str:
-        """What a step computes, in the names of its inputs."""
+        """Typeset a step's expression with the names of its inputs."""
         formula = step.formula
         if formula is None or replaced(formula.text, formula.labels) != step.expression:
             return escape(step.expression)
@@ -108,9 +114,10 @@ class Frames:
         return f"<{self.heading}>{escape(step.op)}</{self.heading}>"
 
     def block(self, step: Any, i: int, told: Gives, keys: tuple[str, str, str]) -> str:
-        """A gradient that a step gives: its rule, the rule with numbers, and the sum with what was there.
+        """Return the HTML of a gradient: its rule, the rule with numbers, and the sum with the gradient so far.
 
-        What programs that read the page need is in its attributes: the step, the input's place in the program, the rule, the keys of its letters.
+        Its data attributes are for programs that read the page: the step, the input's place in the program, the rule,
+        the keys of its letters.
         """
         share, before, total = keys
         of = self.keys_of(told.formula)
@@ -140,13 +147,13 @@ class Frames:
         return found
 
     def keys_of(self, formula: Lettered | None) -> dict[str, str]:
-        """The keys of the letters of a formula that have places on the tape."""
+        """Return the keys of a formula's letters that have places on the tape."""
         if formula is None:
             return {}
         return {name: self.numbers.value(place, formula.numbers.get(name)) for name, place in formula.places.items() if name != "g"}
 
     def source(self, step: Any) -> str:
-        """The line of the program that a step is of; of parts, which are seen together, when it is another than before."""
+        """Return the source line of a step; for parts, which show together, only if it differs from the last."""
         if not step.source or self.numbers.prefix and step.source == self.shown:
             return ""
         self.shown = step.source

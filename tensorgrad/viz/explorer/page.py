@@ -17,12 +17,12 @@ from .numbers import Numbers, together
 from .parts import parts
 from .steplist import steplist
 
-MOST = 400         # steps of a page; of a longer backward it shows those next to the loss
+MOST = 400         # steps on a page; a longer backward is cut to those next to the loss
 SCRIPTS = ("arrays", "heat", "stepping", "tuning", "saving")
 
 
 def page(explanation: Any) -> str:
-    """The whole page, which needs nothing else."""
+    """Return the whole self-contained page."""
     back = explanation.steps[:MOST]
     whole = len(back) == len(explanation.steps) and len(explanation.forward) <= MOST
     shown = {step.node for step in back}
@@ -81,13 +81,13 @@ CONTROLS = """<svg class="markers" aria-hidden="true"><defs>
 
 @cache
 def beside(name: str) -> str:
-    """A file that lies beside this one."""
+    """Return the text of a file in this directory."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 @cache
 def scripts() -> str:
-    """The scripts as one: each names what it offers to the next, and the page offers it all as `Explorer`."""
+    """Join the scripts in one function scope, and export their names as `Explorer`."""
     inner = "\n".join([html.beside("evaluator.js"), *[beside(f"{name}.js") for name in SCRIPTS]])
     return f'(() => {{\n"use strict";\n{inner}\nglobalThis.Explorer = {{Evaluator, Arrays, Heat, Stepping, Tuning}};\n}})();'
 
@@ -98,7 +98,7 @@ def phase(frame: Frame) -> str:
 
 
 def told(frame: Frame, ids: dict[Any, str]) -> dict[str, Any]:
-    """What the script needs to know of a frame."""
+    """Return the data of a frame for the script."""
     def place(node: Any) -> str | None:
         return ids.get(node.node if type(node) is Output else node)
     return {"phase": frame.phase, "label": frame.label, "nodes": [i for n in frame.nodes if (i := place(n))],
@@ -108,12 +108,12 @@ def told(frame: Frame, ids: dict[Any, str]) -> dict[str, Any]:
 
 
 def leaves(explanation: Any, ids: dict[Any, str]) -> list[dict[str, str]]:
-    """The leaves for the script: names, places in the program, boxes."""
+    """Return the data of the leaves for the script: names, places in the program, boxes."""
     return [{"name": name, "place": explanation.keys[place], "node": ids.get(place, "")} for name, _, place in explanation.given]
 
 
 def keys(explanation: Any, ids: dict[Any, str]) -> dict[str, str]:
-    """{box: the place whose value it shows}, of steps with one result."""
+    """Return {box: the place whose value it shows} for steps with one result."""
     return {node: explanation.keys[place] for place, node in ids.items() if place in explanation.keys and type(getattr(place, "dtype", None)) is not tuple}
 
 

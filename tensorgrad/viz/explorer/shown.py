@@ -1,4 +1,4 @@
-"""Numbers and formulas as the page writes them. The script finds them by their keys, and writes them anew when they change."""
+"""Numbers and formulas as the page writes them. The script finds them by key and rewrites them when they change."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -12,11 +12,11 @@ from .numbers import Numbers
 
 SMALL = 6           # rows and columns of the largest matrix that is written in numbers
 LONG = 12           # elements of the longest vector
-MOST = 6            # cases of a formula that are written for numbers to come
+MOST = 6            # cases of a formula that are written in advance, hidden until they hold
 
 
 def number(value: Value | None, key: str = "", kind: str = "value") -> str:
-    """An array: a few numbers as text or table; of many, a line, which the script makes a heat map of."""
+    """Write an array as HTML: few numbers as text or a table, many as a line that the script turns into a heat map."""
     if value is None:
         return "<i>not known any more</i>"
     known = f' data-show="{key}"' if key else ""
@@ -31,7 +31,7 @@ def number(value: Value | None, key: str = "", kind: str = "value") -> str:
 
 
 def heated(shape: tuple[int, ...]) -> bool:
-    """Whether an array of this shape is drawn as a heat map."""
+    """Return True if an array of this shape is drawn as a heat map."""
     if 0 in shape:
         return False
     if len(shape) < 2:
@@ -40,7 +40,7 @@ def heated(shape: tuple[int, ...]) -> bool:
 
 
 def cells(value: Value) -> list[list[str]]:
-    """A matrix as it is written, less its middle if it is large."""
+    """Return the cells of a matrix as texts, without the middle of a large one."""
     def ends(items: list[Any], n: int) -> list[Any]:
         corner = min(SMALL // 2, len(items) // 2)
         return [*items[:corner], None, *items[-corner:]] if n > SMALL else items
@@ -54,7 +54,7 @@ def cells(value: Value) -> list[list[str]]:
 
 
 def typeset(formula: str, labels: Mapping[str, str] | None = None, plain: str = "") -> str:
-    """A formula in the letters of the program, as MathML, or as the text that it is; `plain` is what the text would be."""
+    """Write a formula with the program's names as MathML; `plain` is its text, for readers and as the fallback."""
     found = mathml(formula, {name: Letter(label) for name, label in (labels or {}).items()})
     if found is None:
         return escape(plain or formula)
@@ -68,8 +68,11 @@ def derivative(target: str) -> str:
 
 
 def in_numbers(formula: Lettered | None, numbers: Numbers, of: Mapping[str, str]) -> str:
-    """A formula with numbers for its letters, if all are single ones. Of one with cases, all that the numbers may come to are
-    written, and the one that holds is seen. `of` has the keys of letters; others do not change."""
+    """Write a formula with numbers for its letters, or "" unless all are single numbers.
+
+    All cases of a formula are written, and those that do not hold are hidden. `of` maps letters to the keys under which
+    the script updates them; other letters do not change.
+    """
     if formula is None or not worked(formula.text, formula.numbers):
         return ""
     letters = {name: Letter(value.number if isinstance(value, Value) else short(value), of.get(name, ""))
@@ -84,7 +87,7 @@ def in_numbers(formula: Lettered | None, numbers: Numbers, of: Mapping[str, str]
 
 
 def cases(formula: str, conditions: tuple[tuple[str, str, str, bool], ...] = ()) -> Iterator[tuple[Any, str]]:
-    """The formulas that one with cases comes to, each with its conditions (letter, sign, number, whether they hold).
+    """Yield the branches of a formula with cases, each with its conditions (letter, sign, number, whether it holds).
 
     >>> [text for _, text in cases("0 where x ≤ 0, else g")]
     ['0', 'g']
@@ -113,13 +116,13 @@ def holds(conditions: Any, numbers: Mapping[str, Any]) -> bool:
 
 
 def said(condition: tuple[str, str, str, bool], letters: Mapping[str, Letter]) -> str:
-    """A condition for the script: "v:3 > 0", or "not v:3 > 0"."""
+    """Write a condition for the script: "v:3 > 0", or "not v:3 > 0"."""
     name, sign, bound, told = condition
     letter = letters[name]
     return f"{'' if told else 'not '}{letter.key or letter.text.replace('−', '-')} {sign} {bound.replace('−', '-')}"
 
 
 def equation(left: str, lines: list[str]) -> str:
-    """left = line = line …, the equals signs under each other."""
+    """Write left = line = line …, with aligned equals signs."""
     return '<div class="equation">' + "".join(f"<span>{left if i == 0 else ''}</span><span>=</span><span>{line}</span>"
                                               for i, line in enumerate(lines or ["…"])) + "</div>"

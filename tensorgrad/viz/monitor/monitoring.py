@@ -1,4 +1,4 @@
-"""The monitor of a training: hooks while a block runs, and a page that is written again and again."""
+"""The monitor of a training: hooks while a block runs, and a page that is rewritten regularly."""
 from __future__ import annotations
 
 import math
@@ -70,7 +70,7 @@ def monitor(module: Any, optimizer: Any, path: Any = "training.html", *, every: 
 
 
 class Monitor:
-    """What `monitor` gives: `record` holds the numbers, `step` adds a loss, `write` writes the page."""
+    """Monitor of a training: `record` holds the numbers, `step` adds a loss, `write` writes the page."""
 
     def __init__(self, record: Record, path: Any, refresh: float, boundary: Boundary | None, title: str) -> None:
         self.record, self.path, self.refresh, self.boundary, self.title = record, path, refresh, boundary, title
@@ -86,7 +86,10 @@ class Monitor:
         return self
 
     def step(self, loss: Any) -> None:
-        """Add the loss of a step, a number or a tensor of one element, and the learning rate of now. TypeError for other things."""
+        """Add the loss of a step, a number or a tensor of one element, and the current learning rates.
+
+        Errors: TypeError for other things, RuntimeError outside of the block.
+        """
         if self.state != "running":
             raise RuntimeError("Monitor.step(): call it inside of the `with` block")
         self.record.add_loss(number(loss))
@@ -94,7 +97,7 @@ class Monitor:
             self.write("running")
 
     def write(self, state: str) -> None:
-        """Write the page whole: readers find the one before or this one."""
+        """Replace the page atomically: readers find either the previous one or this one."""
         self.record.paused = True                            # forwards for the boundary are no part of the training
         try:
             text = page(self.record, self.boundary, self.title, state, self.refresh if state == "running" else None)
@@ -113,7 +116,7 @@ class Monitor:
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         try:
             self.write(f"Ended after step {len(self.record.losses)} by {told:.300}")
-        except Exception:                                    # the program's own error is the one to see
+        except Exception:                                    # must not hide the program's own error
             self.state = "ended"
 
 

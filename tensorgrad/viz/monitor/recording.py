@@ -1,4 +1,4 @@
-"""The numbers of a training: what hooks of the optimizer and of ReLU modules see of it, and what the tape tells of other ReLUs."""
+"""Numbers of a training, from hooks of the optimizer and of ReLU modules, and from the tape for other ReLUs."""
 from __future__ import annotations
 
 import math
@@ -12,7 +12,7 @@ from ...core.tape import Leaf, TensorBase
 from ..plots import array
 from ..text import host
 
-DEEPEST = 8         # steps from a rectifier back to the layer before it
+DEEPEST = 8         # steps to search from a rectifier back to the layer before it
 
 
 def norm(arrays: list[np.ndarray[Any, Any]]) -> float:
@@ -43,7 +43,10 @@ class Layer:
 
 @dataclass
 class Units:
-    """A rectifier: which of its units were positive for some input since the last measured step, and the share that was not, at each."""
+    """A rectifier. `alive` marks its units that were positive for some input since the last measured step.
+
+    `dead` has, for each of the measured `steps`, the share of its `count` units that were not.
+    """
 
     name: str
     alive: np.ndarray[Any, Any] | None = None
@@ -53,7 +56,7 @@ class Units:
 
 
 class Watcher:
-    """Shows each new step of the tape to a function, until it is removed."""
+    """Handle that calls a function with each new step of the tape until `remove`."""
 
     def __init__(self, function: Any) -> None:
         self.function = function
@@ -64,7 +67,7 @@ class Watcher:
 
 
 def rectified(step: Any) -> Any:
-    """What is positive where the result of a step is, if the step is max(x, 0) or min(max(x, 0), c); else None."""
+    """Return a saved array that is positive where the result of max(x, 0) or min(max(x, 0), c) is; else None."""
     name = getattr(step.op, "opname", "")
     if name == "relu" or name == "hardtanh" and step.params.get("low") == 0:
         return next((value for value in step.saved if isinstance(value, TensorBase) or hasattr(value, "shape")), None)
@@ -72,14 +75,14 @@ def rectified(step: Any) -> Any:
 
 
 class Record:
-    """Everything that is known of a training so far."""
+    """Numbers of a training so far."""
 
     def __init__(self, module: Any, optimizer: Any, every: int) -> None:
         from ...nn import Conv1d, ConvTranspose1d, ReLU, ReLU6
         self.module, self.optimizer, self.every = module, optimizer, every
         self.losses: list[float] = []
-        self.rates: list[list[float]] = []           # one number for each parameter group, at each loss
-        self.measured: list[int] = []                # steps of the optimizer, from 1
+        self.rates: list[list[float]] = []           # per loss, the learning rate of each parameter group
+        self.measured: list[int] = []                # numbers of the measured steps of the optimizer, from 1
         self.taken, self.paused = 0, False
         self.before: list[list[np.ndarray[Any, Any]]] | None = None
         updated = {id(p) for group in optimizer.param_groups for p in group["params"]}
@@ -92,7 +95,7 @@ class Record:
                 self.layers.append(Layer(name or type(part).__name__, own))
         self.rectifiers: list[tuple[Units, Any]] = [(Units(name or type(part).__name__), part) for name, part in module.named_modules()
                                                     if isinstance(part, (ReLU, ReLU6))]
-        self.functions: dict[str, Units] = {}        # rectifiers that are no modules, by the layer before them
+        self.functions: dict[str, Units] = {}        # rectifiers without a module, by the layer before them
         self.names = {id(p): name or type(part).__name__ for name, part in module.named_modules() for p in part._parameters.values() if p is not None}
         self.inside = 0                              # ReLU modules that are running: their steps are not counted twice
         self.channels_first = any(isinstance(part, (Conv1d, ConvTranspose1d)) for part in module.modules())
@@ -108,7 +111,7 @@ class Record:
         self.inside += 1
 
     def counter(self, units: Units) -> Any:
-        """The hook of a ReLU module."""
+        """Return the forward hook of a ReLU module."""
         def leave(part: Any, inputs: Any, output: Any) -> None:
             self.inside -= 1
             if output is not None:
@@ -116,7 +119,7 @@ class Record:
         return leave
 
     def recorded(self, step: Any) -> None:
-        """See a new step of the tape: of a rectifier that is no module, count its units."""
+        """Count the units of a new step of the tape, if it is a rectifier without a module."""
         if self.inside or self.paused or (positive := rectified(step)) is None:
             return
         name = self.before_it(step)
@@ -128,7 +131,7 @@ class Record:
         self.count(self.functions[name], positive)
 
     def before_it(self, step: Any) -> str | None:
-        """The layer of the module that comes before a step; None if there is none."""
+        """Return the name of the last layer before a step; None if there is none within DEEPEST steps."""
         for _ in range(DEEPEST):
             leaves = [edge.tensor for edge in step.edges if type(edge) is Leaf]
             if (name := next((self.names[id(p)] for p in leaves if p is not None and id(p) in self.names), None)) is not None:
@@ -174,7 +177,7 @@ class Record:
         self.count_dead()
 
     def read_gradients(self) -> list[float]:
-        """The norm of each layer's gradient; NaN where it has none."""
+        """Return the norm of each layer's gradient; NaN where it has none."""
         found = [[p.grad.to_dense() if p.grad.is_sparse else p.grad for p in layer.parameters if p.grad is not None] for layer in self.layers]
         return [norm([array(gradient) for gradient in gradients]) for gradients in found]
 
