@@ -313,7 +313,7 @@ def test_errors_pass_through():
         infer(lambda x: x.transpose(0, 1).view(6), (2, 3))
     with pytest.raises(RuntimeError, match=r"shape '\[2, 3\]' is invalid for input of size 12") as caught:
         infer(lambda x: x.reshape(2, 3), (None, 3))
-    assert "not known" in caught.value.__notes__[0]
+    assert any("not known" in note for note in caught.value.__notes__)
     with pytest.raises(RuntimeError, match="how many results"):
         infer(lambda x: x.unbind(0), (None, 3))
     with pytest.raises(RuntimeError, match="number of axes"):
