@@ -153,6 +153,9 @@ def test_forward_then_back_by_keys_list_and_boxes(width):
         for name in "One step back", "Play", "One step on", "Print", "Save step":
             assert page.get_by_role("button", name=name, exact=True).count() == 1
         assert page.get_by_role("slider", name="Step").count() == 1 and page.locator(".panel[aria-live=polite]").count() == 1
+        if width == PHONE:
+            assert not page.locator(".steps nav").is_visible()          # the list made room for the step
+            page.click(".steps > summary")
         assert page.get_by_role("group", name="The graph behind loss").count() == 1 and page.get_by_role("navigation", name="Steps").count() == 1
 
 

@@ -30,7 +30,7 @@ def explain(loss: Any, gradient: Any = None, *, module: Any = None,
 
     Nothing is changed: no `.grad`, no hook runs, and the graph is kept. Start from `gradient`, as
     `loss.backward(gradient)` does. Tensors are called by the variables of the program that calls, by the parameters of
-    `module`, or by `names`, a mapping name → tensor.
+    `module`, or by `names`, a mapping name → tensor; one called g is told as g′, for g is the gradient that comes in.
 
     Raises: TypeError for what is no Tensor; RuntimeError, as `backward` does, for a loss of several elements without a
     `gradient`, for a tensor that has no graph, and for a graph that was freed. Formulas: the ops' own `grad_*`.

@@ -70,9 +70,9 @@ def placed(tensors: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str]:
     """{place on the tape: its name}, and {id(array): name} of tensors that need no gradient.
 
-    Places that nobody named are numbered in the order of time.
+    Places that nobody named are numbered in the order of time. A tensor called g is g′, for g is the gradient in rules.
     """
-    own = [getattr(tensor, "name", None) or name for name, (tensor, _) in tensors.items()]
+    own = ["g′" if name == "g" else name for name in [getattr(tensor, "name", None) or name for name, (tensor, _) in tensors.items()]]
     found: dict[Any, str] = {}
     for (tensor, place), name in zip(tensors.values(), list(map(readable, own))):
         found.setdefault(id(tensor.array), name)

@@ -83,4 +83,5 @@ def unseen(name: str, at: int, values: Sequence[Any], params: Mapping[str, Any],
 def rounded(term: Any, largest: float) -> Any:
     """A constant, as a number of three digits if it is one but for rounding where numbers were as large as this."""
     simple = float(f"{term.mean():.3g}") if term.size else 0.0
-    return simple if np.abs(term - simple).max(initial=0) <= SLACK * largest else term
+    with np.errstate(invalid="ignore"):         # of infinities, no number is left
+        return simple if np.abs(term - simple).max(initial=0) <= SLACK * largest else term

@@ -194,7 +194,7 @@ def wrong_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
                     f"<td>∂L/∂{escape(line.target)}{' so far' if line.before is not None else ''}</td><td>{value_of(Value(total), 'gradient')}</td></tr>")
     start = exercise.explanation.start
     number = short(start.kept.item() * question.shown.times) if start.number else f"{question.shown.times} · g"
-    told = (f'<h2>Backward {question.key[1:]}, from ∂L/∂{escape(exercise.explanation.name)} = {escape(number)}</h2>'
+    told = (f'<h2>Backward {question.key[1:]}, with {escape(number)} coming in at {escape(exercise.explanation.name)}</h2>'
             f'<div class="wide"><table class="lines"><thead><tr><th></th><th></th><th>step</th>'
             f'<th colspan="2">gradient</th></tr></thead>'
             f"<tbody>{''.join(rows)}</tbody></table></div>")

@@ -170,7 +170,7 @@ class Frames:
 
 def row(value: Any, key: str, kind: str) -> str:
     if value is None:
-        return "0, for nothing comes back"
+        return "0, since nothing comes back"
     return number(value, key, kind) if isinstance(value, Value) else escape(value)
 
 

@@ -131,6 +131,15 @@ const Stepping = (() => {
     else go(0);
   }
 
+  // A step of the list: where the list is above the step, it makes room for it.
+  function chosen(to) {
+    go(to);
+    if (!narrow.matches) return;
+    list.open = false;
+    sections[at].scrollIntoView({block: "start", behavior: still.matches ? "instant" : "smooth"});
+  }
+
+  const narrow = matchMedia("(max-width: 760px)");
   const go = to => { pause(); show(to); };
   const keysOf = {ArrowRight: () => go(at + 1), ArrowUp: () => go(at + 1), ArrowLeft: () => go(at - 1), ArrowDown: () => go(at - 1),
                   PageDown: () => go(at + 10), PageUp: () => go(at - 10), Home: () => go(0), End: () => go(frames.length - 1), " ": toggle};
@@ -146,7 +155,7 @@ const Stepping = (() => {
   back.addEventListener("click", () => go(at - 1));
   next.addEventListener("click", () => go(at + 1));
   play.addEventListener("click", toggle);
-  list.addEventListener("click", event => { const item = event.target.closest("[data-frame]"); if (item) go(Number(item.dataset.frame)); });
+  list.addEventListener("click", event => { const item = event.target.closest("[data-frame]"); if (item) chosen(Number(item.dataset.frame)); });
   for (const [id, node] of nodes) if (frames.some(frame => frame.nodes.includes(id))) {
     node.setAttribute("role", "button");
     node.setAttribute("tabindex", -1);
@@ -156,7 +165,7 @@ const Stepping = (() => {
   }
   new ResizeObserver(() => { fit(); follow(frames[at].nodes.map(id => nodes.get(id)).filter(Boolean)); }).observe(graph);
   Heat.dark.addEventListener("change", () => { for (const section of sections) if (section.querySelector("canvas")) write(section); });
-  if (matchMedia("(max-width: 760px)").matches) list.open = false;
+  if (narrow.matches) list.open = false;
   for (const item of items) item.tabIndex = -1;
   pause();
   show(0);
