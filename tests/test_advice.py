@@ -350,6 +350,12 @@ def test_the_command_that_is_offered_shows_the_error(tmp_path):
     assert "backward failed" in picture and f"it was written to by {lines['write']}" in picture and "python -m" not in picture
 
 
+def test_the_command_names_the_first_of_two_backwards(tmp_path):
+    (tmp_path / "twice.py").write_text("import torch\nx = torch.ones(3, requires_grad=True)\nloss = (x * x).sum()\nloss.backward()\nloss.backward()\n")
+    drawn = command(tmp_path, "-m", "tensorgrad.viz", "twice.py", "--out", "graph.svg")
+    assert "was freed by twice.py, line 4: `loss.backward()`" in drawn.stderr and "needed again by twice.py, line 5" in drawn.stderr, drawn.stderr
+
+
 def test_where_no_file_is_the_program(monkeypatch):
     monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)
     with pytest.raises(RuntimeError, match=r"watch\(\) as seen"):

@@ -205,6 +205,13 @@ def test_the_list_is_folded_by_modules():
 # ── other numbers ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+# The lines of each box are within it.
+WITHIN = """[...document.querySelectorAll(".graph .node")].every(node => {
+  const box = node.querySelector("rect").getBoundingClientRect();
+  return [...node.querySelectorAll(".value, .gradient")].map(line => line.getBoundingClientRect()).every(b => b.left >= box.left && b.right <= box.right);
+})"""
+
+
 @widths
 def test_a_leaf_is_changed(width):
     """By a slider or by typing: values, gradients, rules with numbers and boxes follow, and say what the engine says."""
@@ -221,6 +228,9 @@ def test_a_leaf_is_changed(width):
         shown = [section for section in frames_of(page)]
         boxes = [page.eval_on_selector_all(f"svg .node .{kind}", "all => all.map(e => e.textContent)") for kind in ("value", "gradient")]
         assert page.evaluate("Number(document.querySelector('.leaves [type=range]').max)") >= 40 and not scrolls_sideways(page)
+        page.get_by_role("textbox", name="x, typed").fill("-12345.678")
+        until(page, "Explorer.Arrays.now('v:0').data[0] < -12345")
+        assert page.evaluate(WITHIN) and page.locator("svg .node text [textLength], svg .node text[textLength]").count() > 0
         page.click("#reset")
         assert page.get_by_role("textbox", name="w, typed").input_value() == "-3" and page.is_disabled("#reset")
         first = [section for section in frames_of(page)]

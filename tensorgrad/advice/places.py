@@ -40,9 +40,9 @@ WAYS: deque[tuple[Any, ...]] = deque(maxlen=RECALLED)         # the fields of a 
 WRITES: deque[tuple[Any, ...]] = deque(maxlen=RECALLED)
 
 
-def went_back(order: Any, date: int) -> None:
-    """Note that a backward freed the steps of `order`, the latest of which comes first."""
-    frame: Any = sys._getframe(4)               # frames are dear: those of `sweep` and of `engine.backward` are left out
+def went_back(order: Any, date: int, depth: int = 4) -> None:
+    """Note that a backward freed the steps of `order`, the latest of which comes first. The program is `depth` frames up, or more."""
+    frame: Any = sys._getframe(depth)           # frames are dear: those of `sweep` and of `engine.backward` are left out
     while (code := frame.f_code).co_filename.startswith(PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     WAYS.append((date, order[-1].time, order[0].time, code, frame.f_lasti))

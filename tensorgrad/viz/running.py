@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from .. import autograd
+from ..advice import went_back
 from ..autograd import function
 from ..core import engine, tape
 from ..core.step import PlainStep
 from ..core.tape import Leaf, TensorBase, node_of
+from ..storage.base import clock
 from .modules import outermost
 from .naming import variables
 from .notes import place
@@ -61,6 +63,8 @@ class Last:
         if not retain_graph:
             for step, _ in self.saved:
                 step.free()
+            if self.saved:
+                went_back([step for step, _ in reversed(self.saved)], next(clock), 1)
 
     def keep(self, outputs: tuple[Any, ...], gradients: Any) -> None:
         """Note what a backward is about to start from, and to free."""

@@ -67,7 +67,7 @@ const Stepping = (() => {
     }
     for (const [id, [text, key]] of lines) {
       const node = nodes.get(id), line = node?.querySelector(".gradient");
-      if (line) line.textContent = `grad ${live && key && Arrays.now(key) ? Arrays.text(Arrays.now(key), 18) : text}`;
+      if (line) written(line, `grad ${live && key && Arrays.now(key) ? Arrays.text(Arrays.now(key), 18) : text}`);
       node?.classList.add("has-gradient");
     }
     const frame = frames[count];
@@ -85,7 +85,7 @@ const Stepping = (() => {
     live = true;
     for (const [id, place] of Object.entries(keys)) {
       const line = nodes.get(id)?.querySelector(".value"), array = Arrays.now(`v:${place}`);
-      if (line && array) line.textContent = `= ${Arrays.text(array, 18)}`;
+      if (line && array) written(line, `= ${Arrays.text(array, 18)}`);
     }
     for (const section of sections) stale.add(section);
     write(sections[at], true);
@@ -99,6 +99,16 @@ const Stepping = (() => {
     const box = lit[0].getBoundingClientRect(), view = graph.getBoundingClientRect();
     const left = box.left + box.width / 2 - view.left - view.width / 2, top = box.top + box.height / 2 - view.top - view.height / 2;
     graph.scrollBy({left, top, behavior: still.matches || Math.abs(top) > 2 * view.height ? "instant" : "smooth"});
+  }
+
+  // A line of a box, narrower where it would not fit into the box.
+  function written(line, text) {
+    line.textContent = text;
+    line.removeAttribute("textLength");
+    const room = line.closest(".node").querySelector("rect").width.baseVal.value - 8;
+    if (line.getComputedTextLength() <= room) return;
+    line.setAttribute("textLength", room);
+    line.setAttribute("lengthAdjust", "spacingAndGlyphs");
   }
 
   function fit() {
