@@ -176,6 +176,12 @@ def test_what_is_no_op():
         with pytest.raises(TypeError, match="class of an op"):
             formulas(wrong)
     assert formulas(Op).forward == "An operation. See the module's docstring."
+    with pytest.raises(ValueError, match="there is no op 'tanhh': did you mean 'tanh'"):
+        formulas("tanhh")
+
+
+def test_an_op_by_its_name():
+    assert formulas("tanh") == formulas(OPS["tanh"]) and formulas("unsqueeze") == formulas(OPS["expand_dims"])
 
 
 def test_ops_of_programs(tmp_path):

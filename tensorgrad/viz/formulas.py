@@ -6,6 +6,7 @@ import inspect
 import math
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 from ..ops.base import OPS, Op
 from .notation import OPEN, Unspeakable, function, notation
 from .reading import SPELLED, NoFormula, definitions, read
+from .spelling import public
 from .teaching import RULES, WORDS, Words
 
 LONGEST = 200                   # longer formulas are easier to read in the source
@@ -32,18 +34,22 @@ class Formulas(NamedTuple):
     source: tuple[str, int]
 
 
-def formulas(op: type[Op], options: Mapping[str, Any] | None = None) -> Formulas:
+def formulas(op: type[Op] | str, options: Mapping[str, Any] | None = None) -> Formulas:
     """The formulas of an op, as mathematics in plain text: what it computes, and the gradient of each input.
 
-    `op` is its class, or that of its tape nodes. Formulas are those of real numbers, for arrays that are neither empty nor, where matrices are meant,
+    `op` is its name, its class, or that of its tape nodes. Formulas are those of real numbers, for arrays that are neither empty nor, where matrices are meant,
     vectors. Where a gradient is no formula but a loop or a list of cases, its rule says in words what it computes; of a program's own op, "see the source".
 
     `options` are what the op was applied with (`node.params`; None for an input that was not there, a number for one that is a Python number): formulas
-    are then of this case alone. Else they tell the cases apart, and leave out what is None by default. TypeError for what is no op. Source: the op's own
-    `forward` and `grad_*`; of ops whose backward is a kernel, `teaching`.
+    are then of this case alone. Else they tell the cases apart, and leave out what is None by default.
+
+    Raises: TypeError for what is no op, ValueError for an unknown name. Source: the op's own `forward` and `grad_*`; of ops whose backward is a kernel,
+    `teaching`.
 
     >>> from tensorgrad.viz import formulas
     >>> import tensorgrad as torch
+    >>> formulas("tanh").rules
+    {'x': 'g · (1 − out²)'}
     >>> x = torch.ones(2, requires_grad=True)
     >>> formulas(type(x.sigmoid().grad_fn)).rules
     {'x': 'g · out · (1 − out)'}
@@ -51,8 +57,10 @@ def formulas(op: type[Op], options: Mapping[str, Any] | None = None) -> Formulas
     >>> formulas(type(loss)).rules['x'], formulas(type(loss), loss.params).rules['x']
     ('2 · (x − y) · (g / n if reduction = mean, else g)', '2 · (x − y) · g / n')
     """
+    if isinstance(op, str):
+        op = called(op)
     if not (isinstance(op, type) and issubclass(op, Op)):
-        raise TypeError(f"formulas() takes the class of an op, such as type(tensor.grad_fn), not {op!r:.100}")
+        raise TypeError(f"formulas() takes the name or the class of an op, such as type(tensor.grad_fn), not {op!r:.100}")
     if not hasattr(op, "opname"):
         return Formulas(described(op), {}, place_of(op))
     given = options or {}
@@ -62,6 +70,15 @@ def formulas(op: type[Op], options: Mapping[str, Any] | None = None) -> Formulas
     table: Any = OPS.get(op.opname)
     own: Any = table if table is not None and issubclass(op, table) else op
     return _formulas(own, frozenset({**defaults, **chosen}.items()))
+
+
+def called(name: str) -> type[Op]:
+    """The op of this name in the op table or, if there is none, the first that PyTorch calls so."""
+    found = OPS.get(name) or next((op for opname, op in OPS.items() if public(opname) == name), None)
+    if found is None:
+        near = get_close_matches(name, [*OPS, *map(public, OPS)], n=1)
+        raise ValueError(f"there is no op {name!r}" + (f": did you mean {near[0]!r}?" if near else ""))
+    return found
 
 
 @lru_cache(maxsize=1024)
