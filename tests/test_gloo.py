@@ -179,8 +179,10 @@ def test_arrays_that_all_ranks_see(size):
     assert as_threads(size, program) == [True] * size
 
 
-def test_room_for_arrays():
-    """It is an array's own while anything looks at it, and serves others afterwards."""
+def test_room_for_arrays(monkeypatch):
+    """A place in the room belongs to an array while anything looks at it, and is used again afterwards."""
+    monkeypatch.setattr(segments, "ROOM", 1 << 20)           # all of it is lent below, and then takes memory
+
     def program(rank):
         transport, places = rank.transport, rank.transport._segments.place
         first, second, third = (transport.room(10_000) for _ in range(3))
@@ -533,6 +535,29 @@ def test_a_group_leaves_nothing():
         assert threads == 3 and after == 1
         assert during["/memfd"] >= 3 and during["socket"] >= 8
         assert left == {"socket": 0, "/memfd": 0, "shm": 0}
+
+
+@pytest.mark.skipif(find_spec("resource") is None, reason="processes have no limits here")
+def test_processes_with_a_limit_reduce_through_slots(monkeypatch):
+    """A process whose address space is limited makes no room, and maps none of the others'."""
+    expected = np.arange(1 << 20, dtype="f4") * 3
+
+    def program(rank):
+        array = np.arange(1 << 20, dtype="f4") * (1 + rank.rank)
+        rank.transport.allreduce(rank.call(), array, ReduceOp.SUM).wait()
+        return rank.transport.room(4096) is None, (array == expected).all()
+    monkeypatch.setattr(segments, "_limited", lambda: True)
+    assert as_threads(2, program) == [(True, True)] * 2
+    turns = itertools.cycle([True, False])
+    monkeypatch.setattr(segments, "_limited", lambda: next(turns))
+    assert sorted(as_threads(2, program)) == [(False, True), (True, True)]
+
+
+def test_a_room_without_memory_is_none(monkeypatch):
+    def refuse(*args):
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr(os, "posix_fallocate", refuse, raising=False)
+    assert as_threads(2, lambda rank: rank.transport.room(4096)) == [None, None]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")

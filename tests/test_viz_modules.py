@@ -289,3 +289,32 @@ def test_masks_and_what_is_left_out():
     found = viz.explain(nn.functional.cross_entropy(net(x) * torch.rand(3, 4), target))
     assert [step.expression for step in found.forward] == ["x · mask", "v1 · other", "cross_entropy(v2, target)"]
     assert viz.explain(torch.where(torch.rand(3, 4) > 0.5, x, x * 2).sum()).forward[1].expression == "x where mask, else v1"
+
+
+def test_results_that_hold_themselves_and_large_ones_are_handed_on():
+    """A note must not fail where the forward did not: not for cycles, deep nesting, or containers with methods of their own."""
+    class Own(dict):
+        def values(self):
+            raise AssertionError("a method of the program was called")
+
+    class Returning(nn.Module):
+        def __init__(self, wrapped):
+            super().__init__()
+            self.wrapped = wrapped
+
+        def forward(self, x):
+            return self.wrapped(x * 2)
+
+    def cycle(y):
+        found = [y]
+        found.append(found)
+        return found
+
+    def deep(y):
+        for _ in range(5000):
+            y = [y]
+        return y
+    x = torch.ones(2, requires_grad=True)
+    assert Returning(cycle)(x)[1][1][0].grad_fn.calls[1] is Returning
+    assert type(Returning(deep)(x)) is list and len(Returning(lambda y: [y] * 100_000)(x)) == 100_000
+    assert Returning(lambda y: Own(y=y))(x)["y"].grad_fn.calls[1] is Returning

@@ -4,6 +4,7 @@ A note costs less than half a microsecond. It is made of the numbers of the cloc
 """
 from __future__ import annotations
 
+from itertools import islice
 from threading import get_ident
 from typing import Any, NamedTuple
 from weakref import ref
@@ -23,18 +24,30 @@ class Call(NamedTuple):
     earlier: Any
 
 
+MOST = 1000         # parts of a result that are looked through
+
+
 def ended(module: Any, start: int, result: Any) -> None:
-    """Note that the call of a module that began at `start` has this result. What the call did not make itself gets no note."""
-    if isinstance(result, TensorBase):
-        node = result._node
-        if node is not None and node.time > start:
-            node.calls = (ref(module), type(module), start, next(clock), get_ident(), getattr(node, "calls", None))     # a Call costs three times as much
-    elif isinstance(result, (tuple, list)):
-        for part in result:
+    """Note that the call of a module that began at `start` has this result. Tensors that the call did not make itself get no note."""
+    if not isinstance(result, TensorBase):
+        for part in tensors_in(result):
             ended(module, start, part)
-    elif isinstance(result, dict):
-        for part in result.values():
-            ended(module, start, part)
+        return
+    node = result._node
+    if node is not None and node.time > start:
+        node.calls = (ref(module), type(module), start, next(clock), get_ident(), getattr(node, "calls", None))     # a Call costs three times as much
+
+
+def tensors_in(result: Any) -> list[Any]:
+    """Return the tensors among the first parts of nested tuples, lists and dicts, which may hold themselves. No method of a program's is called."""
+    found, todo = [], [result]
+    for part in todo:                   # grows meanwhile
+        kind = next((kind for kind in (tuple, list, dict) if isinstance(part, kind)), None)
+        if isinstance(part, TensorBase):
+            found.append(part)
+        elif kind is not None and len(todo) < MOST:
+            todo += islice(dict.values(part) if kind is dict else kind.__iter__(part), MOST)
+    return found
 
 
 def calls_at(node: Any) -> list[Call]:

@@ -73,11 +73,11 @@ class Segments:
         if not self.shared:
             self.memory = [np.empty(length, np.uint8) for _ in range(size)]
         else:
-            self.begin, length = length, length + ROOM
-            own = Block(length)
+            self.begin, self._backed, limited = length, length, _limited()
+            own = Block(length if limited else length + ROOM)
             for link in links.values():
                 socket.send_fds(link, [b"memory"], [own.descriptor])
-            blocks = [own if other == rank else _received(links[other], length, deadline) for other in range(size)]
+            blocks = [own if other == rank else _received(links[other], length, limited, deadline) for other in range(size)]
             self.memory = [block.array for block in blocks]
             self._blocks = blocks
         self._views: dict[Any, list[list[Any]]] = {}
@@ -106,11 +106,24 @@ class Segments:
                 place = end
             if place + size > len(memory):
                 return None
+            end = place + whole_pages(size)
+            if not self._backed_until(min(end, len(memory))):
+                return None
             array = np.frombuffer(memory.data[place:place + size], np.uint8)
             lent = weakref.ref(array)
-            self._rooms = sorted([*self._rooms, (place, place + whole_pages(size), lent)], key=itemgetter(0))
+            self._rooms = sorted([*self._rooms, (place, end, lent)], key=itemgetter(0))
             LENT[:] = [*[other for other in LENT if other() is not None], lent]
             return array
+
+    def _backed_until(self, end: int) -> bool:
+        """Take memory for the room up to a place; False if there is none: a page that is missing when it is written to would end the process."""
+        if end > self._backed and hasattr(os, "posix_fallocate"):
+            try:
+                os.posix_fallocate(self._blocks[self.rank].descriptor, self._backed, end - self._backed)
+            except OSError:
+                return False
+            self._backed = end
+        return True
 
     def place(self, array: Any) -> int:
         """Return where in this rank's memory an array is, in bytes; -1 if it is elsewhere."""
@@ -147,10 +160,21 @@ class Segments:
         self._views, self.memory, self._blocks = {}, [], []
 
 
-def _received(link: socket.socket, length: int, deadline: float) -> Any:
-    """Return the memory of another rank."""
+def _limited() -> bool:
+    """Return True if this process may not map, or make, files as large as the room."""
+    import resource
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE)]
+    return any(limit != resource.RLIM_INFINITY for limit in limits)
+
+
+def _received(link: socket.socket, length: int, limited: bool, deadline: float) -> Any:
+    """Return the memory of another rank: its slots, and its room unless this process is limited. The ranks then reduce through slots."""
     wire.set_deadline(link, deadline)
     said, descriptors, _, _ = socket.recv_fds(link, 6, 1)
     if said != b"memory" or len(descriptors) != 1:
         raise DistNetworkError("Connection closed by peer: it has ended before it shared its memory.")
-    return Block(length, descriptors[0])
+    size = os.fstat(descriptors[0]).st_size
+    if size < length:
+        os.close(descriptors[0])
+        raise DistNetworkError(f"A peer shared {size} bytes of memory, expected {length} or more.")
+    return Block(length if limited else size, descriptors[0])
