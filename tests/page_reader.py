@@ -124,7 +124,7 @@ class Reader:
         return found[1]
 
     def given(self, *tokens):
-        """Whether these tokens follow; if so, they are taken."""
+        """Take these tokens if they follow; return whether they did."""
         before = self.at
         for token in tokens:
             if self.peek() != token:
@@ -498,7 +498,7 @@ WORDS = {"each g goes to the place of the largest element of its window": to_lar
 
 
 def evaluated(told):
-    """What a rule gives for the numbers that are shown, summed over the axes along which the input was broadcast."""
+    """Evaluate a rule on the numbers that are shown; sum the result over the axes along which the input was broadcast."""
     shape = told.share.shape
     words = next((function for start, function in WORDS.items() if told.rule.startswith(start)), None)
     with np.errstate(all="ignore"):

@@ -2,6 +2,7 @@
 
 The job is not disturbed.
 """
+import gc
 import os
 import re
 import select
@@ -197,6 +198,18 @@ def test_a_proof_is_of_no_use_twice():
         assert len(wire.receive_exactly(one, 32, time.monotonic() + 60)) == 32
         two.sendall(said)
         assert is_closed(two)
+
+
+def test_a_store_collected_in_a_cycle_closes_its_connection():
+    """The collector may finalize a socket before its owner: that socket would warn that nobody closed it."""
+    master = TCPStore("127.0.0.1", 0, is_master=True, timeout=LIMIT)
+    for _ in range(10):
+        store = TCPStore("127.0.0.1", master.port, timeout=LIMIT)
+        store.set("a", "1")
+        store.own = store._local.line.own = store
+        del store
+        gc.collect()
+    assert master._server.own == 0 and master.get("a") == b"1"
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="about permissions of POSIX")

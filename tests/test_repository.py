@@ -69,7 +69,7 @@ def test_messages_name_what_the_extras_bring():
 
 
 def test_commands_that_texts_name_exist():
-    """What a text tells to run by `python -m` is there, as a module or a package of this repository."""
+    """Each `python -m …` of a text names a module or a package of this repository."""
     missing = []
     for path, text in texts():
         for module in re.findall(r"python -m ((?:tensorgrad|examples|benchmarks)(?:\.\w+)*)", text) if not path.startswith("tests/") else ():

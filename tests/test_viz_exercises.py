@@ -33,7 +33,7 @@ for seed in (1, 2):
 
 
 def handed(made, answers=None, **changes):
-    """What the page of an exercise hands in; with right answers, unless others are given."""
+    """Return the file that the page of an exercise saves for the teacher: with right answers, unless others are given."""
     found = {question.key: texts(question) for question in made.questions} if answers is None else answers
     return {"format": "tensorgrad exercise", "version": 1, "level": made.level, "seed": made.seed, "made": made.made, "fingerprint": made.fingerprint,
             "name": "Ada", "answers": found, "hints": {}, "revealed": []} | changes
@@ -144,18 +144,22 @@ def test_programs_without_an_exercise_say_why():
     assert torch.viz.exercise("number").seed != torch.viz.exercise("number").seed or torch.viz.exercise("number").seed >= 0
 
 
-def test_layers_losses_writes_and_views_have_exercises(file):
+def explanations():
+    """Explain the loss of two layers, and the sum of a product after a write in place."""
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
     x, target = torch.tensor([[0.5, -1.0], [1.5, 0.25]]), torch.tensor([0, 1])
-    loss = torch.nn.functional.cross_entropy(net(x), target)
     c = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     d = c * 1.5
     d[:, 1] *= 2
-    for found in (loss, (d.t() @ d).sum()):
+    return torch.viz.explain(torch.nn.functional.cross_entropy(net(x), target)), torch.viz.explain((d.t() @ d).sum())
+
+
+def test_layers_losses_writes_and_views_have_exercises(file):
+    for found in explanations():
         for level in LEVELS:
             try:
-                made = torch.viz.explain(found).exercise(level)
+                made = found.exercise(level)
             except ValueError as error:
                 assert level == "wrong" and "a page could not" in str(error)
                 continue

@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 from browser import PHONE, keep, opened, scrolls_sideways
-from test_viz_exercises import FORMULAS, NO_FORMULAS, RIGHT, WRONG, G, W, X, marked, texts
+from test_viz_exercises import FORMULAS, NO_FORMULAS, RIGHT, WRONG, G, W, X, explanations, marked, texts
 
 import tensorgrad as torch
 from tensorgrad.viz.exercises.making import exercise
@@ -14,17 +14,11 @@ SEEDS = (0, 1, 2, "Ada")
 
 def own_programs():
     """Exercises about programs with layers, a loss, a write in place, and a corner that a number is on."""
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
-    x, target = torch.tensor([[0.5, -1.0], [1.5, 0.25]]), torch.tensor([0, 1])
-    loss = torch.nn.functional.cross_entropy(net(x), target)
-    c = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
-    d = c * 1.5
-    d[:, 1] *= 2
+    layers, product = explanations()
     corner = torch.tensor([0.0, 1.0, -1.0], requires_grad=True)
-    for found, levels in ((loss, ("number", "rule", "whole")), ((d.t() @ d).sum(), ("number", "whole", "wrong")),
-                          (torch.relu(corner).sum(), ("number", "whole"))):
-        yield from (torch.viz.explain(found).exercise(level) for level in levels)
+    for found, levels in ((layers, ("number", "rule", "whole")), (product, ("number", "whole", "wrong")),
+                          (torch.viz.explain(torch.relu(corner).sum()), ("number", "whole"))):
+        yield from (found.exercise(level) for level in levels)
 
 
 ANSWER = """given => Object.entries(given).map(([key, texts]) => {

@@ -1,4 +1,4 @@
-"""What the page to explore is made of: typeset formulas, arrays in base 64, the list of steps; and the page of a small GPT."""
+"""The parts of the page to explore: typeset formulas, arrays in base 64, the list of steps; and the page of a small GPT."""
 import json
 import re
 from base64 import b64decode

@@ -160,7 +160,7 @@ def test_forward_then_back_by_keys_list_and_boxes(width):
 
 
 def test_playing():
-    """It goes on by itself, until it is stopped or at the end. Time is the test's."""
+    """Playing shows one step after the other until it is stopped or at the end. The test sets the clock."""
     with opened("<p>") as page:
         page.clock.install()
         page.set_content(scalars().html())
@@ -246,7 +246,7 @@ def test_a_leaf_is_changed(width):
 
 
 def frames_of(page):
-    """What each frame says, one after the other."""
+    """Yield the text of each frame."""
     for frame in range(int(page.get_attribute("#step", "max")) + 1):
         go(page, frame)
         yield told(page)
@@ -285,7 +285,7 @@ def test_all_that_is_shown_follows():
 
 
 def arrays(found):
-    """What the page of an explanation shows, by keys."""
+    """Return the arrays that the page of an explanation shows, by their keys."""
     kept = Numbers(found)
     Frames(found, kept).all(found.forward, found.steps, found.given, True)
     inner = [part.numbers for part in parts(found, found.steps).values() if part.data["program"]]

@@ -69,7 +69,7 @@ def test_leaves_written_over_since_have_none():
     loss = (x + torch.ones(2)).sum()
     with torch.no_grad():
         x.fill_(7.0)
-    assert program(explain(loss, names={"x": x})) == {"able": False, "why": "the values of x were written over since"}
+    assert program(explain(loss, names={"x": x})) == {"able": False, "why": "the values of x are gone, or were written over since"}
 
 
 def test_large_programs_have_none():

@@ -15,7 +15,7 @@ import weakref
 from contextlib import suppress
 from datetime import timedelta
 from multiprocessing import util
-from typing import Any
+from typing import Any, ClassVar
 
 from . import wire
 from .errors import DistNetworkError, DistStoreError
@@ -284,13 +284,17 @@ def _linger(reference: Any) -> None:
 class _Line:
     """A thread's connection to the server; `server` if that is in this process."""
 
+    opened: ClassVar[set[socket.socket]] = set()        # keeps a socket from being collected, with a ResourceWarning, just before its line is
+
     def __init__(self, connection: socket.socket, server: Server | None) -> None:
         self.socket, self.server, self.pid = connection, server, os.getpid()
+        self.opened.add(connection)
         if server is not None:
             server.own += 1
 
     def __del__(self) -> None:
         self.socket.close()
+        self.opened.discard(self.socket)
         if self.server is not None:
             self.server.own -= 1
 

@@ -38,6 +38,17 @@ def page(title: str, body: str, style: str = "", script: str = "", head: str = "
             f"<style>\n{beside('page.css')}{style}</style>\n</head>\n<body>\n{body}\n{end}</body>\n</html>\n")
 
 
+def controls(last: int) -> str:
+    """Return the buttons and the slider of a page with steps 0 to `last`; `player.js` plays them."""
+    return f"""<div class="controls" role="group" aria-label="Steps">
+<button type="button" id="back" aria-label="One step back" title="One step back (←)">‹</button>
+<button type="button" id="play" aria-label="Play" title="Play or pause (space)">▶</button>
+<button type="button" id="next" aria-label="One step on" title="One step on (→)">›</button>
+<input type="range" id="step" min="0" max="{last}" value="0" step="1" aria-label="Step">
+<output id="where" for="step"></output>
+</div>"""
+
+
 GRAPH = """
 body { display: flex; flex-direction: column; }
 header { display: flex; flex-wrap: wrap; gap: 6px 12px; align-items: center; padding: 8px 14px; border-bottom: 1px solid var(--rule); }
@@ -122,4 +133,4 @@ def told_box(box: Box, low: bool, wanted: set[str]) -> dict[str, Any]:
     return told | ({"low": 1} if low else {})
 
 
-__all__ = ["graph_page", "page"]
+__all__ = ["controls", "graph_page", "page"]

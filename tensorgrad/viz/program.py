@@ -92,7 +92,7 @@ def recorded(tape: Tape, names: Mapping[Any, str], root: Any, start: Any) -> Rec
         leaves = {}
         for leaf in tape.leaves:
             if leaf not in tape.values:
-                raise Unable(f"the values of {names[leaf]} were written over since")
+                raise Unable(f"the values of {names[leaf]} are gone, or were written over since")
             leaves[keys[leaf]] = copied(tape.values[leaf])
         known = known_values(tape)
         steps = [step_of(number, node, step, tape.given[node], keys) for number, (node, step) in enumerate(tape.steps.items(), 1)]

@@ -1,9 +1,9 @@
-"use strict";
 (() => {
+  "use strict";
   const main = document.querySelector(".collective"), frames = [...main.querySelectorAll(".frame")];
   const rows = [...main.querySelectorAll(".steps tbody tr")];
   const [slider, play, back, next, where] = ["step", "play", "back", "next", "where"].map(id => document.getElementById(id));
-  let at = 0, timer = null;
+  let at = 0;
 
   function show(to, moves) {
     at = Math.max(0, Math.min(frames.length - 1, to));
@@ -18,22 +18,10 @@
     if (next.disabled) pause();
   }
 
-  function pause() {
-    clearInterval(timer);
-    timer = null;
-    play.textContent = "▶";
-    play.setAttribute("aria-label", "Play");
-  }
-
-  function toggle() {
-    if (timer !== null) return pause();
+  const {pause, toggle} = Player(play, () => {
     show(at === frames.length - 1 ? 0 : at + 1, true);
-    if (at === frames.length - 1) return;
-    timer = setInterval(() => show(at + 1, true), 2200);
-    play.textContent = "❚❚";
-    play.setAttribute("aria-label", "Pause");
-  }
-
+    return at < frames.length - 1;
+  }, () => show(at + 1, true), 2200);
   const go = to => { pause(); show(to, to === at + 1); };
   const keys = {ArrowRight: () => go(at + 1), ArrowLeft: () => go(at - 1), Home: () => go(0), End: () => go(frames.length - 1), " ": toggle};
   document.addEventListener("keydown", event => {
@@ -45,13 +33,11 @@
   slider.addEventListener("input", () => go(Number(slider.value)));
   back.addEventListener("click", () => go(at - 1));
   next.addEventListener("click", () => go(at + 1));
-  play.addEventListener("click", toggle);
   for (const button of main.querySelectorAll(".go")) button.addEventListener("click", () => {
     go(Number(button.dataset.step));
     main.querySelector(".frames").scrollIntoView({block: "start"});
   });
 
   main.classList.add("live");
-  pause();
   show(0, false);
 })();

@@ -39,20 +39,11 @@ def page(ran: Collective) -> str:
     body = f"""<main class="collective">
 <header><h1>{escape(ran.title)}</h1><p>{escape(goal(ran))} {escape(ran.algorithm.about)}</p></header>
 {MARKERS}<div class="frames" tabindex="-1">{"".join(frames)}</div>
-{CONTROLS.replace("LAST", str(len(ran.steps)))}
+{html.controls(len(ran.steps))}
 <div class="facts"><section><h2>Bytes and time</h2>{steps_table(ran)}</section><section><h2>By formula</h2>{formulas(ran)}{checks(ran)}</section></div>
 <section class="ways"><h2>Which algorithm at which size?</h2>{comparison(ran)}</section>
 </main>"""
-    return html.page(ran.title, body, beside("page.css"), beside("page.js"))
-
-
-CONTROLS = """<div class="controls" role="group" aria-label="Steps">
-<button type="button" id="back" aria-label="One step back" title="One step back (←)">‹</button>
-<button type="button" id="play" aria-label="Play" title="Play or pause (space)">▶</button>
-<button type="button" id="next" aria-label="One step on" title="One step on (→)">›</button>
-<input type="range" id="step" min="0" max="LAST" value="0" step="1" aria-label="Step">
-<output id="where" for="step"></output>
-</div>"""
+    return html.page(ran.title, body, beside("page.css"), html.beside("player.js") + beside("page.js"))
 
 
 def beside(name: str) -> str:

@@ -50,7 +50,8 @@ def page(explanation: Any) -> str:
 </div>
 <div class="dock">
 <details class="leaves" open><summary>Change a leaf</summary></details>
-{CONTROLS.replace('LAST', str(len(frames) - 1))}
+{MARKERS}
+{html.controls(len(frames) - 1)}
 </div>
 <script type="application/json" id="data">{script(data)}</script>
 <script type="application/json" id="numbers">{script(together(numbers, [part.numbers for part in opened.values()]))}</script>
@@ -65,18 +66,11 @@ def sections(frames: list[Frame]) -> str:
 
 TOOLS = """<button type="button" id="print" title="Print all steps">Print</button>
 <button type="button" id="picture" title="Save the graph, as it is at this step, as SVG">Save step</button>"""
-CONTROLS = """<svg class="markers" aria-hidden="true"><defs>
+MARKERS = """<svg class="markers" aria-hidden="true"><defs>
 <marker id="lesson-on" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="13" markerHeight="13" markerUnits="userSpaceOnUse" orient="auto">
 <path d="M0 0.5L8 4L0 7.5z"/></marker>
 <marker id="lesson-back" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="13" markerHeight="13" markerUnits="userSpaceOnUse" orient="auto-start-reverse">
-<path d="M0 0.5L8 4L0 7.5z"/></marker></defs></svg>
-<div class="controls" role="group" aria-label="Steps">
-<button type="button" id="back" aria-label="One step back" title="One step back (←)">‹</button>
-<button type="button" id="play" aria-label="Play" title="Play or pause (space)">▶</button>
-<button type="button" id="next" aria-label="One step on" title="One step on (→)">›</button>
-<input type="range" id="step" min="0" max="LAST" value="0" step="1" aria-label="Step">
-<output id="where" for="step"></output>
-</div>"""
+<path d="M0 0.5L8 4L0 7.5z"/></marker></defs></svg>"""
 
 
 @cache
@@ -88,7 +82,7 @@ def beside(name: str) -> str:
 @cache
 def scripts() -> str:
     """Join the scripts in one function scope, and export their names as `Explorer`."""
-    inner = "\n".join([html.beside("evaluator.js"), *[beside(f"{name}.js") for name in SCRIPTS]])
+    inner = "\n".join([html.beside("evaluator.js"), html.beside("player.js"), *[beside(f"{name}.js") for name in SCRIPTS]])
     return f'(() => {{\n"use strict";\n{inner}\nglobalThis.Explorer = {{Evaluator, Arrays, Heat, Stepping, Tuning}};\n}})();'
 
 

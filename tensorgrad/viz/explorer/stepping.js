@@ -10,7 +10,7 @@ const Stepping = (() => {
   const stale = new Set(sections.filter(section => section.querySelector("[data-heat]")));       // sections to be written anew when they are shown
   const opened = new Set();                   // folds of the list that were opened for a step, and close after it
   const onBox = [];                           // called with the id of a box that is clicked
-  let at = 0, timer = null, live = false;
+  let at = 0, live = false;
 
   function write(section, mark = false) {
     const fresh = Arrays.refresh(section);
@@ -118,20 +118,7 @@ const Stepping = (() => {
     svg.setAttribute("height", height * scale);
   }
 
-  function pause() {
-    clearInterval(timer);
-    timer = null;
-    play.textContent = "▶";
-    play.setAttribute("aria-label", "Play");
-  }
-
-  function toggle() {
-    if (timer !== null) return pause();
-    if (at === frames.length - 1) show(0);
-    timer = setInterval(() => show(at + 1), 1600);
-    play.textContent = "❚❚";
-    play.setAttribute("aria-label", "Pause");
-  }
+  const {pause, toggle} = Player(play, () => { if (at === frames.length - 1) show(0); }, () => show(at + 1), 1600);
 
   // A box: its step forward, or, if that is shown or the way back is, its step back.
   function box(id) {
@@ -164,7 +151,6 @@ const Stepping = (() => {
   slider.addEventListener("input", () => go(Number(slider.value)));
   back.addEventListener("click", () => go(at - 1));
   next.addEventListener("click", () => go(at + 1));
-  play.addEventListener("click", toggle);
   list.addEventListener("click", event => { const item = event.target.closest("[data-frame]"); if (item) chosen(Number(item.dataset.frame)); });
   for (const [id, node] of nodes) if (frames.some(frame => frame.nodes.includes(id))) {
     node.setAttribute("role", "button");
@@ -177,7 +163,6 @@ const Stepping = (() => {
   Heat.dark.addEventListener("change", () => { for (const section of sections) if (section.querySelector("canvas")) write(section); });
   if (narrow.matches) list.open = false;
   for (const item of items) item.tabIndex = -1;
-  pause();
   show(0);
   fit();
   return {page, graph, frames, sections, onBox, show, light, changed, all, at: () => at};
