@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from operator import index
 from typing import Any
 
@@ -18,6 +18,7 @@ from .core.mode import mode
 from .core.node import Hooks
 from .core.tape import Leaf, TensorBase, new, node_of, root_of
 from .device import device as Device
+from .dtype import memory_format as MemoryFormat
 from .size import Size, new_size
 from .storage.base import Storage, clock
 
@@ -114,7 +115,7 @@ class Tensor(TensorBase):
 
     ndimension = dim
 
-    def size(self, dim: Any = None) -> Any:
+    def size(self, dim: int | None = None) -> Size | int:
         """The shape, or the length of one axis."""
         if dim is None:
             return self.shape
@@ -160,7 +161,7 @@ class Tensor(TensorBase):
 
     # ── memory ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def stride(self, dim: Any = None) -> Any:
+    def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """The steps in memory, in elements, along the axes (or along one)."""
         array = self.array
         strides = tuple(s // array.itemsize for s in array.strides) if array.size else _row_major(array.shape)
@@ -176,7 +177,7 @@ class Tensor(TensorBase):
         _check_memory(self)
         return address(self.array) if self.array.size else 0
 
-    def is_contiguous(self, memory_format: Any = dtypes.contiguous_format) -> bool:
+    def is_contiguous(self, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> bool:
         """Return True if the elements are contiguous in the order of their indices, or in that of `memory_format`."""
         if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
             moved = self.array.transpose(0, *range(2, self.array.ndim), 1)
@@ -220,11 +221,11 @@ class Tensor(TensorBase):
             if leaf.hooks is not None:
                 self._node.hooks = leaf.hooks
 
-    def detach(self) -> Any:
+    def detach(self) -> Tensor:
         """Return a leaf that shares the memory, without history. https://pytorch.org/docs → torch.Tensor.detach"""
         return _alias(self, shared=True)
 
-    def detach_(self) -> Any:
+    def detach_(self) -> Tensor:
         """Forget the history."""
         if self.origin is not None:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
@@ -269,7 +270,7 @@ class Tensor(TensorBase):
             if node is not None and mode.tangents.see is not None:
                 mode.tangents.see.hand_on(node, self._node)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for gradients with respect to this tensor, or no longer."""
         if type(requires_grad) is not bool:
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
@@ -296,7 +297,7 @@ class Tensor(TensorBase):
         return 0 if node is None or type(node) is Leaf or not node.requires_grad else node.as_function()[1]
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> Tensor | None:
         """The gradient that backward() left here."""
         if self._grad is None and self._node is not None and not self.is_leaf and not self.retains_grad:
             import warnings
@@ -306,7 +307,7 @@ class Tensor(TensorBase):
         return self._grad
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: Tensor | None) -> None:
         if value is not None:
             _check_gradient(self, value)
         self._grad = value
@@ -315,18 +316,19 @@ class Tensor(TensorBase):
     def grad(self) -> None:
         self._grad = None
 
-    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+    def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
+                 inputs: Tensor | Sequence[Tensor] | None = None) -> None:
         """Add d(self)/d(leaf) to the .grad of every leaf it came from. https://pytorch.org/docs → torch.Tensor.backward"""
         engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
-    def register_hook(self, hook: Any) -> Any:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         """Call `hook(gradient)` when the gradient of this tensor is known; its result, if any, replaces the gradient."""
         node = node_of(self)
         if node is None or not node.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         return Hooks.of(node).tensor.add(hook)
 
-    def register_post_accumulate_grad_hook(self, hook: Any) -> Any:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Any:
         """Call `hook(tensor)` after backward() added to the .grad of this leaf."""
         node = node_of(self)
         if node is None or not node.requires_grad:
@@ -356,7 +358,7 @@ class Tensor(TensorBase):
 
     # ── to Python and NumPy ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def item(self) -> Any:
+    def item(self) -> bool | int | float | complex:
         """The only element, as a Python number."""
         if (n := self.array.size) != 1 or self.is_meta:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors" if n == 1 else f"a Tensor with {n} elements cannot be converted to Scalar")
@@ -372,7 +374,7 @@ class Tensor(TensorBase):
     def _host(self) -> Any:
         return type(self._storage).host(self.array)
 
-    def numpy(self, *, force: bool = False) -> Any:
+    def numpy(self, *, force: bool = False) -> np.ndarray:
         """The values as a NumPy array, in the same memory. https://pytorch.org/docs → torch.Tensor.numpy"""
         _check_memory(self)
         if not force:
@@ -387,7 +389,7 @@ class Tensor(TensorBase):
             self._storage.memory = self.array
         return self._host()
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             return array.astype(dtype)
@@ -396,7 +398,7 @@ class Tensor(TensorBase):
     def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
         return _copying.capsule(self, stream, max_version, dl_device, copy)
 
-    def __dlpack_device__(self) -> Any:
+    def __dlpack_device__(self) -> tuple[int, int]:
         return self.array.__dlpack_device__()
 
     def __len__(self) -> int:
@@ -404,12 +406,12 @@ class Tensor(TensorBase):
             raise TypeError("len() of a 0-d tensor")
         return len(self.array)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Tensor]:
         if not self.array.ndim:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))  # type: ignore[attr-defined]
 
-    def __reversed__(self) -> Any:
+    def __reversed__(self) -> Tensor:
         return self.flip(0) if self.array.ndim else self  # type: ignore[attr-defined]
 
     def __bool__(self) -> bool:
@@ -432,7 +434,7 @@ class Tensor(TensorBase):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
-    def __contains__(self, element: Any) -> bool:
+    def __contains__(self, element: object) -> bool:
         if not isinstance(element, (TensorBase, int, float, complex, bool)):
             raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
         return bool((self == element).any())
@@ -468,10 +470,10 @@ class Tensor(TensorBase):
 
     # ── copies of the object ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Tensor:
         return _copying.shallow(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         return _copying.deep(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -6,19 +6,19 @@ tensor([0.5000])
 """
 from __future__ import annotations
 
-from typing import Any
-
 from ._overriding import namespaced as _namespaced
+from ._tensor import Tensor
 from .api import FUNCTIONS as _FUNCTIONS
+from .api._kinds import Dtype
 from .api.special import SPECIAL as _SPECIAL
 
 
-def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
     """exp x / Σ exp x along an axis. https://pytorch.org/docs → torch.special.softmax"""
     return _FUNCTIONS["softmax"](input, dim, dtype=dtype)
 
 
-def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
     """x − ln Σ exp x along an axis. https://pytorch.org/docs → torch.special.log_softmax"""
     return _FUNCTIONS["log_softmax"](input, dim, dtype=dtype)
 

@@ -8,11 +8,10 @@ called again with the arguments in its order.
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Iterable, Iterator
-from functools import cache, partial
+from collections.abc import Iterable
+from functools import partial
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,110 +21,12 @@ from ..device import device
 from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
 from ..storage.base import NoValues
-from . import _signatures
 from ._arguments import typename, warn
+from ._signatures import COMPILED, EXPECTED, PREFIXES, Parameter, Signature, handed_on, signatures
 
-COMPILED = frozenset("""adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
-    conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_ linear logsigmoid native_channel_shuffle
-    one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ scaled_dot_product_attention selu_ softplus softshrink threshold_""".split())
-# methods that PyTorch writes in Python: INTERPRETED has the calls that they make
-BY_PYTHON = frozenset("istft lu norm split stft unique unique_consecutive".split())
-PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_ cumsum_ elu_ exponential_ geometric_
     leaky_relu_ lerp_ log_normal_ normal_ random_ rrelu_ selu_ threshold_ uniform_""".split())    # methods that write in place, their kernel looked for first
-NUMBERS_COUNT = frozenset("add add_ div div_ divide divide_ mul mul_ multiply multiply_ sub sub_ subtract subtract_ true_divide true_divide_ copy_".split())
-EXPECTED = {"index": "int", "ints": "tuple of ints", "sizes": "tuple of ints", "pair": "tuple of ints", "probability": "float",
-            "floats": "tuple of floats", "Tensors": "tuple of Tensors", "indices": "tuple of Tensors",
-            "Numbers": "tuple of Scalars", "names": "tuple of names", "dtype": "torch.dtype", "device": "torch.device", "layout": "torch.layout",
-            "memory_format": "torch.memory_format", "Generator": "torch.Generator", "Storage": "torch.Storage"}
-
-
-class Parameter(NamedTuple):
-    kind: str
-    name: str
-    default: str | None
-    nullable: bool
-    broadcast: bool          # a list that may be given as one number
-    keyword_only: bool
-
-    def __str__(self) -> str:
-        return f"{EXPECTED.get(self.kind, self.kind)} {self.name}" + ("" if self.default is None else f" = {self.default}")
-
-
-class Signature(NamedTuple):
-    parameters: tuple[Parameter, ...]
-    hidden: bool
-
-    @property
-    def positional(self) -> int:
-        return sum(not p.keyword_only for p in self.parameters)
-
-    @property
-    def required(self) -> int:
-        return sum(p.default is None for p in self.parameters)
-
-    @property
-    def variadic(self) -> bool:
-        """True if the only parameter is a list whose numbers may be given as separate arguments."""
-        return self.positional == 1 and self.parameters[0].kind == "ints"
-
-    def __str__(self) -> str:
-        shown = [str(p) for p in self.parameters]
-        if self.positional < len(shown):
-            shown.insert(self.positional, "*")
-        return f"({', '.join(shown)})"
-
-
-# ── the table ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _rows(table: str) -> Iterator[tuple[list[str], str]]:
-    for row in table.replace("\n    ", " ").strip().splitlines():
-        names, _, signatures = row.partition(":")
-        yield names.split(), signatures
-
-
-@cache
-def _table(kind: str) -> dict[str, str]:
-    return {name: signatures for names, signatures in _rows(getattr(_signatures, kind)) for name in names}
-
-
-@cache
-def signatures(name: str, method: bool = False) -> tuple[Signature, ...] | None:
-    """Return the signatures of a compiled function or method of PyTorch; None if there is none of that name."""
-    functions, methods = _table("FUNCTIONS"), _table("METHODS")
-    if not method:
-        if name not in functions and name.endswith("_") and name[:-1] in functions:      # a function that writes into its input
-            return tuple(_without(s, "out") for s in signatures(name[:-1]) or () if s.parameters[0].kind == "Tensor") or None
-        return tuple(map(_signature, functions[name].split("|"))) if name in functions else None
-    if name in methods:
-        return tuple(map(_signature, methods[name].split("|")))
-    found = signatures(name) if name in functions and name not in BY_PYTHON else None
-    if found is None:
-        return signatures(name[:-1], True) if name.endswith("_") else None
-    return tuple(_without(s, "input", "out") for s in found if any(p.name == "input" and p.kind == "Tensor" for p in s.parameters))
-
-
-def _without(signature: Signature, *names: str) -> Signature:
-    return signature._replace(parameters=tuple(p for p in signature.parameters if p.name not in names))
-
-
-def _signature(text: str) -> Signature:
-    text = text.strip()
-    hidden, text = text.startswith("~"), text.removeprefix("~")
-    for short, full in _signatures.SHORTHANDS.items():
-        text = ", ".join(full if part == short else part for part in text.split(", "))
-    keyword_only, found = False, []
-    for part in text.split(", ") if text else ():
-        if part == "*":
-            keyword_only = True
-            continue
-        kind, _, rest = part.partition(" ")
-        name, equals, default = rest.partition("=")
-        plain = kind.rstrip("?").rstrip("0123456789")
-        found.append(Parameter(plain, name, default if equals else None, kind.endswith("?"), plain != kind.rstrip("?"), keyword_only))
-    return Signature(tuple(found), hidden)
 
 
 # ── checks of one argument ────────────────────────────────────────────────────────────────────────────────────────────
@@ -161,21 +62,22 @@ CHECKS: dict[str, Any] = {
     "Tensor": lambda v: isinstance(v, TensorBase),
     "Number": _is_number,
     "int": _is_int,
-    "index": _is_index,
+    "Index": _is_index,
+    "Operand": lambda v: isinstance(v, TensorBase) or _is_number(v),
     "float": _is_float,
-    "probability": _is_float,
+    "Probability": _is_float,
     "bool": lambda v: isinstance(v, bool),
     "str": lambda v: isinstance(v, (str, bytes)),
-    "dtype": lambda v: isinstance(v, dtype) or any(v is t for t in (float, int, bool, complex)),
-    "device": lambda v: isinstance(v, (str, bytes, device)) or _is_int(v) and not isinstance(v, TensorBase),
+    "Dtype": lambda v: isinstance(v, dtype) or any(v is t for t in (float, int, bool, complex)),
+    "Device": lambda v: isinstance(v, (str, bytes, device)) or _is_int(v) and not isinstance(v, TensorBase),
     "Generator": lambda v: isinstance(v, Generator),
-    "layout": lambda v: isinstance(v, layout),
-    "memory_format": lambda v: isinstance(v, memory_format),
+    "Layout": lambda v: isinstance(v, layout),
+    "MemoryFormat": lambda v: isinstance(v, memory_format),
     "Storage": lambda v: hasattr(v, "_as_tensor"),
     "object": lambda v: True,
 }
-ELEMENTS: dict[str, Any] = {"ints": _is_index, "sizes": _is_index, "pair": _is_index,
-                            "floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
+ELEMENTS: dict[str, Any] = {**dict.fromkeys(("Ints", "Ints1", "Sizes", "Pair"), _is_index),
+                            "Floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
 
 
 def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:
@@ -186,12 +88,12 @@ def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:
                 if not isinstance(element, TensorBase):
                     raise _NoTensor(place, element)
             return True, -1
-        if parameter.kind == "indices":
+        if parameter.kind == "Indices":
             return all(v is None or isinstance(v, TensorBase) for v in value), -1
         if parameter.kind in ELEMENTS:
             return (True, -1) if not value or ELEMENTS[parameter.kind](value[0]) else (False, 0)
     if parameter.kind in ELEMENTS:
-        return parameter.broadcast and _is_index(value), -1
+        return parameter.kind in ("Ints1", "Sizes", "Pair") and _is_index(value), -1
     if parameter.kind.startswith("."):
         return True, -1
     check = CHECKS.get(parameter.kind)
@@ -226,8 +128,6 @@ def bind(signature: Signature, name: str, args: Any, kwargs: Any) -> dict[str, A
             bound[p.name] = value
         else:
             fits, element = _fits(p, value)
-            if not fits and p.kind == "Tensor" and name in NUMBERS_COUNT:
-                fits = _is_number(value)
             if not fits and signature.variadic and not named and place == 0 and isinstance(value, (tuple, list)) is False:
                 if all(map(_is_index, args[:1])):
                     bound[p.name], place = args, len(args)
@@ -302,8 +202,9 @@ def _later_element(signature: Signature, bound: dict[str, Any], name: str) -> Ty
 
     PyTorch selects the signature by the first element alone. Later elements may be bools.
     """
+    kinds = {p.name: p.kind for p in signature.parameters}
     for argument, value in bound.items():
-        if isinstance(value, (tuple, list)) and any(p.name == argument and p.kind in ("ints", "sizes") for p in signature.parameters):
+        if isinstance(value, (tuple, list)) and kinds[argument] in ("Ints", "Ints1", "Sizes"):
             for place, element in enumerate(value, 1):
                 if type(element) is int and not -1 << 63 <= element < 1 << 63:
                     return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
@@ -318,7 +219,7 @@ def _unfit(signature: Signature, bound: dict[str, Any], name: str) -> Exception 
     """Return the error for a value of the right kind that exceeds 64 bits, or whose elements are bad."""
     if (later := _later_element(signature, bound, name)) is not None:
         return later
-    whole = (bound.get(p.name) for p in signature.parameters if p.kind in ("int", "index", "ints", "sizes"))
+    whole = (bound.get(p.name) for p in signature.parameters if p.kind in ("int", "Index", "Ints", "Ints1", "Sizes"))
     if any(type(v) is int and not -1 << 63 <= v < 1 << 63 for v in whole):
         return ValueError("Overflow when unpacking long long")
     return None
@@ -386,9 +287,9 @@ def check_call(name: str, *args: Any) -> None:
 
 def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
     """Return the error of the compiled function that PyTorch's Python function calls, if it gets that far."""
-    if name not in (rows := _interpreted()) or _comes_first(error):
+    if _comes_first(error) or (call_of := handed_on(name, function)) is None:
         return None
-    compiled, known, sources = rows[name]
+    compiled, known, sources = call_of
     try:
         call = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
@@ -399,7 +300,7 @@ def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwa
     if parameters[0].name == "tensors" and len(args) == 1 and (len(known) > 1 or isinstance(args[0], (tuple, list))):
         given["tensors"] = args[0]
     try:
-        for p in sorted(parameters, key=lambda p: p.kind != "probability"):
+        for p in sorted(parameters, key=lambda p: p.kind != "Probability"):
             given[p.name] = _looked_at(p, given[p.name])
         signature, bound = parse(known, compiled, [given[p.name] for p in parameters if not p.keyword_only],
                                  {p.name: given[p.name] for p in parameters if p.keyword_only})
@@ -426,23 +327,11 @@ def _looked_at(p: Parameter, value: Any) -> Any:
     if p.kind.startswith(".") and not hasattr(value, p.kind[1:]) and not (p.nullable and value is None):
         subject = f"type object '{value.__name__}'" if isinstance(value, type) else f"'{typename(value)}' object"
         raise AttributeError(f"{subject} has no attribute '{p.kind[1:]}'")
-    if p.kind == "probability" and (value < 0 or value > 1):
+    if p.kind == "Probability" and (value < 0 or value > 1):
         raise _Unlikely
-    if p.kind == "sizes" and not isinstance(value, int):
+    if p.kind == "Sizes" and not isinstance(value, int):
         return [1 if v is None else v for v in value[:len(value)]]      # None means the input's size
-    return tuple(value) if p.kind == "pair" and isinstance(value, Iterable) else value
-
-
-@cache
-def _interpreted() -> dict[str, tuple[str, tuple[Signature, ...], dict[str, str]]]:
-    found = {}
-    for row in _signatures.INTERPRETED.replace("\n    ", " ").strip().splitlines():
-        names, _, rest = row.partition(" -> ")
-        compiled, _, text = rest.partition(": ")
-        sources = dict(pair.split("<") for pair in text.replace(",", "").split() if "<" in pair)
-        for name in names.split():
-            found[name] = compiled, tuple(map(_signature, re.sub(r"<\w+", "", text).split("|"))), sources
-    return found
+    return tuple(value) if p.kind == "Pair" and isinstance(value, Iterable) else value
 
 
 def method_instead(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
@@ -453,7 +342,7 @@ def method_instead(error: Exception | None, function: Any, name: str, args: Any,
     if not args or not isinstance(args[0], TensorBase):
         return None
     if known is None:
-        return _handed_on(error, function, name, args, kwargs) if name in BY_PYTHON else None
+        return _handed_on(error, function, name, args, kwargs)
     instance, *rest = args
     if len(known) == 1 and not known[0].parameters and len(args) + len(kwargs) > 1:
         return Refusal(TypeError(f"TensorBase.{name}() takes no " + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
@@ -506,11 +395,11 @@ def _deprecated(name: str, signature: Signature, known: Any) -> str:
 
 def _plain(kind: str, value: Any) -> Any:
     """An argument as Python's own numbers."""
-    if kind == "ints" and value is not None:
+    if kind in ("Ints", "Ints1") and value is not None:
         if not isinstance(value, (tuple, list)):
             return value if type(value) is int else index(value)
         return value if all(type(v) is int for v in value) else tuple(map(index, value))
-    if kind == "index":
+    if kind == "Index":
         return value if value is None else index(value)
     if kind in ("int", "float", "Number") and isinstance(value, (TensorBase, np.generic)):
         value = value.item()  # type: ignore[union-attr]

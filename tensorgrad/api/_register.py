@@ -156,7 +156,7 @@ OWN_DTYPE = {    # in-place methods that accept only results of the tensor's dty
 
 def _keeping_dtype(call: Any, name: str) -> Any:
     @wraps(call)
-    def kept(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def kept(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         if name in ("cumsum", "cumprod") and kwargs.get("dtype") in (None, self.dtype):
             if self.array.dtype.kind == "b":
                 raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for 'Bool'")
@@ -173,7 +173,7 @@ def in_place_form(call: Any, name: str) -> Any:
     counted: Any = None         # looked up at the first call
     kept = _keeping_dtype(call, name) if name in OWN_DTYPE else call
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         nonlocal counted
         if counted is None:
             counted = places(call)
@@ -187,6 +187,7 @@ def in_place_form(call: Any, name: str) -> Any:
                 raise
             return better.result()
     EXPLAINED.add(method)
+    method.__wrapped__ = call  # type: ignore[attr-defined]
     method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
     method.__doc__ = f"In-place version of `{name}`: the tensor takes the result's values."
     return method

@@ -4,10 +4,12 @@ from __future__ import annotations
 from math import isfinite, sqrt
 from typing import Any
 
+from .._tensor import Tensor
 from ..core.dispatch import fresh, xp
 from ..dtype import SCALAR_TYPES, as_dtype
 from ..ops.shape import inverse
 from ._arguments import check_tensor, converted, in_dtype, normalize_dim
+from ._kinds import Dtype, Generator, Number
 from ._register import FUNCTIONS, in_place_form, public
 from .creation import axes_in_memory
 from .random import generator_of, tensor_of
@@ -16,7 +18,7 @@ from .random import generator_of, tensor_of
 
 
 @public(inplace=True)
-def relu(input: Any) -> Any:
+def relu(input: Tensor) -> Tensor:
     """max(x, 0), element by element. https://pytorch.org/docs → torch.nn.functional.relu
 
     >>> import tensorgrad as torch
@@ -29,8 +31,8 @@ def relu(input: Any) -> Any:
     return xp.relu(input)
 
 
-@public(method=False)
-def threshold(input: Any, threshold: Any, value: Any) -> Any:
+@public(method=False, out=True)
+def threshold(input: Tensor, threshold: Number, value: Number) -> Tensor:
     """x where it is above the threshold, `value` elsewhere. https://pytorch.org/docs → torch.nn.functional.threshold
 
     >>> import tensorgrad as torch
@@ -45,7 +47,7 @@ def threshold(input: Any, threshold: Any, value: Any) -> Any:
 
 
 @public(out=True)
-def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+def hardshrink(input: Tensor, lambd: Number = 0.5) -> Tensor:
     """x where |x| > λ, 0 elsewhere. https://pytorch.org/docs → torch.nn.functional.hardshrink
 
     >>> import tensorgrad as torch
@@ -56,7 +58,7 @@ def hardshrink(input: Any, lambd: float = 0.5) -> Any:
 
 
 @public()
-def prelu(input: Any, weight: Any) -> Any:
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x for x > 0, w · x elsewhere, with one w or one per channel (axis 1).
 
     https://pytorch.org/docs → torch.nn.functional.prelu
@@ -82,7 +84,8 @@ def prelu(input: Any, weight: Any) -> Any:
 
 
 @public(method=False)
-def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None) -> Any:
+def rrelu(input: Tensor, lower: Number = 1 / 8, upper: Number = 1 / 3, training: bool = False,
+          generator: Generator | None = None) -> Tensor:
     """x for x > 0, r · x elsewhere: r is uniform on [lower, upper) while training, else the middle. https://pytorch.org/docs → torch.rrelu
 
     >>> import tensorgrad as torch
@@ -111,7 +114,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 
 @public(method=False)
-def selu(input: Any) -> Any:
+def selu(input: Tensor) -> Tensor:
     """λ x for x > 0, λ α (exp(x) − 1) elsewhere: G. Klambauer et al. (2017). https://pytorch.org/docs → torch.nn.functional.selu
 
     >>> import tensorgrad as torch
@@ -122,7 +125,7 @@ def selu(input: Any) -> Any:
 
 
 @public(method=False)
-def celu(input: Any, alpha: float = 1.0) -> Any:
+def celu(input: Tensor, alpha: Number = 1.0) -> Tensor:
     """x for x > 0, α (exp(x / α) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.celu
 
     >>> import tensorgrad as torch
@@ -143,7 +146,7 @@ def along_axis(run: Any, input: Any, dim: Any, dtype: Any) -> Any:
 
 
 @public(out="same")
-def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
     """exp(x) / Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmax
 
     >>> import tensorgrad as torch
@@ -154,7 +157,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 
 @public(out="same")
-def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def log_softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
     """x − log Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.log_softmax
 
     >>> import tensorgrad as torch
@@ -204,7 +207,7 @@ def _generator(input: Any) -> Any:
 
 
 @public(method=False)
-def dropout(input: Any, p: float, train: bool) -> Any:
+def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Each element is 0 with probability p, else x / (1 − p). https://pytorch.org/docs → torch.nn.functional.dropout
 
     >>> import tensorgrad as torch
@@ -226,7 +229,7 @@ def _for_channels(input: Any, draw: Any) -> Any:
 
 
 @public(method=False)
-def feature_dropout(input: Any, p: float, train: bool) -> Any:
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.dropout2d"""
     def noise() -> Any:
         return _for_channels(input, lambda shape: _generator(input).dropout(shape, p, input.array.dtype))
@@ -243,7 +246,7 @@ def _alpha(p: float) -> Any:
 
 
 @public(method=False)
-def alpha_dropout(input: Any, p: float, train: bool) -> Any:
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout that keeps the mean and variance of selu's output.
 
     https://pytorch.org/docs → torch.nn.functional.alpha_dropout
@@ -254,7 +257,7 @@ def alpha_dropout(input: Any, p: float, train: bool) -> Any:
 
 
 @public(method=False)
-def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Alpha dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout"""
     def noise() -> Any:
         return _for_channels(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))

@@ -7,6 +7,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, result_type, xp
 from ._arguments import check_tensor, check_tensors, in_dtype, promoted
+from ._kinds import Number
 from ._register import public
 from .creation import ones_like
 
@@ -14,7 +15,7 @@ from .creation import ones_like
 
 
 @public(inplace=True, out=True)
-def eq(input: Any, other: Any) -> Any:
+def eq(input: Tensor, other: Tensor | Number) -> Tensor:
     """input = other, element by element. https://pytorch.org/docs → torch.eq
 
     >>> import tensorgrad as torch
@@ -26,7 +27,7 @@ def eq(input: Any, other: Any) -> Any:
 
 
 @public("not_equal", inplace=True, out=True)
-def ne(input: Any, other: Any) -> Any:
+def ne(input: Tensor, other: Tensor | Number) -> Tensor:
     """input ≠ other, element by element. https://pytorch.org/docs → torch.ne
 
     >>> import tensorgrad as torch
@@ -38,7 +39,7 @@ def ne(input: Any, other: Any) -> Any:
 
 
 @public("less", inplace=True, out=True)
-def lt(input: Any, other: Any) -> Any:
+def lt(input: Tensor, other: Tensor | Number) -> Tensor:
     """input < other, element by element. https://pytorch.org/docs → torch.lt
 
     >>> import tensorgrad as torch
@@ -50,7 +51,7 @@ def lt(input: Any, other: Any) -> Any:
 
 
 @public("less_equal", inplace=True, out=True)
-def le(input: Any, other: Any) -> Any:
+def le(input: Tensor, other: Tensor | Number) -> Tensor:
     """input ≤ other, element by element. https://pytorch.org/docs → torch.le
 
     >>> import tensorgrad as torch
@@ -62,7 +63,7 @@ def le(input: Any, other: Any) -> Any:
 
 
 @public("greater", inplace=True, out=True)
-def gt(input: Any, other: Any) -> Any:
+def gt(input: Tensor, other: Tensor | Number) -> Tensor:
     """input > other, element by element. https://pytorch.org/docs → torch.gt
 
     >>> import tensorgrad as torch
@@ -74,7 +75,7 @@ def gt(input: Any, other: Any) -> Any:
 
 
 @public("greater_equal", inplace=True, out=True)
-def ge(input: Any, other: Any) -> Any:
+def ge(input: Tensor, other: Tensor | Number) -> Tensor:
     """input ≥ other, element by element. https://pytorch.org/docs → torch.ge
 
     >>> import tensorgrad as torch
@@ -89,7 +90,7 @@ def ge(input: Any, other: Any) -> Any:
 
 
 @public()
-def equal(input: Any, other: Any) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """Return True if two tensors have equal shapes and elements. https://pytorch.org/docs → torch.equal
 
     >>> import tensorgrad as torch
@@ -101,7 +102,7 @@ def equal(input: Any, other: Any) -> bool:
 
 
 @public()
-def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """|input − other| ≤ atol + rtol·|other|, element by element. https://pytorch.org/docs → torch.isclose
 
     >>> import tensorgrad as torch
@@ -126,7 +127,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 
 @public()
-def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Return True if `isclose` holds everywhere. https://pytorch.org/docs → torch.allclose
 
     >>> import tensorgrad as torch
@@ -137,7 +138,8 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 
 
 @public(method=False, out="same")
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+def isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool = False,
+         invert: bool = False) -> Tensor:
     """True where an element is in `test_elements`. https://pytorch.org/docs → torch.isin
 
     >>> import tensorgrad as torch
@@ -170,7 +172,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 
 @public()
-def isnan(input: Any) -> Any:
+def isnan(input: Tensor) -> Tensor:
     """True where an element is NaN. https://pytorch.org/docs → torch.isnan
 
     >>> import tensorgrad as torch
@@ -181,7 +183,7 @@ def isnan(input: Any) -> Any:
 
 
 @public()
-def isinf(input: Any) -> Any:
+def isinf(input: Tensor) -> Tensor:
     """True where an element is infinite. https://pytorch.org/docs → torch.isinf
 
     >>> import tensorgrad as torch
@@ -192,7 +194,7 @@ def isinf(input: Any) -> Any:
 
 
 @public()
-def isfinite(input: Any) -> Any:
+def isfinite(input: Tensor) -> Tensor:
     """True where an element is neither infinite nor NaN. https://pytorch.org/docs → torch.isfinite
 
     >>> import tensorgrad as torch
@@ -209,19 +211,19 @@ def _infinite(input: Any, name: str, value: float) -> Any:
 
 
 @public(out=True)
-def isposinf(input: Any) -> Any:
+def isposinf(input: Tensor) -> Tensor:
     """True where an element is +∞. https://pytorch.org/docs → torch.isposinf"""
     return _infinite(input, "isposinf", float("inf"))
 
 
 @public(out=True)
-def isneginf(input: Any) -> Any:
+def isneginf(input: Tensor) -> Tensor:
     """True where an element is −∞. https://pytorch.org/docs → torch.isneginf"""
     return _infinite(input, "isneginf", -float("inf"))
 
 
 @public()
-def isreal(input: Any) -> Any:
+def isreal(input: Tensor) -> Tensor:
     """True where the imaginary part is zero. https://pytorch.org/docs → torch.isreal
 
     >>> import tensorgrad as torch
@@ -232,7 +234,7 @@ def isreal(input: Any) -> Any:
 
 
 @public()
-def is_nonzero(input: Any) -> bool:
+def is_nonzero(input: Tensor) -> bool:
     """Return True if the only element is nonzero. Raises RuntimeError for several.
 
     https://pytorch.org/docs → torch.is_nonzero
@@ -248,7 +250,7 @@ def is_nonzero(input: Any) -> bool:
 
 
 @public(inplace=True, out=True)
-def logical_not(input: Any) -> Any:
+def logical_not(input: Tensor) -> Tensor:
     """True where an element is zero. https://pytorch.org/docs → torch.logical_not
 
     >>> import tensorgrad as torch
@@ -259,7 +261,7 @@ def logical_not(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def logical_and(input: Any, other: Any) -> Any:
+def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """True where both elements are nonzero. https://pytorch.org/docs → torch.logical_and
 
     >>> import tensorgrad as torch
@@ -271,7 +273,7 @@ def logical_and(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def logical_or(input: Any, other: Any) -> Any:
+def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """True where either element is nonzero. https://pytorch.org/docs → torch.logical_or
 
     >>> import tensorgrad as torch
@@ -283,7 +285,7 @@ def logical_or(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def logical_xor(input: Any, other: Any) -> Any:
+def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     """True where exactly one element is nonzero. https://pytorch.org/docs → torch.logical_xor
 
     >>> import tensorgrad as torch
@@ -298,7 +300,7 @@ def logical_xor(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def bitwise_not(input: Any) -> Any:
+def bitwise_not(input: Tensor) -> Tensor:
     """The bits inverted; logical not for bools. https://pytorch.org/docs → torch.bitwise_not
 
     >>> import tensorgrad as torch
@@ -309,7 +311,7 @@ def bitwise_not(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def bitwise_and(input: Any, other: Any) -> Any:
+def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The bits that are set in both. https://pytorch.org/docs → torch.bitwise_and
 
     >>> import tensorgrad as torch
@@ -320,7 +322,7 @@ def bitwise_and(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def bitwise_or(input: Any, other: Any) -> Any:
+def bitwise_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The bits that are set in either. https://pytorch.org/docs → torch.bitwise_or
 
     >>> import tensorgrad as torch
@@ -331,7 +333,7 @@ def bitwise_or(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def bitwise_xor(input: Any, other: Any) -> Any:
+def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The bits that are set in exactly one. https://pytorch.org/docs → torch.bitwise_xor
 
     >>> import tensorgrad as torch
@@ -342,7 +344,7 @@ def bitwise_xor(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def bitwise_left_shift(input: Any, other: Any) -> Any:
+def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The bits moved up by `other` places: input · 2^other. https://pytorch.org/docs → torch.bitwise_left_shift
 
     >>> import tensorgrad as torch
@@ -353,7 +355,7 @@ def bitwise_left_shift(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def bitwise_right_shift(input: Any, other: Any) -> Any:
+def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The bits moved down by `other` places: ⌊input / 2^other⌋. https://pytorch.org/docs → torch.bitwise_right_shift
 
     >>> import tensorgrad as torch

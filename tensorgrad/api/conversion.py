@@ -1,6 +1,7 @@
 """Tensors in another dtype or on another device. https://pytorch.org/docs/stable/tensors.html"""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import dtype as dtypes
@@ -14,6 +15,7 @@ from ..dtype import FROM_NUMPY, as_dtype
 from ..ops.base import OPS
 from ..storage.base import backend_of
 from ._arguments import warn
+from ._kinds import Dtype, Index, Ints, MemoryFormat, Operand, Storage
 from ._register import public
 
 
@@ -37,8 +39,9 @@ def cast(input: Any, dtype: dtypes.dtype, copy: bool = False) -> Any:
 
 
 @public(function=False)
-def to(input: Any, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False,
-       memory_format: Any = None, other: Any = None, inplace: bool = False) -> Any:
+def to(input: Tensor, *args: Any, device: Device | None = None, dtype: Dtype | None = None, non_blocking: bool = False,
+       copy: bool = False, memory_format: MemoryFormat | None = None, other: Tensor | None = None,
+       inplace: bool = False) -> Tensor:
     """The tensor with another dtype or on another device; itself if nothing changes. https://pytorch.org/docs → torch.Tensor.to
 
     With `inplace`, which PyTorch does not take, this tensor itself, and its gradient, become so.
@@ -88,13 +91,14 @@ def become(input: Any, convert: Any) -> Any:
 
 
 @public(function=False)
-def cpu(input: Any, memory_format: Any = None, inplace: bool = False) -> Any:
+def cpu(input: Tensor, *, memory_format: MemoryFormat | None = None, inplace: bool = False) -> Tensor:
     """The tensor in host memory. https://pytorch.org/docs → torch.Tensor.cpu"""
     return to(input, "cpu", inplace=inplace)
 
 
 @public(function=False)
-def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None, inplace: bool = False) -> Any:
+def cuda(input: Tensor, device: Device | None = None, non_blocking: bool = False, *,
+         memory_format: MemoryFormat | None = None, inplace: bool = False) -> Tensor:
     """The tensor on a CUDA device: the current one, unless another is named. https://pytorch.org/docs → torch.Tensor.cuda"""
     target = Device("cuda", device) if isinstance(device, int) else Device("cuda" if device is None else device)
     if target.type != "cuda":
@@ -103,7 +107,7 @@ def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_form
 
 
 def _caster(name: str, dtype: dtypes.dtype) -> None:
-    def method(input: Any, memory_format: Any = None, inplace: bool = False) -> Any:
+    def method(input: Tensor, *, memory_format: MemoryFormat | None = None, inplace: bool = False) -> Tensor:
         if inplace:
             return become(input, lambda tensor: cast(tensor, dtype))
         out = cast(input, dtype)
@@ -120,7 +124,7 @@ for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half":
 
 
 @public(function=False)
-def type_as(input: Any, other: Any) -> Any:
+def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype and on the device of another. https://pytorch.org/docs → torch.Tensor.type_as"""
     return to(input, other)
 
@@ -129,7 +133,7 @@ LEGACY_TYPES = {f"torch.{SCALAR_TYPES[d.name]}Tensor": d for d in dtypes.ALL} | 
 
 
 @public(function=False)
-def type(input: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:  # noqa: A001
+def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, **kwargs: Any) -> Tensor | str:
     """The name of the tensor's type, or the tensor in another. https://pytorch.org/docs → torch.Tensor.type"""
     if dtype is None:
         name = f"{SCALAR_TYPES[FROM_NUMPY[input.array.dtype].name]}Tensor"
@@ -147,39 +151,39 @@ def type(input: Any, dtype: Any = None, non_blocking: bool = False, **kwargs: An
 
 
 @public(method=False)
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Return True if the object is a Tensor. https://pytorch.org/docs → torch.is_tensor"""
     return isinstance(obj, Tensor)
 
 
 @public(method=False)
-def is_floating_point(input: Any) -> bool:
+def is_floating_point(input: Tensor) -> bool:
     """Return True if the dtype is a floating point dtype. https://pytorch.org/docs → torch.is_floating_point"""
     return input.dtype.is_floating_point  # type: ignore[no-any-return]
 
 
 @public(method=False)
-def is_complex(input: Any) -> bool:
+def is_complex(input: Tensor) -> bool:
     """Return True if the dtype is complex. https://pytorch.org/docs → torch.is_complex"""
     return input.dtype.is_complex  # type: ignore[no-any-return]
 
 
 @public(method=False)
-def numel(input: Any) -> int:
+def numel(input: Tensor) -> int:
     """The number of elements. https://pytorch.org/docs → torch.numel"""
     return input.array.size  # type: ignore[no-any-return]
 
 
 @public(function=False)
-def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Take the values of `src`, broadcast and cast to this tensor. https://pytorch.org/docs → torch.Tensor.copy_"""
-    if isinstance(src, (bool, int, float)):
-        return input.fill_(src)  # type: ignore[attr-defined]
-    if not isinstance(src, TensorBase):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
-    if src._storage is input._storage and src.array.size == input.array.size:
-        _inplace.check_overlap(input.array, src.array, copying=True)
-    return _inplace.in_place(input, copied, src=src)
+def copy_(input: Tensor, other: Operand, non_blocking: bool = False) -> Tensor:
+    """Take the values of `other`, broadcast and cast to this tensor. https://pytorch.org/docs → torch.Tensor.copy_"""
+    if isinstance(other, (bool, int, float)):
+        return input.fill_(other)  # type: ignore[attr-defined]
+    if not isinstance(other, TensorBase):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {other.__class__.__name__}")
+    if other._storage is input._storage and other.array.size == input.array.size:
+        _inplace.check_overlap(input.array, other.array, copying=True)
+    return _inplace.in_place(input, copied, other)
 
 
 def copied(input: Any, src: Any) -> Any:
@@ -199,7 +203,8 @@ def copied(input: Any, src: Any) -> Any:
 
 
 @public(function=False)
-def set_(input: Any, source: Any = None, storage_offset: Any = None, size: Any = None, stride: Any = None) -> Any:
+def set_(input: Tensor, source: Storage | Tensor | None = None, storage_offset: Index | None = None,
+         size: Ints | None = None, stride: Ints | None = None) -> Tensor:
     """Look at other memory. https://pytorch.org/docs → torch.Tensor.set_"""
     if source is None:
         source = input.new_empty(0)
@@ -216,7 +221,7 @@ def set_(input: Any, source: Any = None, storage_offset: Any = None, size: Any =
 
 
 @public(function=False)
-def apply_(input: Any, callable: Any) -> Any:
+def apply_(input: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by a Python function of it: slow. https://pytorch.org/docs → torch.Tensor.apply_"""
     if input.requires_grad:
         raise RuntimeError("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.")
@@ -225,7 +230,7 @@ def apply_(input: Any, callable: Any) -> Any:
 
 
 @public(function=False)
-def map_(input: Any, tensor: Any, callable: Any) -> Any:
+def map_(input: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by a Python function of it and an element of `tensor`: slow.
 
     https://pytorch.org/docs → torch.Tensor.map_
@@ -235,14 +240,14 @@ def map_(input: Any, tensor: Any, callable: Any) -> Any:
 
 
 for _same in ("resolve_conj", "resolve_neg"):
-    def _itself(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def _itself(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         """The tensor itself: there is nothing to do here."""
         return self
     setattr(Tensor, _same, _itself)
 
 
 @public(function=False)
-def pin_memory(input: Any, device: Any = None) -> Any:
+def pin_memory(input: Tensor, device: Device | None = None) -> Tensor:
     """The tensor itself: copies from it to a GPU are as fast as they get. RuntimeError without a GPU. https://pytorch.org/docs → torch.Tensor.pin_memory"""
     from ..storage.cuda import device_count
     if not device_count():
@@ -250,30 +255,33 @@ def pin_memory(input: Any, device: Any = None) -> Any:
     return input
 
 
-Tensor.is_pinned = lambda self, device=None: False  # type: ignore[attr-defined]
+@public(function=False)
+def is_pinned(input: Tensor, device: Device | None = None) -> bool:
+    """False: memory is never page-locked. https://pytorch.org/docs → torch.Tensor.is_pinned"""
+    return False
 Tensor.is_shared = lambda self: self._storage.shared is not None or self.is_cuda  # type: ignore[attr-defined]
 
 
-def share_memory_(input: Any) -> Any:
+def share_memory_(input: Tensor) -> Tensor:
     """Move the tensor to memory that processes share. https://pytorch.org/docs → torch.Tensor.share_memory_"""
     from ..multiprocessing.reductions import init_reductions, share
     init_reductions()
     return share(input)
 
 
-def untyped_storage(input: Any) -> Any:
+def untyped_storage(input: Tensor) -> Any:
     """Return the tensor's memory block, as bytes. https://pytorch.org/docs → torch.Tensor.untyped_storage"""
     from ..storages import storage_of
     return storage_of(input)
 
 
-def typed_storage(input: Any) -> Any:
+def typed_storage(input: Tensor) -> Any:
     """Return the tensor's memory block, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage"""
     from ..storages import TypedStorage, storage_of
     return TypedStorage(wrap_storage=storage_of(input), dtype=input.dtype, _internal=True)
 
 
-def storage(input: Any) -> Any:
+def storage(input: Tensor) -> Any:
     """Return the tensor's memory block, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage
 
     >>> import tensorgrad as torch
@@ -287,7 +295,7 @@ def storage(input: Any) -> Any:
     return typed_storage(input)
 
 
-def storage_type(input: Any) -> Any:
+def storage_type(input: Tensor) -> Any:
     """The old class of the storage: `torch.FloatStorage` and its like. https://pytorch.org/docs → torch.Tensor.storage_type"""
     return input.storage()._get_legacy_storage_class()
 
@@ -298,7 +306,7 @@ Tensor.share_memory_ = share_memory_  # type: ignore[attr-defined]
 
 
 @public(method=False)
-def typename(obj: Any, /) -> str:
+def typename(obj: object, /) -> str:
     """The name of an object's type; of a tensor, with its dtype. https://pytorch.org/docs → torch.typename"""
     if isinstance(obj, Tensor):
         return obj.type()  # type: ignore[attr-defined,no-any-return]

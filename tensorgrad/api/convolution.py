@@ -10,6 +10,7 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import can_cast
 from ..ops.windows import input_length, output_length
 from ._arguments import in_dtype, integer
+from ._kinds import Index, Ints1
 from ._register import public
 from .pooling import step_within
 
@@ -151,7 +152,8 @@ def _same_length(padding: str, stride: Any, dilation: Any, kernel: Any) -> tuple
 
 
 @public(method=False)
-def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 | str = 0,
+           dilation: Ints1 = 1, groups: Index = 1) -> Tensor:
     """Cross-correlation over the last axis. https://pytorch.org/docs → torch.nn.functional.conv1d
 
     y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c];  x: (N, C, L), w: (O, C / groups, K).
@@ -164,7 +166,8 @@ def conv1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 
 
 @public(method=False)
-def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 | str = 0,
+           dilation: Ints1 = 1, groups: Index = 1) -> Tensor:
     """Cross-correlation over the last two axes. https://pytorch.org/docs → torch.nn.functional.conv2d
 
     y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c];  x: (N, C, H, W), w: (O, C / groups, K, K).
@@ -177,7 +180,8 @@ def conv2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 
 
 @public(method=False)
-def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1) -> Any:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 | str = 0,
+           dilation: Ints1 = 1, groups: Index = 1) -> Tensor:
     """Cross-correlation over the last three axes. https://pytorch.org/docs → torch.nn.functional.conv3d
 
     >>> import tensorgrad as torch
@@ -188,7 +192,7 @@ def conv3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: 
 
 
 @public(method=False)
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """conv1d of (time, batch, channels) with a weight (K, C, O). https://pytorch.org/docs → torch.nn.functional.conv_tbc"""
     if isinstance(bias, Tensor) and bias.array.dtype != input.array.dtype and can_cast(bias.dtype, input.dtype):
         bias = in_dtype(bias, input.dtype)
@@ -222,8 +226,8 @@ def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding
 
 
 @public(method=False)
-def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
-                     dilation: Any = 1) -> Any:
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 = 0,
+                     output_padding: Ints1 = 0, groups: Index = 1, dilation: Ints1 = 1) -> Tensor:
     """The adjoint of conv1d. https://pytorch.org/docs → torch.nn.functional.conv_transpose1d
 
     >>> import tensorgrad as torch
@@ -234,8 +238,8 @@ def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
 
 
 @public(method=False)
-def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
-                     dilation: Any = 1) -> Any:
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 = 0,
+                     output_padding: Ints1 = 0, groups: Index = 1, dilation: Ints1 = 1) -> Tensor:
     """The adjoint of conv2d; x: (N, O, H, W), w: (O, C / groups, K, K). https://pytorch.org/docs → torch.nn.functional.conv_transpose2d
 
     >>> import tensorgrad as torch
@@ -246,8 +250,8 @@ def conv_transpose2d(input: Any, weight: Any, bias: Any = None, stride: Any = 1,
 
 
 @public(method=False)
-def conv_transpose3d(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,
-                     dilation: Any = 1) -> Any:
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 = 0,
+                     output_padding: Ints1 = 0, groups: Index = 1, dilation: Ints1 = 1) -> Tensor:
     """The adjoint of conv3d. https://pytorch.org/docs → torch.nn.functional.conv_transpose3d
 
     >>> import tensorgrad as torch

@@ -12,25 +12,41 @@ from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.tape import TensorBase
 from ..storage.exhausted import check_room
 from ._arguments import check_long, check_tensor, each_example, in_batch, integer, normalize_dim
+from ._kinds import Dtype, Index, Ints, Ints1
 from ._register import FUNCTIONS, public
 
 
-def _slice(start: int | None, end: int | None, step: int) -> slice:
+def _itself(input: Tensor) -> Tensor:
+    return input
+
+
+def _expand(input: Tensor, size: Ints, *, implicit: bool = False) -> Tensor:
+    return input.expand(size)
+
+
+def _slice(input: Tensor, dim: int = 0, start: Index | None = None, end: Index | None = None,
+           step: Index = 1) -> Tensor:
     check_long(*(n for n in (start, end) if n is not None), step := integer(step, "step"))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    return slice(start, end, step)
+    return input[(slice(None),) * normalize_dim(dim, input.dim()) + (slice(start, end, step),)]
 
 
-VIEWS = {"alias": lambda input: input, "as_strided": Tensor.as_strided, "detach": lambda input: input, "diagonal": Tensor.diagonal,  # type: ignore[attr-defined]
-         "expand": lambda input, size, *, implicit=False: input.expand(size), "permute": Tensor.permute, "select": Tensor.select,  # type: ignore[attr-defined]
-         "slice": lambda input, dim=0, start=None, end=None, step=1: input[
-             (slice(None),) * normalize_dim(dim, input.dim()) + (_slice(start, end, step),)],
-         "squeeze": Tensor.squeeze, "t": Tensor.t, "transpose": Tensor.transpose, "unfold": Tensor.unfold, "unsqueeze": Tensor.unsqueeze,  # type: ignore[attr-defined]
-         "view": lambda input, size=None, dtype=None: input.reshape(size) if dtype is None and not isinstance(size, dtypes.dtype) else input.view(
-             size if dtype is None else dtype),
-         "unbind": Tensor.unbind, "split": Tensor.split, "split_with_sizes": Tensor.split_with_sizes,  # type: ignore[attr-defined]
-         "view_as_real": lambda input: FUNCTIONS["view_as_real"](input), "view_as_complex": lambda input: FUNCTIONS["view_as_complex"](input)}
+def _view(input: Tensor, size: Ints | Dtype | None = None, dtype: Dtype | None = None) -> Tensor:
+    if dtype is None and not isinstance(size, dtypes.dtype):
+        return input.reshape(size)
+    return input.view(size if dtype is None else dtype)
+
+
+def _split(input: Tensor, split_size: Index, dim: int = 0) -> tuple[Tensor, ...]:
+    return input.split(split_size, dim)
+
+
+VIEWS = {"alias": _itself, "as_strided": Tensor.as_strided, "detach": _itself, "diagonal": Tensor.diagonal,
+         "expand": _expand, "permute": Tensor.permute, "select": Tensor.select, "slice": _slice, "squeeze": Tensor.squeeze,
+         "t": Tensor.t, "transpose": Tensor.transpose, "unfold": Tensor.unfold, "unsqueeze": Tensor.unsqueeze, "view": _view,
+         "unbind": Tensor.unbind, "split": _split, "split_with_sizes": Tensor.split_with_sizes,
+         "view_as_real": FUNCTIONS["view_as_real"], "view_as_complex": FUNCTIONS["view_as_complex"]}
 
 
 def _in_rows(x: Any) -> Any:
@@ -39,11 +55,12 @@ def _in_rows(x: Any) -> Any:
 
 
 def _copier(name: str, look: Any) -> None:
-    def function(input: Any, *args: Any, **kwargs: Any) -> Any:
+    def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_tensor(input, f"{name}_copy", "input", 1)
         found = look(input, *args, **kwargs)
         return tuple(map(_in_rows, found)) if isinstance(found, tuple) else _in_rows(found)
     function.__name__ = function.__qualname__ = f"{name}_copy"
+    function.__wrapped__ = look  # type: ignore[attr-defined]
     function.__doc__ = f"`{name}`, in memory of its own. https://pytorch.org/docs → torch.{name}_copy"
     public(method=False, out="same")(function)
 
@@ -53,13 +70,14 @@ for _name, _look in VIEWS.items():
 
 
 @public(function=False, name="repeat_interleave")
-def _repeated(input: Any, repeats: Any, dim: Any = None, *, output_size: Any = None) -> Any:
+def _repeated(input: Tensor, repeats: Ints1, dim: Ints1 | None = None, *, output_size: Ints1 | None = None) -> Tensor:
     """`repeat_interleave` of this tensor; here the tensor cannot be the `repeats`. https://pytorch.org/docs → torch.repeat_interleave"""
     return repeat_interleave(input, repeats, dim, output_size=output_size)
 
 
 @public(method=False)
-def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+def repeat_interleave(input: Tensor, repeats: Tensor | Index | None = None, dim: int | None = None, *,
+                      output_size: Index | None = None) -> Tensor:
     """Repeat each element, the copies side by side. https://pytorch.org/docs → torch.repeat_interleave
 
     >>> import tensorgrad as torch
@@ -94,7 +112,7 @@ def repeat_interleave(input: Any, repeats: Any = None, dim: Any = None, *, outpu
 
 
 @public(method=False)
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: Tensor, shape: Ints1) -> tuple[Tensor, ...]:
     """Numbers of elements as their coordinates. https://pytorch.org/docs → torch.unravel_index"""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     for n in shape:
@@ -110,8 +128,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return (indices.long().unsqueeze(-1) // steps % indices.new_tensor(shape, dtype=dtypes.int64)).unbind(-1)  # type: ignore[no-any-return]
 
 
-@public(method=False, out=True)
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+@public(method=False)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of the elements, side by side. https://pytorch.org/docs → torch.vander"""
     if x.array.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
@@ -124,7 +142,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 @public(out=True)
-def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
+def nonzero_static(input: Tensor, *, size: Index, fill_value: int = -1) -> Tensor:
     """`nonzero` cut or filled to a number of rows. https://pytorch.org/docs → torch.nonzero_static"""
     if in_batch(input):
         return each_example(nonzero_static, input, size=size, fill_value=fill_value)
@@ -137,7 +155,7 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1) -> Any:
 
 
 @public(method=True)
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All selections of r elements. https://pytorch.org/docs → torch.combinations"""
     from itertools import combinations as pick
     from itertools import combinations_with_replacement as pick_again

@@ -21,6 +21,7 @@ from ..storage.base import backend_of
 from ..storage.exhausted import check_room, memory_error
 from ..storage.layout import slowest_first
 from ._arguments import check_long, converted, each_example, in_batch, integer, warn
+from ._kinds import Dtype, Index, Ints, Ints1, Layout, MemoryFormat, Number
 from ._nested import array_of
 from ._register import C_NAMES, check_layout, public
 
@@ -28,8 +29,8 @@ from ._register import C_NAMES, check_layout, public
 
 
 @public(method=False)
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-           name: str | None = None) -> Any:
+def tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False,
+           pin_memory: bool = False, name: str | None = None) -> Tensor:
     """A tensor with a copy of the data. https://pytorch.org/docs → torch.tensor
 
     `name`, which PyTorch does not take, is a label for drawings.
@@ -96,7 +97,7 @@ def _placed(host: Any, device: Any) -> Any:
 
 
 @public(method=False)
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+def as_tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = None) -> Tensor:
     """A tensor of the data, in the same memory where that is possible. https://pytorch.org/docs → torch.as_tensor"""
     if isinstance(data, TensorBase):
         return data.to(device=device, dtype=None if dtype is None else as_dtype(dtype))  # type: ignore[attr-defined]
@@ -108,7 +109,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 
 @public(method=False)
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: bool | None = None) -> Any:
+def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = None, copy: bool | None = None,
+            requires_grad: bool = False) -> Tensor:
     """A tensor of an array, tensor, DLPack or buffer object or nested sequence; `copy` forces or forbids copying.
 
     https://pytorch.org/docs → torch.asarray
@@ -136,7 +138,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None
 
 
 @public(method=False)
-def from_numpy(ndarray: Any) -> Any:
+def from_numpy(ndarray: np.ndarray) -> Tensor:
     """A tensor in the memory of a NumPy array. https://pytorch.org/docs → torch.from_numpy"""
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
@@ -178,7 +180,7 @@ class _Writable:
 
 
 @public(method=False)
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any:
+def from_dlpack(ext_tensor: Any, *, device: Device | None = None, copy: bool | None = None) -> Tensor:
     """A tensor in the memory of an object of another library, or of a capsule. https://pytorch.org/docs → torch.from_dlpack"""
     place = None if device is None else Device(device)
     if isinstance(ext_tensor, TensorBase):
@@ -216,7 +218,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: Any = None) -> Any
 
 
 @public(method=False)
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
+def frombuffer(buffer: object, *, dtype: Dtype, count: int = -1, offset: int = 0,
+               requires_grad: bool = False) -> Tensor:
     """A tensor in the memory of a buffer. https://pytorch.org/docs → torch.frombuffer"""
     try:
         view = memoryview(buffer)
@@ -288,8 +291,9 @@ def unmade(error: Exception, function: str, shape: tuple[int, ...]) -> Exception
 
 
 def _filler(name: str) -> Any:
-    def make(*size: Any, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-             memory_format: Any = None, **keywords: Any) -> Any:
+    def make(*size: Ints1, dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+             requires_grad: bool | None = False, pin_memory: bool | None = False,
+             memory_format: MemoryFormat | None = None, **keywords: Any) -> Tensor:
         if "size" in keywords:
             if size:
                 raise TypeError(f"{name}() got multiple values for argument 'size'")
@@ -312,8 +316,8 @@ zeros, ones, empty = _filler("zeros"), _filler("ones"), _filler("empty")
 
 
 @public(method=False, out="given")
-def full(size: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-         pin_memory: bool = False) -> Any:
+def full(size: Ints, fill_value: Number, *, dtype: Dtype | None = None, layout: Layout | None = None,
+         device: Device | None = None, requires_grad: bool | None = False, pin_memory: bool | None = False) -> Tensor:
     """A tensor of one value, of the value's dtype. https://pytorch.org/docs → torch.full"""
     if isinstance(fill_value, TensorBase):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
@@ -359,8 +363,9 @@ def laid_out(tensor: Any, like: Any, memory_format: Any = None) -> Any:
 
 
 def _filler_like(name: str) -> Any:
-    def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
-             memory_format: Any = None) -> Any:
+    def make(input: Tensor, *, dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+             requires_grad: bool | None = False, pin_memory: bool | None = False,
+             memory_format: MemoryFormat | None = None) -> Tensor:
         kind, place = _like(input, dtype, device)
         return _beside(input, laid_out(made(name, input.array.shape, kind, place, requires_grad), input.array, memory_format))
     make.__name__ = make.__qualname__ = f"{name}_like"
@@ -372,16 +377,18 @@ zeros_like, ones_like, empty_like = _filler_like("zeros"), _filler_like("ones"),
 
 
 @public(method=False)
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-              pin_memory: bool = False, memory_format: Any = None) -> Any:
+def full_like(input: Tensor, fill_value: Number, *, dtype: Dtype | None = None, layout: Layout | None = None,
+              device: Device | None = None, requires_grad: bool | None = False, pin_memory: bool | None = False,
+              memory_format: MemoryFormat | None = None) -> Tensor:
     """`full` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.full_like"""
     kind, place = _like(input, dtype, device)
     return _beside(input, laid_out(full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad), input.array, memory_format))
 
 
 def _new(maker: Any, name: str) -> None:
-    def method(self: Any, *args: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-               pin_memory: bool = False, **keywords: Any) -> Any:
+    def method(self: Tensor, *args: Any, dtype: Dtype | None = None, device: Device | None = None,
+               requires_grad: bool | None = False, layout: Layout | None = None, pin_memory: bool | None = False,
+               **keywords: Any) -> Tensor:
         check_layout(layout)
         kind, place = _like(self, dtype, device)
         out = maker(*args, dtype=kind, device=place, requires_grad=requires_grad, **keywords)
@@ -396,8 +403,9 @@ for _maker in (zeros, ones, empty, full, tensor):
 
 
 @public(method=False)
-def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-                  pin_memory: bool = False) -> Any:
+def empty_strided(size: Ints, stride: Ints, *, dtype: Dtype | None = None, layout: Layout | None = None,
+                  device: Device | None = None, requires_grad: bool | None = False,
+                  pin_memory: bool | None = False) -> Tensor:
     """Unfilled memory with given steps along the axes. https://pytorch.org/docs → torch.empty_strided"""
     length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
     out = empty(length, dtype=dtype, device=device).as_strided(size, stride)
@@ -405,13 +413,19 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
     return as_leaf(out, requires_grad)
 
 
-Tensor.new_empty_strided = lambda self, size, stride, dtype=None, device=None, requires_grad=False, **_: empty_strided(  # type: ignore[attr-defined]
-    size, stride, dtype=_like(self, dtype, device)[0], device=_like(self, dtype, device)[1], requires_grad=requires_grad)
+@public(function=False)
+def new_empty_strided(self: Tensor, size: Ints, stride: Ints, *, dtype: Dtype | None = None,
+                      layout: Layout | None = None, device: Device | None = None, pin_memory: bool | None = False,
+                      requires_grad: bool | None = False) -> Tensor:
+    """`empty_strided` with this tensor's dtype and device. https://pytorch.org/docs → torch.Tensor.new_empty_strided"""
+    kind, place = _like(self, dtype, device)
+    return empty_strided(size, stride, dtype=kind, device=place, requires_grad=requires_grad)
 
 
 @public(method=False)
-def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-                   pin_memory: bool = False) -> Any:
+def empty_permuted(size: Ints, physical_layout: Ints, *, dtype: Dtype | None = None, layout: Layout | None = None,
+                   device: Device | None = None, requires_grad: bool | None = False,
+                   pin_memory: bool | None = False) -> Tensor:
     """Uninitialized memory whose axes have a given order. https://pytorch.org/docs → torch.empty_permuted"""
     order, ndim = tuple(physical_layout), len(size)
     if len(order) != ndim:
@@ -432,8 +446,8 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout
 
 
 @public(method=False)
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-                  requires_grad: bool = False) -> Any:
+def scalar_tensor(s: Number, *, dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+                  pin_memory: bool | None = False, requires_grad: bool | None = False) -> Tensor:
     """A 0-d tensor of a number. https://pytorch.org/docs → torch.scalar_tensor"""
     if isinstance(s, TensorBase) and (s.array.ndim or s.requires_grad):  # type: ignore[attr-defined]
         raise TypeError("scalar_tensor(): argument 's' (position 1) must be Number, not Tensor")
@@ -445,8 +459,9 @@ def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any 
 
 
 @public(method=False, out="given")
-def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = None, layout: Any = None, device: Any = None,
-           requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def arange(start: Number | None = None, end: Number | None = None, step: Number = 1, *, dtype: Dtype | None = None,
+           layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
+           pin_memory: bool | None = False) -> Tensor:
     """start, start + step, … up to but not including end. https://pytorch.org/docs → torch.arange"""
     if start is None and end is None:
         raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of: (Number end), (Number start, Number end)")
@@ -483,8 +498,8 @@ def _steps(array_xp: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
 
 
 @public("range", method=False, out="given", name="range")
-def range_(start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: Any = None, device: Any = None,
-           requires_grad: bool = False) -> Any:
+def range_(start: Number, end: Number, step: Number = 1, *, dtype: Dtype | None = None, layout: Layout | None = None,
+           device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
     """arange with the end included (deprecated in PyTorch). https://pytorch.org/docs → torch.range"""
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
                   "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
@@ -506,7 +521,8 @@ def _check_ends(function: str, start: Any, end: Any) -> None:
 
 
 @public(method=False, out="given")
-def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype: Dtype | None = None,
+             layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
     """`steps` values from start to end, both included, evenly spaced. https://pytorch.org/docs → torch.linspace"""
     if in_batch(start, end):
         return each_example(linspace, start, end, steps, dtype=dtype, device=device)
@@ -541,8 +557,9 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None, layout: Any
 
 
 @public(method=False, out="given")
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Any:
+def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: float = 10.0, *,
+             dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+             requires_grad: bool | None = False) -> Tensor:
     """base to the powers linspace(start, end, steps). https://pytorch.org/docs → torch.logspace"""
     if in_batch(start, end, base):
         return each_example(logspace, start, end, steps, base, dtype=dtype, device=device)
@@ -563,8 +580,8 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
 
 
 @public(method=False, out="given")
-def eye(n: int, m: Any = None, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-        pin_memory: bool = False) -> Any:
+def eye(n: Index, m: Index | None = None, *, dtype: Dtype | None = None, layout: Layout | None = None,
+        device: Device | None = None, requires_grad: bool | None = False, pin_memory: bool | None = False) -> Tensor:
     """Ones on the diagonal of an n × m matrix, zeros elsewhere. https://pytorch.org/docs → torch.eye"""
     m = n if m is None else m
     for name, value in (("n", n), ("m", m)):
@@ -587,8 +604,9 @@ def _sides(row: Any, col: Any, dtype: Any, function: str) -> tuple[int, int]:
 
 
 @public(method=False)
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None, pin_memory: bool = False,
-                 requires_grad: bool = False) -> Any:
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = dtypes.int64,
+                 device: Device | None = None, layout: Layout | None = None, pin_memory: bool | None = False,
+                 requires_grad: bool | None = False) -> Tensor:
     """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
     row, col = _sides(row, col, dtype, "tril_indices")
     col = min(col, max(row + offset, 0))            # diagonals further right are empty
@@ -598,8 +616,9 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int
 
 
 @public(method=False)
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int64, device: Any = None, layout: Any = None, pin_memory: bool = False,
-                 requires_grad: bool = False) -> Any:
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = dtypes.int64,
+                 device: Device | None = None, layout: Layout | None = None, pin_memory: bool | None = False,
+                 requires_grad: bool | None = False) -> Tensor:
     """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
     row, col = _sides(row, col, dtype, "triu_indices")
     row = min(row, max(col - offset, 0))            # diagonals further down are empty
@@ -609,7 +628,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = dtypes.int
 
 
 @public(method=True, inplace=False)
-def clone(input: Any, *, memory_format: Any = None) -> Any:
+def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """A copy, recorded. https://pytorch.org/docs → torch.clone"""
     copied = xp.clone(input)
     return copied if memory_format in (None, dtypes.preserve_format) else copied.contiguous(memory_format)

@@ -7,6 +7,7 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from . import return_types
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
+from ._kinds import Dtype, Ints, Number, Numbers, Tensors
 from ._register import public
 from .reduction import cast
 
@@ -24,7 +25,7 @@ def along_axis(op: str, input: Any, dim: int) -> Any:
 
 
 @public(inplace=True, out="given")
-def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
     """out[i] = Σ input[j] for j ≤ i along an axis. https://pytorch.org/docs → torch.cumsum
 
     >>> import tensorgrad as torch
@@ -35,7 +36,7 @@ def cumsum(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 @public(inplace=True, out="given")
-def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
+def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
     """out[i] = Π input[j] for j ≤ i along an axis. https://pytorch.org/docs → torch.cumprod
 
     >>> import tensorgrad as torch
@@ -46,7 +47,7 @@ def cumprod(input: Any, dim: int, *, dtype: Any = None) -> Any:
 
 
 @public(out=True)
-def logcumsumexp(input: Any, dim: int) -> Any:
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """out[i] = ln Σ exp input[j] for j ≤ i along an axis. https://pytorch.org/docs → torch.logcumsumexp
 
     >>> import tensorgrad as torch
@@ -60,7 +61,7 @@ def logcumsumexp(input: Any, dim: int) -> Any:
 
 
 @public(out="same")
-def cummax(input: Any, dim: int) -> Any:
+def cummax(input: Tensor, dim: int) -> return_types.cummax:
     """The running maximum along an axis, and where it is, the last of equal ones. https://pytorch.org/docs → torch.cummax
 
     >>> import tensorgrad as torch
@@ -71,7 +72,7 @@ def cummax(input: Any, dim: int) -> Any:
 
 
 @public(out="same")
-def cummin(input: Any, dim: int) -> Any:
+def cummin(input: Tensor, dim: int) -> return_types.cummin:
     """The running minimum along an axis, and where it is, the last of equal ones. https://pytorch.org/docs → torch.cummin
 
     >>> import tensorgrad as torch
@@ -94,7 +95,8 @@ def _difference(a: Any, b: Any) -> Any:
 
 
 @public(out=True)
-def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+         append: Tensor | None = None) -> Tensor:
     """input[i + 1] − input[i] along an axis, n times over. https://pytorch.org/docs → torch.diff
 
     >>> import tensorgrad as torch
@@ -127,7 +129,8 @@ def _check_extension(input: Any, more: Any, axis: int) -> None:
 
 
 @public(method=False)
-def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Any, ...]:
+def gradient(input: Tensor, *, spacing: Number | Numbers | Tensors | None = 1, dim: Ints | int | None = None,
+             edge_order: int = 1) -> tuple[Tensor, ...]:
     """The derivative along each axis from samples: central differences inside, one-sided ones at the ends.
     https://pytorch.org/docs → torch.gradient
 
@@ -204,7 +207,7 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int,
 
 
 @public("trapz", method=False)
-def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
     """∫ y dx by the trapezoidal rule, from samples at steps dx or at places x. https://pytorch.org/docs → torch.trapezoid
 
     >>> import tensorgrad as torch
@@ -219,7 +222,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
 
 
 @public(method=False)
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
     """∫ y dx up to each sample but the first. https://pytorch.org/docs → torch.cumulative_trapezoid
 
     >>> import tensorgrad as torch

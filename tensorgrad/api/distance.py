@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
 from ._arguments import normalize_dim, promoted
@@ -14,7 +15,7 @@ from .shape import broadcast_shapes
 
 
 @public(method=False, name="cosine_similarity")
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x₁·x₂ / (max(|x₁|, ε) max(|x₂|, ε)) along an axis. https://pytorch.org/docs → torch.nn.functional.cosine_similarity
 
     >>> import tensorgrad as torch
@@ -44,7 +45,7 @@ def _length(x: Any, axis: int, eps: float) -> Any:
 
 
 @public(method=False)
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm of x₁ − x₂ + ε along the last axis. https://pytorch.org/docs → torch.nn.functional.pairwise_distance
 
     >>> import tensorgrad as torch
@@ -55,7 +56,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
 
 
 @public(method=False)
-def pdist(input: Any, p: float = 2.0) -> Any:
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norm distance of every pair of rows. https://pytorch.org/docs → torch.nn.functional.pdist
 
     >>> import tensorgrad as torch

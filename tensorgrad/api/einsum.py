@@ -16,7 +16,7 @@ ELLIPSIS = "."     # in parsed subscripts; its axes get the labels ".0", ".1", �
 
 
 @public(method=False)
-def einsum(*args: Any) -> Any:
+def einsum(*args: Any) -> Tensor:
     """Σ of products of operands over the subscripts that the output lacks. https://pytorch.org/docs → torch.einsum
 
     einsum('ij,jk->ik', a, b) or einsum(a, [0, 1], b, [1, 2], [0, 2]). Repeated subscripts of one operand take its

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtype as dtypes
+from .._tensor import Tensor
 from ..core.dispatch import namespace, xp
 from . import return_types
 from ._arguments import check_tensor, is_unknown, warn
@@ -37,7 +38,7 @@ def _cholesky(a: Any, upper: bool, check_errors: bool, name: str) -> Any:
 
 
 @linalg()
-def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
     """`cholesky`, and for each matrix the order of the first leading minor that is not positive, or 0.
     https://pytorch.org/docs → torch.linalg.cholesky_ex
 
@@ -49,7 +50,7 @@ def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) 
 
 
 @linalg()
-def cholesky(input: Any, *, upper: bool = False) -> Any:
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """L of L·Lᴴ = A for a positive definite A, or Lᴴ with `upper`. https://pytorch.org/docs → torch.linalg.cholesky
 
     >>> import tensorgrad as torch
@@ -61,7 +62,7 @@ def cholesky(input: Any, *, upper: bool = False) -> Any:
 
 
 @public(name="cholesky", out=True)
-def _root_cholesky(input: Any, upper: bool = False) -> Any:
+def _root_cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """L of L·Lᴴ = A, or Lᴴ: `linalg.cholesky`. https://pytorch.org/docs → torch.cholesky"""
     if getattr(getattr(input, "array", None), "size", 1) == 0:
         return xp.clone(input)
@@ -72,7 +73,7 @@ def _root_cholesky(input: Any, upper: bool = False) -> Any:
 
 
 @public(out=True)
-def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X of A·X = B = input from A's Cholesky factor, input2. https://pytorch.org/docs → torch.cholesky_solve
 
     >>> import tensorgrad as torch
@@ -103,7 +104,7 @@ def check_pair(b: Any, a: Any, name: str) -> None:
 
 
 @public(out=True)
-def cholesky_inverse(input: Any, upper: bool = False) -> Any:
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """A⁻¹ from A's Cholesky factor. https://pytorch.org/docs → torch.cholesky_inverse
 
     >>> import tensorgrad as torch
@@ -146,7 +147,7 @@ def _check_lu(info: Any, function: str) -> None:
 
 
 @linalg()
-def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
     """`lu_factor`, and for each matrix one plus the place of the first zero on the diagonal of U, or 0.
     https://pytorch.org/docs → torch.linalg.lu_factor_ex
 
@@ -161,7 +162,7 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
 
 
 @linalg()
-def lu_factor(A: Any, *, pivot: bool = True) -> Any:
+def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
     """L and U of P·L·U = A in one matrix, and the row that was exchanged with each row, from 1. https://pytorch.org/docs → torch.linalg.lu_factor
 
     >>> import tensorgrad as torch
@@ -177,7 +178,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
 
 
 @linalg()
-def lu(A: Any, *, pivot: bool = True) -> Any:
+def lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
     """P·L·U = A for a permutation P, a triangle L with ones on its diagonal and a triangle U. https://pytorch.org/docs → torch.linalg.lu
 
     >>> import tensorgrad as torch
@@ -212,7 +213,8 @@ def _triangles(packed: Any) -> tuple[Any, Any]:
 
 
 @public(method=False, out=True)
-def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
+              unpack_pivots: bool = True) -> return_types.lu_unpack:
     """P, L and U from the results of `lu_factor`. https://pytorch.org/docs → torch.lu_unpack
 
     >>> import tensorgrad as torch
@@ -238,7 +240,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
 
 
 @linalg()
-def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X of A·X = B, of X·A = B, or of these with Aᴴ, from the results of `lu_factor`. https://pytorch.org/docs → torch.linalg.lu_solve
 
     >>> import tensorgrad as torch
@@ -300,7 +302,7 @@ def _lu_solve(packed: Any, pivots: Any, b: Any, turned: bool) -> Any:
 
 
 @public(name="lu_solve", out=True)
-def _root_lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
+def _root_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """X of A·X = B = input: `linalg.lu_solve`. https://pytorch.org/docs → torch.lu_solve"""
     check_tensor(LU_data, "lu_solve", "LU_data", 2)
     warn("torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\nNote that torch.linalg.lu_solve "
@@ -310,7 +312,7 @@ def _root_lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
 
 
 @public(name="lu")
-def _root_lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+def _root_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor | None = None) -> tuple[Tensor, ...]:
     """LU, pivots and, with `get_infos`, info: `linalg.lu_factor_ex`. https://pytorch.org/docs → torch.lu"""
     warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.\nLU, "
          "pivots = torch.lu(A, compute_pivots)\nshould be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\nLU, pivots, info = "
@@ -327,7 +329,8 @@ def _root_lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = Non
 
 
 @linalg()
-def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+def ldl_factor_ex(input: Tensor, *, hermitian: bool = False,
+                  check_errors: bool = False) -> return_types.linalg_ldl_factor_ex:
     """`ldl_factor`, and for each matrix one plus the place of the first zero in D, or 0. https://pytorch.org/docs → torch.linalg.ldl_factor_ex
 
     >>> import tensorgrad as torch
@@ -347,7 +350,7 @@ def _ldl(a: Any, hermitian: bool, check_errors: bool, function: str) -> Any:
 
 
 @linalg()
-def ldl_factor(input: Any, *, hermitian: bool = False) -> Any:
+def ldl_factor(input: Tensor, *, hermitian: bool = False) -> return_types.linalg_ldl_factor:
     """L·D·Lᵀ (Hermitian: L·D·Lᴴ) = A in one matrix, for D with blocks of order one and two; and the exchanges of rows, as LAPACK writes them.
     https://pytorch.org/docs → torch.linalg.ldl_factor
 
@@ -360,7 +363,7 @@ def ldl_factor(input: Any, *, hermitian: bool = False) -> Any:
 
 
 @linalg()
-def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """X of A·X = B from the results of `ldl_factor`. https://pytorch.org/docs → torch.linalg.ldl_solve
 
     >>> import tensorgrad as torch
@@ -388,7 +391,7 @@ def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
 
 
 @linalg()
-def qr(A: Any, mode: str = "reduced") -> Any:
+def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     """Q·R = A for a Q with orthonormal columns (mode 'complete': a square one; 'r': none) and an upper triangle R.
     https://pytorch.org/docs → torch.linalg.qr
 
@@ -404,7 +407,7 @@ def qr(A: Any, mode: str = "reduced") -> Any:
 
 
 @public(name="qr", out=True)
-def _root_qr(input: Any, some: bool = True) -> Any:
+def _root_qr(input: Tensor, some: bool = True) -> return_types.qr:
     """Q·R = A: `linalg.qr`. https://pytorch.org/docs → torch.qr"""
     check_tensor(input, "qr", "input", 1)
     warn("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\nThe boolean parameter 'some' has been "
@@ -414,7 +417,7 @@ def _root_qr(input: Any, some: bool = True) -> Any:
 
 
 @public(out=True)
-def geqrf(input: Any) -> Any:
+def geqrf(input: Tensor) -> return_types.geqrf:
     """QR as LAPACK leaves it: R, and below it the vectors of the reflections that make Q; and their factors τ. https://pytorch.org/docs → torch.geqrf
 
     >>> import tensorgrad as torch
@@ -441,7 +444,7 @@ def _reflections(a: Any, tau: Any) -> tuple[Any, Any]:
 
 
 @linalg()
-def householder_product(input: Any, tau: Any) -> Any:
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first columns of Q, the product of the reflections I − τ·v·vᴴ that `geqrf` gives.
     https://pytorch.org/docs → torch.linalg.householder_product
 
@@ -485,7 +488,7 @@ def _check_tau(input: Any, tau: Any, function: str) -> None:
 
 
 @public(out=True)
-def orgqr(input: Any, input2: Any) -> Any:
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """The first columns of Q: `linalg.householder_product`. https://pytorch.org/docs → torch.orgqr
 
     >>> import tensorgrad as torch
@@ -497,7 +500,7 @@ def orgqr(input: Any, input2: Any) -> Any:
 
 
 @public(out=True)
-def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q·C, C·Q, or these with Qᴴ, for the Q that `geqrf` gives and C = input3; Q itself is not made. https://pytorch.org/docs → torch.ormqr
 
     >>> import tensorgrad as torch
@@ -555,7 +558,7 @@ def _triangle(a: Any, uplo: Any, function: str) -> str:
 
 
 @linalg()
-def eigh(input: Any, UPLO: str = "L") -> Any:
+def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
     """V·diag(λ)·Vᴴ = A for a Hermitian A, of which the lower triangle is read, or the upper. https://pytorch.org/docs → torch.linalg.eigh
 
     >>> import tensorgrad as torch
@@ -567,7 +570,7 @@ def eigh(input: Any, UPLO: str = "L") -> Any:
 
 
 @linalg()
-def eigvalsh(input: Any, UPLO: str = "L") -> Any:
+def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of a Hermitian A, from the least to the greatest. https://pytorch.org/docs → torch.linalg.eigvalsh
 
     >>> import tensorgrad as torch
@@ -589,7 +592,7 @@ def _check_eig(a: Any, function: str, infinite: bool = False) -> None:
 
 
 @linalg()
-def eig(input: Any) -> Any:
+def eig(input: Tensor) -> return_types.linalg_eig:
     """A·V = V·diag(λ): complex eigenvalues, and eigenvectors of length 1. https://pytorch.org/docs → torch.linalg.eig
 
     >>> import tensorgrad as torch
@@ -601,7 +604,7 @@ def eig(input: Any) -> Any:
 
 
 @linalg()
-def eigvals(input: Any) -> Any:
+def eigvals(input: Tensor) -> Tensor:
     """The eigenvalues, complex. https://pytorch.org/docs → torch.linalg.eigvals
 
     >>> import tensorgrad as torch
@@ -624,7 +627,7 @@ def _check_svd(a: Any, driver: Any, name: str) -> None:
 
 
 @linalg()
-def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
     """U·diag(S)·Vᴴ = A, with orthonormal columns in U and V: as many as A has rows and columns, or as there are singular values.
     https://pytorch.org/docs → torch.linalg.svd
 
@@ -641,7 +644,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any
 
 
 @linalg()
-def svdvals(A: Any, *, driver: str | None = None) -> Any:
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values, from the greatest to the least. https://pytorch.org/docs → torch.linalg.svdvals
 
     >>> import tensorgrad as torch
@@ -653,7 +656,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
 
 
 @public(name="svd", out=True)
-def _root_svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
+def _root_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_types.svd:
     """U·diag(S)·Vᴴ = A, with V itself among the results: `linalg.svd`. https://pytorch.org/docs → torch.svd"""
     check_tensor(input, "svd", "input", 1)
     if input.array.ndim < 2:
@@ -669,7 +672,8 @@ def _root_svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
 
 
 @public(out=True)
-def triangular_solve(input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
+def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
+                     unitriangular: bool = False) -> return_types.triangular_solve:
     """X of A·X = input, or of Aᵀ·X = input, for a triangle A; and a copy of A. https://pytorch.org/docs → torch.triangular_solve"""
     check_tensor(A, "triangular_solve", "A", 2)
     warn("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future PyTorch release.\n"

@@ -9,9 +9,11 @@ from operator import index
 from typing import Any
 
 from .. import dtype as dtypes
+from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..ops.fourier import SWAPPED
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim
+from ._kinds import Device, Dtype, Index, Ints1, Layout
 from ._register import _with_out, _with_synonyms
 from .creation import arange, as_leaf
 
@@ -105,7 +107,7 @@ def _along_one(input: Any, n: Any, dim: int, norm: Any, name: str, inverse: bool
 
 
 @fft_function
-def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def fft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """out[k] = Σ x[j]·exp(−2πi·jk/n) along an axis, cut or filled with zeros to n points. https://pytorch.org/docs → torch.fft.fft
 
     >>> import tensorgrad as torch
@@ -116,7 +118,7 @@ def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None
 
 
 @fft_function
-def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def ifft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """out[j] = Σ x[k]·exp(2πi·jk/n) / n: the inverse of `fft`. https://pytorch.org/docs → torch.fft.ifft
 
     >>> import tensorgrad as torch
@@ -149,7 +151,7 @@ def _from_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
 
 
 @fft_function
-def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def rfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """`fft` of real numbers: the first n/2 + 1 results, whose conjugates the others are. https://pytorch.org/docs → torch.fft.rfft
 
     >>> import tensorgrad as torch
@@ -160,7 +162,7 @@ def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 
 @fft_function
-def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def irfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """n real numbers from the first half of their `fft`; n is even by default. https://pytorch.org/docs → torch.fft.irfft
 
     >>> import tensorgrad as torch
@@ -171,7 +173,7 @@ def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 
 
 @fft_function
-def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def hfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The n real numbers that are the `fft` of a signal of which this is the first half, and its conjugate the other.
     https://pytorch.org/docs → torch.fft.hfft
 
@@ -183,7 +185,7 @@ def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
 
 
 @fft_function
-def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def ihfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first half of the `ifft` of real numbers: the inverse of `hfft`. https://pytorch.org/docs → torch.fft.ihfft
 
     >>> import tensorgrad as torch
@@ -204,7 +206,7 @@ def _along_many(input: Any, s: Any, dim: Any, norm: Any, name: str, inverse: boo
 
 
 @fft_function
-def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def fftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
     """`fft` along several axes, or all; cut or filled with zeros to s points. https://pytorch.org/docs → torch.fft.fftn
 
     >>> import tensorgrad as torch
@@ -216,7 +218,7 @@ def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) ->
 
 
 @fft_function
-def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def ifftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
     """`ifft` along several axes, or all. https://pytorch.org/docs → torch.fft.ifftn
 
     >>> import tensorgrad as torch
@@ -254,7 +256,7 @@ def _from_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> An
 
 
 @fft_function
-def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def rfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
     """`fftn` of real numbers: the first half along the last axis. https://pytorch.org/docs → torch.fft.rfftn
 
     >>> import tensorgrad as torch
@@ -265,7 +267,7 @@ def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -
 
 
 @fft_function
-def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def irfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
     """Real numbers from the first half of their `fftn` along the last axis. https://pytorch.org/docs → torch.fft.irfftn
 
     >>> import tensorgrad as torch
@@ -277,7 +279,7 @@ def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) 
 
 
 @fft_function
-def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def hfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
     """The real `fftn` of a signal of which this is the first half along the last axis. https://pytorch.org/docs → torch.fft.hfftn
 
     >>> import tensorgrad as torch
@@ -288,7 +290,7 @@ def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -
 
 
 @fft_function
-def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def ihfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
     """The first half along the last axis of the `ifftn` of real numbers: the inverse of `hfftn`. https://pytorch.org/docs → torch.fft.ihfftn
 
     >>> import tensorgrad as torch
@@ -302,7 +304,7 @@ def _of_two_axes(many: Any) -> None:
     """The form of a transform along the last two axes."""
     name = many.__name__
 
-    def function(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+    def function(input: Tensor, s: Ints1 | None = None, dim: Ints1 = (-2, -1), norm: str | None = None) -> Tensor:
         if dim is None:
             raise TypeError(f"fft_{name[:-1]}2(): argument 'dim' must be tuple of ints, not NoneType")
         return many(input, s, dim, norm)
@@ -335,8 +337,9 @@ def _check_frequencies(n: Any, dtype: Any, name: str) -> None:
 
 
 @fft_function
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-            pin_memory: bool = False) -> Any:
+def fftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Layout | None = None,
+            device: Device | None = None, requires_grad: bool | None = False,
+            pin_memory: bool | None = False) -> Tensor:
     """The frequencies of the results of `fft` of n samples at distances d: 0, 1, …, −2, −1 over n·d. https://pytorch.org/docs → torch.fft.fftfreq
 
     >>> import tensorgrad as torch
@@ -352,8 +355,9 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, de
 
 
 @fft_function
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
-             pin_memory: bool = False) -> Any:
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Layout | None = None,
+             device: Device | None = None, requires_grad: bool | None = False,
+             pin_memory: bool | None = False) -> Tensor:
     """The frequencies of the results of `rfft` of n samples at distances d. https://pytorch.org/docs → torch.fft.rfftfreq
 
     >>> import tensorgrad as torch
@@ -374,7 +378,7 @@ def _shifted(input: Any, dim: Any, back: bool) -> Any:
     return xp.roll(input, shift=shifts, axis=tuple(axes))
 
 
-def fftshift(input: Any, dim: Any = None) -> Any:
+def fftshift(input: Tensor, dim: Ints1 | None = None) -> Tensor:
     """The results of `fft` with the frequency zero in the middle. https://pytorch.org/docs → torch.fft.fftshift
 
     >>> import tensorgrad as torch
@@ -385,7 +389,7 @@ def fftshift(input: Any, dim: Any = None) -> Any:
     return _shifted(input, dim, False)
 
 
-def ifftshift(input: Any, dim: Any = None) -> Any:
+def ifftshift(input: Tensor, dim: Ints1 | None = None) -> Tensor:
     """The inverse of `fftshift`. https://pytorch.org/docs → torch.fft.ifftshift
 
     >>> import tensorgrad as torch

@@ -14,6 +14,7 @@ from ..core.tape import TensorBase, node_of
 from ..guest import compute
 from ..ops.indexing import ARRAY
 from ._arguments import broadcast_shape, check_tensor, converted, each_example, in_batch, in_dtype, integer, is_batched, is_hollow, normalize_dim, warn
+from ._kinds import Index, Indices, Ints, Number
 from ._register import public
 from .conversion import cast
 from .subscripts import as_value, getitem, in_backend
@@ -34,7 +35,7 @@ def _like(x: Any, maker: str, shape: Any, dtype: str) -> Any:
 
 
 @public(function=True, inplace=False)
-def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+def index_put(input: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
     """x with values put (or added) at index tensors. https://pytorch.org/docs → torch.Tensor.index_put"""
     for other in (values, *(i for i in indices if i is not None)):
         input = level_of(other, input)
@@ -42,7 +43,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 
 @public(function=True)
-def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+def index_put_(input: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
     """`index_put` in place. https://pytorch.org/docs → torch.Tensor.index_put_"""
     check_tensor(values, "index_put_", "values", 2)
     for position, t in enumerate(indices):
@@ -67,7 +68,7 @@ def _check_index(index: Any, name: str, dtypes_: str = "iu") -> None:
 
 
 @public(out="same apart")
-def index_select(input: Any, dim: int, index: Any) -> Any:
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Select slices of one axis by number. https://pytorch.org/docs → torch.index_select"""
     _check_index(index, "index_select")
     if index.array.ndim > 1:
@@ -121,7 +122,7 @@ def _of_shape(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 @public(out="same apart")
-def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """out[i][j] = input[index[i][j]][j] for dim 0, and so on. https://pytorch.org/docs → torch.gather"""
     if not index.array.size:
         normalize_dim(dim, input.array.ndim)
@@ -132,7 +133,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
 
 
 @public(out="same")
-def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather` with broadcasting; without dim, of all elements. https://pytorch.org/docs → torch.take_along_dim"""
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {_scalar(indices)}")
@@ -151,7 +152,7 @@ def take_along_dim(input: Any, indices: Any, dim: Any = None) -> Any:
 
 
 @public(out="same apart")
-def take(input: Any, index: Any) -> Any:
+def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements by their number in the flattened tensor. https://pytorch.org/docs → torch.take"""
     if index.array.dtype != np.int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {_scalar(index)}")
@@ -170,13 +171,13 @@ def _check_numbers(index: Any, n: int) -> None:
 
 
 @public(function=False)
-def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Write elements by their number in the flattened tensor. https://pytorch.org/docs → torch.Tensor.put_"""
     return _inplace.in_place(input, put, index, source, accumulate)
 
 
 @public(function=True)
-def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy of input with elements of `source` at positions `index` of the flattened tensor.
 
     https://pytorch.org/docs → torch.put
@@ -213,7 +214,8 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
 
 
 @public(inplace=True, out="same")
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *, value: Number | None = None,
+            reduce: str | None = None) -> Tensor:
     """x with src (or a value) put at index along an axis. https://pytorch.org/docs → torch.scatter"""
     given = src if src is not None else value
     if reduce is not None:
@@ -233,7 +235,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
 
 
 @public(inplace=True, out="same")
-def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """x with src added at index along an axis. https://pytorch.org/docs → torch.scatter_add"""
     check_tensor(src, "scatter_add", "src", 4)
     if not index.array.size:
@@ -244,7 +246,8 @@ def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 @public(inplace=True, out="same")
-def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
+                   include_self: bool = True) -> Tensor:
     """x with src reduced into it at index: sum, prod, mean, amax or amin. https://pytorch.org/docs → torch.scatter_reduce"""
     from . import FUNCTIONS as f
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
@@ -324,7 +327,7 @@ def _check_slices(input: Any, source: Any, d: int) -> None:
 
 
 @public(inplace=True, out="same")
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
     """x with slices added at numbers of an axis. https://pytorch.org/docs → torch.index_add"""
     d, index, source = _slices(input, dim, index, source, "index_add")
     source = source if alpha == 1 else xp.multiply(source, alpha)
@@ -333,7 +336,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 
 
 @public(inplace=True, out="same")
-def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """x with slices written at numbers of an axis. https://pytorch.org/docs → torch.index_copy"""
     d, index, source = _slices(input, dim, index, source, "index_copy_")
     out = xp.index_put(_with_axis(input), _with_axis(source), index, template=(FULL,) * d + (ARRAY,))
@@ -341,7 +344,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 
 
 @public(inplace=True)
-def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Tensor:
     """x with a value written at numbers of an axis. https://pytorch.org/docs → torch.index_fill"""
     if isinstance(value, TensorBase) and value.array.ndim:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
@@ -365,7 +368,8 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 
 
 @public(inplace=True, out="same")
-def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
+                 include_self: bool = True) -> Tensor:
     """x with slices reduced into it: prod, mean, amax or amin. https://pytorch.org/docs → torch.index_reduce"""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
@@ -391,7 +395,7 @@ def _c_name(t: Any) -> str:
 
 
 @public(inplace=True)
-def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     """x with a value where the mask is true. https://pytorch.org/docs → torch.Tensor.masked_fill"""
     _check_mask(mask, "masked_fill")
     if isinstance(value, TensorBase):
@@ -408,7 +412,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 
 @public(inplace=True)
-def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """x with the next element of source where the mask is true. https://pytorch.org/docs → torch.Tensor.masked_scatter"""
     if in_batch(mask):
         return each_example(masked_scatter, input, mask, source)
@@ -430,7 +434,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
 
 
 @public(out="same apart")
-def masked_select(input: Any, mask: Any) -> Any:
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask is true. https://pytorch.org/docs → torch.masked_select"""
     _check_mask(mask, "masked_select")
     if is_batched(mask):
@@ -443,7 +447,8 @@ def masked_select(input: Any, mask: Any) -> Any:
 
 
 @public(method=False, out=False)
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+def where(condition: Tensor, input: Tensor | Number | None = None, other: Tensor | Number | None = None, *,
+          out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
     """input where the condition holds, other elsewhere; alone, the places where it holds. https://pytorch.org/docs → torch.where"""
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
@@ -469,7 +474,7 @@ Tensor.where = lambda self, condition, other: where(condition, self, other)  # t
 
 
 @public(out="same apart")
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The places of the elements that are not zero: a row each, or a tensor per axis. https://pytorch.org/docs → torch.nonzero"""
     backend = type(input._storage)
     array = input.array
@@ -483,8 +488,8 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     return fresh(backend.xp.stack(found, 0).T, backend)
 
 
-@public(out=True)
-def argwhere(input: Any) -> Any:
+@public()
+def argwhere(input: Tensor) -> Tensor:
     """The places of the elements that are not zero, a row each. https://pytorch.org/docs → torch.argwhere"""
     return nonzero(input)
 
@@ -493,7 +498,7 @@ def argwhere(input: Any) -> Any:
 
 
 @public()
-def fill_(input: Any, value: Any) -> Any:
+def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
     """Set all elements to a value. https://pytorch.org/docs → torch.Tensor.fill_"""
     if isinstance(value, TensorBase):
         if value.array.ndim:
@@ -508,19 +513,19 @@ def fill_(input: Any, value: Any) -> Any:
 
 
 @public(function=True, name="fill", method=False)
-def fill(input: Any, value: Any) -> Any:
+def fill(input: Tensor, value: Tensor | Number) -> Tensor:
     """A tensor like input, all of one value. https://pytorch.org/docs → torch.fill"""
     return fill_(xp.clone(input), value)
 
 
 @public()
-def zero_(input: Any) -> Any:
+def zero_(input: Tensor) -> Tensor:
     """Set all elements to zero. https://pytorch.org/docs → torch.Tensor.zero_"""
     return fill_(input, 0)
 
 
 @public(function=False)
-def fill_diagonal_(input: Any, fill_value: Any, wrap: bool = False) -> Any:
+def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
     """The main diagonal set to a value. https://pytorch.org/docs → torch.Tensor.fill_diagonal_"""
     shape = input.array.shape
     if len(shape) < 2:
@@ -540,26 +545,28 @@ def fill_diagonal_(input: Any, fill_value: Any, wrap: bool = False) -> Any:
 
 
 @public()
-def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: Index) -> Tensor:
     """Copy x, with src in place of one slice. https://pytorch.org/docs → torch.select_scatter"""
     return _scattered(input, src, lambda x: x.select(dim, index))
 
 
 @public()
-def slice_scatter(input: Any, src: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
+def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: Index | None = None, end: Index | None = None,
+                  step: Index = 1) -> Tensor:
     """A copy of x with src in the place of a slice. https://pytorch.org/docs → torch.slice_scatter"""
     d = normalize_dim(dim, input.array.ndim)
     return _scattered(input, src, lambda x: x[(FULL,) * d + (slice(start, end, step),)])
 
 
 @public()
-def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of x with src on a diagonal. https://pytorch.org/docs → torch.diagonal_scatter"""
     return _scattered(input, src, lambda x: x.diagonal(offset, dim1, dim2))
 
 
 @public(method=True)
-def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided_scatter(input: Tensor, src: Tensor, size: Ints, stride: Ints,
+                       storage_offset: Index | None = None) -> Tensor:
     """A copy of x with src in the place of a strided view. https://pytorch.org/docs → torch.as_strided_scatter"""
     if not input.is_contiguous():           # the view refers to the input's whole storage
         whole = level_of(src, input).as_strided((input.untyped_storage().size() // input.element_size(),), (1,), 0)

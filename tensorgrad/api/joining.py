@@ -9,12 +9,13 @@ from ..advice import misfit
 from ..core.dispatch import xp
 from ..core.tape import TensorBase
 from ._arguments import check_elements, check_list, check_long, normalize_dim, normalize_dims
+from ._kinds import Index, Ints, Ints1, Tensors
 from ._register import FUNCTIONS, public
 from .shape import _given, _sizes, ravel
 
 
 @public("concat", "concatenate", method=False, out="apart")
-def cat(tensors: Any, dim: Any = 0) -> Any:
+def cat(tensors: Tensors, dim: int = 0) -> Tensor:
     """Concatenate tensors along an axis. https://pytorch.org/docs → torch.cat"""
     check_list(tensors, "cat")
     if not tensors:
@@ -50,7 +51,7 @@ def _empty_rest(tensors: Any) -> Any:
 
 
 @public(method=False, out="apart")
-def stack(tensors: Any, dim: int = 0) -> Any:
+def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     """Tensors of one shape along a new axis. https://pytorch.org/docs → torch.stack"""
     check_list(tensors, "stack")
     if not tensors:
@@ -65,7 +66,7 @@ def stack(tensors: Any, dim: int = 0) -> Any:
 
 
 def _at_least(n: int) -> Any:
-    def f(*tensors: Any) -> Any:
+    def f(*tensors: Tensor | Tensors) -> Tensor | tuple[Tensor, ...]:
         if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
             return tuple(f(t) for t in tensors[0])
         if len(tensors) != 1:
@@ -86,7 +87,7 @@ atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
 
 @public(method=False, out=True)
-def hstack(tensors: Any) -> Any:
+def hstack(tensors: Tensors) -> Tensor:
     """Side by side. https://pytorch.org/docs → torch.hstack"""
     if not len(tensors):
         raise RuntimeError("hstack expects a non-empty TensorList")
@@ -95,7 +96,7 @@ def hstack(tensors: Any) -> Any:
 
 
 @public("row_stack", method=False, out=True)
-def vstack(tensors: Any) -> Any:
+def vstack(tensors: Tensors) -> Tensor:
     """Stack along the first axis; tensors of fewer than two axes are rows. https://pytorch.org/docs → torch.vstack"""
     if not len(tensors):
         raise RuntimeError("vstack expects a non-empty TensorList")
@@ -103,7 +104,7 @@ def vstack(tensors: Any) -> Any:
 
 
 @public(method=False, out=True)
-def dstack(tensors: Any) -> Any:
+def dstack(tensors: Tensors) -> Tensor:
     """Stack along the third axis, which is added where it is missing. https://pytorch.org/docs → torch.dstack"""
     check_list(tensors, "dstack")
     if not len(tensors):
@@ -112,13 +113,13 @@ def dstack(tensors: Any) -> Any:
 
 
 @public(method=False, out=True)
-def column_stack(tensors: Any) -> Any:
+def column_stack(tensors: Tensors) -> Tensor:
     """Vectors as columns, matrices side by side. https://pytorch.org/docs → torch.column_stack"""
     return hstack([xp.reshape(t, shape=(t.array.size, 1)) if t.array.ndim <= 1 else t for t in tensors])
 
 
 @public(method=False)
-def block_diag(*tensors: Any) -> Any:
+def block_diag(*tensors: Tensor | Tensors) -> Tensor:
     """Put matrices along the diagonal of a matrix of zeros. https://pytorch.org/docs → torch.block_diag"""
     if not tensors:
         return FUNCTIONS["empty"](1, 0)
@@ -136,7 +137,7 @@ def block_diag(*tensors: Any) -> Any:
 
 
 @public(function=False)
-def repeat(input: Any, *repeats: Any, **keywords: Any) -> Any:
+def repeat(input: Tensor, *repeats: Ints1, **keywords: Any) -> Tensor:
     """Copies side by side along each axis. https://pytorch.org/docs → torch.Tensor.repeat"""
     counts, shape = _sizes(_given(repeats, "repeat", "repeats", keywords)), input.array.shape
     lead = len(counts) - len(shape)
@@ -153,17 +154,20 @@ def repeat(input: Any, *repeats: Any, **keywords: Any) -> Any:
 
 
 @public(method=False)
-def tile(input: Any, dims: Any) -> Any:
+def tile(input: Tensor, dims: Ints) -> Tensor:
     """`repeat`, with missing counts taken as 1. https://pytorch.org/docs → torch.tile"""
     dims = tuple(dims)
     return repeat(input, (1,) * (input.array.ndim - len(dims)) + dims)
 
 
-Tensor.tile = lambda self, *dims, **keywords: tile(self, _sizes(_given(dims, "tile", "dims", keywords)))  # type: ignore[attr-defined]
+@public(function=False, name="tile")
+def _tile(self: Tensor, *dims: Ints1, **keywords: Any) -> Tensor:
+    """`repeat`, with missing counts taken as 1. https://pytorch.org/docs → torch.Tensor.tile"""
+    return tile(self, _sizes(_given(dims, "tile", "dims", keywords)))
 
 
 @public(method=False)
-def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Any, ...]:
+def meshgrid(*tensors: Tensor | Tensors, indexing: str | None = None) -> tuple[Tensor, ...]:
     """The coordinates of a grid, one tensor an axis. https://pytorch.org/docs → torch.meshgrid"""
     tensors = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     if not tensors:
@@ -189,7 +193,7 @@ def meshgrid(*tensors: Any, indexing: Any = None) -> tuple[Any, ...]:
 
 
 @public(method=False)
-def cartesian_prod(*tensors: Any) -> Any:
+def cartesian_prod(*tensors: Tensor | Tensors) -> Tensor:
     """All combinations of elements, a row each. https://pytorch.org/docs → torch.cartesian_prod"""
     check_elements(tensors)
     for t in tensors:
@@ -201,14 +205,14 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 
 @public()
-def flip(input: Any, dims: Any) -> Any:
+def flip(input: Tensor, dims: Ints) -> Tensor:
     """Axes run backwards. https://pytorch.org/docs → torch.flip"""
     axes = normalize_dims(tuple(dims), input.array.ndim)
     return xp.flip(input, axis=axes if input.array.ndim else ())
 
 
 @public()
-def fliplr(input: Any) -> Any:
+def fliplr(input: Tensor) -> Tensor:
     """Columns from right to left. https://pytorch.org/docs → torch.fliplr"""
     if input.array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
@@ -216,7 +220,7 @@ def fliplr(input: Any) -> Any:
 
 
 @public()
-def flipud(input: Any) -> Any:
+def flipud(input: Tensor) -> Tensor:
     """Rows from the bottom to the top. https://pytorch.org/docs → torch.flipud"""
     if input.array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
@@ -224,7 +228,7 @@ def flipud(input: Any) -> Any:
 
 
 @public()
-def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+def rot90(input: Tensor, k: int = 1, dims: Ints = (0, 1)) -> Tensor:
     """A quarter turn, k times, in the plane of two axes. https://pytorch.org/docs → torch.rot90"""
     ndim = input.array.ndim
     if len(dims) != 2:
@@ -243,7 +247,7 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
 
 
 @public()
-def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
     """Elements pushed along axes, around the ends. https://pytorch.org/docs → torch.roll"""
     if isinstance(shifts, (tuple, list)) and shifts and isinstance(shifts[0], bool):
         raise TypeError("roll(): argument 'shifts' (position 1) must be tuple of ints, but found element of type bool at pos 0")
@@ -265,7 +269,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
 
 
 @public(inplace=True, out="same")
-def tril(input: Any, diagonal: int = 0) -> Any:
+def tril(input: Tensor, diagonal: Index = 0) -> Tensor:
     """The part of matrices on and below a diagonal. https://pytorch.org/docs → torch.tril"""
     if input.array.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
@@ -274,7 +278,7 @@ def tril(input: Any, diagonal: int = 0) -> Any:
 
 
 @public(inplace=True, out="same")
-def triu(input: Any, diagonal: int = 0) -> Any:
+def triu(input: Tensor, diagonal: Index = 0) -> Tensor:
     """The part of matrices on and above a diagonal. https://pytorch.org/docs → torch.triu"""
     if input.array.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")

@@ -5,6 +5,7 @@ from math import inf, prod
 from typing import Any
 
 from .. import dtype as dtypes
+from .._tensor import Tensor
 from ..core.dispatch import xp
 from ..core.tape import TensorBase
 from ..ops.linalg import LinAlgError  # noqa: F401
@@ -12,6 +13,7 @@ from . import matrix as _matrix
 from . import reduction as _reduction
 from . import return_types
 from ._arguments import check_tensor, in_dtype, normalize_dim
+from ._kinds import Dtype, Index, Ints, Ints1, Number
 from ._linalg import (
     LINALG,
     as_column,
@@ -34,7 +36,8 @@ from .pieces import diagonal as _diagonal
 
 
 @linalg()
-def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def vector_norm(input: Tensor, ord: Number = 2, dim: Ints1 | None = None, keepdim: bool = False, *,
+                dtype: Dtype | None = None) -> Tensor:
     """(Σ |x|^ord)^(1/ord) over axes; the greatest |x| for ∞, the least for −∞, the number of nonzero x for 0.
     https://pytorch.org/docs → torch.linalg.vector_norm
 
@@ -52,7 +55,8 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
 
 
 @linalg()
-def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def matrix_norm(input: Tensor, ord: Number | str = "fro", dim: Ints = (-2, -1), keepdim: bool = False, *,
+                dtype: Dtype | None = None) -> Tensor:
     """'fro': the root of Σ |a|²; 'nuc': Σ σ; ±2: the greatest and least σ; ±1 and ±∞: the greatest and least sums of columns and rows.
     https://pytorch.org/docs → torch.linalg.matrix_norm
 
@@ -130,7 +134,8 @@ def _with_axes(out: Any, rows: int, columns: int) -> Any:
 
 
 @linalg()
-def norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def norm(input: Tensor, ord: Number | str | None = None, dim: Ints1 | None = None, keepdim: bool = False, *,
+         dtype: Dtype | None = None) -> Tensor:
     """The norm of a vector or a matrix; without `ord` and `dim`, the root of the sum of all squares. https://pytorch.org/docs → torch.linalg.norm
 
     >>> import tensorgrad as torch
@@ -152,7 +157,7 @@ def norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
 
 
 @linalg()
-def cond(input: Any, p: Any = None) -> Any:
+def cond(input: Tensor, p: Number | str | None = None) -> Tensor:
     """‖A‖·‖A⁻¹‖; for the norms ±2, the ratio of the greatest and the least singular value. https://pytorch.org/docs → torch.linalg.cond
 
     >>> import tensorgrad as torch
@@ -185,7 +190,7 @@ LINALG["matmul"], LINALG["multi_dot"] = _matrix.matmul, linalg()(_matrix.multi_d
 
 
 @linalg()
-def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Σ conj(x)·y along an axis. https://pytorch.org/docs → torch.linalg.vecdot
 
     >>> import tensorgrad as torch
@@ -201,7 +206,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 
 @linalg()
-def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """input × other of vectors with three elements along an axis. https://pytorch.org/docs → torch.linalg.cross
 
     >>> import tensorgrad as torch
@@ -212,7 +217,7 @@ def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
 
 
 @linalg()
-def matrix_power(input: Any, n: int) -> Any:
+def matrix_power(input: Tensor, n: int) -> Tensor:
     """A square matrix to the power of n; of its inverse for negative n. https://pytorch.org/docs → torch.linalg.matrix_power
 
     >>> import tensorgrad as torch
@@ -226,7 +231,7 @@ def matrix_power(input: Any, n: int) -> Any:
 
 
 @linalg(out=False)
-def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonals of matrices, as a view. https://pytorch.org/docs → torch.linalg.diagonal
 
     >>> import tensorgrad as torch
@@ -238,7 +243,7 @@ def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
 
 
 @linalg(out=False)
-def vander(x: Any, *, N: int | None = None) -> Any:
+def vander(x: Tensor, *, N: Index | None = None) -> Tensor:
     """Rows of powers 1, x, x², … of each element. https://pytorch.org/docs → torch.linalg.vander
 
     >>> import tensorgrad as torch
@@ -277,7 +282,7 @@ def _check_system(a: Any, b: Any, left: bool, name: str) -> bool:
 
 
 @linalg()
-def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> return_types.linalg_solve_ex:
     """`solve`, and for each system one plus the place where the elimination broke down, or 0. https://pytorch.org/docs → torch.linalg.solve_ex
 
     >>> import tensorgrad as torch
@@ -313,7 +318,7 @@ def _no_rows(n: int) -> RuntimeError:
 
 
 @linalg()
-def solve(A: Any, B: Any, *, left: bool = True) -> Any:
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X of A·X = B, or of X·A = B, for square matrices. https://pytorch.org/docs → torch.linalg.solve
 
     >>> import tensorgrad as torch
@@ -324,7 +329,8 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:
 
 
 @linalg()
-def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True,
+                     unitriangular: bool = False) -> Tensor:
     """X of A·X = B, or of X·A = B, for a triangle A = input; `unitriangular`: with ones on its diagonal. Singular triangles give infinities.
     https://pytorch.org/docs → torch.linalg.solve_triangular
 
@@ -352,7 +358,8 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 @linalg()
-def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
+def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *,
+          driver: str | None = None) -> return_types.linalg_lstsq:
     """The X of least ‖A·X − B‖, and among several the one of least ‖X‖. https://pytorch.org/docs → torch.linalg.lstsq
 
     >>> import tensorgrad as torch
@@ -420,7 +427,7 @@ def _check_precision(x: Any) -> None:
 
 
 @linalg()
-def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
     """`inv`, and for each matrix one plus the place of the first zero on the diagonal of its LU factor, or 0.
     https://pytorch.org/docs → torch.linalg.inv_ex
 
@@ -433,7 +440,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
 
 
 @linalg()
-def inv(A: Any) -> Any:
+def inv(A: Tensor) -> Tensor:
     """A⁻¹. https://pytorch.org/docs → torch.linalg.inv
 
     >>> import tensorgrad as torch
@@ -445,7 +452,7 @@ def inv(A: Any) -> Any:
 
 
 @public(out="same")
-def inverse(input: Any) -> Any:
+def inverse(input: Tensor) -> Tensor:
     """A⁻¹: `linalg.inv`. https://pytorch.org/docs → torch.inverse
 
     >>> import tensorgrad as torch
@@ -471,7 +478,8 @@ def _tolerances(input: Any, atol: Any, rtol: Any, function: str) -> tuple[Any, A
 
 
 @linalg()
-def pinv(input: Any, *former: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False, rcond: Any = None) -> Any:
+def pinv(input: Tensor, *former: Any, atol: Tensor | float | None = None, rtol: Tensor | float | None = None,
+         hermitian: bool = False, rcond: Tensor | float | None = None) -> Tensor:
     """A⁺, Moore and Penrose's inverse; singular values up to max(atol, rtol·σ₁) count as zero. The former names of arguments are taken too: rcond
     and hermitian, by position. https://pytorch.org/docs → torch.linalg.pinv
 
@@ -495,7 +503,7 @@ def pinv(input: Any, *former: Any, atol: Any = None, rtol: Any = None, hermitian
 
 
 @public()
-def pinverse(input: Any, rcond: float = 1e-15) -> Any:
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """A⁺: `linalg.pinv`. https://pytorch.org/docs → torch.pinverse
 
     >>> import tensorgrad as torch
@@ -516,7 +524,8 @@ def _rank_of(sizes: Any, atol: Any, rtol: Any) -> Any:
 
 
 @linalg()
-def matrix_rank(input: Any, *former: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False, tol: Any = None) -> Any:
+def matrix_rank(input: Tensor, *former: Any, atol: Tensor | float | None = None, rtol: Tensor | float | None = None,
+                hermitian: bool = False, tol: Tensor | float | None = None) -> Tensor:
     """The number of singular values above max(atol, rtol·σ₁). The former arguments are taken too: tol (for atol, with rtol = 0) and hermitian, by
     position. https://pytorch.org/docs → torch.linalg.matrix_rank
 
@@ -540,7 +549,7 @@ def matrix_rank(input: Any, *former: Any, atol: Any = None, rtol: Any = None, he
 
 
 @linalg()
-def det(A: Any) -> Any:
+def det(A: Tensor) -> Tensor:
     """det A. https://pytorch.org/docs → torch.linalg.det
 
     >>> import tensorgrad as torch
@@ -552,7 +561,7 @@ def det(A: Any) -> Any:
 
 
 @linalg()
-def slogdet(A: Any) -> Any:
+def slogdet(A: Tensor) -> return_types.linalg_slogdet:
     """det A / |det A| and ln |det A|. https://pytorch.org/docs → torch.linalg.slogdet
 
     >>> import tensorgrad as torch
@@ -563,22 +572,22 @@ def slogdet(A: Any) -> Any:
     return return_types.linalg_slogdet(*xp.log_determinant(A))
 
 
-@public(name="det", out=True)
-def _det(input: Any) -> Any:
+@public(name="det")
+def _det(input: Tensor) -> Tensor:
     """det A: `linalg.det`. https://pytorch.org/docs → torch.det"""
     check_tensor(input, "det", "input", 1)
     return det(input)
 
 
 @public(name="slogdet", out=True)
-def _slogdet(input: Any) -> Any:
+def _slogdet(input: Tensor) -> return_types.slogdet:
     """det A / |det A| and ln |det A|: `linalg.slogdet`. https://pytorch.org/docs → torch.slogdet"""
     check_tensor(input, "slogdet", "input", 1)
     return return_types.slogdet(*slogdet(input))
 
 
 @public()
-def logdet(input: Any) -> Any:
+def logdet(input: Tensor) -> Tensor:
     """ln det A: NaN where that is negative, −∞ where it is zero. https://pytorch.org/docs → torch.logdet
 
     >>> import tensorgrad as torch
@@ -596,7 +605,7 @@ def logdet(input: Any) -> Any:
 
 
 @linalg("matrix_exp", out=False)
-def matrix_exp(input: Any) -> Any:
+def matrix_exp(input: Tensor) -> Tensor:
     """eᴬ = Σ Aᵏ/k!. https://pytorch.org/docs → torch.linalg.matrix_exp
 
     >>> import tensorgrad as torch
@@ -615,7 +624,7 @@ def matrix_exp(input: Any) -> Any:
 
 
 @linalg()
-def tensorinv(input: Any, ind: int = 2) -> Any:
+def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """The inverse of a linear map between tensors; its first `ind` axes are those of the result. https://pytorch.org/docs → torch.linalg.tensorinv
 
     >>> import tensorgrad as torch
@@ -636,7 +645,7 @@ def tensorinv(input: Any, ind: int = 2) -> Any:
 
 
 @linalg()
-def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
+def tensorsolve(input: Tensor, other: Tensor, dims: Ints | None = None) -> Tensor:
     """X of a linear map between tensors A·X = B; `dims` are axes of A to move to its end first. https://pytorch.org/docs → torch.linalg.tensorsolve
 
     >>> import tensorgrad as torch

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
@@ -11,12 +12,13 @@ from ..dtype import int64
 from ..guest import Region
 from ..storage.cpu import NumpyStorage
 from ._arguments import each_example, in_batch, is_hollow, is_unknown
+from ._kinds import Index
 from ._register import C_NAMES, public
 
 # ── linear maps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input · weightᵀ + bias, along the last axis. https://pytorch.org/docs → torch.nn.functional.linear
 
     input: (…, I), weight: (O, I) or (I), bias: (O); the result is (…, O) or (…).
@@ -64,7 +66,7 @@ def _check_linear(input: Any, weight: Any, bias: Any) -> None:
 
 
 @public(method=False)
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """out[…, o] = Σ x₁[…, i] · w[o, i, j] · x₂[…, j] + bias[o]. https://pytorch.org/docs → torch.nn.functional.bilinear
 
     >>> import tensorgrad as torch
@@ -110,7 +112,8 @@ def _outside(index: Any, rows: int) -> bool:
 
 
 @public(method=False)
-def embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
+def embedding(weight: Tensor, indices: Tensor, padding_idx: Index = -1, scale_grad_by_freq: bool = False,
+              sparse: bool = False) -> Tensor:
     """The rows of a table. https://pytorch.org/docs → torch.nn.functional.embedding
 
     weight: (V, D), indices: (…); the result is (…, D). Row `padding_idx` gets no gradient.
@@ -149,7 +152,7 @@ def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: flo
 
 
 @public(name="embedding_renorm_", method=False)
-def _embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+def _embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Rows that are named, scaled down in place to a norm of `max_norm`. https://pytorch.org/docs → torch.nn.functional.embedding"""
     if mode.record and input.requires_grad:
         inplace.check(input)
@@ -170,8 +173,9 @@ def bag_numbers(offsets: Any, count: int) -> Any:
 
 
 @public(method=False)
-def embedding_bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
-                  per_sample_weights: Any = None, include_last_offset: bool = False, padding_idx: int | None = None) -> Any:
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
+                  sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Tensor | tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sums (mode 0), means (1) or maxima (2) of rows, bag by bag; bags start at the offsets. https://pytorch.org/docs → torch.embedding_bag
 
     The result is a tuple, for PyTorch's is: the bags, the bag of each index, the sizes of the bags, and where maxima were found.

@@ -7,10 +7,12 @@ from __future__ import annotations
 from math import pi
 from typing import Any
 
+from .._tensor import Tensor
 from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.tape import TensorBase
 from ._arguments import broadcast_shape, check_tensor, each_example, in_batch, in_dtype, integer, is_hollow
+from ._kinds import Ints
 from ._register import public
 from .distance import pairwise_distance
 
@@ -25,7 +27,8 @@ def reduced(losses: Any, reduction: int) -> Any:
 
 
 @public(method=False)
-def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: int = 0) -> Any:
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                     pos_weight: Tensor | None = None, reduction: int = 0) -> Tensor:
     """−w (p y log σ(x) + (1 − y) log(1 − σ(x))). https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
 
     >>> import tensorgrad as torch
@@ -53,7 +56,7 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 
 
 @public(method=False)
-def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = False) -> Any:
+def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """y (log y − x), for log probabilities x and probabilities y. https://pytorch.org/docs → torch.nn.functional.kl_div
 
     >>> import tensorgrad as torch
@@ -68,7 +71,7 @@ def kl_div(input: Any, target: Any, reduction: int = 0, *, log_target: bool = Fa
 
 
 @public(method=False)
-def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """exp x − y x, or x − y log(x + ε) if x is no logarithm; `full` adds Stirling's y log y − y + log(2π y) / 2 where y > 1.
 
     https://pytorch.org/docs → torch.nn.functional.poisson_nll_loss
@@ -86,7 +89,7 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool, full: bool, eps: 
 
 
 @public(method=False)
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: int = 0) -> Any:
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
     """x where y = 1, max(0, margin − x) where y = −1. https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss
 
     >>> import tensorgrad as torch
@@ -100,7 +103,8 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
 
 
 @public(method=False)
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 0) -> Any:
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                        reduction: int = 0) -> Tensor:
     """max(0, margin − y (x₁ − x₂)). https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss
 
     >>> import tensorgrad as torch
@@ -111,7 +115,8 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
 
 
 @public(method=False)
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: int = 0) -> Any:
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                          reduction: int = 0) -> Tensor:
     """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1. https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss
 
     >>> import tensorgrad as torch
@@ -131,8 +136,8 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
 
 
 @public(method=False)
-def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
-                        reduction: int = 0) -> Any:
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
+                        eps: float = 1e-6, swap: bool = False, reduction: int = 0) -> Tensor:
     """max(0, |a − p| − |a − n| + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss
 
     >>> import tensorgrad as torch
@@ -158,8 +163,8 @@ CALLED = " (while checking arguments for ctc_loss_allocate_outputs)"
 
 
 @public(method=False)
-def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
-             zero_infinity: bool = False) -> Any:
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Ints | Tensor, target_lengths: Ints | Tensor,
+             blank: int = 0, reduction: int = 0, zero_infinity: bool = False) -> Tensor:
     """−log of the probability of all ways to read the labels: A. Graves et al. (2006). https://pytorch.org/docs → torch.nn.functional.ctc_loss
 
     log_probs: (T, N, C) or (T, C), from log_softmax; targets: (N, S), or all labels one after the other.

@@ -2,10 +2,12 @@
 https://pytorch.org/docs/stable/torch.html#blas-and-lapack-operations"""
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 from .. import dtype as dtypes
+from .._tensor import Tensor
 from ..core.dispatch import xp
 from ..core.mode import no_grad
 from ._arguments import check_tensor, floating
@@ -20,7 +22,8 @@ from .random import randn
 
 
 @public(method=False)
-def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2,
+                M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """U, S and V of an approximation of A (less M) of rank q: a random basis of its columns, refined `niter` times (N. Halko and others, 2009).
     https://pytorch.org/docs → torch.svd_lowrank
 
@@ -50,7 +53,7 @@ def _column_basis(a: Any, q: int, niter: int) -> Any:
 
 
 @public(method=False)
-def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """U, S and V of an approximation of rank q of A, whose columns are first brought to a mean of zero: V holds the principal directions.
     https://pytorch.org/docs → torch.pca_lowrank
 
@@ -75,9 +78,11 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
 
 
 @public(method=False)
-def lobpcg(A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: Any = None, niter: int | None = None,
-           tol: float | None = None, largest: bool | None = None, method: str | None = None, tracker: Any = None, ortho_iparams: Any = None,
-           ortho_fparams: Any = None, ortho_bparams: Any = None) -> tuple[Any, Any]:
+def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor | None = None, n: int | None = None,
+           iK: Tensor | None = None, niter: int | None = None, tol: float | None = None, largest: bool | None = None,
+           method: str | None = None, tracker: Callable[..., Any] | None = None,
+           ortho_iparams: dict[str, int] | None = None, ortho_fparams: dict[str, float] | None = None,
+           ortho_bparams: dict[str, bool] | None = None) -> tuple[Tensor, Tensor]:
     """The k greatest (or least) eigenvalues of A·X = B·X·diag(λ) and their vectors, for a symmetric A and a positive definite B: the best in the span
     of the last vectors, their residuals and their last steps, again and again (A. Knyazev, 2001). https://pytorch.org/docs → torch.lobpcg
 

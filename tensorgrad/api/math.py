@@ -7,6 +7,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, result_type, xp
 from ._arguments import LEAST_LARGEST, broadcast_shape, check_tensor, check_tensors, converted, in_dtype, promoted
+from ._kinds import Number, Operand
 from ._register import C_NAMES, public
 
 # ── sums and differences ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -27,7 +28,7 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+def add(input: Tensor, other: Operand, *, alpha: Number = 1) -> Tensor:
     """input + alpha·other, broadcast. https://pytorch.org/docs → torch.add
 
     >>> import tensorgrad as torch
@@ -48,7 +49,7 @@ def _check_difference(input: Any, other: Any) -> None:
 
 
 @public("subtract", inplace=True, out=True)
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+def sub(input: Tensor, other: Operand, *, alpha: Number = 1) -> Tensor:
     """input − alpha·other, broadcast. https://pytorch.org/docs → torch.sub
 
     >>> import tensorgrad as torch
@@ -60,7 +61,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 @public(method=False)
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """other − alpha·input, broadcast. https://pytorch.org/docs → torch.rsub
 
     >>> import tensorgrad as torch
@@ -76,7 +77,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 
 @public("multiply", inplace=True, out=True)
-def mul(input: Any, other: Any) -> Any:
+def mul(input: Tensor, other: Operand) -> Tensor:
     """input · other, broadcast. https://pytorch.org/docs → torch.mul
 
     >>> import tensorgrad as torch
@@ -88,7 +89,7 @@ def mul(input: Any, other: Any) -> Any:
 
 
 @public("divide", inplace=True, out=True)
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def div(input: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
     """input / other, broadcast; optionally rounded to zero ('trunc') or down ('floor'). https://pytorch.org/docs → torch.div
 
     >>> import tensorgrad as torch
@@ -107,13 +108,13 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 @public(inplace=True, out=True)
-def true_divide(input: Any, other: Any) -> Any:
+def true_divide(input: Tensor, other: Operand) -> Tensor:
     """input / other, broadcast. https://pytorch.org/docs → torch.true_divide"""
     return xp.divide(input, other)
 
 
 @public(inplace=True, out=True)
-def floor_divide(input: Any, other: Any) -> Any:
+def floor_divide(input: Tensor, other: Tensor | Number) -> Tensor:
     """⌊input / other⌋, broadcast. https://pytorch.org/docs → torch.floor_divide
 
     >>> import tensorgrad as torch
@@ -124,7 +125,7 @@ def floor_divide(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def remainder(input: Any, other: Any) -> Any:
+def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """input − other·⌊input / other⌋: the remainder with the sign of `other`, as in Python. https://pytorch.org/docs → torch.remainder
 
     >>> import tensorgrad as torch
@@ -135,7 +136,7 @@ def remainder(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def fmod(input: Any, other: Any) -> Any:
+def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
     """input − other·trunc(input / other): the remainder with the sign of `input`, as in C. https://pytorch.org/docs → torch.fmod
 
     >>> import tensorgrad as torch
@@ -147,7 +148,7 @@ def fmod(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """input + value·tensor1·tensor2, broadcast. https://pytorch.org/docs → torch.addcmul
 
     >>> import tensorgrad as torch
@@ -164,7 +165,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
 
 
 @public(inplace=True, out=True)
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Any:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """input + value·tensor1 / tensor2, broadcast. https://pytorch.org/docs → torch.addcdiv
 
     >>> import tensorgrad as torch
@@ -200,7 +201,7 @@ def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> tuple[Any,
 
 
 @public(inplace=True, out=True)
-def lerp(input: Any, end: Any, weight: Any) -> Any:
+def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
     """input + weight·(end − input), linear interpolation from `input` to `end`. https://pytorch.org/docs → torch.lerp
 
     >>> import tensorgrad as torch
@@ -219,7 +220,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def pow(input: Any, exponent: Any) -> Any:  # noqa: A001
+def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:  # noqa: A001
     """input to the power of exponent, broadcast; either may be a number. https://pytorch.org/docs → torch.pow
 
     >>> import tensorgrad as torch
@@ -239,7 +240,7 @@ def _in_rows(x: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def float_power(input: Any, exponent: Any) -> Any:
+def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """The power in double precision. https://pytorch.org/docs → torch.float_power
 
     >>> import tensorgrad as torch
@@ -251,7 +252,7 @@ def float_power(input: Any, exponent: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def ldexp(input: Any, other: Any) -> Any:
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """input · 2^other. https://pytorch.org/docs → torch.ldexp
 
     >>> import tensorgrad as torch
@@ -264,7 +265,7 @@ def ldexp(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def xlogy(input: Any, other: Any) -> Any:
+def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """input · ln(other), 0 where input is 0. https://pytorch.org/docs → torch.xlogy
 
     >>> import tensorgrad as torch
@@ -278,7 +279,7 @@ def xlogy(input: Any, other: Any) -> Any:
 
 
 @public("arctan2", inplace=True, out=True)
-def atan2(input: Any, other: Any) -> Any:
+def atan2(input: Tensor, other: Tensor) -> Tensor:
     """The angle of the point (other, input), from −π to π. https://pytorch.org/docs → torch.atan2
 
     >>> import tensorgrad as torch
@@ -290,7 +291,7 @@ def atan2(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def hypot(input: Any, other: Any) -> Any:
+def hypot(input: Tensor, other: Tensor) -> Tensor:
     """√(input² + other²). https://pytorch.org/docs → torch.hypot
 
     >>> import tensorgrad as torch
@@ -302,7 +303,7 @@ def hypot(input: Any, other: Any) -> Any:
 
 
 @public(out=True)
-def logaddexp(input: Any, other: Any) -> Any:
+def logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """ln(e^input + e^other), without overflow. https://pytorch.org/docs → torch.logaddexp
 
     >>> import tensorgrad as torch
@@ -314,7 +315,7 @@ def logaddexp(input: Any, other: Any) -> Any:
 
 
 @public(out=True)
-def logaddexp2(input: Any, other: Any) -> Any:
+def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     """log₂(2^input + 2^other), without overflow. https://pytorch.org/docs → torch.logaddexp2
 
     >>> import tensorgrad as torch
@@ -333,7 +334,7 @@ def _floats(input: Any, other: Any, name: str) -> Any:
 
 
 @public(inplace=True, out=True)
-def copysign(input: Any, other: Any) -> Any:
+def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
     """|input| with the sign of `other`. https://pytorch.org/docs → torch.copysign
 
     >>> import tensorgrad as torch
@@ -345,7 +346,7 @@ def copysign(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def nextafter(input: Any, other: Any) -> Any:
+def nextafter(input: Tensor, other: Tensor) -> Tensor:
     """The next floating point number after `input`, towards `other`. https://pytorch.org/docs → torch.nextafter
 
     >>> import tensorgrad as torch
@@ -357,7 +358,7 @@ def nextafter(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def heaviside(input: Any, values: Any) -> Any:
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 below zero, 1 above, `values` at zero. https://pytorch.org/docs → torch.heaviside
 
     >>> import tensorgrad as torch
@@ -372,7 +373,7 @@ def heaviside(input: Any, values: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def gcd(input: Any, other: Any) -> Any:
+def gcd(input: Tensor, other: Tensor) -> Tensor:
     """The greatest common divisor of integers. https://pytorch.org/docs → torch.gcd
 
     >>> import tensorgrad as torch
@@ -384,7 +385,7 @@ def gcd(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def lcm(input: Any, other: Any) -> Any:
+def lcm(input: Tensor, other: Tensor) -> Tensor:
     """The least common multiple of integers. https://pytorch.org/docs → torch.lcm
 
     >>> import tensorgrad as torch
@@ -405,7 +406,7 @@ def _ordered(input: Any, other: Any, name: str) -> None:
 
 
 @public(out=True)
-def maximum(input: Any, other: Any) -> Any:
+def maximum(input: Tensor, other: Tensor) -> Tensor:
     """The greater of two elements, NaN if either is; equal ones share the gradient. https://pytorch.org/docs → torch.maximum
 
     >>> import tensorgrad as torch
@@ -417,7 +418,7 @@ def maximum(input: Any, other: Any) -> Any:
 
 
 @public(out=True)
-def minimum(input: Any, other: Any) -> Any:
+def minimum(input: Tensor, other: Tensor) -> Tensor:
     """The lesser of two elements, NaN if either is; equal ones share the gradient. https://pytorch.org/docs → torch.minimum
 
     >>> import tensorgrad as torch
@@ -429,7 +430,7 @@ def minimum(input: Any, other: Any) -> Any:
 
 
 @public(out=True)
-def fmax(input: Any, other: Any) -> Any:
+def fmax(input: Tensor, other: Tensor) -> Tensor:
     """The greater of two elements, or the one that is a number. https://pytorch.org/docs → torch.fmax
 
     >>> import tensorgrad as torch
@@ -441,7 +442,7 @@ def fmax(input: Any, other: Any) -> Any:
 
 
 @public(out=True)
-def fmin(input: Any, other: Any) -> Any:
+def fmin(input: Tensor, other: Tensor) -> Tensor:
     """The lesser of two elements, or the one that is a number. https://pytorch.org/docs → torch.fmin
 
     >>> import tensorgrad as torch
@@ -453,7 +454,7 @@ def fmin(input: Any, other: Any) -> Any:
 
 
 @public("clip", inplace=True, out=True)
-def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clamp(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
     """min(max(input, min), max): elements brought between two bounds, numbers or tensors. https://pytorch.org/docs → torch.clamp
 
     >>> import tensorgrad as torch
@@ -473,12 +474,12 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
 
 
 @public(inplace=True, out=True)
-def clamp_min(input: Any, min: Any) -> Any:  # noqa: A002
+def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:  # noqa: A002
     """Elements brought to a bound from below. https://pytorch.org/docs → torch.clamp"""
     return clamp(input, min) if input.array.dtype.kind != "b" else xp.maximum(input, min)
 
 
 @public(inplace=True, out=True)
-def clamp_max(input: Any, max: Any) -> Any:  # noqa: A002
+def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:  # noqa: A002
     """Elements brought to a bound from above. https://pytorch.org/docs → torch.clamp"""
     return clamp(input, None, max) if input.array.dtype.kind != "b" else xp.minimum(input, max)

@@ -9,6 +9,7 @@ from .._tensor import Tensor
 from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, namespace, xp
 from ._arguments import check_elements, check_list, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
+from ._kinds import Dtype, Ints1, Number, Tensors
 from ._linalg import inverse_of
 from ._register import C_NAMES, public
 
@@ -23,7 +24,7 @@ def _same_dtype(a: Any, b: Any) -> None:
 
 
 @public(out="same")
-def matmul(input: Any, other: Any) -> Any:
+def matmul(input: Tensor, other: Tensor) -> Tensor:
     """out[…, i, j] = Σₖ input[…, i, k]·other[…, k, j]; a vector counts as a row on the left, as a column on the right.
     https://pytorch.org/docs → torch.matmul
 
@@ -59,7 +60,7 @@ def _check_wider(name: str, dtype: Any, a: Any, b: Any) -> None:
 
 
 @public(out="same")
-def mm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
+def mm(input: Tensor, mat2: Tensor, out_dtype: Dtype | None = None) -> Tensor:
     """The product of two matrices, which may be added up in a wider dtype. https://pytorch.org/docs → torch.mm
 
     >>> import tensorgrad as torch
@@ -73,7 +74,7 @@ def mm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
 
 
 @public(out="same")
-def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
+def bmm(input: Tensor, mat2: Tensor, out_dtype: Dtype | None = None) -> Tensor:
     """Multiply two stacks of matrices, pair by pair. https://pytorch.org/docs → torch.bmm
 
     >>> import tensorgrad as torch
@@ -92,7 +93,7 @@ def bmm(input: Any, mat2: Any, out_dtype: Any = None) -> Any:
 
 
 @public(out="same")
-def mv(input: Any, vec: Any) -> Any:
+def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix and a vector. https://pytorch.org/docs → torch.mv
 
     >>> import tensorgrad as torch
@@ -119,7 +120,7 @@ def _check_vectors(a: Any, b: Any, name: str) -> None:
 
 
 @public(out="same")
-def dot(input: Any, tensor: Any) -> Any:
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Σ input·tensor of two vectors. https://pytorch.org/docs → torch.dot
 
     >>> import tensorgrad as torch
@@ -132,7 +133,7 @@ def dot(input: Any, tensor: Any) -> Any:
 
 
 @public(out="same")
-def vdot(input: Any, other: Any) -> Any:
+def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Σ conj(input)·other of two vectors. https://pytorch.org/docs → torch.vdot
 
     >>> import tensorgrad as torch
@@ -145,7 +146,7 @@ def vdot(input: Any, other: Any) -> Any:
 
 
 @public(out="same")
-def inner(input: Any, other: Any) -> Any:
+def inner(input: Tensor, other: Tensor) -> Tensor:
     """Σ input·other along the last axis of each. https://pytorch.org/docs → torch.inner
 
     >>> import tensorgrad as torch
@@ -161,7 +162,7 @@ def inner(input: Any, other: Any) -> Any:
 
 
 @public("ger", out=True)
-def outer(input: Any, vec2: Any) -> Any:
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """out[i, j] = input[i]·vec2[j]. https://pytorch.org/docs → torch.outer
 
     >>> import tensorgrad as torch
@@ -176,7 +177,7 @@ def outer(input: Any, vec2: Any) -> Any:
 
 
 @public()
-def trace(input: Any) -> Any:
+def trace(input: Tensor) -> Tensor:
     """The sum of a matrix' diagonal. https://pytorch.org/docs → torch.trace
 
     >>> import tensorgrad as torch
@@ -232,7 +233,8 @@ def _check_expands(shape: Any, target: Any) -> None:
 
 
 @public(inplace=True, out="same")
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out_dtype: Any = None) -> Any:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1,
+          out_dtype: Dtype | None = None) -> Tensor:
     """beta·input + alpha·(mat1 @ mat2). https://pytorch.org/docs → torch.addmm
 
     >>> import tensorgrad as torch
@@ -248,7 +250,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, ou
 
 
 @public(inplace=True, out="same")
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta·input + alpha·(mat @ vec). https://pytorch.org/docs → torch.addmv
 
     >>> import tensorgrad as torch
@@ -260,7 +262,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 
 @public(inplace=True, out=True)
-def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta·input + alpha·(vec1 ⊗ vec2). https://pytorch.org/docs → torch.addr
 
     >>> import tensorgrad as torch
@@ -282,7 +284,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 
 
 @public(inplace=True, out="same")
-def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta·input + alpha·Σᵢ batch1[i] @ batch2[i]. https://pytorch.org/docs → torch.addbmm
 
     >>> import tensorgrad as torch
@@ -295,7 +297,8 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
 
 
 @public(inplace=True, out="same")
-def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out_dtype: Any = None) -> Any:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1,
+            out_dtype: Dtype | None = None) -> Tensor:
     """beta·input + alpha·(batch1[i] @ batch2[i]) for each i. https://pytorch.org/docs → torch.baddbmm
 
     >>> import tensorgrad as torch
@@ -315,7 +318,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 
 @public(method=False)
-def chain_matmul(*matrices: Any) -> Any:
+def chain_matmul(*matrices: Tensor) -> Tensor:
     """The product of matrices, in the order that costs least. https://pytorch.org/docs → torch.chain_matmul"""
     warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts a list of two "
          "or more tensors rather than multiple parameters.")
@@ -329,7 +332,7 @@ def chain_matmul(*matrices: Any) -> Any:
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
-def multi_dot(tensors: Any) -> Any:
+def multi_dot(tensors: Tensors) -> Tensor:
     """The product of matrices, in the order that costs least; the first and the last may be vectors.
     https://pytorch.org/docs → torch.linalg.multi_dot
 
@@ -384,7 +387,7 @@ def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 
 @public(out="same")
-def matrix_power(input: Any, n: int) -> Any:
+def matrix_power(input: Tensor, n: int) -> Tensor:
     """A square matrix to the power of n; the inverse for negative n. https://pytorch.org/docs → torch.linalg.matrix_power
 
     >>> import tensorgrad as torch
@@ -416,7 +419,7 @@ def matrix_power(input: Any, n: int) -> Any:
 
 
 @public(method=False, out="same")
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+def tensordot(a: Tensor, b: Tensor, dims: Ints1 = 2) -> Tensor:
     """Σ a·b over pairs of axes: the last `dims` of a with the first of b, or two lists of axes. https://pytorch.org/docs → torch.tensordot
 
     >>> import tensorgrad as torch
@@ -468,7 +471,7 @@ def _dot_axes(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
 
 
 @public(out=True)
-def kron(input: Any, other: Any) -> Any:
+def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker's product: every element of `input` times the whole of `other`. https://pytorch.org/docs → torch.kron
 
     >>> import tensorgrad as torch
@@ -483,7 +486,7 @@ def kron(input: Any, other: Any) -> Any:
 
 
 @public(out="same")
-def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """input × other of vectors with three elements along an axis: by default the first such axis. https://pytorch.org/docs → torch.cross
 
     >>> import tensorgrad as torch
@@ -520,7 +523,7 @@ def _broadcast(*tensors: Any) -> Any:
 
 
 @public(method=False)
-def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = None) -> Any:
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """out[…, i, j] = ‖x1[…, i] − x2[…, j]‖ₚ. https://pytorch.org/docs → torch.cdist
 
     >>> import tensorgrad as torch

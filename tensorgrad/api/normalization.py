@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace
 from ..core.dispatch import SCALAR_TYPES, xp
@@ -10,6 +11,7 @@ from ..core.mode import mode
 from ..core.tape import node_of
 from ..dtype import finfo, float32, promote_types
 from ._arguments import in_dtype
+from ._kinds import Ints
 from ._register import public
 
 
@@ -31,15 +33,15 @@ def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
 
 
 @public(method=False)
-def batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float,
-               cudnn_enabled: bool = True) -> Any:
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+               running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:
     """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1). https://pytorch.org/docs → torch.nn.functional.batch_norm
 
     In training, μ and σ² are the batch's, and the running statistics move towards them; otherwise they are the running
     statistics.
 
     >>> import tensorgrad as torch
-    >>> torch.batch_norm(torch.tensor([[1.], [3.]]), None, None, None, None, True, 0.1, 0.)
+    >>> torch.batch_norm(torch.tensor([[1.], [3.]]), None, None, None, None, True, 0.1, 0., True)
     tensor([[-1.],
             [ 1.]])
     """
@@ -105,12 +107,13 @@ def _move_towards(running: Any, value: Any, momentum: float) -> None:
 
 
 @public(method=False)
-def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum: float, eps: float,
-                  cudnn_enabled: bool = True) -> Any:
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+                  running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
+                  cudnn_enabled: bool) -> Tensor:
     """Each channel of each sample normalised by itself. https://pytorch.org/docs → torch.nn.functional.instance_norm
 
     >>> import tensorgrad as torch
-    >>> torch.instance_norm(torch.tensor([[[1., 3.], [10., 30.]]]), None, None, None, None, True, 0.1, 0.)
+    >>> torch.instance_norm(torch.tensor([[[1., 3.], [10., 30.]]]), None, None, None, None, True, 0.1, 0., True)
     tensor([[[-1.,  1.],
              [-1.,  1.]]])
     """
@@ -128,7 +131,7 @@ def instance_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running
     if use_input_stats and mean is not None and mean.array.dtype != input.array.dtype and input.array.dtype.itemsize > 2:
         mean, variance = in_dtype(mean, input.dtype), in_dtype(variance, input.dtype)
     as_channels = input.reshape(1, samples * channels, *input.shape[2:])
-    out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps)
+    out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps, cudnn_enabled)
     for running, all_ in ((running_mean, mean), (running_var, variance)):
         if running is not None and use_input_stats:
             check_room(running, all_.array)
@@ -161,7 +164,8 @@ def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: A
 
 
 @public(method=False)
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enable: bool = True) -> Any:
+def layer_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:
     """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last axes. https://pytorch.org/docs → torch.nn.functional.layer_norm
 
     >>> import tensorgrad as torch
@@ -176,7 +180,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 
 
 @public(method=False)
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+def rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x / √(mean x² + ε) · w, with the mean over the last axes. https://pytorch.org/docs → torch.nn.functional.rms_norm
 
     >>> import tensorgrad as torch
@@ -196,7 +200,8 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
 
 
 @public(method=False)
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True) -> Any:
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5, cudnn_enabled: bool = True) -> Tensor:
     """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over groups of channels. https://pytorch.org/docs → torch.nn.functional.group_norm
 
     >>> import tensorgrad as torch

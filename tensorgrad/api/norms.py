@@ -1,10 +1,10 @@
 """Norms and distances of whole tensors. Those of `torch.linalg` are in linalg.py. https://pytorch.org/docs/stable/torch.html#reduction-ops"""
 from __future__ import annotations
 
-from typing import Any
-
+from .._tensor import Tensor
 from ..core.dispatch import xp
 from ._arguments import check_tensor, normalize_dim
+from ._kinds import Dtype, Ints1, Number
 from ._register import public
 from .linalg import matrix_norm
 from .math import sub
@@ -12,7 +12,8 @@ from .reduction import vector_norm
 
 
 @public(out="same")
-def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def norm(input: Tensor, p: Number | str | None = "fro", dim: Ints1 | None = None, keepdim: bool = False,
+         dtype: Dtype | None = None) -> Tensor:
     """The norm of a vector; 'fro' is the norm of all elements, 'nuc' the sum of a matrix's singular values. https://pytorch.org/docs → torch.norm
 
     >>> import tensorgrad as torch
@@ -31,7 +32,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dty
 
 
 @public()
-def dist(input: Any, other: Any, p: Any = 2) -> Any:
+def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
     """The norm of input − other. https://pytorch.org/docs → torch.dist
 
     >>> import tensorgrad as torch
@@ -44,7 +45,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
 
 
 @public(inplace=True, out="same")
-def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+def renorm(input: Tensor, p: Number, dim: int, maxnorm: Number) -> Tensor:
     """The tensor with slices along an axis scaled down if their norm exceeds `maxnorm`. https://pytorch.org/docs → torch.renorm
 
     >>> import tensorgrad as torch

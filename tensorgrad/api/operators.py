@@ -51,7 +51,7 @@ def forward(name: str, op: str, function: Callable[..., Any], numbers: Any = NUM
 
 def reflected(name: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """`b ∘ a` where a is no Tensor."""
-    def method(b: Any, a: Any) -> Any:
+    def method(b: Tensor, a: Any) -> Tensor:
         other = operand(a)
         return foreign(name, b, a) if other is NotImplemented else function(other, _self(b))
     return method
@@ -59,7 +59,7 @@ def reflected(name: str, function: Callable[..., Any]) -> Callable[[Any, Any], A
 
 def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
     """`a ∘= b`: straight into the memory of `a` where nothing has to be recorded."""
-    def method(a: Any, b: Any) -> Any:
+    def method(a: Tensor, b: Any) -> Tensor:
         if directly(op, a, b):
             return a
         b = operand(b)
@@ -123,12 +123,12 @@ WHOLE, SMALL = {"add", "subtract", "multiply"}, range(-128, 128)       # ops wit
 def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:
     """An in-place method that writes directly where it can."""
     @wraps(general)
-    def method(self: Any, other: Any, **options: Any) -> Any:
+    def method(self: Tensor, other: Any, **options: Any) -> Any:
         return self if options.keys() <= ALPHA and directly(op, self, other, **options) else general(self, other, **options)
     return method
 
 
-def _reflected_divide(b: Any, a: Any) -> Any:
+def _reflected_divide(b: Tensor, a: Any) -> Tensor:
     if type(a) in NUMBERS and a == 1:
         return xp.reciprocal(b)
     if isinstance(a, Tensor):
@@ -141,7 +141,7 @@ def _matmul(a: Any, b: Any) -> Any:
     return matrix.matmul(a, b) if isinstance(a, Tensor) and isinstance(b, Tensor) else NotImplemented
 
 
-def _invert(x: Any) -> Any:
+def _invert(x: Tensor) -> Tensor:
     if x.array.dtype.kind not in "biu":
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return xp.bitwise_not(x)

@@ -9,6 +9,7 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.tape import TensorBase
 from ..storage.exhausted import check_room
 from ._arguments import check_long, integer, normalize_dim
+from ._kinds import Index, Ints, Ints1
 from ._register import FUNCTIONS, public
 from .shape import ravel
 
@@ -16,7 +17,7 @@ PIECE = 400         # bytes that a view takes at least
 
 
 @public()
-def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis. https://pytorch.org/docs → torch.unbind"""
     if not input.array.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
@@ -30,7 +31,7 @@ def _check_has_dims(input: Any, name: str) -> None:
 
 
 @public()
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+def split(tensor: Tensor, split_size_or_sections: Ints1, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of one size, or of given sizes, along an axis. https://pytorch.org/docs → torch.split"""
     size = split_size_or_sections
     _check_has_dims(tensor, "split")
@@ -57,7 +58,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     return tuple(xp.split_sizes(tensor, sizes=sizes, axis=d))
 
 
-def _split_method(self: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+def _split_method(self: Tensor, split_size: Ints1, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of one size, or of given sizes, along an axis. https://pytorch.org/docs → torch.Tensor.split"""
     return split(self, split_size, dim)
 
@@ -67,7 +68,7 @@ Tensor.split = _split_method  # type: ignore[attr-defined]
 
 
 @public()
-def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Ints, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of given sizes. https://pytorch.org/docs → torch.split_with_sizes"""
     return split(input, list(split_sizes), dim)
 
@@ -82,22 +83,22 @@ def apart(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @public()
-def unsafe_split(tensor: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
+def unsafe_split(input: Tensor, split_size: Index, dim: int = 0) -> tuple[Tensor, ...]:
     """`split` with pieces that may be written to if the whole is not used any more.
 
     https://pytorch.org/docs → torch.unsafe_split
     """
-    return apart(split(tensor, split_size, dim))
+    return apart(split(input, split_size, dim))
 
 
 @public()
-def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Ints, dim: int = 0) -> tuple[Tensor, ...]:
     """`split_with_sizes`, likewise. https://pytorch.org/docs → torch.unsafe_split"""
     return apart(split_with_sizes(input, split_sizes, dim))
 
 
 @public()
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """About equal pieces. https://pytorch.org/docs → torch.chunk"""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
@@ -108,13 +109,14 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
 
 
 @public()
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """`chunk`, likewise. https://pytorch.org/docs → torch.unsafe_chunk"""
     return apart(chunk(input, chunks, dim))
 
 
 @public()
-def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:
+def tensor_split(input: Tensor, indices_or_sections: Tensor | int | Ints, dim: int = 0, *, indices: Ints | None = None,
+                 sections: Index | None = None) -> tuple[Tensor, ...]:
     """Nearly equal sections, or pieces between given indices. https://pytorch.org/docs → torch.tensor_split"""
     where = indices_or_sections if indices_or_sections is not None else indices if indices is not None else sections
     _check_has_dims(input, "tensor_split")
@@ -142,7 +144,7 @@ def _narrowed(input: Any, d: int, start: int, end: int) -> Any:
 
 
 def _splitter(name: str, axis: Any) -> None:
-    def f(input: Any, sections: Any = None, *, indices: Any = None) -> tuple[Any, ...]:
+    def f(input: Tensor, sections: int | None = None, *, indices: Ints | None = None) -> tuple[Tensor, ...]:
         where = sections if indices is None else indices
         if not isinstance(where, (tuple, list)) and not (isinstance(where, TensorBase) and where.array.ndim):
             where = index(where)
@@ -167,7 +169,7 @@ _splitter("dsplit", lambda ndim: 2)
 
 
 @public()
-def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+def narrow(input: Tensor, dim: int, start: Tensor | Index, length: Index) -> Tensor:
     """The part of an axis from start on, of a length. https://pytorch.org/docs → torch.narrow"""
     if isinstance(start, TensorBase):
         if start.array.ndim or start.array.dtype.kind not in "iu":
@@ -189,7 +191,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 
 
 @public(out=True)
-def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
+def narrow_copy(input: Tensor, dim: int, start: Index, length: Index) -> Tensor:
     """A copy of `narrow`. https://pytorch.org/docs → torch.narrow_copy"""
     if dim >= input.array.ndim > 0:
         raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
@@ -197,7 +199,7 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
 
 
 @public()
-def select(input: Any, dim: int, index: Any) -> Any:
+def select(input: Tensor, dim: int, index: Index) -> Tensor:
     """The slice at one index of an axis, as a view. https://pytorch.org/docs → torch.select"""
     if not input.array.ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -209,7 +211,7 @@ def select(input: Any, dim: int, index: Any) -> Any:
 
 
 @public()
-def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonals of matrices. https://pytorch.org/docs → torch.diagonal"""
     ndim = input.array.ndim
     a, b = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
@@ -221,7 +223,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 @public(out="same")
-def diag(input: Any, diagonal: int = 0) -> Any:
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A vector as a diagonal matrix, or the diagonal of a matrix. https://pytorch.org/docs → torch.diag"""
     if input.array.ndim == 1:
         return diag_embed(input, diagonal)
@@ -231,7 +233,7 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 
 
 @public()
-def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Vectors as the diagonals of matrices. https://pytorch.org/docs → torch.diag_embed"""
     shape = input.array.shape
     a, b = normalize_dim(dim1, len(shape) + 1), normalize_dim(dim2, len(shape) + 1)
@@ -245,13 +247,13 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 
 
 @public()
-def diagflat(input: Any, offset: int = 0) -> Any:
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """All elements on the diagonal of a matrix. https://pytorch.org/docs → torch.diagflat"""
     return diag_embed(ravel(input), offset)
 
 
 @public(function=False)
-def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Windows along an axis, as a new last axis. https://pytorch.org/docs → torch.Tensor.unfold"""
     d = normalize_dim(dimension, input.array.ndim)
     n = input.array.shape[d] if input.array.ndim else 1

@@ -7,6 +7,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
+from . import return_types
 from ._arguments import LEAST_LARGEST, check_long, check_tensor, converted, integer
 from ._register import FUNCTIONS, public
 
@@ -56,7 +57,7 @@ def _plain(names: list[str], op: str, maths: str, example: str, result: str) -> 
     if op in ("deg2rad", "rad2deg"):
         run = _real(run, op)
 
-    def function(input: Any) -> Any:
+    def function(input: Tensor) -> Tensor:
         return run(input)
     function.__name__ = function.__qualname__ = names[0]
     function.__code__ = function.__code__.replace(co_name=names[0])
@@ -75,7 +76,7 @@ for _row in PLAIN_FUNCTIONS.strip().splitlines():
 
 
 @public("negative", inplace=True, out=True)
-def neg(input: Any) -> Any:
+def neg(input: Tensor) -> Tensor:
     """−x, element by element. https://pytorch.org/docs → torch.neg
 
     >>> import tensorgrad as torch
@@ -89,7 +90,7 @@ def neg(input: Any) -> Any:
 
 
 @public()
-def positive(input: Any) -> Any:
+def positive(input: Tensor) -> Tensor:
     """The tensor itself. https://pytorch.org/docs → torch.positive"""
     if input.array.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
@@ -97,7 +98,7 @@ def positive(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def sign(input: Any) -> Any:
+def sign(input: Tensor) -> Tensor:
     """−1, 0 or 1: the sign of real numbers. https://pytorch.org/docs → torch.sign
 
     >>> import tensorgrad as torch
@@ -110,7 +111,7 @@ def sign(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def sgn(input: Any) -> Any:
+def sgn(input: Tensor) -> Tensor:
     """x / |x|, and 0 at 0: the sign of a real number, the direction of a complex one. https://pytorch.org/docs → torch.sgn
 
     >>> import tensorgrad as torch
@@ -121,7 +122,7 @@ def sgn(input: Any) -> Any:
 
 
 @public(out=True)
-def signbit(input: Any) -> Any:
+def signbit(input: Tensor) -> Tensor:
     """True where the sign bit is set: below zero, or −0. https://pytorch.org/docs → torch.signbit"""
     if input.array.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
@@ -141,7 +142,7 @@ def _rounded(input: Any, op: str, name: str) -> Any:
 
 
 @public(inplace=True, out=True)
-def floor(input: Any) -> Any:
+def floor(input: Tensor) -> Tensor:
     """⌊x⌋, the greatest integer that is not above x. https://pytorch.org/docs → torch.floor
 
     >>> import tensorgrad as torch
@@ -152,7 +153,7 @@ def floor(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def ceil(input: Any) -> Any:
+def ceil(input: Tensor) -> Tensor:
     """⌈x⌉, the least integer that is not below x. https://pytorch.org/docs → torch.ceil
 
     >>> import tensorgrad as torch
@@ -163,7 +164,7 @@ def ceil(input: Any) -> Any:
 
 
 @public("fix", inplace=True, out=True)
-def trunc(input: Any) -> Any:
+def trunc(input: Tensor) -> Tensor:
     """x without its fractional part. https://pytorch.org/docs → torch.trunc
 
     >>> import tensorgrad as torch
@@ -174,7 +175,7 @@ def trunc(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def frac(input: Any) -> Any:
+def frac(input: Tensor) -> Tensor:
     """x − trunc(x), the fractional part. https://pytorch.org/docs → torch.frac
 
     >>> import tensorgrad as torch
@@ -185,7 +186,7 @@ def frac(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:  # noqa: A001
     """x rounded to so many decimals, halves to even. https://pytorch.org/docs → torch.round
 
     >>> import tensorgrad as torch
@@ -201,7 +202,8 @@ def round(input: Any, *, decimals: int = 0) -> Any:  # noqa: A001
 
 
 @public(inplace=True, out=True)
-def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None,
+               neginf: float | None = None) -> Tensor:
     """x with NaN and the infinities replaced: by default by 0 and the greatest and least numbers. https://pytorch.org/docs → torch.nan_to_num
 
     >>> import tensorgrad as torch
@@ -214,7 +216,7 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
 
 
 @public(inplace=True, out=True)
-def square(input: Any) -> Any:
+def square(input: Tensor) -> Tensor:
     """x². https://pytorch.org/docs → torch.square
 
     >>> import tensorgrad as torch
@@ -225,7 +227,7 @@ def square(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def logit(input: Any, eps: float | None = None) -> Any:
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """ln(x / (1 − x)), the inverse of sigmoid, x first brought into [eps, 1 − eps]. https://pytorch.org/docs → torch.logit
 
     >>> import tensorgrad as torch
@@ -238,7 +240,7 @@ def logit(input: Any, eps: float | None = None) -> Any:
 
 
 @public(out="same")
-def frexp(input: Any) -> Any:
+def frexp(input: Tensor) -> return_types.frexp:
     """Mantissa and exponent: x = mantissa · 2^exponent, 0.5 ≤ |mantissa| < 1. https://pytorch.org/docs → torch.frexp
 
     >>> import tensorgrad as torch
@@ -255,7 +257,7 @@ def frexp(input: Any) -> Any:
 
 
 @public(method=False)
-def real(input: Any) -> Any:
+def real(input: Tensor) -> Tensor:
     """The real part, as a view; a real tensor itself. https://pytorch.org/docs → torch.real
 
     >>> import tensorgrad as torch
@@ -266,7 +268,7 @@ def real(input: Any) -> Any:
 
 
 @public(method=False)
-def imag(input: Any) -> Any:
+def imag(input: Tensor) -> Tensor:
     """The imaginary part, as a view. https://pytorch.org/docs → torch.imag
 
     >>> import tensorgrad as torch
@@ -279,7 +281,7 @@ def imag(input: Any) -> Any:
 
 
 @public()
-def conj(input: Any) -> Any:
+def conj(input: Tensor) -> Tensor:
     """The complex conjugate; a real tensor itself. https://pytorch.org/docs → torch.conj
 
     >>> import tensorgrad as torch
@@ -290,7 +292,7 @@ def conj(input: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def conj_physical(input: Any) -> Any:
+def conj_physical(input: Tensor) -> Tensor:
     """The complex conjugate, in new memory. https://pytorch.org/docs → torch.conj_physical
 
     >>> import tensorgrad as torch
@@ -301,7 +303,7 @@ def conj_physical(input: Any) -> Any:
 
 
 @public(out=True)
-def angle(input: Any) -> Any:
+def angle(input: Tensor) -> Tensor:
     """The angle in the complex plane, in radians: 0 or π for real numbers. https://pytorch.org/docs → torch.angle
 
     >>> import tensorgrad as torch
@@ -321,7 +323,7 @@ def _check_parts(first: Any, second: Any) -> None:
 
 
 @public(name="complex", method=False, out="same")
-def complex_(real: Any, imag: Any) -> Any:
+def complex_(real: Tensor, imag: Tensor) -> Tensor:
     """real + i·imag. https://pytorch.org/docs → torch.complex
 
     >>> import tensorgrad as torch
@@ -333,7 +335,7 @@ def complex_(real: Any, imag: Any) -> Any:
 
 
 @public(method=False, out="same")
-def polar(abs: Any, angle: Any) -> Any:
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """abs·(cos angle + i·sin angle). https://pytorch.org/docs → torch.polar
 
     >>> import tensorgrad as torch
@@ -345,7 +347,7 @@ def polar(abs: Any, angle: Any) -> Any:
 
 
 @public()
-def view_as_real(input: Any) -> Any:
+def view_as_real(input: Tensor) -> Tensor:
     """A view with the real and imaginary parts along a new last axis. https://pytorch.org/docs → torch.view_as_real
 
     >>> import tensorgrad as torch
@@ -358,7 +360,7 @@ def view_as_real(input: Any) -> Any:
 
 
 @public()
-def view_as_complex(input: Any) -> Any:
+def view_as_complex(input: Tensor) -> Tensor:
     """A complex view whose real and imaginary parts are the last axis, of two elements. https://pytorch.org/docs → torch.view_as_complex
 
     >>> import tensorgrad as torch
@@ -382,27 +384,27 @@ def view_as_complex(input: Any) -> Any:
 
 
 @public()
-def is_conj(input: Any) -> bool:
+def is_conj(input: Tensor) -> bool:
     """Return False: conjugation is never deferred here. https://pytorch.org/docs → torch.is_conj"""
     check_tensor(input, "is_conj", "input", 1)
     return False
 
 
 @public()
-def is_neg(input: Any) -> bool:
+def is_neg(input: Tensor) -> bool:
     """Return False: negation is never deferred here. https://pytorch.org/docs → torch.is_neg"""
     check_tensor(input, "is_neg", "input", 1)
     return False
 
 
 @public()
-def resolve_conj(input: Any) -> Any:
+def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself, its conjugation done. https://pytorch.org/docs → torch.resolve_conj"""
     return _same(input)
 
 
 @public()
-def resolve_neg(input: Any) -> Any:
+def resolve_neg(input: Tensor) -> Tensor:
     """The tensor itself, its negation done. https://pytorch.org/docs → torch.resolve_neg"""
     return _same(input)
 

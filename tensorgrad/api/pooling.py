@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..ops.windows import input_length, pooled_length
 from ..storage.exhausted import check_room
+from ._kinds import Ints1
 from ._register import public
 
 COUNT = {1: "one int", 2: "two ints", 3: "three ints"}
@@ -176,7 +178,8 @@ def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, di
 
 
 @public(method=False)
-def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+def max_pool1d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0, dilation: Ints1 = 1,
+               ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool1d
 
     >>> import tensorgrad as torch
@@ -187,13 +190,15 @@ def max_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 
 
 @public(method=False)
-def max_pool1d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+def max_pool1d_with_indices(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
+                            dilation: Ints1 = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
     """The largest value of each window, and where it is. https://pytorch.org/docs → torch.nn.functional.max_pool1d"""
     return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @public(method=False)
-def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+def max_pool2d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0, dilation: Ints1 = 1,
+               ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool2d
 
     >>> import tensorgrad as torch
@@ -205,7 +210,8 @@ def max_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
 
 
 @public(method=False)
-def max_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+def max_pool3d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0, dilation: Ints1 = 1,
+               ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
     """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool3d
 
     >>> import tensorgrad as torch
@@ -257,7 +263,8 @@ def _outer(factors: Any) -> Any:
 
 
 @public(method=False)
-def avg_pool1d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True) -> Any:
+def avg_pool1d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
     """The mean of each window. https://pytorch.org/docs → torch.nn.functional.avg_pool1d
 
     >>> import tensorgrad as torch
@@ -341,7 +348,7 @@ def averages(d: int, out: int) -> Any:
 
 
 @public(method=False)
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool1d(input: Tensor, output_size: Ints1) -> Tensor:
     """Means over a given number of windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool1d
 
     >>> import tensorgrad as torch
@@ -387,7 +394,7 @@ def adaptive_places(shape: tuple[int, ...], size: tuple[int, ...]) -> Any:
 
 
 @public(method=False)
-def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
+def adaptive_max_pool1d(input: Tensor, output_size: Ints1) -> Tensor | tuple[Tensor, Tensor]:
     """Maxima over a given number of windows, and their indices. https://pytorch.org/docs → torch.nn.functional.adaptive_max_pool1d
 
     >>> import tensorgrad as torch

@@ -25,6 +25,7 @@ from ..generator import Generator, default_generator, states
 from ..ops.shape import inverse
 from ..storage.base import backend_of
 from ._arguments import broadcast_shape, check_long, integer
+from ._kinds import Dtype, Index, Ints, Ints1, Layout, MemoryFormat
 from ._register import public, write_out
 from .creation import as_leaf, axes_in_memory, empty_like, shape_of, unmade
 
@@ -98,7 +99,7 @@ def seed_cuda(seed: int, index: int | None = None) -> None:
 
 
 @public(method=False)
-def manual_seed(seed: Any) -> Generator:
+def manual_seed(seed: int) -> Generator:
     """Seed the default generators of all devices. https://pytorch.org/docs → torch.manual_seed
 
     >>> import tensorgrad as torch
@@ -142,13 +143,13 @@ states.register(show=_as_tensor, read=_as_bytes)
 
 
 @public(method=False)
-def get_rng_state() -> Any:
+def get_rng_state() -> Tensor:
     """The state of the CPU's default generator. https://pytorch.org/docs → torch.get_rng_state"""
     return default_generator.get_state()
 
 
 @public(method=False)
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: Tensor) -> None:
     """Set the state of the CPU's default generator. https://pytorch.org/docs → torch.set_rng_state"""
     default_generator.set_state(new_state)
 
@@ -187,8 +188,9 @@ def drawn(method: str, shape: tuple[int, ...], dtype: Any, device: Any, generato
 
 
 def _sampler(name: str, method: str, what: str) -> Any:
-    def make(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False, pin_memory: bool = False, **keywords: Any) -> Any:
+    def make(*size: Ints1, generator: Generator | None = None, out: Tensor | None = None, dtype: Dtype | None = None,
+             layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
+             pin_memory: bool | None = False, **keywords: Any) -> Tensor:
         if "size" in keywords:
             size = (keywords.pop("size"),)
         if keywords:
@@ -208,8 +210,9 @@ randn = _sampler("randn", "normal", "Standard normal numbers.")
 
 
 def _like_sampler(name: str, method: str) -> Any:
-    def make(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None,
-             pin_memory: bool = False, generator: Any = None) -> Any:
+    def make(input: Tensor, *, dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+             requires_grad: bool | None = False, memory_format: MemoryFormat | None = None,
+             pin_memory: bool | None = False, generator: Generator | None = None) -> Tensor:
         kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
         if memory_format is not None or not input.is_contiguous():      # the numbers follow each other in memory
             made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
@@ -224,8 +227,10 @@ rand_like, randn_like = _like_sampler("rand_like", "uniform"), _like_sampler("ra
 
 
 @public(method=False)
-def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-            device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def randint(low: Index | None = None, high: Index | None = None, size: Ints | None = None, *,
+            generator: Generator | None = None, out: Tensor | None = None, dtype: Dtype | None = None,
+            layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
+            pin_memory: bool | None = False) -> Tensor:
     """Integers from low (0) up to, without, high. https://pytorch.org/docs → torch.randint"""
     if size is None:
         if not isinstance(high, (tuple, list)):
@@ -247,8 +252,10 @@ def randint(low: Any = None, high: Any = None, size: Any = None, *, generator: A
 
 
 @public(method=False)
-def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-                 requires_grad: bool = False, memory_format: Any = None) -> Any:
+def randint_like(input: Tensor, low: Index | None = None, high: Index | Tensor | None = None, *,
+                 generator: Generator | None = None, dtype: Dtype | None = None, layout: Layout | None = None,
+                 device: Device | None = None, requires_grad: bool | None = False,
+                 memory_format: MemoryFormat | None = None) -> Tensor:
     """`randint` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.randint_like"""
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional argument: 'high'")
@@ -263,8 +270,9 @@ def randint_like(input: Any, low: Any = None, high: Any = None, *, generator: An
 
 
 @public(method=False)
-def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = dtypes.int64, layout: Any = None, device: Any = None,
-             requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def randperm(n: Index, *, generator: Generator | None = None, out: Tensor | None = None,
+             dtype: Dtype | None = dtypes.int64, layout: Layout | None = None, device: Device | None = None,
+             requires_grad: bool | None = False, pin_memory: bool | None = False) -> Tensor:
     """The numbers 0 … n − 1 in random order. https://pytorch.org/docs → torch.randperm"""
     check_long(n := integer(n, "n"))
     backend = backend_of(device if out is None else out.device)
@@ -273,8 +281,10 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = dty
 
 
 @public(method=False)
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-           device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def normal(mean: Tensor | float = 0.0, std: Tensor | float = 1.0, size: Ints | None = None, *,
+           generator: Generator | None = None, out: Tensor | None = None, dtype: Dtype | None = None,
+           layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
+           pin_memory: bool | None = False) -> Tensor:
     """Normal numbers of given means and deviations, each a number or a tensor. https://pytorch.org/docs → torch.normal"""
     tensors = [t for t in (mean, std) if isinstance(t, TensorBase)]
     if not tensors and size is None:
@@ -300,7 +310,7 @@ def _host(t: Any) -> Any:
 
 
 @public(method=True, out=True)
-def bernoulli(input: Any, p: Any = None, *, generator: Any = None) -> Any:
+def bernoulli(input: Tensor, p: Tensor | float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element gives (or p), else 0. https://pytorch.org/docs → torch.bernoulli"""
     backend = type(input._storage)
     if not input.array.size and input.array.dtype.kind not in "fV":
@@ -317,21 +327,22 @@ def _of(source: Any, drawn: Any) -> Any:
 
 
 @public(method=True, out="same")
-def multinomial(input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Any:
+def multinomial(input: Tensor, num_samples: Index, replacement: bool = False, *,
+                generator: Generator | None = None) -> Tensor:
     """Indices drawn in proportion to the weights of each row. https://pytorch.org/docs → torch.multinomial"""
     backend = type(input._storage)
     return tensor_of(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement), backend)
 
 
 @public(method=False)
-def poisson(input: Any, generator: Any = None) -> Any:
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson numbers, one for each rate. https://pytorch.org/docs → torch.poisson"""
     backend = type(input._storage)
     return _of(input, tensor_of(generator_of(backend, generator).poisson(_host(input)), backend))
 
 
 @public(method=False)
-def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Successes in `count` trials. https://pytorch.org/docs → torch.binomial"""
     backend = type(count._storage)
     if count.is_floating_point() and prob.is_floating_point():
@@ -340,7 +351,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
 
 
 @public(method=False, name="_standard_gamma")
-def standard_gamma(input: Any, generator: Any = None) -> Any:
+def standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Gamma numbers of scale 1, differentiable by their shape parameters (torch._standard_gamma)."""
     backend = type(input._storage)
     drawn = tensor_of(generator_of(backend, generator).standard_gamma(_host(input)), backend)
@@ -348,20 +359,20 @@ def standard_gamma(input: Any, generator: Any = None) -> Any:
 
 
 @public(method=False, name="_standard_gamma_grad")
-def standard_gamma_grad(input: Any, output: Any) -> Any:
+def standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     """Return the derivatives of gamma numbers by their shape parameters (torch._standard_gamma_grad)."""
     return xp.standard_gamma_grad(input, output)
 
 
 @public(method=False, name="_sample_dirichlet")
-def sample_dirichlet(input: Any, generator: Any = None) -> Any:
+def sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw points of the simplex; the concentrations are along the last axis (torch._sample_dirichlet)."""
     backend = type(input._storage)
     return tensor_of(generator_of(backend, generator).dirichlet(_host(input)), backend)
 
 
 @public(method=False, name="_dirichlet_grad")
-def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
+def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     """Return PyTorch's part of the derivative of Dirichlet numbers by their concentrations (torch._dirichlet_grad)."""
     return xp.dirichlet_grad(x, alpha, total)
 
@@ -399,7 +410,7 @@ def _drawn_like(input: Any, draw: Any) -> Any:
 def _filler(name: str, what: str, **defaults: Any) -> None:
     names = list(defaults)
 
-    def method(self: Any, *args: Any, generator: Any = None, **keywords: Any) -> Any:
+    def method(self: Tensor, *args: Any, generator: Generator | None = None, **keywords: Any) -> Tensor:
         if len(args) > len(names) or keywords.keys() - set(names):
             raise TypeError(f"{name}_() takes {', '.join(names)} and generator")
         given = defaults | dict(zip(names, args, strict=False)) | keywords
@@ -442,7 +453,8 @@ _filler("bernoulli", "Filled with 1 with probability p, else 0.", p=0.5)
 
 
 @public(function=False)
-def random_(input: Any, *args: Any, generator: Any = None, to: Any = None, **keywords: Any) -> Any:
+def random_(input: Tensor, *args: Any, generator: Generator | None = None, to: int | None = None,
+            **keywords: Any) -> Tensor:
     """Filled with integers: from args[0] (0) up to, without, args[-1]. https://pytorch.org/docs → torch.Tensor.random_"""
     low = keywords.get("from")
     if len(args) == 2:

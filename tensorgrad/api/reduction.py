@@ -11,6 +11,7 @@ from ..dtype import as_dtype
 from ..ops.reduction import count_of
 from . import return_types
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
+from ._kinds import Dtype, Ints, Ints1, Number
 from ._register import public
 
 INF = float("inf")
@@ -46,7 +47,7 @@ def _kind(input: Any) -> str:
 
 @public(out="given")
 @keeps_with_dim
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A001
+def sum(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """Σ input, over all axes or some; integers and bools add up as int64. https://pytorch.org/docs → torch.sum
 
     >>> import tensorgrad as torch
@@ -64,7 +65,7 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 
 
 @public(out="given")
-def nansum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nansum(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """Σ input, where NaN counts as zero. https://pytorch.org/docs → torch.nansum
 
     >>> import tensorgrad as torch
@@ -87,7 +88,7 @@ def _check_mean(input: Any, dtype: Any) -> None:
 
 @public(out=True)
 @keeps_with_dim
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def mean(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """Σ input / n, over all axes or some. https://pytorch.org/docs → torch.mean
 
     >>> import tensorgrad as torch
@@ -101,7 +102,7 @@ def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = Non
 
 
 @public(out=True)
-def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nanmean(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """The mean of the elements that are numbers. https://pytorch.org/docs → torch.nanmean
 
     >>> import tensorgrad as torch
@@ -119,7 +120,7 @@ def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 @public(out="given")
 @keeps_with_dim
-def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
     """Π input, over all axes or one; integers and bools multiply as int64. https://pytorch.org/docs → torch.prod
 
     >>> import tensorgrad as torch
@@ -131,7 +132,7 @@ def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: An
 
 
 @public(out=True)
-def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
     """ln Σ e^input, without overflow. https://pytorch.org/docs → torch.logsumexp
 
     >>> import tensorgrad as torch
@@ -142,7 +143,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @public()
-def count_nonzero(input: Any, dim: Any = None) -> Any:
+def count_nonzero(input: Tensor, dim: int | Ints | None = None) -> Tensor:
     """The number of nonzero elements. https://pytorch.org/docs → torch.count_nonzero
 
     >>> import tensorgrad as torch
@@ -175,7 +176,8 @@ def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim
 
 
 @public(out=True)
-def var(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> Any:
+def var(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Number | None = None, keepdim: bool = False,
+        unbiased: bool | None = None) -> Tensor:
     """Σ |x − x̄|² / (n − correction); correction is 1 by default. https://pytorch.org/docs → torch.var
 
     >>> import tensorgrad as torch
@@ -188,7 +190,8 @@ def var(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepd
 
 
 @public(out=True)
-def std(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> Any:
+def std(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Number | None = None, keepdim: bool = False,
+        unbiased: bool | None = None) -> Tensor:
     """The root of the variance. https://pytorch.org/docs → torch.std
 
     >>> import tensorgrad as torch
@@ -200,7 +203,8 @@ def std(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepd
 
 
 @public(method=False)
-def var_mean(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> tuple[Any, Any]:
+def var_mean(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Number | None = None,
+             keepdim: bool = False, unbiased: bool | None = None) -> tuple[Tensor, Tensor]:
     """Variance and mean. https://pytorch.org/docs → torch.var_mean
 
     >>> import tensorgrad as torch
@@ -218,7 +222,8 @@ def _running_mean(input: Any, how: dict[str, Any]) -> Any:
 
 
 @public(method=False)
-def std_mean(input: Any, dim: Any = None, *flags: bool, correction: Any = None, keepdim: bool = False, unbiased: bool | None = None) -> tuple[Any, Any]:
+def std_mean(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Number | None = None,
+             keepdim: bool = False, unbiased: bool | None = None) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean. https://pytorch.org/docs → torch.std_mean
 
     >>> import tensorgrad as torch
@@ -271,7 +276,8 @@ def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_
 
 @public(out="parts")
 @keeps_with_dim
-def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
+def max(input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False, *,
+        other: Tensor | None = None) -> Tensor | return_types.max:
     """The greatest element; with `dim` the greatest along an axis, and where it is; with another tensor `maximum`.
     https://pytorch.org/docs → torch.max
 
@@ -290,7 +296,8 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 @public(out="parts")
 @keeps_with_dim
-def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:  # noqa: A001
+def min(input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False, *,
+        other: Tensor | None = None) -> Tensor | return_types.min:
     """The least element; with `dim` the least along an axis, and where it is; with another tensor `minimum`.
     https://pytorch.org/docs → torch.min
 
@@ -306,7 +313,7 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 
 @public(out="same")
-def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+def amax(input: Tensor, dim: Ints1 | None = (), keepdim: bool = False) -> Tensor:
     """The greatest elements along axes; equal ones share the gradient. https://pytorch.org/docs → torch.amax
 
     >>> import tensorgrad as torch
@@ -319,7 +326,7 @@ def amax(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @public(out="same")
-def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
+def amin(input: Tensor, dim: Ints1 | None = (), keepdim: bool = False) -> Tensor:
     """The least elements along axes; equal ones share the gradient. https://pytorch.org/docs → torch.amin
 
     >>> import tensorgrad as torch
@@ -332,7 +339,7 @@ def amin(input: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @public(out="same")
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> return_types.aminmax:
     """The least and the greatest element. https://pytorch.org/docs → torch.aminmax
 
     >>> import tensorgrad as torch
@@ -360,7 +367,7 @@ def _arg_extreme(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
 
 
 @public(out="same")
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the greatest element, the first of equal ones: in the flattened tensor, or along an axis.
 
     https://pytorch.org/docs → torch.argmax
@@ -373,7 +380,7 @@ def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @public(out="same")
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the least element, the first of equal ones: in the flattened tensor, or along an axis.
 
     https://pytorch.org/docs → torch.argmin
@@ -398,7 +405,7 @@ def _quantified(input: Any, dim: Any, keepdim: bool, op: str) -> Any:
 
 
 @public(out=True)
-def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001
+def all(input: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> Tensor:  # noqa: A001
     """True where all elements are nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.all
 
     >>> import tensorgrad as torch
@@ -409,7 +416,7 @@ def all(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A00
 
 
 @public(out=True)
-def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A001
+def any(input: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> Tensor:  # noqa: A001
     """True where any element is nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.any
 
     >>> import tensorgrad as torch
@@ -422,7 +429,7 @@ def any(input: Any, dim: Any = None, keepdim: bool = False) -> Any:  # noqa: A00
 # ── norms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A002
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """(Σ |x|^ord)^(1/ord) over axes; the greatest |x| for ∞, the least for −∞, the number of nonzero x for 0.
     https://pytorch.org/docs → torch.linalg.vector_norm
 

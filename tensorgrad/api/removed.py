@@ -26,7 +26,7 @@ SUCCESSORS = {
 
 
 def _gone(name: str, successor: str) -> Any:
-    def function(*args: Any, **kwargs: Any) -> None:
+    def function(*args: Tensor, **kwargs: Any) -> None:
         raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. {successor}")
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"Gone: RuntimeError names what took its place. https://pytorch.org/docs → torch.linalg.{name if name != 'symeig' else 'eigh'}"

@@ -5,6 +5,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ._register import public
 
@@ -13,7 +14,8 @@ PADDING_MODES = ("zeros", "border", "reflection")
 
 
 @public(method=False)
-def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
+                 align_corners: bool) -> Tensor:
     """`nn.functional.grid_sample` with its modes as numbers. https://pytorch.org/docs → torch.nn.functional.grid_sample
 
     interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic; padding_mode, for points outside: 0 zeros, 1 border, 2
@@ -40,14 +42,16 @@ def grid_sampler(input: Any, grid: Any, interpolation_mode: int, padding_mode: i
 
 
 @public(method=False)
-def grid_sampler_2d(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
+                    align_corners: bool) -> Tensor:
     """`grid_sampler` for images (N, C, H, W) and grids (N, H', W', 2). https://pytorch.org/docs → torch.nn.functional.grid_sample"""
     _check_rank(input, grid, 4)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 @public(method=False)
-def grid_sampler_3d(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
+                    align_corners: bool) -> Tensor:
     """`grid_sampler` for volumes (N, C, D, H, W) and grids (N, D', H', W', 3). https://pytorch.org/docs → torch.nn.functional.grid_sample"""
     _check_rank(input, grid, 5)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)

@@ -4,16 +4,19 @@ from __future__ import annotations
 from math import inf, prod
 from typing import Any
 
+from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ._arguments import normalize_dim
+from ._kinds import Number
 from ._register import FUNCTIONS, public
 
 START = {"sum": 0.0, "mean": 0.0, "max": -inf, "min": inf, "prod": 1.0}
 
 
 @public(method=False)
-def segment_reduce(data: Any, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0, unsafe: bool = False,
-                   initial: Any = None) -> Any:
+def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
+                   offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False,
+                   initial: Number | None = None) -> Tensor:
     """The sum, mean, max, min or product of each run of neighbours along an axis. https://pytorch.org/docs → torch.segment_reduce
 
     lengths (…, S): how long the S runs of each row are; or offsets (…, S + 1): where they begin, and the end of the last. `initial` takes part

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtype as dtypes
@@ -9,6 +10,7 @@ from .._tensor import Tensor
 from ..core.tape import node_of
 from ..dtype import FROM_NUMPY
 from ._arguments import check_tensor, integer, normalize_dim
+from ._kinds import Device, Ints1, MemoryFormat
 from ._register import public
 from .activation import check_floating
 from .conversion import copy_
@@ -17,35 +19,35 @@ from .norms import norm
 
 
 @public(method=False)
-def detach(input: Any) -> Any:
+def detach(input: Tensor) -> Tensor:
     """Return a leaf that shares the memory, without history. https://pytorch.org/docs → torch.detach"""
     check_tensor(input, "detach", "input", 1)
     return input.detach()
 
 
 @public(method=False)
-def get_device(input: Any) -> int:
+def get_device(input: Tensor) -> int:
     """The index of the CUDA device, −1 on the CPU. https://pytorch.org/docs → torch.Tensor.get_device"""
     check_tensor(input, "get_device", "input", 1)
     return input.get_device()  # type: ignore[no-any-return]
 
 
 @public(method=False)
-def is_signed(input: Any) -> bool:
+def is_signed(input: Tensor) -> bool:
     """Return True if the dtype has negative numbers. https://pytorch.org/docs → torch.Tensor.is_signed"""
     check_tensor(input, "is_signed", "input", 1)
     return input.is_signed()  # type: ignore[no-any-return]
 
 
 @public(method=False)
-def is_inference(input: Any) -> bool:
+def is_inference(input: Tensor) -> bool:
     """Return True if the tensor was made in inference mode. https://pytorch.org/docs → torch.Tensor.is_inference"""
     check_tensor(input, "is_inference", "input", 1)
     return input.is_inference()  # type: ignore[no-any-return]
 
 
 @public()
-def is_same_size(input: Any, other: Any) -> bool:
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Return True if two tensors have equal shapes.
 
     >>> import tensorgrad as torch
@@ -57,7 +59,7 @@ def is_same_size(input: Any, other: Any) -> bool:
 
 
 @public(function=False)
-def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[MemoryFormat] = False) -> tuple[int, ...]:
     """The axes from the one with the longest steps in memory to the one with the shortest. https://pytorch.org/docs → torch.Tensor.dim_order
 
     RuntimeError if that is not unique and `ambiguity_check` asks for it: True, or a list of memory formats of which exactly one has to fit.
@@ -80,14 +82,14 @@ def dim_order(self: Any, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     return tuple(sorted(range(len(shape)), key=lambda i: (-steps[i], i)))
 
 
-def _grad_dtype(self: Any) -> Any:
+def _grad_dtype(self: Tensor) -> Any:
     """The dtype that the gradient of this leaf is to have; None: any."""
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
     return self.__dict__.get("_grad_dtype", self.dtype)
 
 
-def _set_grad_dtype(self: Any, value: Any) -> None:
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
     if not self.is_leaf:
         raise RuntimeError("grad_dtype can only be set on leaf tensors.")
     if value is not None and not isinstance(value, dtypes.dtype):
@@ -101,7 +103,7 @@ Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-
 
 
 @public(function=False)
-def map2_(self: Any, x: Any, y: Any, callable: Any) -> Any:
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by a Python function of it and elements of two other tensors: slow.
 
     https://pytorch.org/docs → torch.Tensor.map_
@@ -116,7 +118,7 @@ def map2_(self: Any, x: Any, y: Any, callable: Any) -> Any:
 
 
 @public(function=False)
-def module_load(self: Any, other: Any, assign: bool = False) -> Any:
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     """Return the tensor that `Module.load_state_dict` stores in place of this one.
 
     https://pytorch.org/docs → torch.Tensor.module_load
@@ -125,7 +127,7 @@ def module_load(self: Any, other: Any, assign: bool = False) -> Any:
 
 
 @public(function=False)
-def record_stream(self: Any, stream: Any) -> None:
+def record_stream(self: Tensor, stream: Any) -> None:
     """Keep the memory until the work of a CUDA stream is done: CuPy's memory pool sees to that. https://pytorch.org/docs → torch.Tensor.record_stream"""
     if not hasattr(stream, "synchronize"):
         raise RuntimeError("unknown parameter type")
@@ -134,7 +136,7 @@ def record_stream(self: Any, stream: Any) -> None:
 # ── NumPy's functions on tensors ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _array_wrap(self: Any, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
     """Convert the result of a NumPy function of this tensor to a tensor."""
     return tensor(array) if not array.ndim else from_numpy(array.astype("uint8") if array.dtype == "bool" else array)
 
@@ -148,7 +150,7 @@ Tensor.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
-def _array_namespace(self: Any, *, api_version: Any = None) -> Any:
+def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     """The namespace of the array API standard. https://data-apis.org/array-api/2024.12/
 
     >>> import tensorgrad as torch
@@ -161,14 +163,14 @@ def _array_namespace(self: Any, *, api_version: Any = None) -> Any:
     return array_api
 
 
-def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+def _to_device(self: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
     """`to`, as the standard calls it."""
     if stream is not None:
         raise ValueError("The stream argument to to_device() is not supported")
     return self.to(device)
 
 
-def _imatmul(self: Any, other: Any) -> Any:
+def _imatmul(self: Tensor, other: Tensor) -> Tensor:
     """self @= other"""
     return self.copy_(self @ other)
 
@@ -180,14 +182,14 @@ Tensor.__array_namespace__, Tensor.to_device, Tensor.__imatmul__ = _array_namesp
 
 
 @public(function=False)
-def new(self: Any, *args: Any, **kwargs: Any) -> Any:
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Return a tensor of this dtype and device: sizes give uninitialized memory, a list or array its values."""
     from .typed import constructed
     return constructed(FROM_NUMPY[self.array.dtype], self._storage.__class__, args, kwargs, "new")
 
 
 @public(function=False)
-def resize(self: Any, *sizes: Any) -> Any:
+def resize(self: Tensor, *sizes: Ints1) -> Tensor:
     """`reshape` by an older name."""
     warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
     wanted = empty(*sizes).shape
@@ -199,26 +201,26 @@ def resize(self: Any, *sizes: Any) -> Any:
 
 
 @public(function=False)
-def resize_as(self: Any, tensor: Any) -> Any:
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
     """`reshape` to the shape of another tensor, by an older name."""
     warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
     return self.reshape(tensor.array.shape)
 
 
 @public(function=False)
-def reinforce(self: Any, reward: Any) -> None:
+def reinforce(self: Tensor, reward: Any) -> None:
     """Raise RuntimeError that names the replacement."""
     raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: add -m.log_prob(action) * reward of a distribution m to the loss.")
 
 
 @public(method=False)
-def is_storage(obj: Any, /) -> bool:
+def is_storage(obj: object, /) -> bool:
     """Return True if the object is a tensor's storage. https://pytorch.org/docs → torch.is_storage"""
     return type(obj).__name__ in ("UntypedStorage", "TypedStorage") and not isinstance(obj, Tensor)
 
 
 @public(method=False)
-def to_dlpack(tensor: Any) -> Any:
+def to_dlpack(tensor: Tensor) -> Any:
     """The tensor's memory as a DLPack capsule, for other libraries. https://pytorch.org/docs → torch.utils.dlpack.to_dlpack"""
     return tensor.detach().__dlpack__()
 
@@ -226,15 +228,15 @@ def to_dlpack(tensor: Any) -> Any:
 # ── functions that PyTorch's own composites are made of ───────────────────────────────────────────────────────────────
 
 
-@public(method=False)
-def frobenius_norm(input: Any, dim: Any, keepdim: bool = False) -> Any:
+@public(method=False, out=True)
+def frobenius_norm(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
     """√Σ |x|² over axes. https://pytorch.org/docs → torch.linalg.matrix_norm"""
     _warn_of_norm("frobenius_norm", "vector_norm(A, 2., dim, keepdim)")
     return norm(input, "fro", (int(dim),) if isinstance(dim, Tensor) and dim.array.dtype.kind in "iu" else dim, keepdim)
 
 
 @public(method=False)
-def nuclear_norm(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def nuclear_norm(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
     """The sum of the singular values. https://pytorch.org/docs → torch.linalg.matrix_norm"""
     _warn_of_norm("nuclear_norm", "matrix_norm(A, 'nuc', dim, keepdim)")
     if isinstance(dim, int) and not isinstance(dim, bool):
@@ -250,7 +252,7 @@ def _warn_of_norm(name: str, successor: str) -> None:
 
 
 @public(method=False)
-def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """Norms over all axes but one, kept with length 1; over all axes for dim = −1. Used by weight normalization."""
     pow = integer(pow, "pow")
     if dim == -1:
@@ -264,7 +266,7 @@ def norm_except_dim(v: Any, pow: int = 2, dim: int = 0) -> Any:
 
 
 @public(method=False)
-def native_dropout(input: Any, p: float, train: Any) -> tuple[Any, Any]:
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """`dropout`, and the mask of the elements that are left. https://pytorch.org/docs → torch.nn.functional.dropout"""
     if train is False or p == 0:
         return input.clone(), ones_like(input, dtype=dtypes.bool)
@@ -274,7 +276,7 @@ def native_dropout(input: Any, p: float, train: Any) -> tuple[Any, Any]:
 
 
 @public()
-def is_distributed(input: Any) -> bool:
+def is_distributed(input: Tensor) -> bool:
     """Return False: no tensor is spread over several processes."""
     return False
 

@@ -16,6 +16,7 @@ from ..core.tape import Leaf, TensorBase, node_of
 from ..ops.base import OPS
 from ..size import Size
 from ._arguments import normalize_dim, normalize_dims, warn
+from ._kinds import Dtype, Index, Ints, Ints1, MemoryFormat, Tensors
 from ._register import FUNCTIONS, public
 from .creation import shape_of
 
@@ -72,7 +73,7 @@ def _given(numbers: Any, function: str, argument: str, keywords: Any) -> Any:
 
 
 @public(method=False)
-def reshape(input: Any, shape: Any) -> Any:
+def reshape(input: Tensor, shape: Ints) -> Tensor:
     """The elements in another shape: a view where possible. https://pytorch.org/docs → torch.reshape
 
     >>> import tensorgrad as torch
@@ -83,12 +84,12 @@ def reshape(input: Any, shape: Any) -> Any:
     return xp.reshape(input, shape=_wanted(input, (shape,), "reshape", "shape", {}))
 
 
-def _reshape(self: Any, *shape: Any, **keywords: Any) -> Any:
+def _reshape(self: Tensor, *shape: Ints1, **keywords: Any) -> Tensor:
     """The elements in another shape. https://pytorch.org/docs → torch.Tensor.reshape"""
     return xp.reshape(self, shape=_wanted(self, shape, "reshape", "shape", keywords))
 
 
-def _view(self: Any, *shape: Any, **keywords: Any) -> Any:
+def _view(self: Tensor, *shape: Ints1 | Dtype, **keywords: Any) -> Tensor:
     """A view in another shape, or, given a dtype, the memory read as that dtype.
 
     https://pytorch.org/docs → torch.Tensor.view
@@ -102,7 +103,7 @@ def _view(self: Any, *shape: Any, **keywords: Any) -> Any:
     return out
 
 
-def _view_as_dtype(self: Any, dtype: dtypes.dtype) -> Any:
+def _view_as_dtype(self: Tensor, dtype: dtypes.dtype) -> Any:
     was, asked, larger = SCALAR_TYPES[self.dtype.name], SCALAR_TYPES[dtype.name], dtype.itemsize // self.array.itemsize
     try:
         array = self.array.view(dtype.numpy)
@@ -124,19 +125,19 @@ Tensor.reshape, Tensor.view = _reshape, _view  # type: ignore[attr-defined]
 
 
 @public(function=False)
-def view_as(input: Any, other: Any) -> Any:
+def view_as(input: Tensor, other: Tensor) -> Tensor:
     """A view in the shape of another tensor. https://pytorch.org/docs → torch.Tensor.view_as"""
     return _view(input, other.array.shape)
 
 
 @public(function=False)
-def reshape_as(input: Any, other: Any) -> Any:
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """Reshaped to the shape of another tensor. https://pytorch.org/docs → torch.Tensor.reshape_as"""
     return _reshape(input, other.array.shape)
 
 
 @public()
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Axes start_dim to end_dim merged. https://pytorch.org/docs → torch.flatten"""
     shape = input.array.shape
     start, end = normalize_dim(start_dim, len(shape)), normalize_dim(end_dim, len(shape))
@@ -148,14 +149,14 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 @public()
-def ravel(input: Any) -> Any:
+def ravel(input: Tensor) -> Tensor:
     """All elements along one axis. https://pytorch.org/docs → torch.ravel"""
     flat = xp.reshape(input, shape=(input.array.size,))
     return flat if flat.array.flags.c_contiguous else xp.contiguous(flat)
 
 
 @public()
-def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+def unflatten(input: Tensor, dim: int, sizes: Ints) -> Tensor:
     """An axis split into several. https://pytorch.org/docs → torch.unflatten"""
     shape = input.array.shape
     d = normalize_dim(dim, len(shape))
@@ -173,13 +174,13 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
 
 
 @public(inplace=True)
-def unsqueeze(input: Any, dim: int) -> Any:
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of length 1. https://pytorch.org/docs → torch.unsqueeze"""
     return xp.expand_dims(input, axis=normalize_dim(dim, input.array.ndim + 1))
 
 
 @public(inplace=True)
-def squeeze(input: Any, dim: Any = None) -> Any:
+def squeeze(input: Tensor, dim: int | Ints | None = None) -> Tensor:
     """Axes of length 1 left out: all, or those named. https://pytorch.org/docs → torch.squeeze"""
     shape = input.array.shape
     dims = range(len(shape)) if dim is None else normalize_dims(dim, len(shape))
@@ -187,7 +188,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 
 @public("swapdims", inplace=True)
-def transpose(input: Any, dim0: int, dim1: int) -> Any:
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged. https://pytorch.org/docs → torch.transpose"""
     ndim = input.array.ndim
     a, b = normalize_dim(dim0, ndim), normalize_dim(dim1, ndim)
@@ -195,13 +196,13 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
 
 
 @public(inplace=True)
-def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Two axes exchanged: NumPy's name of transpose. https://pytorch.org/docs → torch.swapaxes"""
     return transpose(input, axis0, axis1)
 
 
 @public(inplace=True)
-def t(input: Any) -> Any:
+def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a vector as it is. https://pytorch.org/docs → torch.t"""
     if input.array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.array.ndim}D")
@@ -209,7 +210,7 @@ def t(input: Any) -> Any:
 
 
 @public(method=False)
-def permute(input: Any, dims: Any) -> Any:
+def permute(input: Tensor, dims: Ints) -> Tensor:
     """Axes in another order. https://pytorch.org/docs → torch.permute"""
     ndim = input.array.ndim
     if len(dims) != ndim:
@@ -221,7 +222,7 @@ def permute(input: Any, dims: Any) -> Any:
     return xp.permute_dims(input, axes=axes)
 
 
-def _permute(self: Any, *dims: Any, **keywords: Any) -> Any:
+def _permute(self: Tensor, *dims: Ints1, **keywords: Any) -> Tensor:
     """Axes in another order. https://pytorch.org/docs → torch.Tensor.permute"""
     return permute(self, dims if dims and not keywords and PLAIN.issuperset(map(type, dims)) else _sizes(_given(dims, "permute", "dims", keywords)))
 
@@ -230,7 +231,7 @@ Tensor.permute = _permute  # type: ignore[attr-defined]
 
 
 @public("moveaxis")
-def movedim(input: Any, source: Any, destination: Any) -> Any:
+def movedim(input: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
     """Axes moved to other places, the rest in order. https://pytorch.org/docs → torch.movedim"""
     ndim = input.array.ndim
     sources, targets = normalize_dims(source, ndim), normalize_dims(destination, ndim)
@@ -243,7 +244,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 
 
 @public(function=True)
-def adjoint(input: Any) -> Any:
+def adjoint(input: Tensor) -> Tensor:
     """Matrices transposed and conjugated. https://pytorch.org/docs → torch.adjoint"""
     if input.array.ndim == 1:
         raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
@@ -253,7 +254,7 @@ def adjoint(input: Any) -> Any:
     return xp.conj(out) if out.array.dtype.kind == "c" else out
 
 
-def _reversed(self: Any) -> Any:
+def _reversed(self: Tensor) -> Any:
     """The axes in reverse order. https://pytorch.org/docs → torch.Tensor.T"""
     if (ndim := self.array.ndim) != 2:
         warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
@@ -263,7 +264,7 @@ def _reversed(self: Any) -> Any:
 
 
 def _matrix_property(name: str, form: Any, doc: str, most: Any = None) -> Any:
-    def attribute(self: Any) -> Any:
+    def attribute(self: Tensor) -> Any:
         ndim = self.array.ndim
         if ndim == 1 or most and ndim > most:
             raise RuntimeError(f"tensor.{name} is only supported on matrices {'(2-D tensors)' if most else 'or batches of matrices'}. Got {ndim}-D tensor."
@@ -283,7 +284,7 @@ Tensor.H = _matrix_property("H", adjoint, "A matrix transposed and conjugated.",
 
 
 @public(function=False)
-def expand(input: Any, *size: Any, implicit: bool = False, **keywords: Any) -> Any:
+def expand(input: Tensor, *size: Ints1, implicit: bool = False, **keywords: Any) -> Tensor:
     """Axes of length 1, and new ones in front, repeated without copying. https://pytorch.org/docs → torch.Tensor.expand"""
     sizes, shape = _sizes(_given(size, "expand", "size", keywords)), input.array.shape
     lead = len(sizes) - len(shape)
@@ -306,19 +307,19 @@ def expand(input: Any, *size: Any, implicit: bool = False, **keywords: Any) -> A
 
 
 @public(function=False)
-def expand_as(input: Any, other: Any) -> Any:
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Expanded to the shape of another tensor. https://pytorch.org/docs → torch.Tensor.expand_as"""
     return expand(input, other.array.shape)
 
 
 @public()
-def broadcast_to(input: Any, size: Any) -> Any:
+def broadcast_to(input: Tensor, size: Ints) -> Tensor:
     """Expanded to a shape. https://pytorch.org/docs → torch.broadcast_to"""
     return expand(input, tuple(size))
 
 
 @public(method=False)
-def broadcast_shapes(*shapes: Any) -> Size:
+def broadcast_shapes(*shapes: Ints1) -> Size:
     """The shape that shapes broadcast to. https://pytorch.org/docs → torch.broadcast_shapes"""
     for s in shapes:
         if isinstance(s, TensorBase):
@@ -340,7 +341,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 @public(method=False)
-def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+def broadcast_tensors(*tensors: Tensors) -> tuple[Tensor, ...]:
     """Tensors expanded to their common shape. https://pytorch.org/docs → torch.broadcast_tensors"""
     try:
         shape = broadcast_shapes(*[t.array.shape for t in tensors])
@@ -355,7 +356,7 @@ def alias(input: Any) -> Any:
 
 
 @public(function=False)
-def contiguous(input: Any, memory_format: Any = dtypes.contiguous_format) -> Any:
+def contiguous(input: Tensor, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> Tensor:
     """The tensor, copied if it is not contiguous. https://pytorch.org/docs → torch.Tensor.contiguous"""
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         ndim = input.array.ndim
@@ -367,7 +368,7 @@ def contiguous(input: Any, memory_format: Any = dtypes.contiguous_format) -> Any
 
 
 @public(inplace=True)
-def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | None = None) -> Tensor:
     """Any view of the memory. https://pytorch.org/docs → torch.as_strided"""
     size, stride = tuple(map(index, size)), tuple(map(index, stride))       # Python's integers, whose sums do not wrap around
     if len(size) != len(stride):
@@ -392,7 +393,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -
 
 
 @public(function=False)
-def sum_to_size(input: Any, *size: Any, **keywords: Any) -> Any:
+def sum_to_size(input: Tensor, *size: Ints1, **keywords: Any) -> Tensor:
     """Summed over the axes that broadcasting from `size` would have repeated. https://pytorch.org/docs → torch.Tensor.sum_to_size"""
     from ..core.fitting import sum_to
     shape, own = shape_of(_given(size, "sum_to_size", "size", keywords)), input.array.shape
@@ -405,7 +406,7 @@ def _changing_geometry(name: str) -> None:
     """The twins in place of view ops: the tensor itself becomes the view."""
     form = FUNCTIONS[name]
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         node, before = node_of(self), mode.grad
         if mode.record and node is not None:
             _inplace.check(self)
@@ -423,6 +424,7 @@ def _changing_geometry(name: str) -> None:
         shared(self).wrote()
         return self
     method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
+    method.__wrapped__ = form  # type: ignore[attr-defined]
     method.__doc__ = f"`{name}`, of the tensor itself. https://pytorch.org/docs → torch.Tensor.{name}_"
     setattr(Tensor, f"{name}_", method)
 
@@ -432,14 +434,14 @@ for _name in ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", 
 
 
 @public(function=False)
-def resize_(input: Any, *sizes: Any, memory_format: Any = None, **keywords: Any) -> Any:
+def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = None, **keywords: Any) -> Tensor:
     """Change the shape, keeping elements in order; new ones are uninitialized.
 
     https://pytorch.org/docs → torch.Tensor.resize_
     """
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = _sizes(_given(sizes, "resize_", "size", keywords))
+    shape = _sizes(_given(size, "resize_", "size", keywords))
     if shape == input.array.shape and memory_format is None:
         return input
     backend = type(input._storage)
@@ -456,8 +458,8 @@ def resize_(input: Any, *sizes: Any, memory_format: Any = None, **keywords: Any)
 
 
 @public()
-def resize_as_(input: Any, other: Any, memory_format: Any = None) -> Any:
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
     """`resize_` to the shape of another tensor. https://pytorch.org/docs → torch.Tensor.resize_as_"""
-    return resize_(input, other.array.shape)
+    return resize_(input, the_template.array.shape)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
+from .._tensor import Tensor
 from ..core.dispatch import xp
 from ._arguments import converted
+from ._kinds import Index, Ints, Number
 from ._register import public
 
 
@@ -15,7 +17,7 @@ def _apart(out: Any, input: Any) -> Any:
 
 
 @public(method=False)
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(…, C·r², H, W) → (…, C, H·r, W·r). https://pytorch.org/docs → torch.nn.functional.pixel_shuffle
 
     >>> import tensorgrad as torch
@@ -37,7 +39,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 
 
 @public(method=False)
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(…, C, H·r, W·r) → (…, C·r², H, W): undoes pixel_shuffle. https://pytorch.org/docs → torch.nn.functional.pixel_unshuffle
 
     >>> import tensorgrad as torch
@@ -59,7 +61,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
 
 
 @public("native_channel_shuffle", method=False)
-def channel_shuffle(input: Any, groups: int) -> Any:
+def channel_shuffle(input: Tensor, groups: Index) -> Tensor:
     """Channels dealt out, so that each group gets some of every group. https://pytorch.org/docs → torch.nn.functional.channel_shuffle
 
     >>> import tensorgrad as torch
@@ -77,7 +79,7 @@ def channel_shuffle(input: Any, groups: int) -> Any:
 
 
 @public(method=False)
-def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
+def constant_pad_nd(input: Tensor, pad: Ints, value: Number = 0) -> Tensor:
     """A border of one value, for the last axes first: (left, right, top, bottom, …). https://pytorch.org/docs → torch.nn.functional.pad
 
     >>> import tensorgrad as torch

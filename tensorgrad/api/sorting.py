@@ -8,6 +8,7 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from . import return_types
 from ._arguments import in_dtype, integer, normalize_dim, promoted
+from ._kinds import Index, Number
 from ._register import public
 from .reduction import along, keeps_with_dim
 
@@ -24,7 +25,7 @@ def _on_line(op: str, input: Any, dim: int, **params: Any) -> list[Any]:
 
 
 @public(out="same")
-def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = False) -> return_types.sort:
     """The elements in order along an axis, and where each came from; equal ones keep their order, NaN is the greatest.
     https://pytorch.org/docs → torch.sort
 
@@ -41,7 +42,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = 
 
 
 @public(out="same")
-def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """The permutation that sorts an axis. https://pytorch.org/docs → torch.argsort
 
     >>> import tensorgrad as torch
@@ -52,7 +53,7 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, *, stable: bool
 
 
 @public(out="same")
-def msort(input: Any) -> Any:
+def msort(input: Tensor) -> Tensor:
     """The elements in order along the first axis. https://pytorch.org/docs → torch.msort
 
     >>> import tensorgrad as torch
@@ -67,7 +68,7 @@ def msort(input: Any) -> Any:
 
 
 @public(out="same")
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
+def topk(input: Tensor, k: Index, dim: int = -1, largest: bool = True, sorted: bool = True) -> return_types.topk:
     """The k greatest elements along an axis (or the least), in order, and where they are. https://pytorch.org/docs → torch.topk
 
     >>> import tensorgrad as torch
@@ -83,7 +84,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 
 @public(out="same apart")
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Tensor, k: Index, dim: int = -1, keepdim: bool = False) -> return_types.kthvalue:
     """The k-th least element along an axis, and where it is. https://pytorch.org/docs → torch.kthvalue
 
     >>> import tensorgrad as torch
@@ -113,7 +114,7 @@ def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
 
 @public(out="same")
 @keeps_with_dim
-def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | return_types.median:
     """The middle element, the lower of two: of all, or along an axis with its place; NaN if there is one. https://pytorch.org/docs → torch.median
 
     >>> import tensorgrad as torch
@@ -125,7 +126,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 @public(out="same")
 @keeps_with_dim
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | return_types.nanmedian:
     """The median of the elements that are numbers. https://pytorch.org/docs → torch.nanmedian
 
     >>> import tensorgrad as torch
@@ -136,7 +137,7 @@ def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @public(out="same")
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mode:
     """The most frequent element along an axis, the least of several, and where it is last. https://pytorch.org/docs → torch.mode
 
     >>> import tensorgrad as torch
@@ -150,8 +151,8 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 
 
 @public(method=False, out="same")
-def searchsorted(sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
-                 sorter: Any = None) -> Any:
+def searchsorted(sorted_sequence: Tensor, input: Tensor | Number, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: Tensor | None = None) -> Tensor:
     """The index along the last axis at which each value would keep the order: before equal elements, or after.
     https://pytorch.org/docs → torch.searchsorted
 
@@ -198,7 +199,7 @@ def _check_search(sequence: Any, values: Any, right: bool, side: Any, sorter: An
 
 
 @public(method=False, out="same")
-def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+def bucketize(input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The number of the bucket, between sorted boundaries, of each value. https://pytorch.org/docs → torch.bucketize
 
     >>> import tensorgrad as torch
@@ -229,7 +230,8 @@ def _distinct_slices(input: Any, dim: int, neighbours: bool) -> list[Any]:
 
 
 @public()
-def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:  # noqa: A002
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:
     """The distinct elements, or slices along an axis, sorted; on demand where each element went and how often each occurs.
     https://pytorch.org/docs → torch.unique
 
@@ -243,7 +245,8 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
 
 
 @public()
-def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Any:
     """The elements, or slices along an axis, without those that repeat the one before. https://pytorch.org/docs → torch.unique_consecutive
 
     >>> import tensorgrad as torch

@@ -11,6 +11,7 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
 from . import math, pointwise, reduction
 from ._arguments import check_long, check_tensor, floating, integer
+from ._kinds import Number
 from ._register import FUNCTIONS, _with_out, public
 
 SPECIAL: dict[str, Callable[..., Any]] = {}     # the names of `torch.special`
@@ -55,7 +56,7 @@ i0               i0               i0                         the modified Bessel
 
 
 def _plain(root: str, names: list[str], op: str, maths: str, example: str, result: str) -> None:
-    def function(input: Any) -> Any:
+    def function(input: Tensor) -> Tensor:
         return getattr(xp, op)(input)
     function.__name__ = function.__qualname__ = name = names[0] if root == "-" else root
     function.__code__ = function.__code__.replace(co_name=name)
@@ -77,7 +78,7 @@ for _row in PLAIN_FUNCTIONS.strip().splitlines():
 
 
 @public(method=False, out=True)
-def polygamma(n: int, input: Any) -> Any:
+def polygamma(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma. https://pytorch.org/docs → torch.special.polygamma
 
     >>> import tensorgrad as torch
@@ -91,13 +92,13 @@ def polygamma(n: int, input: Any) -> Any:
 
 
 @public(name="polygamma", function=False, inplace=True)
-def _polygamma_method(input: Any, n: int) -> Any:
+def _polygamma_method(input: Tensor, n: int) -> Tensor:
     """The n-th derivative of digamma. https://pytorch.org/docs → torch.special.polygamma"""
     return polygamma(n, input)
 
 
 @public(inplace=True, out=True)
-def mvlgamma(input: Any, p: int) -> Any:
+def mvlgamma(input: Tensor, p: int) -> Tensor:
     """p(p − 1)/4·ln π + Σ ln Γ(input − j/2) for j < p: the multivariate ln Γ. https://pytorch.org/docs → torch.special.multigammaln
 
     >>> import tensorgrad as torch
@@ -123,7 +124,7 @@ def _check_gamma(input: Any, other: Any, name: str) -> None:
 
 
 @public(inplace=True, out=True)
-def igamma(input: Any, other: Any) -> Any:
+def igamma(input: Tensor, other: Tensor) -> Tensor:
     """P(a, x) = ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a) for a = input, x = other. https://pytorch.org/docs → torch.special.gammainc
 
     >>> import tensorgrad as torch
@@ -135,7 +136,7 @@ def igamma(input: Any, other: Any) -> Any:
 
 
 @public(inplace=True, out=True)
-def igammac(input: Any, other: Any) -> Any:
+def igammac(input: Tensor, other: Tensor) -> Tensor:
     """Q(a, x) = 1 − P(a, x). https://pytorch.org/docs → torch.special.gammaincc
 
     >>> import tensorgrad as torch
@@ -147,7 +148,7 @@ def igammac(input: Any, other: Any) -> Any:
 
 
 @special
-def zeta(input: Any, other: Any) -> Any:
+def zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """Hurwitz' ζ(s, q) = Σ 1 / (q + k)ˢ for k ≥ 0, s = input and q = other. https://pytorch.org/docs → torch.special.zeta
 
     >>> import tensorgrad as torch
@@ -158,7 +159,7 @@ def zeta(input: Any, other: Any) -> Any:
 
 
 @special
-def xlog1py(input: Any, other: Any) -> Any:
+def xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """input·ln(1 + other), 0 where input is 0. https://pytorch.org/docs → torch.special.xlog1py
 
     >>> import tensorgrad as torch
@@ -187,7 +188,7 @@ legendre_polynomial_p           Pₙ(x), orthogonal on [−1, 1]               1
 
 
 def _polynomial(name: str, maths: str, result: str) -> None:
-    def function(input: Any, n: Any) -> Any:
+    def function(input: Tensor | Number, n: Tensor | Number) -> Tensor:
         if isinstance(n, complex) or isinstance(input, complex):
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'ComplexFloat'")
         if not isinstance(input, Tensor):

@@ -11,6 +11,7 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from ..storage.exhausted import check_room
 from . import return_types
 from ._arguments import anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
+from ._kinds import Floats, Index, Ints, Number, Tensors
 from ._register import C_NAMES, public
 from .creation import linspace
 
@@ -20,7 +21,8 @@ _upto = range      # the name is an argument of histograms
 
 
 @public(out="same")
-def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
+             interpolation: str = "linear") -> Tensor:
     """The value below which a share q of the elements is; several q make a new first axis. https://pytorch.org/docs → torch.quantile
 
     interpolation: 'linear', 'lower', 'higher', 'midpoint' or 'nearest', for a rank between two elements. NaN if there is one.
@@ -33,7 +35,8 @@ def quantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, 
 
 
 @public(out="same")
-def nanquantile(input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
+                interpolation: str = "linear") -> Tensor:
     """The quantile of the elements that are numbers. https://pytorch.org/docs → torch.nanquantile
 
     >>> import tensorgrad as torch
@@ -101,7 +104,8 @@ def _check_quantile(input: Any, q: Any, shares: Any, interpolation: str, name: s
 
 
 @public()
-def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
+        aweights: Tensor | None = None) -> Tensor:
     """The covariances of variables (rows) from observations (columns), which may be weighted. https://pytorch.org/docs → torch.cov
 
     >>> import tensorgrad as torch
@@ -151,7 +155,7 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
 
 
 @public()
-def corrcoef(input: Any) -> Any:
+def corrcoef(input: Tensor) -> Tensor:
     """Pearson's correlations of variables (rows), from observations (columns). https://pytorch.org/docs → torch.corrcoef
 
     >>> import tensorgrad as torch
@@ -176,7 +180,7 @@ def corrcoef(input: Any) -> Any:
 
 
 @public()
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: Index = 0) -> Tensor:
     """The number of times that each of 0, 1, … occurs, or the sum of its weights.
 
     https://pytorch.org/docs → torch.bincount
@@ -220,7 +224,7 @@ def _range(x: Any, limits: Any, margin: float, name: str) -> tuple[float, float]
 
 
 @public(out="same")
-def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # noqa: A002
+def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:  # noqa: A002
     """The number of elements in each of equal bins from min to max (the elements' range if both are equal).
 
     https://pytorch.org/docs → torch.histc
@@ -242,7 +246,8 @@ def histc(input: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:  # no
 
 
 @public(out="same")
-def histogram(input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
+def histogram(input: Tensor, bins: Tensor | int = 100, *, range: Floats | None = None, weight: Tensor | None = None,
+              density: bool = False) -> return_types.histogram:
     """The number of elements in each bin, or the sum of their weights; and the edges of the bins.
 
     https://pytorch.org/docs → torch.histogram
@@ -269,7 +274,8 @@ def histogram(input: Any, bins: Any = 100, *, range: Any = None, weight: Any = N
 
 
 @public(method=False)
-def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:  # noqa: A002
+def histogramdd(input: Tensor, bins: int | Ints | Tensors, *, range: Floats | None = None, weight: Tensor | None = None,
+                density: bool = False) -> return_types.histogramdd:
     """A histogram of points, whose coordinates are the last axis: bins are given for each. https://pytorch.org/docs → torch.histogramdd
 
     >>> import tensorgrad as torch

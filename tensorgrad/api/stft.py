@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import int64
 from ._arguments import check_tensor, is_unknown, promoted, warn
@@ -64,9 +65,10 @@ def _center_padded(x: Any, width: int, mode: str) -> Any:
 
 
 @public()
-def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, center: bool = True,
-         pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
-         align_to_window: bool | None = None) -> Any:
+def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+         window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
+         onesided: bool | None = None, return_complex: bool | None = None,
+         align_to_window: bool | None = None) -> Tensor:
     """out[…, k, t] = Σ window[j]·x[t·hop_length + j]·exp(−2πi·jk/n_fft): spectra of pieces of a signal, which `center` has around their times.
     https://pytorch.org/docs → torch.stft
 
@@ -137,8 +139,9 @@ def _check_stft(x: Any, n_fft: int, hop: int, length: int, window: Any, quoted: 
 
 
 @public()
-def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None, center: bool = True,
-          normalized: bool = False, onesided: bool | None = None, length: int | None = None, return_complex: bool = False) -> Any:
+def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
+          window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
+          length: int | None = None, return_complex: bool = False) -> Tensor:
     """The signal whose `stft` is nearest to this: the pieces, windowed again and added up, over the sum of the squares of their windows.
     https://pytorch.org/docs → torch.istft
 

@@ -23,6 +23,7 @@ from ..ops.base import OPS
 from ..ops.indexing import ARRAY, filled
 from ..storage.base import NoValues
 from ._arguments import converted, is_batched, is_hollow, is_unknown
+from ._kinds import Number
 from .conversion import cast
 from .creation import _host_array
 
@@ -250,7 +251,7 @@ def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def getitem(self: Any, index: Any) -> Any:
+def getitem(self: Tensor, index: Tensor) -> Tensor:
     """x[index]: a view for numbers, slices, None and …; a copy for index tensors and masks."""
     if type(index) is int and self.array.ndim:                       # the most common index, on a fast path
         n = self.array.shape[0]
@@ -300,7 +301,7 @@ def _viewed(x: Any, basic: Any) -> Any:
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def setitem(self: Any, index: Any, value: Any) -> None:
+def setitem(self: Tensor, index: Tensor, value: Number) -> None:
     """x[index] = value, recorded."""
     number = isinstance(value, (int, float, complex, np.integer))
     if not number and not isinstance(value, TensorBase):

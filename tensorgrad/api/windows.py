@@ -11,8 +11,10 @@ from math import pi, sqrt
 from typing import Any
 
 from .. import dtype as dtypes
+from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ._arguments import in_dtype
+from ._kinds import Device, Dtype, Layout
 from ._register import C_NAMES, public
 from .creation import arange, as_leaf, empty, linspace, ones
 
@@ -61,8 +63,9 @@ def _cosines(steps: Any, last: int, *weights: float) -> Any:
 
 
 @public(method=False)
-def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None, layout: Any = None,
-                   device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Any:
+def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
+                   dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+                   pin_memory: bool | None = False, requires_grad: bool | None = False) -> Tensor:
     """alpha − beta·cos 2πn/N, where N is the length, less one unless periodic. https://pytorch.org/docs → torch.hamming_window
 
     >>> import tensorgrad as torch
@@ -74,8 +77,9 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 
 
 @public(method=False)
-def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-                requires_grad: bool = False) -> Any:
+def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Layout | None = None,
+                device: Device | None = None, pin_memory: bool | None = False,
+                requires_grad: bool | None = False) -> Tensor:
     """(1 − cos 2πn/N) / 2, where N is the length, less one unless periodic. https://pytorch.org/docs → torch.hann_window
 
     >>> import tensorgrad as torch
@@ -86,8 +90,9 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None,
 
 
 @public(method=False)
-def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-                    requires_grad: bool = False) -> Any:
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None,
+                    layout: Layout | None = None, device: Device | None = None, pin_memory: bool | None = False,
+                    requires_grad: bool | None = False) -> Tensor:
     """0.42 − 0.5·cos 2πn/N + 0.08·cos 4πn/N. https://pytorch.org/docs → torch.blackman_window
 
     >>> import tensorgrad as torch
@@ -103,8 +108,9 @@ def _triangle(steps: Any, last: int) -> Any:
 
 
 @public(method=False)
-def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-                    requires_grad: bool = False) -> Any:
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None,
+                    layout: Layout | None = None, device: Device | None = None, pin_memory: bool | None = False,
+                    requires_grad: bool | None = False) -> Tensor:
     """1 − |2n/N − 1|: a triangle. https://pytorch.org/docs → torch.bartlett_window
 
     >>> import tensorgrad as torch
@@ -115,8 +121,9 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 
 
 @public(method=False)
-def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                  pin_memory: bool = False, requires_grad: bool = False) -> Any:
+def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Dtype | None = None,
+                  layout: Layout | None = None, device: Device | None = None, pin_memory: bool | None = False,
+                  requires_grad: bool | None = False) -> Tensor:
     """I₀(β·√(1 − (2n/N − 1)²)) / I₀(β), for the modified Bessel function I₀. https://pytorch.org/docs → torch.kaiser_window
 
     >>> import tensorgrad as torch

@@ -18,7 +18,7 @@ from samples import SAMPLES
 from sampling import Values
 
 import tensorgrad
-from tensorgrad.api._parsing import PREFIXES, Parameter, _rows, signatures
+from tensorgrad.api._signatures import PREFIXES, Parameter, _rows, signatures
 
 NAMESPACES = "", "nn.functional", "linalg", "fft", "special"
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
@@ -184,7 +184,7 @@ def _parameters(path: str, rng: random.Random) -> list[Parameter]:
     known = signatures(name, method) if method else signatures(PREFIXES.get(space, "") + name)
     if known:
         chosen = list(rng.choice(known).parameters)
-        return [Parameter("Tensor", "self", None, False, False, False), *chosen] if method else chosen
+        return [Parameter("Tensor", "self", None, False), *chosen] if method else chosen
     for lib in (torch, tensorgrad):
         try:
             found = list(inspect.signature(looked_up(path, lib)).parameters.values())
@@ -192,24 +192,24 @@ def _parameters(path: str, rng: random.Random) -> list[Parameter]:
             continue
         if all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
             continue
-        return [Parameter(_kind(p), p.name, None if p.default is p.empty else str(p.default), p.default is None, False, p.kind is p.KEYWORD_ONLY)
+        return [Parameter(_kind(p), p.name, None if p.default is p.empty else str(p.default), p.default is None, p.kind is p.KEYWORD_ONLY)
                 for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    return [Parameter("Tensor", n, None, False, False, False) for n in ("self", "other")[:rng.choice((1, 1, 2))]]
+    return [Parameter("Tensor", n, None, False) for n in ("self", "other")[:rng.choice((1, 1, 2))]]
 
 
 def _kind(p: inspect.Parameter) -> str:
     """Return what kind a parameter of a Python function is, by its annotation, its default and its name."""
     said = str(p.annotation)
     if p.name == "output_size":
-        return "ints"
+        return "Ints"
     if "Tensor" in said or p.name in TENSORS and type(p.default) in (type, type(None)):
         return "Tensor"
     for word in ("bool", "float", "List[int]", "int", "str"):
         if word in said or type(p.default).__name__ == word:
-            return "ints" if word == "List[int]" else word
+            return "Ints" if word == "List[int]" else word
     if p.name in ("dim", "n", "k"):
         return "int"
-    return "ints" if p.name in ("size", "dims", "kernel_size", "shape") else "Tensor" if p.default is p.empty else "float"
+    return "Ints" if p.name in ("size", "dims", "kernel_size", "shape") else "Tensor" if p.default is p.empty else "float"
 
 
 def fitting(path: str, rng: random.Random) -> Call:
@@ -244,10 +244,10 @@ def fitting(path: str, rng: random.Random) -> Call:
 
 def _value(p: Parameter, rng: random.Random, spare: list[T], room: int, params: dict[str, Any]) -> Any:
     """A value that a parameter may well take."""
-    if p.kind == "Tensor":
+    if p.kind in ("Tensor", "Operand"):
         x = spare.pop(0) if len(spare) > 1 else spare[0]
         return replace(T(x.shape, "i", "int64", 2), seed=3) if p.name in ("index", "indices") and x.kind != "i" else x
-    if p.kind in ("Tensors", "indices"):
+    if p.kind in ("Tensors", "Indices"):
         return [spare[0]] * rng.choice((1, 2, 3)) if p.kind == "Tensors" else (T((2,), "i", "int64", 2),)
     known = params.get({"dim": "axis", "keepdim": "keepdims"}.get(p.name, p.name))
     if known is not None and not isinstance(known, np.dtype) and rng.random() < .5:
@@ -256,10 +256,11 @@ def _value(p: Parameter, rng: random.Random, spare: list[T], room: int, params: 
         return rng.choice(WORDS[p.name].split())
     dims = p.name.startswith(("dim", "axis", "start_dim", "end_dim", "source", "dest"))
     one = (lambda: rng.randrange(-room, room)) if dims else lambda: rng.choice((0, 1, 1, 2, 2, 3))
-    return {"int": one, "index": one, "ints": lambda: tuple(one() for _ in range(rng.choice((1, 2, 2, room)))), "bool": lambda: rng.random() < .5,
-            "float": lambda: rng.choice((.5, 1., 2., .1)), "Number": lambda: rng.choice((1, 2, .5, -1.5, 3)), "dtype": lambda: D(rng.choice(DTYPES)),
-            "floats": lambda: (0., 1.), "Numbers": lambda: (1., 2.), "str": lambda: "none", "object": lambda: rng.choice((1, [1., 2.], (1, 2)))}.get(
-                p.kind, lambda: None)()
+    several = lambda: tuple(one() for _ in range(rng.choice((1, 2, 2, room))))  # noqa: E731
+    return {"int": one, "Index": one, "Ints": several, "Ints1": several, "bool": lambda: rng.random() < .5,
+            "float": lambda: rng.choice((.5, 1., 2., .1)), "Number": lambda: rng.choice((1, 2, .5, -1.5, 3)),
+            "Dtype": lambda: D(rng.choice(DTYPES)), "Floats": lambda: (0., 1.), "Numbers": lambda: (1., 2.),
+            "str": lambda: "none", "object": lambda: rng.choice((1, [1., 2.], (1, 2)))}.get(p.kind, lambda: None)()
 
 
 # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -6,7 +6,9 @@ from math import inf
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
 from ...api._arguments import LEAST_LARGEST, converted, normalize_dim
+from ...api._kinds import Dtype, Number
 from ...api.activation import SELU_ALPHA, SELU_SCALE
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...core.inplace import in_place
@@ -25,7 +27,7 @@ def run(function: Any, inplace: bool, input: Any, **params: Any) -> Any:
 # ── lines with a bend ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def relu(input: Any, inplace: bool = False) -> Any:
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0). https://pytorch.org/docs → torch.nn.functional.relu
 
     >>> import tensorgrad as torch
@@ -35,12 +37,12 @@ def relu(input: Any, inplace: bool = False) -> Any:
     return in_place(input, tg.relu) if inplace else tg.relu(input)
 
 
-def relu_(input: Any) -> Any:
+def relu_(input: Tensor) -> Tensor:
     """relu, in place."""
     return in_place(input, tg.relu)
 
 
-def relu6(input: Any, inplace: bool = False) -> Any:
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6). https://pytorch.org/docs → torch.nn.functional.relu6
 
     >>> import tensorgrad as torch
@@ -62,7 +64,7 @@ def _hardtanh(input: Any, low: float, high: float) -> Any:
     return xp.hardtanh(input, low=low, high=high)
 
 
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0, inplace: bool = False) -> Tensor:
     """x, kept within [min_val, max_val]. https://pytorch.org/docs → torch.nn.functional.hardtanh
 
     >>> import tensorgrad as torch
@@ -74,7 +76,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: b
     return run(_hardtanh, inplace, input, low=min_val, high=max_val)
 
 
-def hardtanh_(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh_(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
     """hardtanh, in place."""
     return in_place(input, tg.clamp, min_val, max_val) if min_val > max_val else hardtanh(input, min_val, max_val, inplace=True)
 
@@ -85,7 +87,7 @@ def _check_single(input: Any, number: Any) -> None:
         converted(number, tg.float32)
 
 
-def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+def leaky_relu(input: Tensor, negative_slope: Number = 0.01, inplace: bool = False) -> Tensor:
     """x for x > 0, slope · x elsewhere. https://pytorch.org/docs → torch.nn.functional.leaky_relu
 
     >>> import tensorgrad as torch
@@ -97,7 +99,7 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
     return run(xp.leaky_relu, inplace, input, slope=negative_slope)
 
 
-def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
+def leaky_relu_(input: Tensor, negative_slope: Number = 0.01) -> Tensor:
     """leaky_relu, in place."""
     return leaky_relu(input, negative_slope, inplace=True)
 
@@ -105,17 +107,18 @@ def leaky_relu_(input: Any, negative_slope: float = 0.01) -> Any:
 prelu = tg.prelu
 
 
-def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Any:
+def rrelu(input: Tensor, lower: Number = 1 / 8, upper: Number = 1 / 3, training: bool = False,
+          inplace: bool = False) -> Tensor:
     """x for x > 0, r · x elsewhere, with r at random while training. https://pytorch.org/docs → torch.nn.functional.rrelu"""
     return run(tg.rrelu, inplace, input, lower=lower, upper=upper, training=training)
 
 
-def rrelu_(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Any:
+def rrelu_(input: Tensor, lower: Number = 1 / 8, upper: Number = 1 / 3, training: bool = False) -> Tensor:
     """rrelu, in place."""
     return rrelu(input, lower, upper, training, inplace=True)
 
 
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+def threshold(input: Tensor, threshold: Number, value: Number, inplace: bool = False) -> Tensor:
     """x where it is above the threshold, `value` elsewhere. https://pytorch.org/docs → torch.nn.functional.threshold
 
     >>> import tensorgrad as torch
@@ -125,7 +128,7 @@ def threshold(input: Any, threshold: float, value: float, inplace: bool = False)
     return run(tg.threshold, inplace, input, threshold=threshold, value=value)
 
 
-def threshold_(input: Any, threshold: float, value: float) -> Any:
+def threshold_(input: Tensor, threshold: Number, value: Number) -> Tensor:
     """threshold, in place."""
     return in_place(input, tg.threshold, threshold, value)
 
@@ -133,7 +136,7 @@ def threshold_(input: Any, threshold: float, value: float) -> Any:
 hardshrink = tg.hardshrink
 
 
-def softshrink(input: Any, lambd: float = 0.5) -> Any:
+def softshrink(input: Tensor, lambd: Number = 0.5) -> Tensor:
     """x − λ above λ, x + λ below −λ, 0 between. https://pytorch.org/docs → torch.nn.functional.softshrink
 
     >>> import tensorgrad as torch
@@ -148,7 +151,7 @@ def softshrink(input: Any, lambd: float = 0.5) -> Any:
     return xp.softshrink(input, lambd=lambd)
 
 
-def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """x/6 + 1/2, kept within [0, 1]. https://pytorch.org/docs → torch.nn.functional.hardsigmoid
 
     >>> import tensorgrad as torch
@@ -158,7 +161,7 @@ def hardsigmoid(input: Any, inplace: bool = False) -> Any:
     return run(xp.hardsigmoid, inplace, input)
 
 
-def hardswish(input: Any, inplace: bool = False) -> Any:
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · hardsigmoid(x). https://pytorch.org/docs → torch.nn.functional.hardswish
 
     >>> import tensorgrad as torch
@@ -173,7 +176,7 @@ def hardswish(input: Any, inplace: bool = False) -> Any:
 sigmoid, tanh = tg.sigmoid.bare, tg.tanh.bare         # without `out=`
 
 
-def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+def elu(input: Tensor, alpha: Number = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, α (exp(x) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.elu
 
     >>> import tensorgrad as torch
@@ -191,14 +194,14 @@ def _scaled_elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     return tg.where(x > 0, x, xp.elu(x * input_scale, alpha=alpha)) * scale
 
 
-def elu_(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+def elu_(input: Tensor, alpha: Number = 1.0, scale: Number = 1.0, input_scale: Number = 1.0) -> Tensor:
     """elu, in place."""
     if scale == 1 and input_scale == 1:
         return elu(input, alpha, inplace=True)
     return in_place(input, _scaled_elu, float(alpha), float(scale), float(input_scale))
 
 
-def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+def celu(input: Tensor, alpha: Number = 1.0, inplace: bool = False) -> Tensor:
     """x for x > 0, α (exp(x / α) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.celu
 
     >>> import tensorgrad as torch
@@ -208,12 +211,12 @@ def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
     return run(tg.celu, inplace, input, alpha=alpha)
 
 
-def celu_(input: Any, alpha: float = 1.0) -> Any:
+def celu_(input: Tensor, alpha: Number = 1.0) -> Tensor:
     """celu, in place."""
     return celu(input, alpha, inplace=True)
 
 
-def selu(input: Any, inplace: bool = False) -> Any:
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """λ x for x > 0, λ α (exp(x) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.selu
 
     >>> import tensorgrad as torch
@@ -223,12 +226,12 @@ def selu(input: Any, inplace: bool = False) -> Any:
     return run(xp.elu, inplace, input, alpha=SELU_ALPHA, scale=SELU_SCALE)
 
 
-def selu_(input: Any) -> Any:
+def selu_(input: Tensor) -> Tensor:
     """selu, in place."""
     return selu(input, inplace=True)
 
 
-def gelu(input: Any, approximate: str = "none") -> Any:
+def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     """x · Φ(x), Φ being the normal distribution function or its approximation by 'tanh'. https://pytorch.org/docs → torch.nn.functional.gelu
 
     >>> import tensorgrad as torch
@@ -243,7 +246,7 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     raise RuntimeError("approximate argument must be either none or tanh.")
 
 
-def silu(input: Any, inplace: bool = False) -> Any:
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x · σ(x). https://pytorch.org/docs → torch.nn.functional.silu
 
     >>> import tensorgrad as torch
@@ -253,7 +256,7 @@ def silu(input: Any, inplace: bool = False) -> Any:
     return run(xp.silu, inplace, input)
 
 
-def mish(input: Any, inplace: bool = False) -> Any:
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x · tanh(log(1 + eˣ)). https://pytorch.org/docs → torch.nn.functional.mish
 
     >>> import tensorgrad as torch
@@ -263,7 +266,7 @@ def mish(input: Any, inplace: bool = False) -> Any:
     return run(xp.mish, inplace, input)
 
 
-def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
+def softplus(input: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
     """log(1 + exp(β x)) / β, x itself where β x is above the threshold. https://pytorch.org/docs → torch.nn.functional.softplus
 
     >>> import tensorgrad as torch
@@ -276,7 +279,7 @@ def softplus(input: Any, beta: float = 1, threshold: float = 20) -> Any:
     return xp.softplus(input, beta=beta, threshold=threshold)
 
 
-def logsigmoid(input: Any) -> Any:
+def logsigmoid(input: Tensor) -> Tensor:
     """log σ(x). https://pytorch.org/docs → torch.nn.functional.logsigmoid
 
     >>> import tensorgrad as torch
@@ -286,7 +289,7 @@ def logsigmoid(input: Any) -> Any:
     return xp.log_sigmoid(input)
 
 
-def softsign(input: Any) -> Any:
+def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|). https://pytorch.org/docs → torch.nn.functional.softsign
 
     >>> import tensorgrad as torch
@@ -296,7 +299,7 @@ def softsign(input: Any) -> Any:
     return input / (input.abs() + 1)
 
 
-def tanhshrink(input: Any) -> Any:
+def tanhshrink(input: Tensor) -> Tensor:
     """x − tanh x. https://pytorch.org/docs → torch.nn.functional.tanhshrink
 
     >>> import tensorgrad as torch
@@ -306,7 +309,7 @@ def tanhshrink(input: Any) -> Any:
     return input - input.tanh()
 
 
-def glu(input: Any, dim: int = -1) -> Any:
+def glu(input: Tensor, dim: int = -1) -> Tensor:
     """a · σ(b), with a and b the halves of x along an axis. https://pytorch.org/docs → torch.nn.functional.glu
 
     >>> import tensorgrad as torch
@@ -330,7 +333,7 @@ def _implicit_axis(name: str, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """exp(x) / Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmax
 
     >>> import tensorgrad as torch
@@ -340,7 +343,7 @@ def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
     return tg.softmax(input, _implicit_axis("softmax", input.ndim, _stacklevel) if dim is None else dim, dtype)
 
 
-def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """exp(−x) / Σ exp(−x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmin
 
     >>> import tensorgrad as torch
@@ -350,7 +353,7 @@ def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any
     return (-input).softmax(_implicit_axis("softmin", input.ndim, _stacklevel) if dim is None else dim, dtype=dtype)
 
 
-def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
     """x − log Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.log_softmax
 
     >>> import tensorgrad as torch
@@ -360,7 +363,7 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
     return tg.log_softmax(input, _implicit_axis("log_softmax", input.ndim, _stacklevel) if dim is None else dim, dtype)
 
 
-def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """softmax((x + noise) / τ): a sample of a class, soft, or hard with the gradient of the soft one. E. Jang, S. Gu, B. Poole (2016)
 
     https://pytorch.org/docs → torch.nn.functional.gumbel_softmax

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
 from ...api._arguments import anywhere
 from ...api.linear import linear
 from ...core.dispatch import xp
@@ -18,8 +19,9 @@ __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_can
 viable = True          # False: `nn.attention.sdpa_kernel` allows no kernel that can run
 
 
-def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-                                 scale: float | None = None, enable_gqa: bool = False) -> Any:
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None,
+                                 enable_gqa: bool = False) -> Tensor:
     """softmax(Q Kᵀ · scale + mask) V. https://pytorch.org/docs → torch.nn.functional.scaled_dot_product_attention
 
     query (…, L, E), key (…, S, E), value (…, S, Eᵥ); a boolean mask is true where attention is allowed; scale is 1/√E unless given.
@@ -47,7 +49,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
     kind, wide = query.dtype, tg.promote_types(query.dtype, tg.float32)
     if kind is not wide:        # compute 16-bit dtypes in a wider one, and round once, at the end
-        return scaled_dot_product_attention(query.to(wide), key.to(wide), value.to(wide), attn_mask, dropout_p, is_causal, scale).to(kind)
+        q, k, v = (t.to(wide) for t in (query, key, value))
+        return scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale=scale).to(kind)
     if not dropout_p:
         return _attended(query, key, value, attn_mask, is_causal, scale)
     if is_causal:
@@ -185,12 +188,16 @@ def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: 
     return out, softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
 
 
-def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any, in_proj_bias: Any,
-                                 bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any, out_proj_bias: Any,
-                                 training: bool = True, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
-                                 use_separate_proj_weight: bool = False, q_proj_weight: Any = None, k_proj_weight: Any = None,
-                                 v_proj_weight: Any = None, static_k: Any = None, static_v: Any = None, average_attn_weights: bool = True,
-                                 is_causal: bool = False) -> tuple[Any, Any]:
+def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
+                                 in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
+                                 bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
+                                 out_proj_bias: Tensor | None, training: bool = True,
+                                 key_padding_mask: Tensor | None = None, need_weights: bool = True,
+                                 attn_mask: Tensor | None = None, use_separate_proj_weight: bool = False,
+                                 q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+                                 v_proj_weight: Tensor | None = None, static_k: Tensor | None = None,
+                                 static_v: Tensor | None = None, average_attn_weights: bool = True,
+                                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
     """Multi-head attention. https://pytorch.org/docs → torch.nn.functional.multi_head_attention_forward
 
     query (L, N, E), key and value (S, N, E): the output is (L, N, E), with the weights (N, L, S) if they are needed.

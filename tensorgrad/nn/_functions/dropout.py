@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
 from ...core.inplace import in_place
 
 __all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
@@ -20,7 +21,7 @@ def _run(function: Any, input: Any, p: float, training: bool, inplace: bool) -> 
     return in_place(input, function, p, training) if inplace else function(input, p, training)
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element is 0 with probability p, else x / (1 − p). https://pytorch.org/docs → torch.nn.functional.dropout
 
     >>> import tensorgrad as torch
@@ -31,14 +32,14 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
     return _run(tg.dropout, input, p, training, inplace)
 
 
-def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps the mean and variance of selu's outputs.
     https://pytorch.org/docs → torch.nn.functional.alpha_dropout
     """
     return _run(tg.alpha_dropout, input, p, training, inplace)
 
 
-def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Any:
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Alpha dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout"""
     return _run(tg.feature_alpha_dropout, input, p, training, inplace)
 
@@ -50,7 +51,7 @@ def _of_channels(input: Any, p: float, training: bool, inplace: bool, single: bo
     return _run(lambda x, *args: tg.feature_dropout(x.unsqueeze(0), *args).squeeze(0), input, p, training, inplace)
 
 
-def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L). https://pytorch.org/docs → torch.nn.functional.dropout1d"""
     _check(p)
     if input.ndim not in (2, 3):
@@ -60,7 +61,7 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _of_channels(input, p, training, inplace, input.ndim == 2)
 
 
-def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, H, W). https://pytorch.org/docs → torch.nn.functional.dropout2d"""
     _check(p)
     if input.ndim not in (3, 4):
@@ -77,7 +78,7 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     return _of_channels(input, p, training, inplace, False)
 
 
-def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W). https://pytorch.org/docs → torch.nn.functional.dropout3d"""
     _check(p)
     if input.ndim not in (4, 5):

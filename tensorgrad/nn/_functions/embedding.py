@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
 from ...api._arguments import each_example, in_batch, is_batched, is_hollow, is_unknown
+from ...api._kinds import Index
 from ...api.linear import check_bags, embedding_renorm_, linear
 
 __all__ = ["bilinear", "embedding", "embedding_bag", "linear", "one_hot"]
@@ -13,8 +14,8 @@ __all__ = ["bilinear", "embedding", "embedding_bag", "linear", "one_hot"]
 bilinear = tg.bilinear
 
 
-def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
-              scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
+def embedding(input: Tensor, weight: Tensor, padding_idx: Index | None = None, max_norm: float | None = None,
+              norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
     """Look up rows of a table. https://pytorch.org/docs → torch.nn.functional.embedding
 
     input: (…), weight: (V, D); the result is (…, D). Rows longer than `max_norm` are shortened in the table first. Gradients are dense.
@@ -44,9 +45,10 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
 MODES = {"sum": 0, "mean": 1, "max": 2}
 
 
-def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
-                  scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
-                  include_last_offset: bool = False, padding_idx: int | None = None) -> Any:
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
+                  norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                  per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
+                  padding_idx: int | None = None) -> Tensor:
     """Sums, means or maxima of bags of rows. https://pytorch.org/docs → torch.nn.functional.embedding_bag
 
     input: (N, L), a bag in each row, or (M), with the starts of bags in `offsets`; the result is (N, D).
@@ -99,7 +101,7 @@ def _check_mode(mode: str, scale_grad_by_freq: bool, sparse: bool) -> None:
         raise ValueError("max mode does not support sparse weights")
 
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """1 at each class, 0 elsewhere along a new last axis. https://pytorch.org/docs → torch.nn.functional.one_hot
 
     >>> import tensorgrad as torch
@@ -107,24 +109,24 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     tensor([[0, 1, 0],
             [1, 0, 0]])
     """
-    if tensor.dtype is not tg.int64:
+    if input.dtype is not tg.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if not tensor.numel():
+    if not input.numel():
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return tensor.new_zeros(*tensor.shape, num_classes)
-    if is_hollow(tensor) and num_classes > 0:
-        return tensor.new_zeros(*tensor.shape, num_classes)
-    if is_batched(tensor):
+        return input.new_zeros(*input.shape, num_classes)
+    if is_hollow(input) and num_classes > 0:
+        return input.new_zeros(*input.shape, num_classes)
+    if is_batched(input):
         if num_classes < 1:
             raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument.")
-        return (tensor.unsqueeze(-1) == tg.arange(num_classes, device=tensor.device)).long()
-    if num_classes < 0 or not is_unknown(tensor):
-        if int(tensor.min()) < 0:
+        return (input.unsqueeze(-1) == tg.arange(num_classes, device=input.device)).long()
+    if num_classes < 0 or not is_unknown(input):
+        if int(input.min()) < 0:
             raise RuntimeError("Class values must be non-negative.")
-        most = int(tensor.max())
+        most = int(input.max())
         if num_classes == -1:
             num_classes = most + 1
         elif num_classes <= most:
             raise RuntimeError("Class values must be smaller than num_classes.")
-    return (tensor.unsqueeze(-1) == tg.arange(num_classes, device=tensor.device)).long()
+    return (input.unsqueeze(-1) == tg.arange(num_classes, device=input.device)).long()

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from operator import index
 from typing import Any
 
+from ..._tensor import Tensor
+from ...api._kinds import Ints1
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...ops.windows import output_length
 
@@ -38,7 +40,7 @@ def _check_dtype(input: Any, kernel: str) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
 
 
-def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def unfold(input: Tensor, kernel_size: Ints1, dilation: Ints1 = 1, padding: Ints1 = 0, stride: Ints1 = 1) -> Tensor:
     """All windows as columns: (N, C·K·K, L). https://pytorch.org/docs → torch.nn.functional.unfold
 
     >>> import tensorgrad as torch
@@ -65,7 +67,8 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     return out if x is input else out.squeeze(0)
 
 
-def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def fold(input: Tensor, output_size: Ints1, kernel_size: Ints1, dilation: Ints1 = 1, padding: Ints1 = 0,
+         stride: Ints1 = 1) -> Tensor:
     """Add up columns at the positions of their windows: the adjoint of unfold.
 
     https://pytorch.org/docs → torch.nn.functional.fold

@@ -6,9 +6,12 @@ matrix of weights.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
+from ...api._kinds import Ints1
 from ...api.sampling import cubic
 from ...core.dispatch import SCALAR_TYPES, xp
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -19,8 +22,9 @@ AXES = {"linear": 3, "bilinear": 4, "bicubic": 4, "lanczos": 4, "trilinear": 5} 
 UNITED = "linear | bilinear | bicubic | trilinear"
 
 
-def interpolate(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
-                recompute_scale_factor: bool | None = None, antialias: bool = False) -> Any:
+def interpolate(input: Tensor, size: Ints1 | None = None, scale_factor: float | Sequence[float] | None = None,
+                mode: str = "nearest", align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Tensor:
     """Resize the axes after the channels of an input (N, C, …).
 
     https://pytorch.org/docs → torch.nn.functional.interpolate
@@ -187,19 +191,22 @@ def _deprecated(name: str) -> None:
     warnings.warn(f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=3)
 
 
-def upsample(input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None) -> Any:
+def upsample(input: Tensor, size: Ints1 | None = None, scale_factor: float | Sequence[float] | None = None,
+             mode: str = "nearest", align_corners: bool | None = None) -> Tensor:
     """interpolate, under its former name. https://pytorch.org/docs → torch.nn.functional.upsample"""
     _deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_nearest(input: Tensor, size: Ints1 | None = None,
+                     scale_factor: float | Sequence[float] | None = None) -> Tensor:
     """interpolate by the nearest place. https://pytorch.org/docs → torch.nn.functional.upsample_nearest"""
     _deprecated("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_bilinear(input: Tensor, size: Ints1 | None = None,
+                      scale_factor: float | Sequence[float] | None = None) -> Tensor:
     """interpolate bilinearly, corners aligned. https://pytorch.org/docs → torch.nn.functional.upsample_bilinear"""
     _deprecated("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

@@ -2,12 +2,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from math import log, pi
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
 from ...advice import misfit
 from ...api._arguments import anywhere, in_dtype
+from ...api._kinds import Ints, Number
 from ...api.linear import linear
 from ...api.loss import check_triplet
 from ...core.dispatch import SCALAR_TYPES, result_type, xp
@@ -72,8 +75,8 @@ def _by_class(op: Any, input: Any, target: Any, weight: Any, ignore_index: int, 
     return out.squeeze(0) if single and reduction == "none" else out
 
 
-def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
-             reduction: str = "mean") -> Any:
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+             ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """−w[y] x[y], for log probabilities x and classes y. https://pytorch.org/docs → torch.nn.functional.nll_loss
 
     input: (N, C, …) or (C), target: (N, …) or (); 'mean' divides by the sum of the weights.
@@ -90,8 +93,9 @@ def nll_loss(input: Any, target: Any, weight: Any = None, size_average: Any = No
     return _by_class(xp.nll_loss, input, target, weight, ignore_index, reduction)
 
 
-def cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
-                  reduction: str = "mean", label_smoothing: float = 0.0) -> Any:
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:
     """−w[y] log softmax(x)[y], for classes y, or −Σ w y log softmax(x), for probabilities y. https://pytorch.org/docs → torch.nn.functional.cross_entropy
 
     input: (N, C, …) or (C), target: class indices (N, …) or (), or probabilities in the input's shape.
@@ -152,8 +156,9 @@ def _smoothed(input: Any, target: Any, weight: Any, ignore_index: int, reduction
     return of_target * (1 - share) + of_all * (share / input.shape[axis])
 
 
-def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: str = "mean",
-                         ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None) -> Any:
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+                         weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+                         label_smoothing: float = 0.0, options: Any = None) -> Tensor:
     """cross_entropy(linear(input)). https://pytorch.org/docs → torch.nn.functional.linear_cross_entropy
 
     input: (N, I) or (I), linear_weight: (C, …, I), target: (N, …), or probabilities (N, C, …). The options select how
@@ -189,8 +194,8 @@ def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, linear_
                          label_smoothing=label_smoothing)
 
 
-def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: Any = None, reduce: Any = None,
-                      reduction: str = "mean") -> Any:
+def multi_margin_loss(input: Tensor, target: Tensor, p: Number = 1, margin: Number = 1.0, weight: Tensor | None = None,
+                      size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """Σᵢ w[y] max(0, margin − x[y] + x[i])ᵖ / C over the classes i ≠ y. https://pytorch.org/docs → torch.nn.functional.multi_margin_loss
 
     >>> import tensorgrad as torch
@@ -234,7 +239,8 @@ def _check_rows(input: Any) -> None:
 # ── several of several classes ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                           reduction: str = "mean") -> Tensor:
     """Σ max(0, 1 − x[y] + x[i]) / C over the classes y that a row of targets lists, up to the first −1, and the others.
 
     https://pytorch.org/docs → torch.nn.functional.multilabel_margin_loss
@@ -254,8 +260,9 @@ def multilabel_margin_loss(input: Any, target: Any, size_average: Any = None, re
     return out.squeeze(0) if reduction == "none" else out
 
 
-def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
-                                reduction: str = "mean") -> Any:
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                size_average: bool | None = None, reduce: bool | None = None,
+                                reduction: str = "mean") -> Tensor:
     """The mean over classes of −w (y log σ(x) + (1 − y) log σ(−x)). https://pytorch.org/docs → torch.nn.functional.multilabel_soft_margin_loss"""
     reduction = reduction_of(reduction, size_average, reduce)
     losses = -(target * xp.log_sigmoid(input) + (1 - target) * xp.log_sigmoid(-input))
@@ -271,7 +278,8 @@ def _size(t: Any) -> str:
     return f"torch.Size({list(t.shape)})"
 
 
-def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """−w (y log x + (1 − y) log(1 − x)), with logarithms of at least −100. https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy
 
     >>> import tensorgrad as torch
@@ -295,8 +303,9 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, size_avera
     return xp.binary_cross_entropy(input, target, weight, reduction=reduction)
 
 
-def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None,
-                                     reduction: str = "mean", pos_weight: Any = None) -> Any:
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                     size_average: bool | None = None, reduce: bool | None = None,
+                                     reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
     """−w (p y log σ(x) + (1 − y) log(1 − σ(x))), stable for any x. https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
 
     >>> import tensorgrad as torch
@@ -309,7 +318,8 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
     return tg.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
 
 
-def soft_margin_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                     reduction: str = "mean") -> Tensor:
     """log(1 + exp(−y x)), for y of 1 or −1. https://pytorch.org/docs → torch.nn.functional.soft_margin_loss
 
     >>> import tensorgrad as torch
@@ -358,7 +368,8 @@ def _weighed(losses: Any, weight: Any, reduction: str) -> Any:
     return losses.sum() / weight.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
-def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None) -> Any:
+def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """w (x − y)². https://pytorch.org/docs → torch.nn.functional.mse_loss
 
     >>> import tensorgrad as torch
@@ -374,7 +385,8 @@ def mse_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = No
     return _weighed(xp.mse_loss(input, target, reduction="none"), weight, reduction)
 
 
-def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None) -> Any:
+def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+            reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """w |x − y|. https://pytorch.org/docs → torch.nn.functional.l1_loss
 
     >>> import tensorgrad as torch
@@ -387,7 +399,8 @@ def l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = Non
     return reduced(losses, reduction) if weight is None else _weighed(losses, weight, reduction)
 
 
-def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0) -> Any:
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+                   reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """(x − y)² / 2β where |x − y| < β, |x − y| − β/2 elsewhere. https://pytorch.org/docs → torch.nn.functional.smooth_l1_loss
 
     >>> import tensorgrad as torch
@@ -403,7 +416,8 @@ def smooth_l1_loss(input: Any, target: Any, size_average: Any = None, reduce: An
     return xp.smooth_l1_loss(input, target, reduction=reduction, beta=beta)
 
 
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Tensor | None = None) -> Tensor:
     """w (x − y)² / 2 where |x − y| ≤ δ, w δ (|x − y| − δ/2) elsewhere. https://pytorch.org/docs → torch.nn.functional.huber_loss
 
     >>> import tensorgrad as torch
@@ -423,7 +437,8 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
 # ── distributions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False) -> Any:
+def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+           reduction: str = "mean", log_target: bool = False) -> Tensor:
     """y (log y − x), for log probabilities x and probabilities y. https://pytorch.org/docs → torch.nn.functional.kl_div
 
     >>> import tensorgrad as torch
@@ -442,8 +457,9 @@ def kl_div(input: Any, target: Any, size_average: Any = None, reduce: Any = None
     return tg.kl_div(input, target, number_of(reduction), log_target=log_target)
 
 
-def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8,
-                     reduce: Any = None, reduction: str = "mean") -> Any:
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
+                     size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+                     reduction: str = "mean") -> Tensor:
     """exp x − y x, or x − y log(x + ε) if x is no logarithm. https://pytorch.org/docs → torch.nn.functional.poisson_nll_loss
 
     >>> import tensorgrad as torch
@@ -453,7 +469,8 @@ def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool
     return tg.poisson_nll_loss(input, target, log_input, full, eps, number_of(reduction, size_average, reduce))
 
 
-def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Any:
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:
     """(log max(σ², ε) + (x − y)² / max(σ², ε)) / 2; `full` adds log(2π) / 2. https://pytorch.org/docs → torch.nn.functional.gaussian_nll_loss
 
     >>> import tensorgrad as torch
@@ -484,14 +501,15 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
 # ── margins ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None,
-                         reduction: str = "mean") -> Any:
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
+                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """x where y = 1, max(0, margin − x) where y = −1. https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss"""
     return tg.hinge_embedding_loss(input, target, margin, number_of(reduction, size_average, reduce))
 
 
-def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
-                        reduction: str = "mean") -> Any:
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+                        size_average: bool | None = None, reduce: bool | None = None,
+                        reduction: str = "mean") -> Tensor:
     """max(0, margin − y (x₁ − x₂)). https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss"""
     number = number_of(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
@@ -500,14 +518,16 @@ def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0
     return tg.margin_ranking_loss(input1, input2, target, margin, number)
 
 
-def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0, size_average: Any = None, reduce: Any = None,
-                          reduction: str = "mean") -> Any:
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+                          size_average: bool | None = None, reduce: bool | None = None,
+                          reduction: str = "mean") -> Tensor:
     """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1. https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss"""
     return tg.cosine_embedding_loss(input1, input2, target, margin, number_of(reduction, size_average, reduce))
 
 
-def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
-                        size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+                        eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+                        reduce: bool | None = None, reduction: str = "mean") -> Tensor:
     """max(0, |a − p| − |a − n| + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss"""
     number = number_of(reduction, size_average, reduce)
     if margin <= 0:
@@ -515,8 +535,9 @@ def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float
     return tg.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)
 
 
-def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: float = 1.0,
-                                      swap: bool = False, reduction: str = "mean") -> Any:
+def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *,
+                                      distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+                                      margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Tensor:
     """max(0, d(a, p) − d(a, n) + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_with_distance_loss
 
     >>> import tensorgrad as torch
@@ -537,7 +558,7 @@ def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any,
     return reduced((margin + near - far).clamp(min=0), reduction)
 
 
-def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
-             zero_infinity: bool = False) -> Any:
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Ints | Tensor, target_lengths: Ints | Tensor,
+             blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
     """−log of the probability of all alignments of the labels. https://pytorch.org/docs → torch.nn.functional.ctc_loss"""
     return tg.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number_of(reduction), zero_infinity)

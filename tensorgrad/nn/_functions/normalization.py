@@ -5,6 +5,8 @@ from math import prod
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
+from ...api._kinds import Ints, Ints1
 from ...core.dispatch import SCALAR_TYPES, xp
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "normalize", "rms_norm"]
@@ -15,8 +17,8 @@ def _check_batch(size: Any) -> None:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
 
 
-def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
-               momentum: float = 0.1, eps: float = 1e-5) -> Any:
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
+               bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1): S. Ioffe, C. Szegedy (2015). https://pytorch.org/docs → torch.nn.functional.batch_norm
 
     In training μ and σ² are the batch's, and the running ones are updated; else they are the running ones.
@@ -34,11 +36,12 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
             raise ValueError("running_mean and running_var must either both be None or neither be None")
     elif eps < 0.0:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-    return tg.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    return tg.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
 
 
-def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
-                  use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5) -> Any:
+def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+                  weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+                  momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Normalize each channel of each sample separately: D. Ulyanov et al. (2016).
 
     https://pytorch.org/docs → torch.nn.functional.instance_norm
@@ -51,10 +54,11 @@ def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
     if use_input_stats:
         if prod(input.shape[2:]) == 1:
             raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    return tg.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+    return tg.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, True)
 
 
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def layer_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:
     """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last axes. https://pytorch.org/docs → torch.nn.functional.layer_norm
 
     >>> import tensorgrad as torch
@@ -65,7 +69,7 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
     return tg.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+def rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x / √(mean x² + ε) · w, with the mean over the last axes. https://pytorch.org/docs → torch.nn.functional.rms_norm
 
     >>> import tensorgrad as torch
@@ -75,7 +79,8 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
     return tg.rms_norm(input, normalized_shape, weight, eps)
 
 
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+               eps: float = 1e-5) -> Tensor:
     """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over groups of channels. https://pytorch.org/docs → torch.nn.functional.group_norm
 
     >>> import tensorgrad as torch
@@ -89,7 +94,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     return tg.group_norm(input, num_groups, weight, bias, eps)
 
 
-def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + α · the mean of x² over `size` neighbouring channels)^β. https://pytorch.org/docs → torch.nn.functional.local_response_norm
 
     >>> import tensorgrad as torch
@@ -114,7 +119,7 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
     return input / (mean.reshape(input.shape) * alpha + k) ** beta
 
 
-def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
+def normalize(input: Tensor, p: float = 2.0, dim: Ints1 = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x / max(|x|ₚ, ε), with the norm along an axis. https://pytorch.org/docs → torch.nn.functional.normalize
 
     >>> import tensorgrad as torch

@@ -4,7 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
 from ...api._arguments import converted
+from ...api._kinds import Ints
 from ...core.dispatch import xp
 from ...storage.exhausted import check_room
 
@@ -14,7 +16,7 @@ pixel_shuffle, pixel_unshuffle = tg.pixel_shuffle, tg.pixel_unshuffle
 channel_shuffle = native_channel_shuffle = tg.channel_shuffle
 
 
-def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+def pad(input: Tensor, pad: Ints, mode: str = "constant", value: float | None = None) -> Tensor:
     """Pad the last axes by (left, right, top, bottom, …); negative widths crop.
 
     https://pytorch.org/docs → torch.nn.functional.pad

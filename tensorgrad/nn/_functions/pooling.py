@@ -1,12 +1,14 @@
 """Pooling. https://pytorch.org/docs/stable/nn.functional.html#pooling-functions"""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
 from ...api._arguments import anywhere, each_example, in_batch, is_hollow
+from ...api._kinds import Ints1
 from ...api.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, per_dimension, window_places, window_table
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...ops.windows import input_length
@@ -28,12 +30,13 @@ def _named(f: Any, name: str, what: str) -> Any:
 
 
 def _make_max_pool(n: int) -> tuple[Any, Any]:
-    def with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
-                     return_indices: bool = False) -> Any:
+    def with_indices(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
+                     dilation: Ints1 = 1, ceil_mode: bool = False,
+                     return_indices: bool = False) -> tuple[Tensor, Tensor]:
         return max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode)
 
-    def plain(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
-              return_indices: bool = False) -> Any:
+    def plain(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0, dilation: Ints1 = 1,
+              ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         return max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
     return _named(plain, f"max_pool{n}d", "The largest value of each window."), _named(
         with_indices, f"max_pool{n}d_with_indices", "The largest value of each window, and its place in the plane.")
@@ -108,21 +111,24 @@ def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, pad
     return xp.scatter(zeros, input.reshape(flat), indices.reshape(flat), axis=1).reshape(*input.shape[:-n], *size)
 
 
-def max_unpool1d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
+                 output_size: Ints1 | None = None) -> Tensor:
     """Invert max_pool1d: put values at the indices of the maxima, zeros elsewhere.
     https://pytorch.org/docs → torch.nn.functional.max_unpool1d
     """
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool2d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
+                 output_size: Ints1 | None = None) -> Tensor:
     """Invert max_pool2d: put values at the indices of the maxima, zeros elsewhere.
     https://pytorch.org/docs → torch.nn.functional.max_unpool2d
     """
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None) -> Any:
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
+                 output_size: Ints1 | None = None) -> Tensor:
     """Invert max_pool3d: put values at the indices of the maxima, zeros elsewhere.
     https://pytorch.org/docs → torch.nn.functional.max_unpool3d
     """
@@ -134,8 +140,8 @@ def max_unpool3d(input: Any, indices: Any, kernel_size: Any, stride: Any = None,
 avg_pool1d = tg.avg_pool1d
 
 
-def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
-               divisor_override: Any = None) -> Any:
+def avg_pool2d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of each window. https://pytorch.org/docs → torch.nn.functional.avg_pool2d
 
     >>> import tensorgrad as torch
@@ -145,8 +151,8 @@ def avg_pool2d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 
     return avg_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-def avg_pool3d(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True,
-               divisor_override: Any = None) -> Any:
+def avg_pool3d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
+               ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of each window. https://pytorch.org/docs → torch.nn.functional.avg_pool3d"""
     return avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -164,17 +170,20 @@ def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any
     return (tg.sign(mean) * tg.relu(tg.abs(mean)) * prod(per_dimension(kernel_size, n, "kernel_size", f"lp_pool{n}d"))) ** (1.0 / norm_type)
 
 
-def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Ints1, stride: Ints1 | None = None,
+              ceil_mode: bool = False) -> Tensor:
     """(Σ xᵖ)^(1/p) of each window. https://pytorch.org/docs → torch.nn.functional.lp_pool1d"""
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Ints1, stride: Ints1 | None = None,
+              ceil_mode: bool = False) -> Tensor:
     """(Σ xᵖ)^(1/p) of each window. https://pytorch.org/docs → torch.nn.functional.lp_pool2d"""
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Ints1, stride: Ints1 | None = None,
+              ceil_mode: bool = False) -> Tensor:
     """(Σ xᵖ)^(1/p) of each window. https://pytorch.org/docs → torch.nn.functional.lp_pool3d"""
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
@@ -184,7 +193,7 @@ def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
 adaptive_avg_pool1d = tg.adaptive_avg_pool1d
 
 
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool2d(input: Tensor, output_size: Ints1) -> Tensor:
     """Means over `output_size` windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool2d
 
     >>> import tensorgrad as torch
@@ -194,7 +203,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return adaptive_avg_pool(2, _deep_enough(input, output_size), output_size)
 
 
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool3d(input: Tensor, output_size: Ints1) -> Tensor:
     """Means over `output_size` windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool3d"""
     return adaptive_avg_pool(3, _deep_enough(input, output_size), output_size)
 
@@ -206,10 +215,10 @@ def _deep_enough(input: Any, output_size: Any) -> Any:
 
 
 def _make_adaptive_max(n: int) -> tuple[Any, Any]:
-    def with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    def with_indices(input: Tensor, output_size: Ints1, return_indices: bool = False) -> tuple[Tensor, Tensor]:
         return adaptive_max_pool(n, _deep_enough(input, output_size) if n > 1 else input, output_size)
 
-    def plain(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    def plain(input: Tensor, output_size: Ints1, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         found = with_indices(input, output_size)
         return found if return_indices else found[0]
     return _named(plain, f"adaptive_max_pool{n}d", "Maxima over as many windows as asked for."), _named(
@@ -297,12 +306,14 @@ def _starts(u: float, size: int, out: int, kernel: int) -> list[int]:
 
 
 def _make_fractional(n: int) -> tuple[Any, Any]:
-    def with_indices(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
-                     _random_samples: Any = None) -> Any:
+    def with_indices(input: Tensor, kernel_size: Ints1, output_size: Ints1 | None = None,
+                     output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
+                     _random_samples: Tensor | None = None) -> tuple[Tensor, Tensor]:
         return _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
 
-    def plain(input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
-              _random_samples: Any = None) -> Any:
+    def plain(input: Tensor, kernel_size: Ints1, output_size: Ints1 | None = None,
+              output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
+              _random_samples: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
         found = _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
         return found if return_indices else found[0]
     return _named(plain, f"fractional_max_pool{n}d", "Maxima over windows spread at random."), _named(

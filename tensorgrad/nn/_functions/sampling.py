@@ -9,6 +9,8 @@ from math import prod
 from typing import Any
 
 from ... import api as tg
+from ..._tensor import Tensor
+from ...api._kinds import Ints
 from ...api.sampling import MODES, PADDING_MODES
 
 __all__ = ["affine_grid", "grid_sample"]
@@ -24,7 +26,7 @@ def _aligned(align_corners: bool | None) -> bool:
 # ── the grid of an affine map ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+def affine_grid(theta: Tensor, size: Ints, align_corners: bool | None = None) -> Tensor:
     """Return the images of a grid's points under affine maps (N, 2, 3) or (N, 3, 4).
 
     https://pytorch.org/docs → torch.nn.functional.affine_grid
@@ -69,7 +71,8 @@ def _line(d: int, aligned: bool, like: Any) -> Any:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def grid_sample(input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None) -> Any:
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: bool | None = None) -> Tensor:
     """Sample the input (N, C, H, W) at points (x, y) between −1 and 1, (N, H', W', 2); likewise with three axes.
 
     mode: 'bilinear', 'nearest' or 'bicubic'; padding_mode: values outside of the image: 'zeros', 'border' or
