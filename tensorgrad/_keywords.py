@@ -1,4 +1,8 @@
-"""The usual types of arguments. PyTorch refuses some others that Python code would accept, such as `keepdim=1`."""
+"""Which arguments of a call have a type that the function's annotations do not name, such as `keepdim=1`.
+
+Python code would accept many that PyTorch refuses. They send a call to PyTorch's argument parser (`api/_parsing.py`);
+values of the types below need no such check. Annotations are strings of the names in `api/_kinds.py`.
+"""
 from __future__ import annotations
 
 from sys import maxsize
@@ -8,61 +12,46 @@ from .device import device
 from .dtype import dtype
 from .size import Size
 
-FLAGS = """
-    cudnn_enabled density enable_gqa some sparse swap unsafe wrap
-    accumulate adjoint align_corners as_tuple assume_unique ceil_mode center check_errors compute_uv copy count_include_pad descending
-    equal_nan full_matrices hermitian implicit include_last_offset include_self increasing invert is_causal keepdim keepdims largest left
-    log_input log_target non_blocking normalized onesided out_int32 periodic pin_memory pivot replacement requires_grad return_complex
-    return_counts return_inverse right scale_grad_by_freq sorted sparse_grad stable train training transpose unbiased unitriangular
-    unpack_data unpack_pivots with_replacement zero_infinity
-    batch_first bidirectional full has_biases
-"""
-INTEGERS = """
-    N axis0 axis1 blank dimension divisor_override ind padding_idx r window_length
-    chunks col decimals diagonal dim0 dim1 dim2 edge_order end_dim groups hop_length ignore_index k length low m minlength n n_fft num_classes
-    num_groups num_layers num_samples offset row sections split_size start_dim steps storage_offset
-    upscale_factor downscale_factor win_length
-"""
-LISTS = """dilation dims kernel_size normalized_shape output_padding output_size pad padding repeats s shifts size sizes split_size_or_sections split_sizes
-    stride"""
-NUMBERS = """
-    alpha atol base beta correction d delta dropout_p dx eps fill_value initial input_scale lambd lower margin max_norm maxnorm median
-    momentum nan neginf norm_type p posinf rcond rtol sigma threshold value
-"""
-WORDS = "approximate compute_mode driver indexing mode norm padding_mode reduce reduction rounding_mode side"
-NONE = type(None)
-USUAL: dict[str, frozenset[type]] = {
-    **dict.fromkeys(FLAGS.split(), frozenset((bool,))),
-    **dict.fromkeys(INTEGERS.split(), frozenset((int, NONE))),
-    **dict.fromkeys(LISTS.split(), frozenset((int, tuple, list, str, Size, NONE))),
-    **dict.fromkeys(NUMBERS.split(), frozenset((int, float, bool, complex, NONE))),
-    **dict.fromkeys(WORDS.split(), frozenset((str, NONE))),
-    **dict.fromkeys(("dim", "axis"), frozenset((int, tuple, list, Size, NONE))),
-    "dtype": frozenset((dtype, str, NONE)),      # names of dtypes are taken, too
-    "device": frozenset((str, device, NONE)),
-}
-WITH_DIM: tuple[int, frozenset[type]] = maxsize, frozenset()       # among the places of a function: it has a keyword keepdim= only beside dim=
-COUNTED = frozenset(" ".join((FLAGS, INTEGERS, LISTS, NUMBERS)).split())
+USUAL: dict[str, tuple[type, ...]] = {
+    "None": (type(None),), "bool": (bool,), "int": (int,), "float": (int, float, bool), "str": (str,), "Index": (int,),
+    "Number": (int, float, bool, complex), "Ints": (tuple, list, Size), "Ints1": (int, tuple, list, Size),
+    "Dtype": (dtype, str), "Device": (str, device)}
+ANOTHER_NAME = {"dim": "axis", "keepdim": "keepdims"}
+BESIDE_DIM: frozenset[type] = frozenset()       # of a keepdim= that is allowed only beside dim=
 
 
-def places(function: Any) -> tuple[tuple[int, frozenset[type]], ...]:
-    """Return the positions at which a function takes flags and counts, with the usual types there."""
+def usual(function: Any) -> tuple[int, tuple[tuple[int, frozenset[type]], ...], dict[str, frozenset[type]]]:
+    """Return the usual types of arguments by position and by name, after the first such position.
+
+    Arguments that may be tensors are left out, and so are the positions of axes: functions check these themselves.
+    """
     while hasattr(function, "__wrapped__"):
         function = function.__wrapped__
-    code = function.__code__
-    names = code.co_varnames[:code.co_argcount]
-    found = tuple((i, USUAL[name]) for i, name in enumerate(names) if name in COUNTED and not (name == "value" and "key" in names))    # a tensor beside a key
-    return (*found, WITH_DIM) if getattr(function, "keeps_with_dim", False) else found
+    code, notes = function.__code__, function.__annotations__
+    named = {}
+    for name in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
+        kinds = notes.get(name, "").split(" | ")
+        if USUAL.keys() >= set(kinds):
+            named[name] = frozenset(kind for each in kinds for kind in USUAL[each])
+    positions = tuple((i, named[name]) for i, name in enumerate(code.co_varnames[:code.co_argcount])
+                      if name in named and name != "dim")
+    if getattr(function, "keeps_with_dim", False):
+        named["keepdim"] = BESIDE_DIM
+    named.update({other: named[name] for name, other in ANOTHER_NAME.items() if name in named})
+    return positions[0][0] if positions else maxsize, positions, named
 
 
-def odd(args: Any, kwargs: Any, places: Any) -> bool:
-    """Return True if an argument has an unusual type, so that the parser of PyTorch's signatures must check it."""
-    for place, usual in places:
-        if place < len(args) and type(args[place]) not in usual:
+def odd(args: Any, kwargs: Any, positions: Any, named: Any) -> bool:
+    """Return True if an argument has an unusual type."""
+    given = len(args)
+    for place, types in positions:
+        if place >= given:
+            break
+        if type(args[place]) not in types:
             return True
     for name in kwargs:
-        if name in USUAL and type(kwargs[name]) not in USUAL[name]:
-            return True
-        if name in ("keepdim", "keepdims") and len(args) < 2 and "dim" not in kwargs and "axis" not in kwargs and WITH_DIM in places:
+        if name in named and type(kwargs[name]) not in named[name]:
+            if named[name] is BESIDE_DIM and type(kwargs[name]) is bool and (given > 1 or "dim" in kwargs or "axis" in kwargs):
+                continue
             return True
     return False

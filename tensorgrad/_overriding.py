@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any
 
-from ._keywords import odd, places
+from ._keywords import odd, usual
 from .core.dispatch import PLAIN
 from .core.lanes import FUNCTIONS
 from .guest import outside
@@ -168,12 +168,14 @@ Overrides of a class that is no subclass of Tensor are called once the plain fun
     """
     classes = name not in OF_ANYTHING
     bare = getattr(function, "bare", function)      # calls without keywords skip the wrapper
-    counted: Any = None         # looked up at the first call: at import there are a thousand functions
+    first: Any = None           # looked up at the first call, with what follows
+    positions: Any = None
+    named: Any = None
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal counted
-        if counted is None:
-            counted = places(function)
+        nonlocal first, positions, named
+        if first is None:
+            first, positions, named = usual(function)
         if ASKING and (ARMED or kwargs or not CONTAINERS.isdisjoint(map(type, args))):
             found = overriding((*args, *kwargs.values())) if classes and state.classes else []
             if found or state.modes:
@@ -181,7 +183,8 @@ Overrides of a class that is no subclass of Tensor are called once the plain fun
                     arm()
                 return asked(call, found, args, kwargs)
         try:
-            if (kwargs or counted) and odd(args, kwargs, counted) and (better := instead(None, function, namespace, name, args, kwargs)):
+            if (kwargs or len(args) > first) and odd(args, kwargs, positions, named) and (
+                    better := instead(None, function, namespace, name, args, kwargs)):
                 return better.result()
             return function(*args, **kwargs) if kwargs else bare(*args)
         except Exception as error:

@@ -287,16 +287,28 @@ def check_call(name: str, *args: Any) -> None:
 
 def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
     """Return the error of the compiled function that PyTorch's Python function calls, if it gets that far."""
-    if _comes_first(error) or (call_of := handed_on(name, function)) is None:
+    if _comes_first(error) or (inner := handed_on(name, function)) is None:
         return None
-    compiled, known, sources = call_of
     try:
         call = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
         return None
     call.apply_defaults()
+    refusal = _inner_refusal(*inner, args, call.arguments)
+    unseen = error is None and function.__module__.startswith("tensorgrad.nn.")
+    if refusal and unseen and not call.arguments.get("inplace") and not call.arguments.get("training"):
+        try:
+            function(*args, **kwargs)
+        except Exception as own:
+            return None if _comes_first(own) else refusal
+    return refusal
+
+
+def _inner_refusal(compiled: str, known: tuple[Signature, ...], sources: dict[str, str], args: Any,
+                   arguments: Any) -> Refusal | None:
+    """Return the error of a compiled function for the arguments of the Python function that calls it."""
     parameters = known[0].parameters
-    given = {p.name: call.arguments.get(sources.get(p.name, p.name)) for p in parameters}
+    given = {p.name: arguments.get(sources.get(p.name, p.name)) for p in parameters}
     if parameters[0].name == "tensors" and len(args) == 1 and (len(known) > 1 or isinstance(args[0], (tuple, list))):
         given["tensors"] = args[0]
     try:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from .._keywords import odd, places
+from .._keywords import odd, usual
 from .._overriding import answer_of_method, wording
 from .._tensor import Tensor
 from ..core import inplace
@@ -170,15 +170,18 @@ def _keeping_dtype(call: Any, name: str) -> Any:
 
 def in_place_form(call: Any, name: str) -> Any:
     """The method with a trailing underscore."""
-    counted: Any = None         # looked up at the first call
+    first: Any = None           # looked up at the first call, with what follows
+    positions: Any = None
+    named: Any = None
     kept = _keeping_dtype(call, name) if name in OWN_DTYPE else call
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        nonlocal counted
-        if counted is None:
-            counted = places(call)
+        nonlocal first, positions, named
+        if first is None:
+            first, positions, named = usual(call)
         try:
-            if (kwargs or counted) and odd((self, *args), kwargs, counted) and (better := instead(None, method, f"{name}_", (self, *args), kwargs)):
+            if (kwargs or len(args) >= first) and odd(given := (self, *args), kwargs, positions, named) and (
+                    better := instead(None, method, f"{name}_", given, kwargs)):
                 return better.result()
             return inplace.in_place(self, kept, *args, **kwargs)
         except Exception as error:
@@ -223,14 +226,17 @@ def explain_methods() -> None:
 
 def _explained(method: Any, name: str) -> Any:
     raw, renamed = getattr(method, "translates", (method, None))
-    counted: Any = None         # looked up at the first call
+    first: Any = None           # looked up at the first call, with what follows
+    positions: Any = None
+    named: Any = None
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        nonlocal counted
-        if counted is None:
-            counted = places(raw)
+        nonlocal first, positions, named
+        if first is None:
+            first, positions, named = usual(raw)
         try:
-            if (kwargs or counted) and odd(args, kwargs, counted) and (better := instead(None, raw, name, args, kwargs)):
+            if (kwargs or len(args) > first) and odd(args, kwargs, positions, named) and (
+                    better := instead(None, raw, name, args, kwargs)):
                 return better.result()
             return raw(*args, **translate(renamed, kwargs)) if kwargs and renamed else raw(*args, **kwargs)
         except Exception as error:
