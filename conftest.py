@@ -1,5 +1,5 @@
 """Examples in docstrings run where the functions are written; the namespaces that show the same functions again do not repeat them."""
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 collect_ignore_glob = [] if native is not None else ["tensorgrad/kernels/*_compiled.py"]       # they read functions off it
 

@@ -34,7 +34,7 @@ def measured(engine_name: str, name: str) -> int:
     step = step_of(name, engine)
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)                # memory that is free, but kept, would hide growth
-    if engine_name == "tensorgrad" and (native := importlib.import_module("tensorgrad._native").native):
+    if engine_name == "tensorgrad" and (native := importlib.import_module("tensorgrad.runtime.native").native):
         native.empty_memory()
     REFERENCES.write_text("5")
     before = resident("VmRSS")

@@ -47,7 +47,7 @@ class Worker:
     def about(self) -> dict[str, Any]:
         engine, versions = self.engine, [f"Python {platform.python_version()}", f"numpy {np.__version__}"]
         if engine.__name__ == "tensorgrad":
-            versions.append(importlib.import_module("tensorgrad._blas").blas_name())
+            versions.append(importlib.import_module("tensorgrad.runtime.blas").blas_name())
         return {"versions": [*versions, f"{engine.__name__.rpartition('.')[2]} {engine.__version__}"],
                 "compiled": "tensorgrad.kernels.matrix_compiled" in sys.modules}
 

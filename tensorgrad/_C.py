@@ -8,8 +8,8 @@ from typing import Any
 from ._overriding import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._overriding import disabled as _disabled_torch_function_impl
 from ._tensor import Tensor as TensorBase
-from ._unsupported import unsupported
 from .generator import Generator
+from .messages.unsupported import unsupported
 
 _TensorMeta = type(TensorBase)
 

@@ -8,10 +8,10 @@ def show() -> str:
     from numpy import __version__ as numpy
 
     from . import __version__
-    from ._blas import blas_name
-    from ._native import native
     from .kernels.compiled import enabled
-    from .threads import get_num_threads
+    from .runtime.blas import blas_name
+    from .runtime.native import native
+    from .runtime.threads import get_num_threads
     kernels = "none" if native is None else f"{native.instructions}{'' if enabled() else ', not in use'}"
     parts = {"Python": ".".join(map(str, version_info[:3])), "NumPy": numpy, "tensorgrad": __version__, "compiled kernels:": kernels,
              "BLAS:": blas_name(), "threads:": get_num_threads()}
@@ -31,5 +31,5 @@ def show_config() -> None:
 
 def parallel_info() -> str:
     """Describe how many threads compute. https://pytorch.org/docs → torch.__config__.parallel_info"""
-    from .threads import get_num_interop_threads, get_num_threads
+    from .runtime.threads import get_num_interop_threads, get_num_threads
     return f"get_num_threads() : {get_num_threads()}\nget_num_interop_threads() : {get_num_interop_threads()}\n"

@@ -10,8 +10,11 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi  # noqa: F401
 from typing import Any as _Any
 
-from . import _blas, autograd  # noqa: F401 (_blas is the first that imports NumPy)
+from .runtime import blas as _blas  # noqa: F401  (the first that imports NumPy)
+
+# isort: split
 from . import api as _api
+from . import autograd  # noqa: F401
 from . import kernels as _kernels
 from ._overriding import namespaced as _namespaced
 from ._tensor import ABOVE as _ABOVE
@@ -24,7 +27,7 @@ _with_makers(globals()["tensor"])
 
 _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage",
          "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C", "_VF", "array_api",
-         "settings", "serialization", "accelerator", "ao", "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library",
+         "serialization", "accelerator", "ao", "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library",
          "mps", "mtia", "nested", "onnx", "profiler", "quantization", "sparse", "torch_version", "types", "xpu", "_dynamo", "_jit_internal", "_tensor",
          "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops", "symbolic", "layers")
 _ELSEWHERE = {name: module for module, names in {
@@ -36,7 +39,7 @@ _ELSEWHERE = {name: module for module, names in {
                          "set_autocast_gpu_dtype",
     "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass PyTorchFileReader PyTorchFileWriter",
-    "_as_torch": "install_as_torch uninstall_as_torch",
+    "as_torch.install": "install_as_torch uninstall_as_torch",
     "compiler": "compile",
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",
@@ -50,9 +53,9 @@ _ELSEWHERE = {name: module for module, names in {
     "func": "vmap",
     "serialization": "load save",
     "utils._summary": "summary",
-    "storages": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage "
+    "storage.typed": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage "
                 "IntStorage LongStorage ShortStorage TypedStorage UntypedStorage",
-    "settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision init_num_threads "
+    "runtime.settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision init_num_threads "
                 "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode "
                 "set_float32_matmul_precision set_warn_always use_deterministic_algorithms",
 }.items() for name in names.split()}
@@ -64,7 +67,7 @@ def __getattr__(name: str) -> _Any:
     """Larger parts of the package are loaded when they are first used."""
     module = name if name in _LAZY else _ELSEWHERE.get(name)
     if module is None:
-        from ._missing import MissingName
+        from .messages.missing_names import MissingName
         raise MissingName(__name__, name)
     found = _import_module(f"{__name__}.{module}")
     return found if module == name else getattr(found, name)

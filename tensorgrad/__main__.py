@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
-from ._as_torch import __file__ as FINDER
-from ._as_torch import install_as_torch
+from .as_torch.install import __file__ as FINDER
+from .as_torch.install import install_as_torch
 
 USAGE = """usage: python -m tensorgrad program.py [argument ...]
        python -m tensorgrad -m module [argument ...]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from ._unsupported import unsupported
 from .api import FUNCTIONS, Tensor, no_grad
 from .autograd.function import Function
+from .messages.unsupported import unsupported
 
 OPERATORS: dict[str, Operator] = {}
 

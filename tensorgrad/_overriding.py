@@ -14,8 +14,8 @@ from typing import Any
 from ._keywords import odd, usual
 from .core.dispatch import PLAIN
 from .core.lanes import FUNCTIONS
-from .guest import outside
-from .storage.exhausted import beyond, check_error
+from .runtime.numpy_state import outside
+from .storage.out_of_memory import beyond, check_error
 
 
 class State(threading.local):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._extras import install
+from .messages.extras import install
 
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories that promotion compares first
 CATEGORIES = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX, "V": FLOATING}

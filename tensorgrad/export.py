@@ -4,7 +4,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from ._unsupported import unsupported
+from .messages.unsupported import unsupported
 
 _NAMES = "draft_export export load save"
 __all__ = ["Dim", "ExportedProgram", *_NAMES.split()]

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._ops import OPERATORS, Operator
-from ._unsupported import unsupported
+from .messages.unsupported import unsupported
 
 _ABSENT = "opcheck triton_op wrap_triton"
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract", "register_autograd", "register_fake", "register_kernel",

@@ -1,7 +1,7 @@
 """torch.mps: Metal devices, which are not supported. https://pytorch.org/docs/stable/mps.html"""
 from typing import Any
 
-from ._unsupported import unavailable
+from .messages.unsupported import unavailable
 
 
 def is_available() -> bool:

@@ -1,7 +1,7 @@
 """torch.xpu: Intel's GPUs, which are not supported. https://pytorch.org/docs/stable/xpu.html"""
 from typing import Any
 
-from ._unsupported import unavailable
+from .messages.unsupported import unavailable
 
 
 def is_available() -> bool:

@@ -132,7 +132,7 @@ def test_a_missing_name_comes_with_the_nearest(statement, message):
 
 
 def test_names_that_have_a_module_of_their_own_in_pytorch():
-    table = importlib.import_module("tensorgrad._as_torch").ELSEWHERE
+    table = importlib.import_module("tensorgrad.as_torch.install").ELSEWHERE
     assert all(there(f"tensorgrad.{module}") for module in table.values())
     out = as_torch(f"""
         import importlib
@@ -164,7 +164,7 @@ def test_names_that_programs_import_from_where_they_happen_to_be(script):
 
 
 def test_asking_for_a_name_looks_for_no_other(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("tensorgrad._missing"), "nearest", None)
+    monkeypatch.setattr(importlib.import_module("tensorgrad.messages.missing_names"), "nearest", None)
     assert not hasattr(tensorgrad, "nonsense") and not hasattr(tensorgrad.nn, "nonsense")
     assert getattr(tensorgrad.nn.functional, "nonsense", 3) == 3
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad import nn, sharing
-from tensorgrad import threads as thread_counts
+from tensorgrad import nn
 from tensorgrad.core import aside, sweep
 from tensorgrad.core.plan import plans_of
 from tensorgrad.core.step import PlainStep
 from tensorgrad.ops.convolution import Convolution
+from tensorgrad.runtime import thread_pool
+from tensorgrad.runtime import threads as thread_counts
 from tests.support import cpu_only
 
 pytestmark = cpu_only
@@ -24,8 +25,8 @@ def begun(monkeypatch, threads):
     found = []
     monkeypatch.setattr(sweep, "lanes", None)
     monkeypatch.setattr(aside, "WORTH", 1)
-    monkeypatch.setattr(sharing, "can_start", lambda: True)
-    monkeypatch.setattr(aside, "aside", lambda job: found.append(job) or sharing.aside(job))
+    monkeypatch.setattr(thread_pool, "can_start", lambda: True)
+    monkeypatch.setattr(aside, "aside", lambda job: found.append(job) or thread_pool.aside(job))
     return found
 
 
@@ -181,7 +182,7 @@ def test_backward_in_several_threads_at_once(begun):
 
 def test_what_waits_for_a_thread_is_bounded(monkeypatch, begun):
     """If all threads are busy, this one computes what has waited longest."""
-    monkeypatch.setattr(sharing.Work, "offer", lambda self, helpers: None)
+    monkeypatch.setattr(thread_pool.Work, "offer", lambda self, helpers: None)
     monkeypatch.setattr(aside, "WAITING", 1)
     deep = nn.Sequential(*(nn.Conv2d(2, 2, 3, padding=1, bias=False) for _ in range(8)))
     most, begin = [], aside.Aside.begin

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import cpu_only
 
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 pytestmark = cpu_only
 

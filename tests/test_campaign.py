@@ -5,7 +5,7 @@ import sys
 import pytest
 from support import ROOT, cpu_only
 
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 pytestmark = [cpu_only, pytest.mark.skipif(native is None, reason="the kernels are not built"),
               pytest.mark.skipif(sys.platform != "linux", reason="workers are forked, within limits that Linux knows")]

@@ -9,7 +9,7 @@ import sanitized
 from support import ROOT, cpu_only, fresh_process
 
 import tensorgrad as tg
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 BUILD = ROOT / "native" / "build.py"
 compiler = pytest.mark.skipif(shutil.which(os.environ.get("CC", "cc")) is None or os.name == "nt", reason="no C compiler")
@@ -78,7 +78,7 @@ def test_a_broken_library_is_left_out(tmp_path):
 @built
 @pytest.mark.parametrize("instructions", ["AVX2", "baseline"])
 def test_other_instructions_give_the_same_results(instructions):
-    if instructions != fresh_process("from tensorgrad._native import native; print(native.instructions)", TENSORGRAD_INSTRUCTIONS=instructions).strip():
+    if instructions != fresh_process("from tensorgrad.runtime.native import native; print(native.instructions)", TENSORGRAD_INSTRUCTIONS=instructions).strip():
         pytest.skip(f"this processor has no {instructions}")
     assert " passed" in run_tests(*KERNEL_TESTS, TENSORGRAD_INSTRUCTIONS=instructions)
 

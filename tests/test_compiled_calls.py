@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support import ROOT, cpu_only
 
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 pytestmark = [cpu_only, pytest.mark.skipif(native is None, reason="the kernels are not built")]
 sys.path.insert(0, str(ROOT / "native"))

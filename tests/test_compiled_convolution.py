@@ -6,7 +6,7 @@ import pytest
 from support import cpu_only
 
 import tensorgrad as tg
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 KERNELS = os.environ.get("TENSORGRAD_KERNELS", "")
 pytestmark = [cpu_only, pytest.mark.skipif(native is None or KERNELS != "", reason="the compiled kernels are not there")]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 pytestmark = pytest.mark.skipif(native is None, reason="there is no compiled code")
 DTYPES = [np.float32, np.float64]

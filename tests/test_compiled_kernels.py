@@ -10,9 +10,9 @@ from sampling import Sample, between, fixed, index, positive, real
 from support import ROOT, cpu_only, fresh_process
 
 import tensorgrad
-from tensorgrad._native import native
 from tensorgrad.core.dispatch import OpDispatch
 from tensorgrad.ops.base import OPS, Pair
+from tensorgrad.runtime.native import native
 from tensorgrad.storage import NumpyStorage
 
 KERNELS = os.environ.get("TENSORGRAD_KERNELS", "")

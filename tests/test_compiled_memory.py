@@ -9,9 +9,9 @@ import pytest
 from support import fresh_process
 
 import tensorgrad as torch
-import tensorgrad._native as home
-from tensorgrad._native import native
-from tensorgrad.guest import Region
+import tensorgrad.runtime.native as home
+from tensorgrad.runtime.native import native
+from tensorgrad.runtime.numpy_state import Region
 
 pytestmark = pytest.mark.skipif(native is None or os.environ.get("TENSORGRAD_MEMORY") == "system", reason="memory is NumPy's own")
 MEGABYTE = 1 << 20
@@ -80,7 +80,7 @@ def test_a_convolution_borrows_what_it_copies_to():
 
 
 def test_where_memory_is_the_systems_it_is_so_for_convolutions():
-    program = "import tensorgrad as t; from tensorgrad._native import native; t.conv2d(t.ones(32, 8, 28, 28), t.ones(16, 8, 3, 3), padding=2); "
+    program = "import tensorgrad as t; from tensorgrad.runtime.native import native; t.conv2d(t.ones(32, 8, 28, 28), t.ones(16, 8, 3, 3), padding=2); "
     assert fresh_process(program + "print(native.memory_use())", TENSORGRAD_MEMORY="system") == "(0, 0, 0)\n"
 
 
@@ -135,8 +135,8 @@ def test_what_is_too_much_of_a_larger_block_is_given_back():
     """Run in a new process, in which nothing has been missed before."""
     code = """
 import numpy as np, tensorgrad
-from tensorgrad._native import native
-from tensorgrad.guest import Region
+from tensorgrad.runtime.native import native
+from tensorgrad.runtime.numpy_state import Region
 MEGABYTE = 1 << 20
 Region().__enter__()
 start = native.memory_use()[0]

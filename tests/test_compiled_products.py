@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from support import cpu_only, skip_file
 
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 if native is None:
     skip_file("the compiled kernels are not there")

@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 from support import cpu_only
 
-from tensorgrad._native import native
 from tensorgrad.kernels import optimizer_compiled, optimizer_numpy
+from tensorgrad.runtime.native import native
 
 pytestmark = [cpu_only, pytest.mark.skipif(native is None, reason="the compiled kernels are not there")]
 

@@ -13,8 +13,8 @@ from tensorgrad import const
 from tensorgrad.autograd import grad
 from tensorgrad.core.dispatch import OpDispatch
 from tensorgrad.core.plan import Plan, step_type
-from tensorgrad.guest import Region
 from tensorgrad.ops.base import OPS, Elementwise, Op, Pair
+from tensorgrad.runtime.numpy_state import Region
 from tensorgrad.storage import NumpyStorage, Storage
 from tensorgrad.storage.base import MAKERS
 

@@ -29,7 +29,7 @@ def test_code_blocks_run_one_after_the_other(name):
 
 
 def test_the_stub_is_python_and_knows_every_public_method():
-    tree = ast.parse((ROOT / "tensorgrad" / "_tensor.pyi").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "tensorgrad" / "_tensor" / "tensor.pyi").read_text(encoding="utf-8"))
     (stub,) = [n for n in tree.body if isinstance(n, ast.ClassDef)]
     named = {n.name if isinstance(n, ast.FunctionDef) else n.target.id for n in stub.body}
     assert {n for n in dir(tensorgrad.Tensor) if not n.startswith("_")} <= named

@@ -8,7 +8,7 @@ from support import cpu_only
 
 import tensorgrad as tg
 from tensorgrad.nn import functional as F
-from tensorgrad.storage.exhausted import memory_error
+from tensorgrad.storage.out_of_memory import memory_error
 
 pytestmark = cpu_only
 HUGE = 1 << 50          # elements that no address space holds
@@ -94,7 +94,7 @@ def test_under_a_limit():
     code = """
 import resource
 import tensorgrad as torch
-from tensorgrad._native import empty_memory
+from tensorgrad.runtime.native import empty_memory
 x, w = torch.ones(1024, 1024, requires_grad=True), torch.ones(1024, requires_grad=True)
 y = torch.nn.functional.layer_norm(x, (1024,), w, w).sum()
 empty_memory()

@@ -21,7 +21,7 @@ from test_hostile_files import CLEAN, SIX, archive, calling, entries, tensor_pic
 from test_serialization import tar_file
 
 import tensorgrad as tg
-from tensorgrad._escaping import escaped
+from tensorgrad.messages.escaping import escaped
 from tensorgrad.utils import npz, safetensors
 
 EVIL = "evil\x1b[2J\x07\x9b31m\u202e\r\n"

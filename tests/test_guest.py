@@ -9,8 +9,9 @@ import pytest
 from support import cpu_only
 
 import tensorgrad as torch
-from tensorgrad import _blas, guest
-from tensorgrad._native import native
+from tensorgrad.runtime import numpy_state
+from tensorgrad.runtime.blas import open_blas
+from tensorgrad.runtime.native import native
 
 pytestmark = cpu_only
 
@@ -166,7 +167,7 @@ def test_an_error_in_a_kernel_leaves_the_state_as_it_was():
     with pytest.raises(RuntimeError):
         torch.ones(3) + torch.ones(4)
     with pytest.raises(ZeroDivisionError):
-        guest.compute(lambda x: 1 / x, 0)
+        numpy_state.compute(lambda x: 1 / x, 0)
     x = torch.ones(3, requires_grad=True)
     x.register_hook(lambda g: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -203,29 +204,29 @@ def test_a_backward_in_a_hook_is_a_region_of_its_own():
     assert seen == [before] == [state()]
 
 
-@pytest.mark.skipif(_blas.open_blas() is None, reason="needs OpenBLAS")
+@pytest.mark.skipif(open_blas() is None, reason="needs OpenBLAS")
 @pytest.mark.skipif(native is None, reason="without compiled kernels products are BLAS's")
 def test_blas_has_one_thread_in_regions_alone_in_all_of_them():
-    blas, inside, free = _blas.open_blas(), threading.Event(), threading.Event()
+    blas, inside, free = open_blas(), threading.Event(), threading.Event()
     before = blas.get()
     blas.set(2)
     try:
         def other():
-            with guest.Region():
+            with numpy_state.Region():
                 inside.set()
                 free.wait(10)
         thread = threading.Thread(target=other)
         thread.start()
         inside.wait(10)
-        assert guest.compute(blas.get) == 1
+        assert numpy_state.compute(blas.get) == 1
         assert blas.get() == 1
-        with guest.Region():
+        with numpy_state.Region():
             free.set()
             thread.join()
-            assert blas.get() == 1 and guest.outside(blas.get) == 2
+            assert blas.get() == 1 and numpy_state.outside(blas.get) == 2
             assert blas.get() == 1
         assert blas.get() == 2
-        assert guest.compute(lambda: [blas.set(3)]) and blas.get() == 3      # a choice that somebody makes meanwhile lasts
+        assert numpy_state.compute(lambda: [blas.set(3)]) and blas.get() == 3      # a choice that somebody makes meanwhile lasts
     finally:
         blas.set(before)
 
@@ -235,11 +236,11 @@ def test_a_child_of_a_region_ends_it_and_knows_of_no_other():
     program = LOOK + """
 import os
 import tensorgrad as torch
-from tensorgrad import guest
+from tensorgrad.runtime import numpy_state
 torch.set_num_threads(2)
 before, inside, free = blas(), threading.Event(), threading.Event()
 def other():
-    with guest.Region():
+    with numpy_state.Region():
         inside.set()
         free.wait(10)
 thread = threading.Thread(target=other)
@@ -255,7 +256,7 @@ if not (child := os.fork()):
 free.set()
 thread.join()
 assert os.waitpid(child, 0)[1] == 0 and blas() == before
-with guest.Region():
+with numpy_state.Region():
     child = os.fork()
 if not child:
     os._exit(0 if blas() == before and np.geterr()["divide"] == "warn" else 1)

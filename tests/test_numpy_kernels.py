@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad import sharing
 from tensorgrad.kernels import (
     arrays_windows,
     attention_numpy,
@@ -26,6 +25,7 @@ from tensorgrad.kernels import (
 )
 from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.normalization import NativeBatchNorm
+from tensorgrad.runtime import thread_pool
 from tensorgrad.storage.cpu import NumpyStorage
 from tests.support import cpu_only
 
@@ -35,8 +35,8 @@ xp = NumpyStorage.xp
 
 @pytest.fixture
 def two_threads(monkeypatch, threads):
-    monkeypatch.setattr(sharing, "WORTH", 1)
-    monkeypatch.setattr(sharing, "can_start", lambda: True)
+    monkeypatch.setattr(thread_pool, "WORTH", 1)
+    monkeypatch.setattr(thread_pool, "can_start", lambda: True)
 
 
 def test_parts_run_in_threads_of_their_own(two_threads):
@@ -45,7 +45,7 @@ def test_parts_run_in_threads_of_their_own(two_threads):
     def task(part):
         seen[part] = threading.get_ident()
         together.wait()
-    sharing.share(task, range(3))
+    thread_pool.share(task, range(3))
     assert len(set(seen.values())) == 3 and seen[0] == threading.get_ident()
 
 
@@ -58,27 +58,27 @@ def test_an_error_in_a_part_is_raised_once_all_are_done(two_threads, fails):
             raise ArithmeticError(f"part {part}")
         done.append(part)
     with pytest.raises(ArithmeticError, match=f"part {fails}"):
-        sharing.share(task, range(2))
+        thread_pool.share(task, range(2))
     assert done == [1 - fails]
-    assert not sharing.state.busy
+    assert not thread_pool.state.busy
 
 
 def test_threads_heed_what_numpy_was_told_about_overflow(two_threads):
     with np.errstate(over="ignore"):
-        sharing.share(lambda part: np.exp(np.float32([1e9])), range(2))
+        thread_pool.share(lambda part: np.exp(np.float32([1e9])), range(2))
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
-        sharing.share(lambda part: part and np.exp(np.float32([1e9])), range(2))
+        thread_pool.share(lambda part: part and np.exp(np.float32([1e9])), range(2))
 
 
 def test_a_part_is_not_shared_again(two_threads):
     found = []
-    sharing.share(lambda part: found.append(sharing.available(1e9)), range(2))
-    assert found == [1, 1] and sharing.available(1e9) == 2
+    thread_pool.share(lambda part: found.append(thread_pool.available(1e9)), range(2))
+    assert found == [1, 1] and thread_pool.available(1e9) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_children_start_threads_of_their_own():
-    code = ("import os, numpy as np\nfrom tensorgrad import sharing as s\nout = np.zeros(2)\n"
+    code = ("import os, numpy as np\nfrom tensorgrad.runtime import thread_pool as s\nout = np.zeros(2)\n"
             "def task(i): out[i] += 1\ns.share(task, range(2))\n"
             "if (child := os.fork()): assert os.waitpid(child, 0)[1] == 0\nelse: s.share(task, range(2)); os._exit(0 if out.tolist() == [2, 2] else 1)")
     assert not (done := run(code)).returncode, done.stderr
@@ -108,7 +108,7 @@ def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads,
     for family in (columns_numpy, rows_numpy):
         monkeypatch.setattr(family, "WIDE", wide)
     monkeypatch.setattr(columns_numpy, "LONG", wide)
-    sharing.scratch.views.clear()
+    thread_pool.scratch.views.clear()
     monkeypatch.setattr(depthwise_numpy, "PLANES", block)
     monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: (way,))
     rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)
@@ -316,7 +316,7 @@ def test_whatever_is_begun_is_waited_for(two_threads):
         began.set()
         assert go_on.wait(10)
         done.append(part)
-    work = sharing.Work(task, range(3))
+    work = thread_pool.Work(task, range(3))
     work.offer(1)
     assert began.wait(10)
     threading.Timer(0.05, go_on.set).start()
@@ -325,11 +325,11 @@ def test_whatever_is_begun_is_waited_for(two_threads):
 
 
 def test_blocks_with_one_thread_for_blas_may_overlap(threads):
-    single, seen = tg.threads.single_blas, []
+    single, seen = tg.runtime.threads.single_blas, []
     with single:
         with single:
             pass
-        seen.append((tg.threads.open_blas().get(), tg.get_num_threads()) if tg.threads.open_blas() else (1, 2))
+        seen.append((tg.runtime.threads.open_blas().get(), tg.get_num_threads()) if tg.runtime.threads.open_blas() else (1, 2))
         tg.set_num_threads(2)
     assert seen == [(1, 2)] and not single.blocks and tg.get_num_threads() == 2
 
@@ -385,8 +385,8 @@ def test_threads_share_images_and_heads_of_attention(monkeypatch, threads, block
         out, kept = attention_numpy.Attention.forward(q, k, v, mask, causal=causal, scale=0.5)
         return [out, *(x for x in attention_numpy.Attention.backward(g, kept, (True, True, True, mask is not None)) if x is not None)]
     alone = results()
-    monkeypatch.setattr(sharing, "WORTH", 1)
-    monkeypatch.setattr(sharing, "can_start", lambda: True)
+    monkeypatch.setattr(thread_pool, "WORTH", 1)
+    monkeypatch.setattr(thread_pool, "can_start", lambda: True)
     assert all(map(np.array_equal, results(), alone))
 
 
@@ -410,8 +410,8 @@ def test_rows_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, threads,
         monkeypatch.setattr(normalization_numpy, "ROWS", block)
         for ours, formula in zip(results(), expected, strict=True):
             np.testing.assert_allclose(ours, formula, rtol=1e-9, atol=1e-12)
-    monkeypatch.setattr(sharing, "WORTH", 1)
-    monkeypatch.setattr(sharing, "can_start", lambda: True)
+    monkeypatch.setattr(thread_pool, "WORTH", 1)
+    monkeypatch.setattr(thread_pool, "can_start", lambda: True)
     for ours, formula in zip(results(), expected, strict=True):
         np.testing.assert_allclose(ours, formula, rtol=1e-9, atol=1e-12)
 

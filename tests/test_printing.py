@@ -6,8 +6,8 @@ from math import inf, nan
 import numpy as np
 import pytest
 
-from tensorgrad import _printing
-from tensorgrad._printing import get_printoptions, printoptions, set_printoptions, shown, tensor_repr
+from tensorgrad._tensor import printing
+from tensorgrad._tensor.printing import get_printoptions, printoptions, set_printoptions, shown, tensor_repr
 from tensorgrad.size import Size
 
 
@@ -196,7 +196,7 @@ def test_random_tensors_print_as_in_pytorch(torch, seed):
         leaf, result = differentiable and rng.random() < 0.2, differentiable and rng.random() < 0.2
         x = x.requires_grad_(leaf or result)
         x = x * 1 if result else x
-        for module in (torch, _printing):
+        for module in (torch, printing):
             module.set_printoptions(profile="default")
             module.set_printoptions(**options)
         torch.set_default_dtype(default)

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 from support import ROOT, cpu_only
 
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 PROGRAMS = sorted(path.name for path in (ROOT / "tests" / "programs").glob("[a-z]*.py") if path.name != "conftest.py")
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\bnan\b|\binf\b)")

@@ -14,7 +14,7 @@ import pytest
 from support import fresh_process
 
 import tensorgrad
-from tensorgrad._extras import EXTRAS as INSTALLED
+from tensorgrad.messages.extras import EXTRAS as INSTALLED
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -14,7 +14,7 @@ UPWARD = {
     ("_C", "nn"): "the arguments of Module.to",
     ("viz.__main__", "__main__"): "the command that draws a program runs it as `python -m tensorgrad` does",
     ("api", "array_api"): "the namespace that a tensor names as its own",
-    ("api.conversion", "storages"): "a tensor's memory as bytes",
+    ("api.conversion", "storage.typed"): "a tensor's memory as bytes",
     ("api.conversion", "multiprocessing"): "moving a tensor to memory that processes share",
     ("utils.data.distributed", "distributed"): "the processes among which samples are shared out",
     ("utils.collect_env", "__init__"): "the package's version",

@@ -8,8 +8,8 @@ import pytest
 from support import cpu_only
 
 import tensorgrad as tg
-from tensorgrad import _blas, affinity, sharing
-from tensorgrad._native import native
+from tensorgrad.runtime import affinity, blas, thread_pool
+from tensorgrad.runtime.native import native
 
 pytestmark = cpu_only
 
@@ -24,15 +24,15 @@ def run(code, **variables):
 ASK = """
 import os
 import tensorgrad as torch
-from tensorgrad import _blas
-blas = _blas.open_blas()
-print(_blas.watches_long(), blas and getattr(blas.library, "openblas_thread_timeout", int)(), os.environ.get("OPENBLAS_THREAD_TIMEOUT"), end=" ")
+from tensorgrad.runtime.blas import open_blas, watches_long
+blas = open_blas()
+print(watches_long(), blas and getattr(blas.library, "openblas_thread_timeout", int)(), os.environ.get("OPENBLAS_THREAD_TIMEOUT"), end=" ")
 torch.set_num_threads(2)
 x = torch.arange(600. * 600).reshape(600, 600).double() % 7
 y = x @ x
 print(torch.equal(y, torch.tensor(x.numpy().astype(int) @ x.numpy().astype(int)).double()), torch.get_num_threads())
 """
-shows_all = pytest.mark.skipif(not hasattr(_blas.open_blas() and _blas.open_blas().library, "openblas_thread_timeout"), reason="NumPy's BLAS hides it")
+shows_all = pytest.mark.skipif(not hasattr(blas.open_blas() and blas.open_blas().library, "openblas_thread_timeout"), reason="NumPy's BLAS hides it")
 
 
 @shows_all
@@ -44,25 +44,25 @@ def test_how_long_threads_of_blas_watch_is_the_programs_to_set(first, power, lon
 
 
 @shows_all
-@pytest.mark.parametrize("first, long, power", [("", "False", _blas.WATCH), ("import numpy\n", "True", "0")])
+@pytest.mark.parametrize("first, long, power", [("", "False", blas.WATCH), ("import numpy\n", "True", "0")])
 def test_threads_of_a_blas_that_is_loaded_with_the_package_sleep_soon(monkeypatch, first, long, power):
-    monkeypatch.delenv(_blas.TIMEOUT, raising=False)
+    monkeypatch.delenv(blas.TIMEOUT, raising=False)
     done = run(first + ASK, TENSORGRAD_KERNELS="numpy")
     assert done.stdout.split() == [long, power, "None", "True", "2"], done.stderr
 
 
 def test_threads_of_ours_leave_the_processors_to_those_of_blas_that_do_not_sleep(monkeypatch, threads):
-    monkeypatch.setattr(sharing, "native", None)
-    monkeypatch.setattr(sharing, "watches_long", lambda: True)
-    assert sharing.available(1e9) == 1
-    monkeypatch.setattr(sharing, "watches_long", lambda: False)
-    assert sharing.available(1e9) == (2 if sharing.can_start() else 1)
+    monkeypatch.setattr(thread_pool, "native", None)
+    monkeypatch.setattr(thread_pool, "watches_long", lambda: True)
+    assert thread_pool.available(1e9) == 1
+    monkeypatch.setattr(thread_pool, "watches_long", lambda: False)
+    assert thread_pool.available(1e9) == (2 if thread_pool.can_start() else 1)
 
 
 def test_show_config_names_the_blas(monkeypatch):
-    monkeypatch.setattr(_blas, "open_blas", lambda: _blas.OpenBlas(None, lambda n: None, lambda: 1, "Haswell"))
+    monkeypatch.setattr(blas, "open_blas", lambda: blas.OpenBlas(None, lambda n: None, lambda: 1, "Haswell"))
     assert "BLAS: OpenBLAS for Haswell" in tg.__config__.show()
-    monkeypatch.setattr(_blas, "open_blas", lambda: None)
+    monkeypatch.setattr(blas, "open_blas", lambda: None)
     assert "BLAS: not OpenBLAS" in tg.__config__.show()
 
 
@@ -122,7 +122,7 @@ PLACES = """
 import os, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)         # fork beside threads
 import tensorgrad as torch
-from tensorgrad import _native, sharing
+from tensorgrad.runtime import native, thread_pool
 before = os.sched_getaffinity(0)
 main = threading.get_native_id()
 torch.set_num_threads(2)
@@ -130,10 +130,10 @@ def check():
     for _ in range(50):                     # the system may move this thread while it looks
         x = torch.ones(512, 512)
         x @ x
-        if _native.native is None:
-            sharing.WORTH = 1
-            sharing.share(lambda part: None, range(2))
-            sharing.share(lambda part: None, range(2))
+        if native.native is None:
+            thread_pool.WORTH = 1
+            thread_pool.share(lambda part: None, range(2))
+            thread_pool.share(lambda part: None, range(2))
         else:
             x.exp()
         tasks = {int(task): os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")}
@@ -157,7 +157,7 @@ several = pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or len(os.sche
 @pytest.mark.parametrize("pure", ["1", pytest.param("0", marks=pytest.mark.skipif(native is None, reason="there are no compiled kernels"))])
 def test_helpers_run_where_their_caller_does_not(pure):
     """BLAS's and ours; those of the pool of compiled loops; and in both processes after a fork."""
-    ours = 2 if getattr(_blas.open_blas() and _blas.open_blas().library, "openblas_setaffinity", None) else 1
+    ours = 2 if getattr(blas.open_blas() and blas.open_blas().library, "openblas_setaffinity", None) else 1
     code = PLACES.replace("EXPECTED", str(ours if pure == "1" else 1))
     done = run(code, TENSORGRAD_PURE=pure, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")
     assert done.stdout.split() == ["parent", "child", "again"], done.stdout + done.stderr

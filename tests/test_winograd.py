@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tensorgrad import sharing
 from tensorgrad.core.dispatch import OpDispatch
 from tensorgrad.kernels import convolution_numpy, products_numpy, winograd_numpy
 from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.windows import output_length
+from tensorgrad.runtime import thread_pool
 from tensorgrad.storage.cpu import NumpyStorage
 from tests.support import cpu_only
 
@@ -40,8 +40,8 @@ def workers(request, monkeypatch, threads):
     """With one thread and products as a whole, and with two however little there is to do, and small products in pieces."""
     monkeypatch.setattr(products_numpy, "small_kernels", lambda: request.param == 2)
     if request.param == 2:
-        monkeypatch.setattr(sharing, "WORTH", 1)
-        monkeypatch.setattr(sharing, "can_start", lambda: True)
+        monkeypatch.setattr(thread_pool, "WORTH", 1)
+        monkeypatch.setattr(thread_pool, "can_start", lambda: True)
     return request.param
 
 
@@ -72,7 +72,7 @@ def test_results_are_those_of_the_formulas(monkeypatch, workers, block, piece, g
     monkeypatch.setattr(winograd_numpy, "PIECE", piece)
     monkeypatch.setattr(winograd_numpy, "GATHERED", gathered)
     monkeypatch.setattr(winograd_numpy, "SCATTERED", gathered)
-    monkeypatch.setattr(winograd_numpy, "scratch", sharing.Scratch())           # views of it depend on the pieces
+    monkeypatch.setattr(winograd_numpy, "scratch", thread_pool.Scratch())           # views of it depend on the pieces
     (x, w, b, g, bias), how = drawn(case)
     key = tuple(how.values())
     assert winograd_numpy.fits(w.shape[2:], key)
@@ -164,7 +164,7 @@ def test_the_same_from_run_to_run(always, workers):
 
 
 def test_memory_is_bounded(monkeypatch):
-    memory, taken = sharing.Scratch(), {}
+    memory, taken = thread_pool.Scratch(), {}
     take = memory.take
     monkeypatch.setattr(winograd_numpy, "BLOCK", 1 << 14)
     monkeypatch.setattr(winograd_numpy, "scratch", memory)

@@ -1,5 +1,5 @@
 """torch.ao.quantization: there are no quantized tensors. https://pytorch.org/docs/stable/quantization.html"""
-from .._unsupported import unsupported
+from ..messages.unsupported import unsupported
 from ..nn.modules.module import Module
 
 _NAMES = ("convert default_dynamic_qconfig fuse_modules get_default_qat_qconfig get_default_qconfig get_default_qconfig_mapping prepare prepare_qat quantize "

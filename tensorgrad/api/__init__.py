@@ -7,8 +7,8 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from .. import dtype as _dtypes
-from .._printing import get_printoptions, printoptions, set_printoptions
 from .._tensor import Tensor
+from .._tensor.printing import get_printoptions, printoptions, set_printoptions
 from ..core.dispatch import result_type
 from ..core.mode import (
     enable_grad,
@@ -23,8 +23,8 @@ from ..core.mode import (
 from ..device import device, get_default_device, set_default_device
 from ..dtype import can_cast, dtype, finfo, get_default_dtype, iinfo, layout, memory_format, promote_types, set_default_dtype
 from ..generator import Generator, default_generator
+from ..runtime.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from ..size import Size
-from ..threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from ._register import FUNCTIONS, explain_methods
 
 FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "factorizations", "linalg", "special", "operators", "reduction",

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from .. import dtype as dtypes
-from .._warnings import WARNED as WARNED
-from .._warnings import warn as warn
 from ..core.dispatch import apply, explained, result_type
 from ..core.tape import TensorBase
 from ..device import device
 from ..generator import Generator
+from ..messages.warn_once import WARNED as WARNED
+from ..messages.warn_once import warn as warn
 from ..ops.base import OPS
 from ..size import Size
 

@@ -30,5 +30,5 @@ Dtype: TypeAlias = dtype | str | type               # of Python's types, bool, i
 Device: TypeAlias = device | str | int
 Layout: TypeAlias = layout
 MemoryFormat: TypeAlias = memory_format
-Storage: TypeAlias = Any                            # a class of `tensorgrad.storages`, which lies above
+Storage: TypeAlias = Any                            # a class of `tensorgrad.storage.typed`, which lies above
 Names: TypeAlias = Sequence[str | None]

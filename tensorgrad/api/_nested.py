@@ -10,7 +10,7 @@ import numpy as np
 from .. import dtype as dtypes
 from ..core.tape import TensorBase
 from ..dtype import FROM_NUMPY, promote_types
-from ..guest import compute
+from ..runtime.numpy_state import compute
 
 SEQUENCES = (list, tuple, range)
 LISTS = frozenset((list, tuple))

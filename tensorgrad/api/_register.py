@@ -16,7 +16,7 @@ from ..core import inplace
 from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
-from ..storage.exhausted import beyond, check_error
+from ..storage.out_of_memory import beyond, check_error
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
 C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",

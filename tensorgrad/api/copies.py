@@ -10,7 +10,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.tape import TensorBase
-from ..storage.exhausted import check_room
+from ..storage.out_of_memory import check_room
 from ._arguments import check_long, check_tensor, each_example, in_batch, integer, normalize_dim
 from ._kinds import Dtype, Index, Ints, Ints1
 from ._register import FUNCTIONS, public

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from .. import dtype as dtypes
-from .._copying import DLPACK
 from .._tensor import Tensor
+from .._tensor.copying import DLPACK
 from ..core.dispatch import fresh, level_of, wrap, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, new
 from ..device import device as Device
 from ..dtype import FROM_NUMPY, as_dtype
-from ..guest import Region, compute
+from ..runtime.numpy_state import Region, compute
 from ..storage.base import backend_of
-from ..storage.exhausted import check_room, memory_error
 from ..storage.layout import slowest_first
+from ..storage.out_of_memory import check_room, memory_error
 from ._arguments import check_long, converted, each_example, in_batch, integer, warn
 from ._kinds import Dtype, Index, Ints, Ints1, Layout, MemoryFormat, Number
 from ._nested import array_of

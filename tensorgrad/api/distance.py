@@ -7,7 +7,7 @@ import numpy as np
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
-from ..storage.exhausted import check_room
+from ..storage.out_of_memory import check_room
 from ._arguments import normalize_dim, promoted
 from ._register import public
 from .creation import as_tensor

@@ -11,8 +11,8 @@ from ..core import inplace as _inplace
 from ..core.dispatch import SCALAR_TYPES, fresh, level_of, result_type, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
-from ..guest import compute
 from ..ops.indexing import ARRAY
+from ..runtime.numpy_state import compute
 from ._arguments import broadcast_shape, check_tensor, converted, each_example, in_batch, in_dtype, integer, is_batched, is_hollow, normalize_dim, warn
 from ._kinds import Index, Indices, Ints, Number
 from ._register import public

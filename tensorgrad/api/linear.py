@@ -9,7 +9,7 @@ from ..core import inplace
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.mode import mode
 from ..dtype import int64
-from ..guest import Region
+from ..runtime.numpy_state import Region
 from ..storage.cpu import NumpyStorage
 from ._arguments import each_example, in_batch, is_hollow, is_unknown
 from ._kinds import Index

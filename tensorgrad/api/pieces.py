@@ -7,7 +7,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.tape import TensorBase
-from ..storage.exhausted import check_room
+from ..storage.out_of_memory import check_room
 from ._arguments import check_long, integer, normalize_dim
 from ._kinds import Index, Ints, Ints1
 from ._register import FUNCTIONS, public

@@ -11,7 +11,7 @@ import numpy as np
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..ops.windows import input_length, pooled_length
-from ..storage.exhausted import check_room
+from ..storage.out_of_memory import check_room
 from ._kinds import Ints1
 from ._register import public
 

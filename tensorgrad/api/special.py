@@ -8,7 +8,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
-from ..storage.exhausted import check_room
+from ..storage.out_of_memory import check_room
 from . import math, pointwise, reduction
 from ._arguments import check_long, check_tensor, floating, integer
 from ._kinds import Number

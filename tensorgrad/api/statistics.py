@@ -8,7 +8,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
-from ..storage.exhausted import check_room
+from ..storage.out_of_memory import check_room
 from . import return_types
 from ._arguments import anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
 from ._kinds import Floats, Index, Ints, Number, Tensors

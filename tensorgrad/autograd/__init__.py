@@ -5,7 +5,7 @@ Names are imported when they are first used, to keep the import of the package f
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from .._missing import MissingName as _MissingName
+from ..messages.missing_names import MissingName as _MissingName
 
 _HOME = {
     "backward": "core.engine", "grad": "core.engine",

@@ -16,7 +16,7 @@ from ..core.node import Node
 from ..core.stale import second_time, stale
 from ..core.step import Operand, Packed, Reading, Step, fitted_tensor, is_packed
 from ..core.tape import FREED, Leaf, Origin, Output, TensorBase, node_of, show
-from ..guest import outside
+from ..runtime.numpy_state import outside
 from ..storage.base import clock
 
 

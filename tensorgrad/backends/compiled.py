@@ -11,8 +11,8 @@ False
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .._native import native
 from ..kernels import compiled as _compiled
+from ..runtime.native import native
 
 
 def is_available() -> bool:

@@ -1,7 +1,7 @@
 """Deferred gradients: worker threads compute gradients of parameters during a sweep, since they are not read before its end.
 
 An op that sets `aside = "w"` has such a gradient, which takes long. It is deferred only if that cannot be observed: the
-parameter is reached once, there are no hooks, and Python's threads share work (see sharing.py), not those of compiled
+parameter is reached once, there are no hooks, and Python's threads share work (see runtime/thread_pool.py), not those of compiled
 loops. BLAS uses one thread until the end of the sweep.
 """
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
-from .. import threads
-from ..sharing import Work, aside, available
+from ..runtime import threads
+from ..runtime.thread_pool import Work, aside, available
 from ..storage.cpu import NumpyStorage
 from .fitting import fitted
 from .mode import mode

@@ -15,11 +15,11 @@ from numpy import asarray, generic
 
 from .. import dtype as dtypes
 from ..advice import advised, misfit
-from ..guest import STATE, begin, compute, end
 from ..ops.base import OPS, Op, Pair
+from ..runtime.numpy_state import STATE, begin, compute, end
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
-from ..storage.exhausted import beyond, memory_error
+from ..storage.out_of_memory import beyond, memory_error
 from .batches import batches
 from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .mode import mode

@@ -6,10 +6,10 @@ from math import prod
 from operator import add
 from typing import Any, NamedTuple
 
-from .._warnings import warn
 from ..advice import advised, misfit
 from ..dtype import FROM_NUMPY
-from ..guest import compute
+from ..messages.warn_once import warn
+from ..runtime.numpy_state import compute
 from . import composed  # noqa: F401  steps of kernel pairs, which register themselves
 from .accumulating import owning
 from .batches import batches

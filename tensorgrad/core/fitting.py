@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..storage.exhausted import memory_error
+from ..storage.out_of_memory import memory_error
 
 
 def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:

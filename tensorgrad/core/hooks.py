@@ -6,7 +6,7 @@ from typing import Any
 
 from ..advice import advised
 from ..dtype import FROM_NUMPY, SCALAR_TYPES
-from ..guest import outside
+from ..runtime.numpy_state import outside
 from .accumulating import owning
 from .dispatch import wrap, xp
 from .mode import mode

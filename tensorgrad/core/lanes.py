@@ -9,8 +9,8 @@ import os
 from types import FunctionType
 from typing import Any
 
-from .._native import native
 from ..ops.base import Pair
+from ..runtime.native import native
 from ..storage.base import clock
 from ..storage.cpu import NumpyStorage
 from .fitting import fitted

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
-from ..guest import outside
 from ..ops.base import OPS
+from ..runtime.numpy_state import outside
 from .dispatch import apply, namespace, wrap, xp
 from .fitting import checked, fitted, sum_to
 from .mode import no_grad

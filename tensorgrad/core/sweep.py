@@ -10,9 +10,9 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..advice import noted, went_back
-from ..guest import enter, leave, outside
+from ..runtime.numpy_state import enter, leave, outside
 from ..storage.base import clock
-from ..storage.exhausted import memory_error
+from ..storage.out_of_memory import memory_error
 from .accumulating import accumulate
 from .aside import Aside
 from .batches import batches

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..advice import wrote
-from ..guest import compute
+from ..runtime.numpy_state import compute
 from ..storage.base import clock
 from .dispatch import OpDispatch
 from .lanes import PLAIN

@@ -12,7 +12,7 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any
 
-from ..storage.exhausted import OutOfMemoryError
+from ..storage.out_of_memory import OutOfMemoryError
 from . import devices as _devices
 from . import memory, nvtx, random, streams
 from .devices import *  # noqa: F403

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._unsupported import unsupported
+from ..messages.unsupported import unsupported
 
 _REASON = "operators run one by one"
 _NAMES = "graph_pool_handle make_graphed_callables"

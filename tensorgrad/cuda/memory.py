@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..storage.cuda import import_cupy, simulated_count
-from ..storage.exhausted import in_units
+from ..storage.out_of_memory import in_units
 from .devices import backend_at, host_memory, init, is_available, is_initialized
 
 __all__ = ["empty_cache", "ipc_collect", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",

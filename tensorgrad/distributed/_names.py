@@ -9,7 +9,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from .._unsupported import unsupported
+from ..messages.unsupported import unsupported
 
 _REASON = "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it"
 MODULES = """tensor tensor.placement_types tensor.parallel tensor.experimental tensor._utils _tensor

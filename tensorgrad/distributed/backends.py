@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .._extras import install
+from ..messages.extras import install
 
 __all__ = ["Backend", "BackendConfig", "get_default_backend_for_device", "is_available", "is_backend_available", "is_gloo_available", "is_mpi_available",
            "is_nccl_available", "is_ucc_available", "is_xccl_available"]

@@ -1,7 +1,7 @@
 """torch.distributed.rpc: calls of functions in other processes, which are not there; packages ask `is_available` first."""
 from __future__ import annotations
 
-from .._unsupported import unsupported
+from ..messages.unsupported import unsupported
 
 _NAMES = "BackendType RRef TensorPipeRpcBackendOptions get_worker_info init_rpc remote rpc_async rpc_sync shutdown"
 __all__ = ["is_available", *_NAMES.split()]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from string import Template
 from typing import Any
 
-from .._extras import install
+from ..messages.extras import install
 from .elastic.agent import SIGNALS, Agent, Job, Stopped
 from .elastic.multiprocessing.errors import ChildFailedError, record
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from .._extras import install
+from ..messages.extras import install
 from .errors import DistNetworkError
 
 __all__ = ["Gate", "Secret", "connect", "is_this_machine", "join", "receive_exactly", "split"]

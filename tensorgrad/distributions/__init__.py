@@ -12,7 +12,7 @@ tensor([ 0.5379, -0.5379])
 >>> kl_divergence(Normal(0., 1.), Normal(1., 2.))
 tensor(0.4431)
 """
-from .._missing import missing as _missing
+from ..messages.missing_names import missing as _missing
 from . import _kl_mixed, _kl_same, constraints, transforms  # noqa: F401  (two register divergences)
 from .bernoulli import Bernoulli
 from .beta import Beta

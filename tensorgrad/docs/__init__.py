@@ -250,7 +250,7 @@ def main(arguments: list[str]) -> int:
     stale = []
     for path, text in ((folder / "DOCS.md", docs()), (folder / "docs" / "architecture.svg", architecture.draw()),
                        (folder / "docs" / "backward.svg", backward.draw()),
-                       (folder / "tensorgrad" / "_tensor.pyi", stub())):
+                       (folder / "tensorgrad" / "_tensor" / "tensor.pyi", stub())):
         if check and (not path.exists() or path.read_text(encoding="utf-8") != text):
             stale.append(str(path))
         elif not check:

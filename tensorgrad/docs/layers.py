@@ -23,10 +23,9 @@ class Layer(NamedTuple):
 each = str.split
 LAYERS = [
     Layer("facts", "dtypes, devices, random streams, threads", [
-        "_missing _extras _companions _blas _native guest _unsupported _warnings _escaping torch_version dtype device size threads affinity sharing "
-        "generator _streams _printing"]),
+        "messages runtime torch_version dtype device size generator as_torch.companions _tensor.printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
-        "storage.layout storage.exhausted storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs")),
+        "storage.layout storage.out_of_memory storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape "
         "ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental ops.activation ops.polynomials ops.special "
@@ -42,17 +41,17 @@ LAYERS = [
         "interpret._symbol interpret._symbol_functions interpret.symbols autograd.grad_mode autograd.anomaly_mode autograd.variable "
         "autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
-        "_copying _keywords _overriding", "_tensor overrides _C"]),
+        "_tensor.copying _keywords _overriding", "_tensor overrides _C"]),
     Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings", ["autograd.forward_ad autograd.profiler", "api return_types"]),
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
-        "settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storages serialization "
+        "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storage.typed serialization "
         "multiprocessing autograd.gradcheck autograd.functional futures functional types hub graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
-        "_jit_annotations _ops _custom_ops _subclasses _tensor_str "
+        "_ops _custom_ops _subclasses _tensor_str _copying storages "
         "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env", "legacy"]),
-    Layer("package", "`import tensorgrad as torch`", ["_as_torch __init__ __main__ __config__"]),
+    Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]
 RANK = {name: rank for rank, names in enumerate(names for layer in LAYERS for names in layer.ranks) for name in names.split()}
 LAYER_OF = {name: layer for layer in LAYERS for names in layer.ranks for name in names.split()}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .._missing import MissingName as _MissingName
+from ..messages.missing_names import MissingName as _MissingName
 
 _MODULES = ("callbacks", "checking", "config", "datasets", "losses", "models", "schedules", "show", "streams", "utils", "wrappers")
 _HOMES = {

@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     if name not in COMMANDS:
         from difflib import get_close_matches
 
-        from .._escaping import escaped
+        from ..messages.escaping import escaped
 
         near = get_close_matches(name, COMMANDS, 1)
         print(

@@ -117,7 +117,7 @@ class Calls(Facts):
     def _settings(self) -> Iterator[None]:
         """Apply the options' process-wide settings (anomaly mode, determinism, default dtype) until the block ends."""
         from ..autograd import set_detect_anomaly
-        from ..settings import are_deterministic_algorithms_enabled, use_deterministic_algorithms
+        from ..runtime.settings import are_deterministic_algorithms_enabled, use_deterministic_algorithms
 
         before = are_deterministic_algorithms_enabled(), tg.get_default_dtype()
         with ExitStack() as stack:

@@ -20,8 +20,8 @@ from copy import deepcopy
 from functools import cache
 from typing import Any, NamedTuple
 
-from .._escaping import escaped
-from .._extras import install
+from ..messages.escaping import escaped
+from ..messages.extras import install
 
 SIZE = 1_000_000  # bytes of a text
 DEPTH = 32  # mappings and lists within each other

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .._escaping import escaped
+from ..messages.escaping import escaped
 from . import files
 
 try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._escaping import escaped
+from ..messages.escaping import escaped
 from . import config as configs
 from . import project
 from .config import ConfigError

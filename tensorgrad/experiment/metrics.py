@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._escaping import escaped
+from ..messages.escaping import escaped
 from . import files
 
 LONGEST, MOST_COLUMNS = 200, 4096  # characters of a name or text; columns

@@ -16,7 +16,8 @@ from functools import wraps
 from typing import Any
 
 from .. import api as tg
-from .. import nn, threads
+from .. import nn
+from ..runtime import threads
 from .batches import mapped
 
 __all__ = ["Alone", "Processes", "Replicas", "joined", "launched", "place", "rank_zero_only"]

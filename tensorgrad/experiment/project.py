@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .._escaping import escaped
+from ..messages.escaping import escaped
 
 PACKAGES = ("models", "datasets", "losses", "callbacks")
 TEMPLATES = Path(__file__).with_name("scaffold")

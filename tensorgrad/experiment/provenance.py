@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .._escaping import escaped
+from ..messages.escaping import escaped
 from . import directory, files
 
 SECRET = re.compile(

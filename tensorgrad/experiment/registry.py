@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, TypeVar
 
-from .._escaping import escaped
+from ..messages.escaping import escaped
 
 T = TypeVar("T")
 LONGEST = 200  # characters of a name or value that a message shows

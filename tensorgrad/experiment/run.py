@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._escaping import escaped
+from ..messages.escaping import escaped
 from . import directory, files, provenance
 from . import events as _events
 from .config import ConfigError, plain

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .._escaping import escaped
+from ..messages.escaping import escaped
 from . import directory, files, provenance
 from .config import ConfigError, Mistake, dump, override
 from .launch import FAILED, INTERRUPTED, OK, WATCHED, Refused, Request, devices_of, import_project, read_config, say

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import api as tg
 from .. import nn
-from .._escaping import escaped
+from ..messages.escaping import escaped
 from .schedules import make_optimizer
 
 __all__ = [

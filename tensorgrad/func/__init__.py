@@ -7,7 +7,7 @@
 tensor([[1., 2.],
         [3., 4.]])
 """
-from .._missing import missing as _missing
+from ..messages.missing_names import missing as _missing
 from .batching import vmap
 from .forward import hessian, jacfwd, jvp, linearize
 from .gradients import grad, grad_and_value, jacrev, vjp

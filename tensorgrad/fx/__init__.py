@@ -1,5 +1,5 @@
 """torch.fx: programs are not traced into graphs. https://pytorch.org/docs/stable/fx.html"""
-from .._unsupported import unsupported
+from ..messages.unsupported import unsupported
 from ._absent import REASON, absent
 from .graph_module import GraphModule
 from .node import Node

@@ -14,7 +14,7 @@ import numpy as np
 from ..core.dispatch import OpDispatch
 from ..core.mode import mode
 from ..ops.activation import Hardtanh
-from ..sharing import elementwise
+from ..runtime.thread_pool import elementwise
 from ..storage.cpu import NumpyStorage
 from .elementwise_numpy import HUGE, sigmoid
 from .placing import place

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import sharing
 from ..core.dispatch import OpDispatch
-from ..sharing import available, scratch
+from ..runtime import thread_pool
+from ..runtime.thread_pool import available, scratch
 from .activation_numpy import LIMITS, row_sums
 from .reduction_numpy import dots
 
@@ -99,7 +99,7 @@ class Attention:
                 y = np.matmul(e, v[part[0], part[1], part[3]], out=out[part[:3]])
                 y /= sums[..., None]
         threads = available(prod(shape) * FORTH)
-        sharing.share(task, parts(shape, causal, threads), threads)
+        thread_pool.share(task, parts(shape, causal, threads), threads)
         return out, (query, key, value, mask, out, share, top if top.any() else None, causal, scale)
 
     @staticmethod
@@ -130,7 +130,7 @@ class Attention:
                 np.matmul(d, k[kv], out=gq[rows])
                 gk[kv] += np.matmul(d.swapaxes(-1, -2), few)
         threads = available(prod(shape) * BACK)
-        sharing.share(task, parts(shape, causal, threads), threads)
+        thread_pool.share(task, parts(shape, causal, threads), threads)
         gq *= scale
         return [gq if needs[0] else None, gk if needs[1] else None, gv if needs[2] else None, gm]
 

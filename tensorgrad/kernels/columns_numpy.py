@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..sharing import add_up, finish, scratch
+from ..runtime.thread_pool import add_up, finish, scratch
 from .convolution_costs import threads_for
 from .products_numpy import FEW, is_small, rows_with_rows, with_columns
 from .windows_numpy import WIDE, along, images_inside, inside, laid, parts, place_by_place, strided, trimmed, useful

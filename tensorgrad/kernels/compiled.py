@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._native import native
 from ..core.dispatch import OpDispatch
+from ..runtime.native import native
 from ..storage.base import Storage
 
 CPU = OpDispatch.backend("cpu")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from ..sharing import available
+from ..runtime.thread_pool import available
 from .windows_numpy import BLOCK, WIDE
 
 # Nanoseconds, on one core with 512 bits: of a product with a sum; of a number of rows, columns or the input's points; of one of the output, or of its points;

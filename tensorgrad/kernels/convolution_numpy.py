@@ -13,7 +13,7 @@ import numpy as np
 from ..core.dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
 from ..ops.windows import output_length
-from ..sharing import spans
+from ..runtime.thread_pool import spans
 from . import columns_numpy as columns
 from . import depthwise_numpy as depthwise
 from . import rows_numpy as rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..sharing import add_up, available, finish, scratch
+from ..runtime.thread_pool import add_up, available, finish, scratch
 from .rows_numpy import by_remainders, shifted
 from .windows_numpy import along
 

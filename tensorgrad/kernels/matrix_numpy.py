@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import affinity
 from ..core.dispatch import OpDispatch
+from ..runtime import affinity
 from .products_numpy import has_small_kernel
 
 EXACT = float(1 << 53)      # integers below this are exact in double precision

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..guest import BUFFER
-from ..sharing import available, share, spans
+from ..runtime.numpy_state import BUFFER
+from ..runtime.thread_pool import available, share, spans
 from .reduction_numpy import dots, ones
 
 HUGE = 1 << 22       # elements that no cache holds

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..ops.windows import places_along, positions, window_count, window_count_along
-from ..sharing import available, finish
+from ..runtime.thread_pool import available, finish
 from . import arrays_windows
 from .arrays_windows import bordered
 from .products_numpy import small_kernels, with_rows

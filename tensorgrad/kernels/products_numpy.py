@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._blas import open_blas
+from ..runtime.blas import open_blas
 
 CORES = {"SkylakeX", "Cooperlake", "SapphireRapids"}       # OpenBLAS's names of processors for which it has such kernels
 SMALL = 10 ** 6      # products of numbers in a small product

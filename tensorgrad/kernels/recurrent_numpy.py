@@ -15,7 +15,7 @@ import numpy as np
 from ..core.dispatch import OpDispatch
 from ..core.mode import mode
 from ..ops.recurrent import spans
-from ..sharing import available, share
+from ..runtime.thread_pool import available, share
 from .matrix_numpy import of_few, product
 
 BLOCK = 128             # rows of gates that stay in a cache

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ops import _special_functions as special
 from ..ops.base import Namespace
-from ..sharing import available, scratch, share, spans
+from ..runtime.thread_pool import available, scratch, share, spans
 from ..storage.cpu import NumpyStorage
 
 BLOCK_BYTES = 1 << 20  # smaller blocks make threads wait for the interpreter's lock

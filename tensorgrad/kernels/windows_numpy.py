@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..sharing import available, scratch, share, spans
+from ..runtime.thread_pool import available, scratch, share, spans
 
 BLOCK = 1 << 19      # elements of windows at a time
 NARROW = 16          # columns below which images are the innermost axis

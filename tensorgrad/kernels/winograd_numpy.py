@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..sharing import add_up, available, finish, scratch, share, spans
-from ..threads import single_blas
+from ..runtime.thread_pool import add_up, available, finish, scratch, share, spans
+from ..runtime.threads import single_blas
 from .convolution_costs import threads_for
 from .products_numpy import is_small, with_rows
 from .windows_numpy import along, inside

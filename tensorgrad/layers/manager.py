@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from .. import distributed
-from .._extras import install
 from ..distributed.elastic.agent import Agent, Job, Stopped
 from ..distributed.elastic.multiprocessing.errors import ChildFailedError
 from ..distributed.transport.launchers import launched
+from ..messages.extras import install
 from .scope import device_scope, has_cuda
 
 __all__ = ["DistributedManager"]

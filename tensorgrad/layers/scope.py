@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from .. import api as tg
-from .._warnings import warn
 from ..device import defaults
 from ..dtype import float32, float64, thread
+from ..messages.warn_once import warn
 from .structures import is_sequence
 
 __all__ = ["CPU_DEVICE", "CUDA_DEVICE", "cuda_count", "cuda_memory", "device_scope", "device_to_int", "get_default_device_dtype", "get_scope_device_dtype",

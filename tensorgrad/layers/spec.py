@@ -21,9 +21,9 @@ from typing import Any
 
 from .. import api as tg
 from .. import nn
-from .._escaping import escaped
-from .._extras import install
 from ..dtype import dtype as Dtype
+from ..messages.escaping import escaped
+from ..messages.extras import install
 from ..nn.parameter import is_lazy
 from ..symbolic.construction import arguments_of
 

@@ -23,7 +23,7 @@ from ..core.tape import TensorBase
 from ..dtype import uint8
 from ..nn.parameter import Parameter
 from ..storage.cpu import NumpyStorage
-from ..storages import UntypedStorage, storage_of
+from ..storage.typed import UntypedStorage, storage_of
 
 can_send = os.name == "posix" and HAVE_SEND_HANDLE      # elsewhere, sent tensors are copied
 _here: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDictionary()     # the blocks of this process, by device and inode

@@ -1,7 +1,7 @@
 """Neural networks: modules, parameters, functions, initialization, utilities. See PyTorch's `torch.nn`."""
 from importlib import import_module as _import_module
 
-from .._missing import MissingName as _MissingName
+from ..messages.missing_names import MissingName as _MissingName
 from . import functional, init, modules, parameter, utils
 from .modules import *  # noqa: F403
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter

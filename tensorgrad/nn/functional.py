@@ -4,9 +4,9 @@
 >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
 tensor([0., 2.])
 """
-from .._missing import missing as _missing
 from .._overriding import namespaced as _namespaced
 from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
+from ..messages.missing_names import missing as _missing
 from . import _functions
 from ._functions.activation import *  # noqa: F403
 from ._functions.attention import *  # noqa: F403

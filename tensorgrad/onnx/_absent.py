@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._unsupported import unsupported
+from ..messages.unsupported import unsupported
 
 
 def __getattr__(name: str) -> Any:

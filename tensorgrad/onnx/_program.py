@@ -5,9 +5,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .._extras import install
 from ..api import from_numpy
 from ..core.tape import TensorBase
+from ..messages.extras import install
 from ..serialization._atomic import replacing
 from ..utils._pytree import tree_leaves
 from .errors import OnnxExporterError

@@ -9,7 +9,7 @@
 >>> weight.tolist()
 [1.5, -1.0]
 """
-from .._missing import missing as _missing
+from ..messages.missing_names import missing as _missing
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..storages import TypedStorage, UntypedStorage
+from ..storage.typed import TypedStorage, UntypedStorage
 from ._allowed import Refused
 from ._archive import _fill, damaged
 from ._options import own

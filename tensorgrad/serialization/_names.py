@@ -8,7 +8,7 @@ from ..api import DTYPES, Size, Tensor, device, dtype
 from ..api.typed import tensortype
 from ..generator import Generator
 from ..nn.parameter import Parameter
-from ..storages import ELEMENTS, TypedStorage, UntypedStorage
+from ..storage.typed import ELEMENTS, TypedStorage, UntypedStorage
 
 PACKAGE = __package__.partition(".")[0]
 

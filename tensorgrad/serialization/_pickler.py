@@ -16,7 +16,7 @@ from ..core.dispatch import shared
 from ..core.inplace import address
 from ..generator import Generator
 from ..nn.parameter import Parameter, is_lazy
-from ..storages import TypedStorage, UntypedStorage, line_of
+from ..storage.typed import TypedStorage, UntypedStorage, line_of
 from ..utils.hooks import warn_if_has_hooks
 from ._names import BY_DTYPE, UNTYPED, StorageType, torch_name
 from ._options import own

@@ -7,7 +7,7 @@ from typing import Any
 from ..api import device
 from ..device import device as Device
 from ..storage.base import Storage
-from ..storages import TypedStorage, UntypedStorage
+from ..storage.typed import TypedStorage, UntypedStorage
 from ._allowed import Passed, trusting
 
 NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please "

@@ -10,7 +10,7 @@ import numpy as np
 from ..api import DTYPES
 from ..core.dispatch import wrap
 from ..dtype import dtype as Dtype
-from ..storages import TypedStorage, UntypedStorage, storage_of
+from ..storage.typed import TypedStorage, UntypedStorage, storage_of
 from ._allowed import Refused
 from ._archive import damaged
 from ._names import UNTYPED, StorageType

@@ -11,7 +11,7 @@ import io
 import struct
 from typing import Any
 
-from ..storages import ELEMENTS, TypedStorage, UntypedStorage
+from ..storage.typed import ELEMENTS, TypedStorage, UntypedStorage
 from ._allowed import Refused
 from ._archive import _fill, damaged
 from ._legacy import Reader, part_of

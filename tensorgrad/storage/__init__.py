@@ -10,7 +10,7 @@ __all__ = ["CudaStorage", "MetaStorage", "Namespace", "NumpyStorage", "Storage",
 def __getattr__(name: str) -> object:
     """torch.storage's classes, for programs that look for them there."""
     if name in ("TypedStorage", "UntypedStorage"):
-        from .. import storages
-        found: object = getattr(storages, name)
+        from . import typed
+        found: object = getattr(typed, name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

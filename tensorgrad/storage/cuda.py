@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .._extras import install
+from ..messages.extras import install
 from .base import Storage
-from .exhausted import OutOfMemoryError
+from .out_of_memory import OutOfMemoryError
 
 
 class CudaStorage(Storage):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .base import attach_operators
-from .exhausted import OutOfMemoryError
+from .out_of_memory import OutOfMemoryError
 
 transfers = {"to_device": 0, "to_host": 0, "between": 0}
 

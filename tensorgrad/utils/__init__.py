@@ -1,7 +1,7 @@
 """Helpers around training (PyTorch: ``torch.utils``): ``checkpoint``, ``data``, ``hooks``, …"""
 import importlib
 
-from .._missing import MissingName as _MissingName
+from ..messages.missing_names import MissingName as _MissingName
 
 __all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack', 'hooks', 'model_zoo', 'npz',
            'safetensors', 'serialization']

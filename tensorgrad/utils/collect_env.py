@@ -15,7 +15,7 @@ def get_pretty_env_info() -> str:
     import numpy
 
     from .. import __version__, backends, cuda
-    from ..threads import get_num_threads
+    from ..runtime.threads import get_num_threads
     from ..version import __version__ as interface
     on_cuda = cuda.is_available()
     lines = {

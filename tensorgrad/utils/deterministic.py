@@ -2,7 +2,7 @@
 import sys
 from types import ModuleType
 
-from .. import settings
+from ..runtime import settings
 
 
 class _Deterministic(ModuleType):

@@ -1,5 +1,5 @@
 """Handles of hooks (PyTorch: ``torch.utils.hooks``)."""
-from .._copying import warn_if_has_hooks
+from .._tensor.copying import warn_if_has_hooks
 from ..core.node import RemovableHandle
 
 __all__ = ['RemovableHandle', 'unserializable_hook', 'warn_if_has_hooks']

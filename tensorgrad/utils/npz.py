@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from .._escaping import escaped
 from ..api import Tensor, from_numpy
+from ..messages.escaping import escaped
 from ..serialization._archive import ENCRYPTED, _fill
 from ..serialization._atomic import replacing
 

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from .._escaping import escaped
 from ..api import DTYPES, Tensor
 from ..core.dispatch import wrap
+from ..messages.escaping import escaped
 from ..serialization._atomic import replacing
-from ..storages import UntypedStorage, storage_of
+from ..storage.typed import UntypedStorage, storage_of
 
 LONGEST_HEADER, MOST_ENTRIES, MOST_AXES = 100_000_000, 100_000, 64
 # In the reverse of the order in which writers sort tensors: the largest elements come first, so that all are aligned.

@@ -16,7 +16,7 @@ from ..core.dispatch import namespace, wrap
 from ..core.engine import starts
 from ..core.mode import enable_grad, mode
 from ..core.tape import Leaf, Output, TensorBase, node_of, show
-from ..guest import Region
+from ..runtime.numpy_state import Region
 from .naming import placed
 from .notes import NOTES, Note
 from .spelling import title

@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import Any
 from xml.etree import ElementTree
 
-from .._extras import install
+from ..messages.extras import install
 
 SVG = "{http://www.w3.org/2000/svg}"
 INCH = 96                       # pixels of an SVG

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._extras import install
 from ..core.tape import TensorBase
+from ..messages.extras import install
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
 COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")       # M. Okabe, K. Ito: distinct for colour-blind readers, too

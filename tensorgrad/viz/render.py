@@ -4,8 +4,8 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Any
 
-from .._extras import install
 from ..core.tape import Output, node_of
+from ..messages.extras import install
 from .spelling import title
 from .tape import Tape, read
 from .text import quoted

@@ -16,7 +16,7 @@ from ..core.dispatch import apply, wrap
 from ..core.mode import no_grad
 from ..core.sweep import StepBack, steps_back
 from ..core.tape import Leaf, Output, TensorBase, node_of
-from ..guest import Region
+from ..runtime.numpy_state import Region
 from .model import Model, Reader, drawn, group
 from .modules import Path, Place, homes, paths
 from .naming import named

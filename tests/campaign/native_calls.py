@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 NATIVE = Path(__file__).resolve().parents[2] / "native"
 LAYOUTS = ["expanded", "overlapping", "sliced", "transposed", "reversed", "unaligned", "offset", "swapped", "readonly"]

@@ -3,7 +3,7 @@ import numpy as np
 import workers
 
 import tensorgrad as tg
-from tensorgrad._native import native
+from tensorgrad.runtime.native import native
 
 REQUESTS = (1, 2, 3, 5, 8)
 RUNS = 2 + len(REQUESTS)        # of each program

@@ -44,7 +44,7 @@ def work() -> None:
     import sanitized  # noqa: F401 (the kernels)
 
     import tensorgrad as torch
-    from tensorgrad._native import empty_memory, native
+    from tensorgrad.runtime.native import empty_memory, native
     assert native is not None
     functional, stop, errors = torch.nn.functional, threading.Event(), []
     x, image, kernel = torch.randn(60, 400), torch.randn(6, 8, 24, 24), torch.randn(8, 8, 3, 3)

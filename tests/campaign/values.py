@@ -8,8 +8,8 @@ import numpy as np
 
 import tensorgrad as tg
 import tensorgrad.nn.functional as F
-from tensorgrad._native import native
 from tensorgrad.nn.utils import rnn
+from tensorgrad.runtime.native import native
 
 __all__ = ["np", "tg", "F", "rnn", "native", "array", "tensor", "pull", "trained"]
 nn = tg.nn

@@ -2,7 +2,7 @@
 
 Checkpoints are folders in PyTorch's layout: each library reads the other's. Reading runs nothing that is in them.
 """
-from ..._missing import missing
+from ...messages.missing_names import missing
 from .api import CheckpointException
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .filesystem import FileSystemReader, FileSystemWriter

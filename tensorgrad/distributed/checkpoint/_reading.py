@@ -13,8 +13,8 @@ from math import prod
 from typing import Any
 
 from ... import api as tg
-from ..._escaping import escape_error, escaped
 from ...dtype import dtype as Dtype
+from ...messages.escaping import escape_error, escaped
 from ...serialization._allowed import Name, Refused
 from ...serialization._rebuild import size_of
 from ...serialization._unpickler import RestrictedUnpickler

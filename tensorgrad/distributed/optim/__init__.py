@@ -1,5 +1,5 @@
 """torch.distributed.optim: optimizers of several processes. https://pytorch.org/docs/stable/distributed.optim.html"""
-from ..._missing import missing
+from ...messages.missing_names import missing
 from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
 

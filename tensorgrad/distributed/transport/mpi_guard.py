@@ -70,13 +70,13 @@ class Guard:
                 if threading.excepthook == self._uncaught_in_a_thread:
                     threading.excepthook = self.hooks[1]
                 if self.threads:
-                    from ... import threads
+                    from ...runtime import threads
                     threads.set_num_threads(self.threads)
                     self.threads = 0
 
     def share_cores(self, world: Any) -> None:
         """Let ranks that may use the same cores compute with their part of them, unless the user has said how many threads there are. All ranks call this."""
-        from ... import threads
+        from ...runtime import threads
         if not hasattr(os, "sched_getaffinity"):
             return
         own = sorted(os.sched_getaffinity(0))

@@ -7,7 +7,7 @@ import warnings
 from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
-from ..._extras import install
+from ...messages.extras import install
 from .launchers import launched
 
 __all__ = ["load"]

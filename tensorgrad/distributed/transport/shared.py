@@ -18,7 +18,7 @@ from datetime import timedelta
 from multiprocessing import util
 from typing import Any
 
-from ...guest import STATE, begin, end
+from ...runtime.numpy_state import STATE, begin, end
 from ..errors import DistBackendError, TimedOut
 from ..operations import ReduceOp
 from ..stores import PrefixStore, Store, seconds

@@ -89,7 +89,7 @@ class BaseLogger(Callback):
         if trainer.run is not None or self.save_path is None:
             trainer.print(line)
             return
-        from ..._escaping import escaped
+        from ...messages.escaping import escaped
 
         self.save_path.mkdir(parents=True, exist_ok=True)
         with open(self.save_path / "log.txt", "a", encoding="utf-8") as file:

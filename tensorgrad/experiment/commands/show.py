@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..._escaping import escaped
+from ...messages.escaping import escaped
 from ..launch import OK, USAGE, say
 
 ABOUT = "compare runs: a table, and a page of HTML"

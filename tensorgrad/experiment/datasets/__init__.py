@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..._escaping import escaped
+from ...messages.escaping import escaped
 from ..registry import Registry
 
 registry = Registry("dataset", f"{__name__}.mnist")

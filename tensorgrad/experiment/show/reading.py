@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._escaping import escaped
+from ...messages.escaping import escaped
 from .. import directory, files
 from ..metrics import EPOCH, MOST_COLUMNS, STEP, TIME
 

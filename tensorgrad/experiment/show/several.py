@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._escaping import escaped
+from ...messages.escaping import escaped
 from .. import files, sweeps
 from ..config import load, override
 from ..launch import OURS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-from ..._escaping import escaped
+from ...messages.escaping import escaped
 from ...viz.text import columns, shorten
 from .reading import Record, better, duration, metrics, names, setting, settings, winners
 

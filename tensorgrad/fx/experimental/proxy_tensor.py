@@ -1,5 +1,5 @@
 """PyTorch's queries about tracing; no program is ever traced here."""
-from ..._unsupported import unsupported
+from ...messages.unsupported import unsupported
 
 _NAMES = "make_fx"
 __all__ = ["get_proxy_mode", *_NAMES.split()]

@@ -8,7 +8,7 @@ from ..._tensor import Tensor
 from ...api._arguments import converted
 from ...api._kinds import Ints
 from ...core.dispatch import xp
-from ...storage.exhausted import check_room
+from ...storage.out_of_memory import check_room
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ... import api as tg
-from ..._escaping import escaped
+from ...messages.escaping import escaped
 from ..parameter import Parameter, is_lazy
 from ._hooks import BoundHook, add_hook
 

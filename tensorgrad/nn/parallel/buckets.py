@@ -1,7 +1,7 @@
 """Buckets: the gradients of several parameters in one flat piece of memory, which travels between processes as one."""
 from ...core.dispatch import wrap
 from ...dtype import FROM_NUMPY
-from ...guest import compute
+from ...runtime.numpy_state import compute
 
 __all__ = ["Bucket", "GradBucket", "assigned"]
 

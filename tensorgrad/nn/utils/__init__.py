@@ -1,7 +1,7 @@
 """Utilities around modules: clipping gradients, packing sequences, reparametrizing, pruning, fusing."""
 from importlib import import_module as _import_module
 
-from ..._missing import MissingName as _MissingName
+from ...messages.missing_names import MissingName as _MissingName
 from . import rnn
 from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm

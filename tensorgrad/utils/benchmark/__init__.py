@@ -1,5 +1,5 @@
 """torch.utils.benchmark: measure the run time of statements. https://pytorch.org/docs/stable/benchmark_utils.html"""
-from ..._unsupported import unsupported
+from ...messages.unsupported import unsupported
 from .utils.common import Measurement, TaskSpec, ordered_unique, select_unit, set_torch_threads, trim_sigfig, unit_to_english
 from .utils.compare import Colorize, Compare
 from .utils.timer import Language, Timer, timer

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._extras import install
+from ...messages.extras import install
 
 
 def _pillow() -> Any:

@@ -5,7 +5,7 @@ import os
 import time
 from typing import Any
 
-from ..._unsupported import unsupported
+from ...messages.unsupported import unsupported
 from . import summary
 from ._files import EventFileWriter
 from ._graph import graph

@@ -7,7 +7,7 @@ from math import ceil, floor, log10
 from statistics import mean, median, pstdev, quantiles
 from typing import Any, NamedTuple
 
-from ....threads import get_num_threads, set_num_threads
+from ....runtime.threads import get_num_threads, set_num_threads
 
 __all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english"]
 UNITS = {"ns": ("nanosecond", 1e-9), "us": ("microsecond", 1e-6), "ms": ("millisecond", 1e-3), "s": ("second", 1.0)}

@@ -19,8 +19,8 @@ from typing import Any
 
 from numpy._core import umath
 
-from ._blas import addresses
-from ._native import native
+from .blas import addresses
+from .native import native
 
 # NumPy copies an operand that is broadcast along rows (a number per channel) once per element, if its buffer holds two rows or more. With rows of 600 to
 # 4,096 elements that takes two to three times longer (NumPy 2.0 to 2.5). A short buffer prevents it; shorter rows then take up to a fifth longer.

@@ -9,17 +9,16 @@ tensor([2., 2.])
 """
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper
 from typing import Any, Final, NamedTuple
 
-from . import _jit_annotations
-from ._tensor import Tensor
-from ._unsupported import unsupported
-from .futures import Future
-from .nn.modules.module import Module
+from .._tensor import Tensor
+from ..futures import Future
+from ..messages.unsupported import unsupported
+from ..nn.modules.module import Module
+from .annotations import BroadcastingList1 as _BroadcastingList1  # makes `torch.jit.annotations` the module
 
 _ABSENT = "CompilationUnit export_opnames load save"
 __all__ = ["Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TopLevelTracedModule",
@@ -263,4 +262,3 @@ def onednn_fusion_enabled() -> bool:
 
 
 globals().update(unsupported(f"{_ABSENT} _get_trace_graph", "torch.jit", _REASON))
-sys.modules[f"{__name__}.annotations"] = annotations = _jit_annotations        # type: ignore[assignment]  `import torch.jit.annotations`

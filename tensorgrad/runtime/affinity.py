@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from . import threads
-from ._blas import open_blas
-from ._native import native
+from .blas import open_blas
+from .native import native
 
 
 def _current() -> Callable[[], int] | None:

@@ -80,7 +80,7 @@ def get_deterministic_debug_mode() -> int:
 
 
 def _set(mode: int) -> None:
-    from .api import creation
+    from ..api import creation
     settings.deterministic = mode
     creation.fill_memory = mode > 0 and settings.fill_uninitialized_memory
 
@@ -108,19 +108,19 @@ def set_warn_always(b: bool, /) -> None:
     """Show warnings that come once a process each time. https://pytorch.org/docs → torch.set_warn_always"""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
-    from .api._arguments import WARNED
+    from ..api._arguments import WARNED
     WARNED.always = b
 
 
 def is_warn_always_enabled() -> bool:
     """Return True if such warnings are repeated. https://pytorch.org/docs → torch.is_warn_always_enabled"""
-    from .api._arguments import WARNED
+    from ..api._arguments import WARNED
     return WARNED.always
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Turn anomaly detection on or off. https://pytorch.org/docs → torch.autograd.set_detect_anomaly"""
-    from .core.anomaly import set_detect_anomaly
+    from ..core.anomaly import set_detect_anomaly
     set_detect_anomaly(mode, check_nan)
 
 

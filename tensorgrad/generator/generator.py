@@ -14,11 +14,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from . import _streams as streams
-from ._native import native
-from ._streams import BLOCK, TYPES, Array, as_shape, cast, fill, libm
-from .device import device as Device
-from .guest import computing
+from ..device import device as Device
+from ..runtime.native import native
+from ..runtime.numpy_state import computing
+from . import variates as streams
+from .variates import BLOCK, TYPES, Array, as_shape, cast, fill, libm
 
 DEFAULT_SEED = 67280421310721
 LEAST = 1   # numbers from which on compiled code is faster
@@ -209,6 +209,7 @@ class Generator(Stream):
     (array([0.4962566, 0.7682218], dtype=float32), array([-0.29050925], dtype=float32))
     """
 
+    __module__ = "tensorgrad.generator"     # as pickles and messages name it
     __slots__ = ()
 
     # ── words and uniforms ────────────────────────────────────────────────────────────────────────────────────────

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from . import affinity, threads
-from ._blas import watches_long
-from ._native import native
+from .blas import watches_long
+from .native import native
 
 WORTH = 1 << 19                         # nanoseconds of work to be shared
 VIEWS = 1 << 10                         # the most views that a thread caches

@@ -4,8 +4,8 @@ from __future__ import annotations
 import os
 import threading
 
-from ._blas import open_blas
-from ._native import native
+from .blas import open_blas
+from .native import native
 
 
 def _default() -> int:

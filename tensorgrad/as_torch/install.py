@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
-from ._companions import Companions, forget
-from ._missing import hint
+from ..messages.missing_names import hint
+from .companions import Companions, forget
 
-PACKAGE = __package__
+PACKAGE = "tensorgrad"
 # PyTorch's modules whose names are in another module here.
 ELSEWHERE = {name: module for module, names in {
     "accelerator": "accelerator.memory", "cuda.amp": "cuda.amp.autocast_mode cuda.amp.common cuda.amp.grad_scaler", "jit": "jit._script jit._trace",
@@ -35,7 +35,7 @@ class Torch(ModuleType):
 
     def __init__(self, package: ModuleType) -> None:
         super().__init__("torch", package.__doc__)
-        from .version import __version__
+        from ..version import __version__
         vars(self).update({name: value for name, value in vars(package).items() if name not in vars(self) and name not in ("__getattr__", "__dir__")})
         self.__version__, self._package, self.torch = __version__, package, self
         vars(self).pop("ops", None)                 # a program's torch.ops are operators by name; this package's `ops` is how it is built
@@ -139,7 +139,7 @@ IMPORTING = {"_find_spec", "_find_and_load", "_find_and_load_unlocked", "_call_w
 def _distribution() -> Any:
     from importlib.metadata import Distribution
 
-    from .version import __version__
+    from ..version import __version__
 
     class Stand(Distribution):
         def read_text(self, filename: str) -> str | None:
@@ -197,7 +197,7 @@ def uninstall_as_torch() -> None:
 
 def _name_classes(package: str | None) -> None:
     """Give classes PyTorch's full names, as in `<class 'torch.Tensor'>`, which programs compare; or their own again."""
-    from .serialization._names import CLASSES
+    from ..serialization._names import CLASSES
     for cls, (module, _) in CLASSES.items():
         OWN_MODULES.setdefault(cls, cls.__module__)
         cls.__module__ = OWN_MODULES[cls] if package is None else module

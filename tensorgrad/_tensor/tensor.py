@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from . import _copying, _overriding, _printing
-from . import dtype as dtypes
-from ._warnings import warn
-from .core import dispatch, engine
-from .core.dispatch import PLAIN, wrap
-from .core.inplace import address
-from .core.mode import mode
-from .core.node import Hooks
-from .core.tape import Leaf, TensorBase, new, node_of, root_of
-from .device import device as Device
-from .dtype import memory_format as MemoryFormat
-from .size import Size, new_size
-from .storage.base import Storage, clock
+from .. import _overriding
+from .. import dtype as dtypes
+from ..core import dispatch, engine
+from ..core.dispatch import PLAIN, wrap
+from ..core.inplace import address
+from ..core.mode import mode
+from ..core.node import Hooks
+from ..core.tape import Leaf, TensorBase, new, node_of, root_of
+from ..device import device as Device
+from ..dtype import memory_format as MemoryFormat
+from ..messages.warn_once import warn
+from ..size import Size, new_size
+from ..storage.base import Storage, clock
+from . import copying, printing
 
 ABOVE: dict[str, Callable[..., Any]] = {}       # functions of higher modules that methods of Tensor call: the package registers them here
 
@@ -48,6 +49,7 @@ class Tensor(TensorBase):
     tensor([2., 4.])
     """
 
+    __module__ = "tensorgrad._tensor"       # as pickles and messages name it
     __slots__ = ()
     __array_priority__ = 1000     # NumPy's operators defer to ours
 
@@ -396,7 +398,7 @@ class Tensor(TensorBase):
         return array.copy() if copy else array
 
     def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
-        return _copying.capsule(self, stream, max_version, dl_device, copy)
+        return copying.capsule(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.array.__dlpack_device__()
@@ -452,7 +454,7 @@ class Tensor(TensorBase):
             name = None if fn is None else fn.name().rpartition("::")[2]
         except RuntimeError:      # a view that lost its history to a write in place
             name = "Invalid"
-        return _printing.tensor_repr(
+        return printing.tensor_repr(
             None if self.is_meta or self._storage.hollow else _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
             grad_fn_name=name, device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
@@ -471,14 +473,14 @@ class Tensor(TensorBase):
     # ── copies of the object ──────────────────────────────────────────────────────────────────────────────────────────
 
     def __copy__(self) -> Tensor:
-        return _copying.shallow(self)
+        return copying.shallow(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        return _copying.deep(self, memo)
+        return copying.deep(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        _copying.warn_if_has_hooks(self)
-        return _copying.reduced(self)
+        copying.warn_if_has_hooks(self)
+        return copying.reduced(self)
 
 
 C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "bool": "bool",
@@ -536,7 +538,7 @@ def _check_memory(tensor: Any) -> None:
 
 def _batch_repr(tensor: Any) -> str:
     """Return the repr of a tensor inside vmap: the hidden batch, with its axis in front."""
-    from .interpret.batching import shown
+    from ..interpret.batching import shown
     depth = type(tensor._storage).rank
     inside = repr(shown(tensor.detach(), 0, depth, tensor.array.hidden[-1])).replace("\n", "\n    ")
     return f"BatchedTensor(lvl={depth}, bdim=0, value=\n    {inside}\n)"
@@ -544,7 +546,7 @@ def _batch_repr(tensor: Any) -> str:
 
 def _shown(tensor: Any) -> Any:
     """Return the part of the values that printing shows, on the host."""
-    array = _printing.shown(tensor.array)
+    array = printing.shown(tensor.array)
     host = type(tensor._storage).host(array)
     return host.astype(np.float32) if host.dtype.kind == "V" else host
 

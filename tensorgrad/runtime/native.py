@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 native: Any = None
-SOURCE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "native")
+SOURCE = os.path.join(os.path.dirname(__file__), "..", "..", "native")
 
 
 def _newest(folder: str) -> float:
@@ -29,7 +29,7 @@ _setting("TENSORGRAD_INSTRUCTIONS", "AVX-512", "AVX2", "baseline")           # r
 try:
     if os.environ.get("TENSORGRAD_PURE", "0") not in ("", "0") or "free-threading" in sys.version:     # its objects have another memory layout
         raise ImportError
-    _compiled = import_module("._compiled", __package__)
+    _compiled = import_module("tensorgrad._compiled")
     if not os.path.isdir(SOURCE) or os.stat(_compiled.__file__).st_mtime >= _newest(SOURCE):
         native = _compiled
 except ImportError:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-PACKAGE = __package__
+PACKAGE = "tensorgrad"
 # Other namespaces to search for a missing name.
 NAMESPACES = ("", ".nn", ".nn.functional", ".optim", ".linalg", ".special", ".fft", ".func", ".utils.data", ".distributions", ".autograd", ".nn.init",
               ".nn.utils", ".optim.lr_scheduler")

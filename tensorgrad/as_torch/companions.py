@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-PACKAGE = __package__
+PACKAGE = "tensorgrad"
 NAMES = "torchx", "pytorch_symbolic"
 # Modules of this package under another name: their submodules are found below them.
 PLACES = {

@@ -1,0 +1,1 @@
+"""Texts of errors and warnings that the whole package shares."""
