@@ -2,6 +2,9 @@
 
 Also unusual arguments that PyTorch accepts.
 """
+import warnings
+from types import FunctionType, MethodType
+
 import numpy as np
 import pytest
 from side_by_side import same
@@ -343,3 +346,55 @@ def test_every_row_names_a_function_and_its_arguments():
         assert _signatures.handed_on(name, function)
     missing = [name for name in _signatures.PYTHON if not hasattr(tensorgrad, name) and not hasattr(tensorgrad.Tensor, name)]
     assert not missing
+
+
+class Thing:
+    """Something that no function takes."""
+
+
+# refused by code of their own in one of the libraries, not by the parser
+BY_THEMSELVES = set("""from_numpy to_dlpack nn.functional.logsigmoid nn.functional.rrelu_ rrelu_ seed initial_seed manual_seed set_flush_denormal
+    Tensor.apply_ Tensor.is_contiguous Tensor.as_subclass Tensor.copy_ Tensor.cuda Tensor.map_ Tensor.map2_ Tensor.new Tensor.nonzero Tensor.numpy Tensor.random_
+    Tensor.record_stream Tensor.requires_grad_ Tensor.retain_grad Tensor.size Tensor.stride Tensor.type Tensor.index_put Tensor.index_put_
+    """.split())
+
+
+def compiled_functions(torch):
+    """(path, ours, PyTorch's) of the public functions and methods that PyTorch compiles."""
+    for space in ("", "linalg", "fft", "special", "nn.functional"):
+        ours, theirs = tensorgrad, torch
+        for part in filter(None, space.split(".")):
+            ours, theirs = getattr(ours, part), getattr(theirs, part)
+        for name in sorted(ours.__all__ if space else tensorgrad.api.FUNCTIONS):
+            yield f"{space}.{name}".lstrip("."), getattr(ours, name), getattr(theirs, name, None)
+    for name in sorted(vars(tensorgrad.Tensor)):
+        if not name.startswith("_") and name not in ("backward", "detach", "detach_") and callable(getattr(torch.Tensor, name, None)):
+            yield f"Tensor.{name}", getattr(tensorgrad.ones(2), name), getattr(torch.ones(2), name)
+
+
+@pytest.mark.parametrize("call", ["f()", "f(*12 * [Thing()])", "f(foo=1)"])
+def test_pytorch_knows_the_same_signatures(call):
+    """Refusals of calls that fit nothing name arguments, kinds, defaults and overloads: of functions in full, of methods in the first line."""
+    torch = pytest.importorskip("torch")
+
+    def refusal(f):
+        with warnings.catch_warnings(), pytest.raises(Exception) as raised:
+            warnings.simplefilter("ignore")
+            eval(call, {"f": f, "Thing": Thing})
+        return f"{raised.type.__name__}: {raised.value}"
+    different, checked = {}, 0
+    for path, ours, theirs in compiled_functions(torch):
+        if isinstance(theirs, (FunctionType, MethodType, type, type(None))) or path in BY_THEMSELVES:
+            continue
+        try:
+            wanted = refusal(theirs)
+        except pytest.fail.Exception:       # it takes this
+            continue
+        if wanted.startswith("TypeError: Tensor.") or "invalid combination" in wanted and "Tensor." in path and "expected (" in wanted:
+            continue                        # `Tensor.abs() takes no arguments`; a deprecated keyword
+        found, checked = refusal(ours), checked + 1
+        if path.startswith("Tensor."):
+            found, wanted = found.split("\n")[0], wanted.split("\n")[0]
+        if found != wanted:
+            different[path] = found, wanted
+    assert checked > 800 and not different

@@ -109,7 +109,7 @@ class _NoTensor(Exception):
 
 def bind(signature: Signature, name: str, args: Any, kwargs: Any) -> dict[str, Any]:
     """The arguments by parameter; PyTorch's TypeError if they do not fit."""
-    if len(args) > signature.positional and not signature.variadic:
+    if len(args) > signature.positional and not (signature.variadic and _is_index(args[0])):
         raise _too_many(signature, name, args)
     bound: dict[str, Any] = {}
     place, left = 0, len(kwargs)
@@ -128,11 +128,9 @@ def bind(signature: Signature, name: str, args: Any, kwargs: Any) -> dict[str, A
             bound[p.name] = value
         else:
             fits, element = _fits(p, value)
-            if not fits and signature.variadic and not named and place == 0 and isinstance(value, (tuple, list)) is False:
-                if all(map(_is_index, args[:1])):
-                    bound[p.name], place = args, len(args)
-                    continue
-                value, element = (args, 0) if len(args) > 1 else (value, element)
+            if not fits and signature.variadic and not named and _is_index(value):
+                bound[p.name], place = args, len(args)
+                continue
             if not fits:
                 raise _refused(p, name, value, element, None if named else place + 1)
             bound[p.name] = value

@@ -54,8 +54,9 @@ bucketize: input: Tensor, boundaries, *, out_int32, right, out; self: Number, bo
 conv1d conv2d conv3d: input, weight, bias, stride, padding: Ints1 = 0, dilation, groups;
     input, weight, bias, stride, padding: str = "valid", dilation, groups
 count_nonzero: input, dim: int | None = None; input, dim: Ints
-ctc_loss: log_probs, targets, input_lengths: Ints, target_lengths: Ints, blank, reduction: int = 1, zero_infinity;
-    log_probs, targets, input_lengths: Tensor, target_lengths: Tensor, blank, reduction: int = 1, zero_infinity
+ctc_loss: log_probs, targets, input_lengths: Ints, target_lengths: Ints, blank, reduction: int = at::Reduction::Mean,
+    zero_infinity; log_probs, targets, input_lengths: Tensor, target_lengths: Tensor, blank,
+    reduction: int = at::Reduction::Mean, zero_infinity
 cumulative_trapezoid trapezoid: y, x: Tensor, *, dim; y, *, dx: Number = 1, dim
 div: input, other, *, out; input, other, *, rounding_mode!, out; input, other: Number, *, rounding_mode!
 divide: input, other, *, out; input, other, *, rounding_mode!, out; input, other: Number;
@@ -90,8 +91,8 @@ isin: elements: Tensor, test_elements: Tensor, *, assume_unique, invert, out;
 kaiser_window: window_length, *, factory; window_length, periodic!, *, factory;
     window_length, periodic!, beta!, *, factory
 linalg_cond: input, p: Number | None = None, *, out; input, p: str, *, out
-linalg_matrix_norm: input, ord: Number, dim, keepdim, *, dtype, out;
-    input, ord: str = "fro", dim, keepdim, *, dtype, out
+linalg_matrix_norm: input, ord: Number, dim: Ints = {-2,-1}, keepdim, *, dtype, out;
+    input, ord: str = "fro", dim: Ints = {-2,-1}, keepdim, *, dtype, out
 linalg_matrix_rank: input, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian, out;
     input, *, atol: float | None = None, rtol: float | None = None, hermitian, out;
     input, tol: Tensor, hermitian, *, out; input, tol: float, hermitian, *, out
@@ -114,7 +115,7 @@ mean: input, *, dtype, out; input, dim!, keepdim, *, dtype, out
 median nanmedian: input; input, dim: int, keepdim, *, outs
 normal: mean: Tensor, std: Tensor, *, generator, out; mean: Tensor, std: float = 1, *, generator, out;
     mean: float, std: Tensor, *, generator, out; mean: float, std: float, size: Ints, *, generator, out, factory
-nuclear_norm: input, keepdim, *, out; input, dim: Ints1, keepdim, *, out
+nuclear_norm: input, dim: Ints1, keepdim, *, out; input, keepdim, *, out
 prod: input, *, dtype; input, dim: int, keepdim, *, dtype, out
 rand randn: size: Ints, *, generator!, out, factory; size: Ints, *, out, factory
 rand_like randn_like: input, *, generator!, memory_format, factory; input, *, memory_format, factory
@@ -198,7 +199,7 @@ binary_cross_entropy_with_logits -> same: target.size, input.size, weight, pos_w
 block_diag broadcast_tensors cartesian_prod -> same: tensors: Tensors
 cdist -> same: x1, x2, p
 celu cosine_embedding_loss elu hardsigmoid hardswish hardtanh hinge_embedding_loss istft layer_norm leaky_relu mish
-    multi_margin_loss multilabel_margin_loss pad relu relu6 rms_norm rrelu rrelu_ selu silu soft_margin_loss threshold
+    multi_margin_loss multilabel_margin_loss pad relu relu6 rms_norm rrelu selu silu soft_margin_loss threshold
     triplet_margin_loss -> same
 cross_entropy -> cross_entropy_loss: input, target, weight
 ctc_loss -> same: log_probs, targets, input_lengths, target_lengths
@@ -246,7 +247,7 @@ PYTHON = frozenset("""
 COMPILED = frozenset("""
     adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
     conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_
-    linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_
+    linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
     scaled_dot_product_attention selu_ softplus softshrink threshold_""".split())
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 EXPECTED = {"Operand": "Tensor", "Index": "int", "Probability": "float", "Floats": "tuple of floats",
@@ -285,6 +286,10 @@ class Signature(NamedTuple):
         """True if the only parameter is a list whose numbers may be given as separate arguments."""
         return self.positional == 1 and self.parameters[0].kind == "Ints"
 
+    @property
+    def takes_input(self) -> bool:
+        return any(p.name == "input" and p.kind == "Tensor" for p in self.parameters)
+
     def without(self, *names: str) -> Signature:
         return self._replace(parameters=tuple(p for p in self.parameters if p.name not in names))
 
@@ -313,8 +318,11 @@ def _text(default: Any) -> str | None:
     return f'"{default}"' if isinstance(default, str) else str(default).replace(", ", ",")
 
 
-def annotated(function: Any) -> list[list[Parameter]]:
-    """Return the alternatives of each parameter of a function, with `out` if a wrapper takes it."""
+def annotated(function: Any, self: str = "self") -> list[list[Parameter]]:
+    """Return the alternatives of each parameter of a function, with `out` if a wrapper takes it.
+
+    self: what PyTorch calls a parameter that we call self
+    """
     gives_out = False
     while hasattr(function, "__wrapped__"):
         code = function.__code__ if hasattr(function, "__code__") else None
@@ -322,12 +330,12 @@ def annotated(function: Any) -> list[list[Parameter]]:
         function = function.__wrapped__
     found = []
     for p in inspect.signature(function).parameters.values():
-        kind = "object" if p.annotation is p.empty else p.annotation
+        name, kind = self if p.name == "self" else p.name, "object" if p.annotation is p.empty else p.annotation
         if p.kind is p.VAR_POSITIONAL:
             kinds = dict.fromkeys(SEVERAL.get(k, k) for k in kind.split(" | "))
-            found.append(_alternatives(p.name, " | ".join(kinds), None))
+            found.append(_alternatives(name, " | ".join(kinds), None))
         elif p.kind is not p.VAR_KEYWORD:
-            found.append(_alternatives(p.name, kind, _text(p.default), p.kind is p.KEYWORD_ONLY))
+            found.append(_alternatives(name, kind, _text(p.default), p.kind is p.KEYWORD_ONLY))
     if gives_out:
         several = str(function.__annotations__.get("return")).startswith(("tuple", "return_types"))
         found.append([Parameter("Tensors" if several else "Tensor", "out", "None", True, True)])
@@ -411,15 +419,14 @@ def signatures(name: str, method: bool = False) -> tuple[Signature, ...] | None:
         if name in overloads:
             return _read(overloads[name], [] if function is None else annotated(function))
         if name.endswith("_") and name[:-1] in overloads:           # a function that writes into its input
-            return tuple(s.without("out") for s in signatures(name[:-1]) or () if s.parameters[0].kind == "Tensor")
-        return None if function is None else _aligned(annotated(function))
+            return tuple(s.without("out") for s in signatures(name[:-1]) or () if s.takes_input)
+        return None if function is None else _aligned(annotated(function, "input"))
     function = vars(Tensor).get(name)
     own = [] if function is None else annotated(function)
     if name in methods:
         return _read(methods[name], own)
     if name in overloads:
-        return tuple(s.without("input", "out") for s in signatures(name) or ()
-                     if any(p.name == "input" and p.kind == "Tensor" for p in s.parameters))
+        return tuple(s.without("input", "out") for s in signatures(name) or () if s.takes_input)
     if name.endswith("_") and (name[:-1] in methods or name[:-1] in overloads):
         return signatures(name[:-1], True)
     return None if function is None else _aligned(own[1:])
