@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .. import dtype as dtypes
-from ..core.dispatch import apply, explained, result_type
+from ..advice import misfit
+from ..core.dispatch import SCALAR_TYPES, apply, explained, result_type
 from ..core.tape import TensorBase
 from ..device import device
 from ..generator import Generator
@@ -15,6 +16,7 @@ from ..messages.warn_once import WARNED as WARNED
 from ..messages.warn_once import warn as warn
 from ..ops.base import OPS
 from ..size import Size
+from ._register import C_NAMES
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:
@@ -131,6 +133,19 @@ def broadcast_shape(*tensors: Any) -> tuple[int, ...]:
         return np.broadcast_shapes(*(t.array.shape for t in tensors))
     except ValueError as error:
         raise explained(OPS["where"], [t.array for t in tensors], error) from None
+
+
+def check_product(x: Any, weight: Any, bias: Any = None) -> None:
+    """RuntimeError unless two matrices, and what is added to their product, have one dtype."""
+    if bias is not None and bias.array.dtype != weight.array.dtype:
+        kinds = SCALAR_TYPES[bias.dtype.name], SCALAR_TYPES[weight.dtype.name]
+        raise misfit("self and mat2 must have the same dtype, but got {} and {}".format(*kinds))
+    if x.array.dtype == weight.array.dtype:
+        return
+    if bias is not None:
+        kinds = SCALAR_TYPES[x.dtype.name], SCALAR_TYPES[weight.dtype.name]
+        raise misfit("mat1 and mat2 must have the same dtype, but got {} and {}".format(*kinds))
+    raise misfit(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[x.dtype.name]} != {C_NAMES[weight.dtype.name]}")
 
 
 def promoted(*tensors: Any) -> tuple[Any, ...]:

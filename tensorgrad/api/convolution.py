@@ -11,7 +11,7 @@ from ..dtype import can_cast
 from ..ops.windows import input_length, output_length
 from ._arguments import in_dtype, integer
 from ._kinds import Index, Ints1
-from ._register import public
+from ._register import C_NAMES, public
 from .pooling import step_within
 
 PLAIN = frozenset((int,))
@@ -45,25 +45,26 @@ def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, t
     x, w = input.array.shape, weight.array.shape
     if len(x) not in (n + 1, n + 2):
         raise misfit(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x)}")
-    if not transposed or not _slow(input):
-        _check_dtypes(input, weight, bias)
+    if not transposed:
+        _check_dtypes(input, weight, bias, transposed)
     if len(w) != n + 2:
         raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got {n + 2}-dimensional input "
                            f"of size {list(x)} instead" if len(w) > n + 2 else
                            f"expected stride to be a single integer value or a list of {max(len(w) - 2, 0)} values to match the convolution "
                            f"dimensions, but got stride={[1] * n}")
     _check_channels(x, w, None if bias is None else bias.array.shape, n, groups, transposed)
+    if transposed and not _slow(input):
+        _check_dtypes(input, weight, bias, transposed)
 
 
-def _check_dtypes(input: Any, weight: Any, bias: Any) -> None:
+def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
     if input.array.dtype is weight.array.dtype and (bias is None or bias.array.dtype is input.array.dtype):
         return
-    if input.dtype is not weight.dtype:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[weight.dtype.name]}")
-    if bias is not None and input.dtype is not bias.dtype:
-        names = {"float32": "float", "float64": "double"}
-        raise RuntimeError("Input type ({}) and bias type ({}) should be the same".format(
-            *(names.get(t.dtype.name, t.type()) for t in (input, bias))))
+    if bias is not None and input.dtype is not bias.dtype and not transposed:
+        raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) should be the same")
+    for t in (weight, bias):
+        if t is not None and input.dtype is not t.dtype:
+            raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[t.dtype.name]}")
 
 
 @lru_cache(1024)

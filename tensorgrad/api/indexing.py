@@ -304,7 +304,8 @@ def _check_source(input: Any, source: Any, d: int, count: int, name: str) -> Non
     """Refuse a value for slices of a tensor unless it has the tensor's dtype and the shape of those slices."""
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
-                           if name == "index_add" else f"{name}(): self and source expected to have the same dtype, but got (self) "
+                           if name == "index_add" else f"{name}(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same "
+                           "scalar type" if name == "index_reduce_" else f"{name}(): self and source expected to have the same dtype, but got (self) "
                            f"{_scalar(input)} and (source) {_scalar(source)}")
     if name == "index_add" and input.array.ndim and not source.array.ndim and count != 1:
         raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")

@@ -11,7 +11,7 @@ from ..core.mode import mode
 from ..dtype import int64
 from ..runtime.numpy_state import Region
 from ..storage.cpu import NumpyStorage
-from ._arguments import each_example, in_batch, is_hollow, is_unknown
+from ._arguments import check_product, each_example, in_batch, is_hollow, is_unknown
 from ._kinds import Index
 from ._register import C_NAMES, public
 
@@ -35,17 +35,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     b = bias.array
     if b.shape == w.shape[:1] and b.dtype is w.dtype:
         return xp.linear(input, weight, bias)
-    if b.dtype is not w.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {_shown(bias).title()} and {_shown(weight).title()}")
+    check_product(input, weight, bias)
     product, rows = xp.linear_without_bias(input, weight), max(x.size // x.shape[-1], 1) if x.shape[-1] else 1
     if b.ndim == 1 and b.size != 1:
         raise misfit(f"The expanded size of the tensor ({w.shape[0]}) must match the existing size ({b.shape[0]}) at non-singleton dimension 1."
                            f"  Target sizes: {[rows, w.shape[0]]}.  Tensor sizes: {list(b.shape)}")
     return product + bias
-
-
-def _shown(t: Any) -> str:
-    return {"float32": "float", "float64": "double", "int64": "long", "float16": "c10::Half"}.get(t.dtype.name, t.dtype.name)
 
 
 def _check_linear(input: Any, weight: Any, bias: Any) -> None:
@@ -62,7 +57,7 @@ def _check_linear(input: Any, weight: Any, bias: Any) -> None:
             raise misfit(f"size mismatch, got input ({rows[0]}), mat ({rows[0]}x{rows[1]}), vec ({weight.shape[0]})")
         raise misfit(f"mat1 and mat2 shapes cannot be multiplied ({rows[0]}x{rows[1]} and {weight.shape[1]}x{weight.shape[0]})")
     if input.dtype is not weight.dtype:
-        raise misfit(f"expected m1 and m2 to have the same dtype, but got: {_shown(input)} != {_shown(weight)}")
+        check_product(input, weight, bias)
 
 
 @public(method=False)

@@ -8,7 +8,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_elements, check_list, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
+from ._arguments import check_elements, check_list, check_product, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
 from ._kinds import Dtype, Ints1, Number, Tensors
 from ._linalg import inverse_of
 from ._register import C_NAMES, public
@@ -20,7 +20,22 @@ def _same_dtype(a: Any, b: Any) -> None:
     if a.array.dtype != b.array.dtype:
         if a.array.dtype.kind == "b" and b.array.ndim > 2 and a.array.shape[-1:] == b.array.shape[-2:][:1]:
             raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
-        raise misfit(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.dtype.name]} != {C_NAMES[b.dtype.name]}")
+        if a.array.ndim == b.array.ndim == 1:
+            _check_vectors(a, b, "dot")
+        if b.array.ndim == 1:
+            _check_sum_dtypes(b, a, b)
+        if a.array.ndim == 1 and b.array.ndim > 2:
+            _check_sum_dtypes(a, b, a)
+        if b.array.ndim > 2:
+            raise misfit(f"expected scalar type {SCALAR_TYPES[a.dtype.name]} but found {SCALAR_TYPES[b.dtype.name]}")
+        check_product(a, b)
+
+
+def _check_sum_dtypes(input: Any, matrix: Any, vec: Any) -> None:
+    """RuntimeError unless input, matrix and vector have one dtype."""
+    if not input.array.dtype == matrix.array.dtype == vec.array.dtype:
+        kinds = (SCALAR_TYPES[t.dtype.name] for t in (input, matrix, vec))
+        raise misfit("addmv input tensors must have the same dtype, but got {}, {}, and {}".format(*kinds))
 
 
 @public(out="same")
@@ -246,6 +261,8 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha:
     for name, t in (("mat1", mat1), ("mat2", mat2)):
         if t.array.ndim != 2:
             raise RuntimeError(f"{name} must be a matrix, got {t.array.ndim}-D tensor")
+    if out_dtype is None:
+        check_product(mat1, mat2, input)
     return _plus(*_wider(out_dtype, input), matmul(*_wider(out_dtype, mat1, mat2)), beta, alpha)
 
 
@@ -258,6 +275,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: N
     tensor([12.])
     """
     _check_matrix_vector(mat, vec)
+    _check_sum_dtypes(input, mat, vec)
     return _plus(input, matmul(mat, vec), beta, alpha)
 
 
@@ -292,6 +310,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, a
     tensor([[10.]])
     """
     input = input.expand(batch1.size(1), batch2.size(2))
+    check_product(batch1, batch2, input)
     total = xp.sum(bmm(batch1, batch2), axis=(0,), keepdims=False)
     return _plus(input, in_dtype(total, batch1.dtype), beta, alpha)
 

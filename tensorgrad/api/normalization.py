@@ -20,13 +20,20 @@ def _check_count(t: Any, count: int, name: str) -> None:
         raise misfit(f"{name} should contain {count} elements not {t.array.size}")
 
 
-def _check_dtypes(input: Any, *parameters: Any, said: str) -> None:
+def _check_dtypes(input: Any, *parameters: Any) -> None:
+    """RuntimeError unless the parameters have the input's dtype; beside inputs of 16 bits, all of them may have 32."""
     dtype, given = input.array.dtype, [p for p in parameters if p is not None]
-    if dtype.itemsize == 2 and given and given[0].array.dtype != dtype:         # inputs of 16 bits: all parameters may have 32
-        dtype, input, said = float32.numpy, given[0].new_empty(0, dtype=float32), "mixed dtype (CPU): expect parameter to have scalar type of {}"
+    if not given or all(p.array.dtype is dtype for p in given):
+        return
+    if given[0].array.dtype != dtype:
+        if any(p.array.dtype != float32.numpy for p in given):
+            raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+        if dtype.itemsize != 2:
+            raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+        return
     for p in given:
-        if p.array.dtype is not dtype and p.array.dtype != dtype:
-            raise RuntimeError(said.format(SCALAR_TYPES[input.dtype.name]))
+        if p.array.dtype != dtype:
+            raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[p.dtype.name]}")
 
 
 # ── over the batch ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,7 +63,7 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
     _check_count(bias, channels, "bias")
     _check_statistics(running_mean, running_var)
     if input.array.dtype.kind in "fV":
-        _check_dtypes(input, weight, bias, running_mean, running_var, said="mixed dtype (CPU): all inputs must share same datatype.")
+        _check_dtypes(input, weight, bias, running_mean, running_var)
     if not training:
         return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, _off_the_tape(running_mean), _off_the_tape(running_var), eps=eps))
     out, mean, variance = xp.native_batch_norm(input, weight, bias, eps=eps)
@@ -128,7 +135,7 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
         raise RuntimeError("Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'")
     samples, channels = input.shape[:2]
     mean, variance, w, b = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
-    if use_input_stats and mean is not None and mean.array.dtype != input.array.dtype and input.array.dtype.itemsize > 2:
+    if mean is not None and mean.array.dtype != input.array.dtype and input.array.dtype.itemsize > 2:
         mean, variance = in_dtype(mean, input.dtype), in_dtype(variance, input.dtype)
     as_channels = input.reshape(1, samples * channels, *input.shape[2:])
     out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps, cudnn_enabled)
@@ -175,7 +182,7 @@ def layer_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = No
     """
     shape = _shape_of(normalized_shape, input, "layer_norm", weight, bias)
     if input.array.dtype.itemsize > 1:
-        _check_dtypes(input, weight, bias, said="mixed dtype (CPU): expect parameter to have scalar type of {}")
+        _check_dtypes(input, weight, bias)
     return _in_the_dtype_of(input, xp.native_layer_norm(input, weight, bias, ndim=len(shape), eps=eps))
 
 
@@ -221,5 +228,5 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
         if t is not None and t.array.shape != (shape[1],):
             raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} of shape "
                                f"{list((weight if weight is not None else t).array.shape)} and input of shape {shape}")
-    _check_dtypes(input, weight, bias, said="mixed dtype (CPU): expect parameter to have scalar type of {}")
+    _check_dtypes(input, weight, bias)
     return _in_the_dtype_of(input, xp.native_group_norm(input, weight, bias, groups=num_groups, eps=eps))

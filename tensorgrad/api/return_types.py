@@ -11,8 +11,6 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
-from .._tensor import Tensor
-
 FIELDS = {
     "_lu_with_info": "LU pivots info",
     "aminmax": "min max", "cummax": "values indices", "cummin": "values indices", "frexp": "mantissa exponent", "geqrf": "a tau",
@@ -26,7 +24,7 @@ FIELDS = {
     "triangular_solve": "solution cloned_coefficient"}
 
 
-def _shown(self: Tensor) -> str:
+def _shown(self: Any) -> str:
     parts = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
     return f"torch.return_types.{type(self).__name__}(\n{parts})"
 

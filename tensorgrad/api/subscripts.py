@@ -23,7 +23,6 @@ from ..ops.base import OPS
 from ..ops.indexing import ARRAY, filled
 from ..storage.base import NoValues
 from ._arguments import converted, is_batched, is_hollow, is_unknown
-from ._kinds import Number
 from .conversion import cast
 from .creation import _host_array
 
@@ -251,7 +250,7 @@ def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
 # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def getitem(self: Tensor, index: Tensor) -> Tensor:
+def getitem(self: Tensor, index: Any) -> Tensor:
     """x[index]: a view for numbers, slices, None and …; a copy for index tensors and masks."""
     if type(index) is int and self.array.ndim:                       # the most common index, on a fast path
         n = self.array.shape[0]
@@ -301,7 +300,7 @@ def _viewed(x: Any, basic: Any) -> Any:
 # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def setitem(self: Tensor, index: Tensor, value: Number) -> None:
+def setitem(self: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, recorded."""
     number = isinstance(value, (int, float, complex, np.integer))
     if not number and not isinstance(value, TensorBase):

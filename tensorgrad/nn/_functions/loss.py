@@ -215,6 +215,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: Number = 1, margin: Numb
     if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     _check_kernel(input, target, "multi_margin_loss_cpu_kernel")
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[weight.dtype.name]}")
     single = target.ndim == 0
     try:
         out = xp.multi_margin_loss(input.reshape(rows, classes), target.reshape(rows), weight, p=p, margin=margin, reduction=reduction)
@@ -430,7 +432,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     if weight is None:
-        return xp.huber_loss(input, target, reduction=reduction, delta=delta)
+        return in_dtype(xp.huber_loss(input, target, reduction=reduction, delta=delta), input.dtype)
     return reduced(xp.huber_loss(input, target, reduction="none", delta=delta) * weight, reduction)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ... import api as tg
 from ...advice import misfit
-from ...core.dispatch import SCALAR_TYPES, xp
+from ...api._arguments import check_product, in_dtype, promoted
+from ...core.dispatch import xp
 from . import dropout as _dropout
 
 __all__ = ["_rnn", "_rnn_cell"]
@@ -87,8 +88,8 @@ def _check_layer(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: 
     if x.ndim == 3 and h.shape[0] != x.shape[1]:
         raise RuntimeError(f"output with shape {list(h.shape)} doesn't match the broadcast shape {[x.shape[1], h.shape[1]]}" if h.shape[0] == 1 else
                            f"The size of tensor a ({h.shape[0]}) must match the size of tensor b ({x.shape[1]}) at non-singleton dimension 0")
-    _check_product(x, w_ih)
-    _check_product(h, w_hh)
+    _check_product(x, w_ih, b_ih)
+    _check_product(h, w_hh, b_hh)
     b_ih, b_hh = _bias(b_ih, x.shape[:-1].numel(), w_ih), _bias(b_hh, h.shape[0], w_hh)
     hidden = (h if c is None else c).shape[-1]
     for size in (w_ih.shape[0], w_hh.shape[0]):
@@ -100,23 +101,22 @@ def _check_layer(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: 
         raise misfit(f"mat1 and mat2 shapes cannot be multiplied ({h.shape[0]}x{hidden} and {'x'.join(map(str, reversed(w_hr.shape)))})")
     if w_hr is None and h.shape[-1] != hidden:
         raise RuntimeError("got an incorrect number of RNN parameters")
+    if c is not None and c.dtype is not h.dtype and x.shape[0] > 1:         # the second step would multiply the promoted state
+        check_product(promoted(h, c)[0], w_hh, b_hh)
     return b_ih, b_hh
 
 
-def _check_product(x: Any, weight: Any) -> None:
+def _check_product(x: Any, weight: Any, bias: Any) -> None:
     """Raise RuntimeError if x cannot be multiplied by the transpose of a weight."""
     if weight.ndim != 2:
         raise RuntimeError(f"mat2 must be a matrix, got {weight.ndim}-D tensor")
     if x.shape[-1] != weight.shape[1]:
         raise misfit(f"mat1 and mat2 shapes cannot be multiplied ({x.shape[:-1].numel()}x{x.shape[-1]} and {weight.shape[1]}x{weight.shape[0]})")
-    if x.dtype is not weight.dtype:
-        raise misfit(f"mat1 and mat2 must have the same dtype, but got {SCALAR_TYPES[x.dtype.name]} and {SCALAR_TYPES[weight.dtype.name]}")
+    check_product(x, weight, bias)
 
 
 def _bias(bias: Any, rows: int, weight: Any) -> Any:
-    """Return a bias with an element for each row of its weight. RuntimeError for other sizes and dtypes."""
-    if bias is not None and bias.dtype is not weight.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[bias.dtype.name]} and {SCALAR_TYPES[weight.dtype.name]}")
+    """Return a bias with an element for each row of its weight. RuntimeError for other sizes."""
     if bias is None or bias.shape == weight.shape[:1]:
         return bias
     return bias.expand(rows, weight.shape[0])[0]
@@ -130,6 +130,9 @@ def _rnn_cell(mode: str, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b
     b_ih, b_hh = _check_cell(input, states, w_ih, w_hh, b_ih, b_hh, GATES[mode])
     x = input.unsqueeze(0)
     if mode == "LSTM":
+        if states[1].dtype is not x.dtype:          # the cell's state alone may be wider or narrower
+            x, *states, w_ih, w_hh = promoted(x, *states, w_ih, w_hh)
+            b_ih, b_hh = (b if b is None else in_dtype(b, x.dtype) for b in (b_ih, b_hh))
         _, h, c = xp.lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh, None)
         return h, c
     if mode == "GRU":
@@ -153,6 +156,6 @@ def _check_cell(input: Any, states: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: 
     for name, weight in (("weight_ih", w_ih), ("weight_hh", w_hh)):
         if weight.size(0) != gates * hidden:
             raise RuntimeError(f"{name} first dim must be {gates} * hidden_size = {gates * hidden}, but got {weight.size(0)}")
-    for x, weight in ((input, w_ih), (states[0], w_hh)):
-        _check_product(x, weight)
+    for x, weight, bias in ((input, w_ih, b_ih), (states[0], w_hh, b_hh)):
+        _check_product(x, weight, bias)
     return _bias(b_ih, input.size(0), w_ih), _bias(b_hh, input.size(0), w_hh)
