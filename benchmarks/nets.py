@@ -44,7 +44,7 @@ def chargpt(engine: Any, tiny: bool) -> Net:
 
 def lstm(engine: Any, tiny: bool) -> Net:
     words, width, length = (11, 8, 5) if tiny else (1000, 256, 32)
-    model = program("tests/architectures/lstm.py", engine).LanguageModel(words, width, dropout=0.2)
+    model = program("tests/as_torch/architectures/lstm.py", engine).LanguageModel(words, width, dropout=0.2)
     return Net(model, lambda batch: engine.randint(0, words, (length, batch)), words)
 
 
@@ -54,7 +54,7 @@ def resnet(engine: Any, tiny: bool, name: str = "resnet18", size: int = 32, widt
 
 
 def mobilenet(engine: Any, tiny: bool) -> Net:
-    model = program("tests/architectures/mobilenet.py", engine).MobileNetV2(**dict(width=0.25, last=16, classes=5) if tiny else {})
+    model = program("tests/as_torch/architectures/mobilenet.py", engine).MobileNetV2(**dict(width=0.25, last=16, classes=5) if tiny else {})
     return Net(model, pictures(engine, 3, *2 * [32 if tiny else 224]), 5 if tiny else 1000)
 
 
@@ -69,11 +69,11 @@ def gpt2(engine: Any, tiny: bool) -> Net:
 
 def generator(engine: Any, tiny: bool) -> Net:
     noise, width = (4, 4) if tiny else (100, 32)
-    return Net(program("tests/architectures/dcgan.py", engine).Generator(noise, width), pictures(engine, noise, 1, 1))
+    return Net(program("tests/as_torch/architectures/dcgan.py", engine).Generator(noise, width), pictures(engine, noise, 1, 1))
 
 
 def discriminator(engine: Any, tiny: bool) -> Net:
-    return Net(program("tests/architectures/dcgan.py", engine).Discriminator(4 if tiny else 32), pictures(engine, 3, 64, 64))
+    return Net(program("tests/as_torch/architectures/dcgan.py", engine).Discriminator(4 if tiny else 32), pictures(engine, 3, 64, 64))
 
 
 def vae(engine: Any, tiny: bool) -> Net:

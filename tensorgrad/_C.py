@@ -5,9 +5,9 @@ from contextlib import nullcontext
 from enum import Enum
 from typing import Any
 
-from ._overriding import DisableTorchFunction, DisableTorchFunctionSubclass
-from ._overriding import disabled as _disabled_torch_function_impl
 from ._tensor import Tensor as TensorBase
+from ._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from ._tensor.torch_function import disabled as _disabled_torch_function_impl
 from .generator import Generator
 from .messages.unsupported import unsupported
 

@@ -16,10 +16,10 @@ from .runtime import blas as _blas  # noqa: F401  (the first that imports NumPy)
 from . import api as _api
 from . import autograd  # noqa: F401
 from . import kernels as _kernels
-from ._overriding import namespaced as _namespaced
 from ._tensor import ABOVE as _ABOVE
+from ._tensor.torch_function import namespaced as _namespaced
 from .api import *  # noqa: F403
-from .api.early import with_makers as _with_makers
+from .api.first_version import with_makers as _with_makers
 
 __version__ = "0.1.0"
 globals().update(_namespaced(_api.FUNCTIONS, __name__))
@@ -45,7 +45,7 @@ _ELSEWHERE = {name: module for module, names in {
     "jit": "ScriptFunction ScriptModule fork wait",
     "types": "SymBool SymFloat SymInt",
     "const": "DEVICE DTYPE OP",
-    "api.typed": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor "
+    "api.tensor_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor "
                  "set_default_tensor_type",
     "cuda": "OutOfMemoryError",
     "cuda.any_device": "Event Stream",
@@ -80,7 +80,7 @@ def _later(module: str, name: str) -> _Any:
     return call
 
 
-_ABOVE.update(constructed=_later("api.typed", "legacy_tensor"), render=_later("viz", "render"))
+_ABOVE.update(constructed=_later("api.tensor_types", "legacy_tensor"), render=_later("viz", "render"))
 
 
 def is_cuda_available() -> bool:

@@ -4,7 +4,7 @@
 >>> torch.fft.fft(torch.tensor([1., 2., 3., 4.]))
 tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
 """
-from ._overriding import namespaced as _namespaced
+from ._tensor.torch_function import namespaced as _namespaced
 from .api.fourier import FFT as _FFT
 
 globals().update(_namespaced(_FFT, __name__))

@@ -4,7 +4,7 @@
 >>> torch.linalg.solve(torch.tensor([[2., 0.], [0., 4.]]), torch.tensor([2., 2.]))
 tensor([1.0000, 0.5000])
 """
-from ._overriding import namespaced as _namespaced
+from ._tensor.torch_function import namespaced as _namespaced
 from .api._linalg import LINALG as _LINALG
 from .api.linalg import LinAlgError  # noqa: F401
 from .messages.missing_names import missing as _missing

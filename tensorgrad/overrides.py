@@ -20,10 +20,9 @@ from functools import cache, wraps
 from types import FunctionType
 from typing import Any
 
-from . import _overriding
-from ._overriding import NEVER, AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, overriding, state
-from ._tensor import Tensor
-from .core.lanes import FUNCTIONS
+from ._tensor import Tensor, torch_function
+from ._tensor.torch_function import NEVER, AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, overriding, state
+from .core.fast_path import FUNCTIONS
 
 __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch",
            "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
@@ -57,7 +56,7 @@ class TorchFunctionMode:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        _overriding.arm()
+        torch_function.arm()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} does not say what it does with calls: define __torch_function__")
@@ -118,7 +117,7 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *a
     https://pytorch.org/docs → torch.overrides.handle_torch_function
     """
     found = overriding(relevant_args)
-    answer = _overriding.ask(public_api, found, args, kwargs)
+    answer = torch_function.ask(public_api, found, args, kwargs)
     if answer is NotImplemented:
         name = f"{public_api.__module__}.{public_api.__name__}"
         message = f"no implementation found for '{name}' on types that implement __torch_function__: {[type(a) for a in found]}"

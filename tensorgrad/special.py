@@ -6,8 +6,8 @@ tensor([0.5000])
 """
 from __future__ import annotations
 
-from ._overriding import namespaced as _namespaced
 from ._tensor import Tensor
+from ._tensor.torch_function import namespaced as _namespaced
 from .api import FUNCTIONS as _FUNCTIONS
 from .api._kinds import Dtype
 from .api.special import SPECIAL as _SPECIAL

@@ -10,7 +10,7 @@ import signal
 import pytest
 from support import CHOICES, DEVICE
 
-collect_ignore = ["campaign", "killed", "programs_mpi"]     # scripts that run for hours, `make campaign`, and programs that tests run
+collect_ignore = ["distributed/programs", "experiment/killed"]      # programs that tests run
 
 
 def pytest_configure(config):

@@ -8,7 +8,7 @@ import sys
 import unittest
 import warnings
 
-sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "common"))
 
 import numpy as np
 from parameterized import parameterized

@@ -10,7 +10,7 @@ import unittest
 import warnings
 from itertools import permutations, product
 
-sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "common"))
 
 import numpy as np
 from parameterized import parameterized

@@ -7,7 +7,7 @@ import os
 import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "common"))
 
 from parameterized import parameterized
 from parity import VERBOSE, close, copied, needs_torch, normal, ours, theirs, torch

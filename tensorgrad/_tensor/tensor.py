@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _overriding
 from .. import dtype as dtypes
 from ..core import dispatch, engine
 from ..core.dispatch import PLAIN, wrap
@@ -21,7 +20,7 @@ from ..dtype import memory_format as MemoryFormat
 from ..messages.warn_once import warn
 from ..size import Size, new_size
 from ..storage.base import Storage, clock
-from . import copying, printing
+from . import copying, printing, torch_function
 
 ABOVE: dict[str, Callable[..., Any]] = {}       # functions of higher modules that methods of Tensor call: the package registers them here
 
@@ -63,13 +62,13 @@ class Tensor(TensorBase):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__torch_function__ is not _overriding.disabled:
-            _overriding.arm()
+        if cls.__torch_function__ is not torch_function.disabled:
+            torch_function.arm()
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call `func` and convert its results to the subclass. Subclasses override it."""
-        return _overriding.answer(cls, func, types, args, kwargs)
+        return torch_function.answer(cls, func, types, args, kwargs)
 
     @staticmethod
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from .._overriding import arm, state
 from .._tensor import Tensor
+from .._tensor.torch_function import arm, state
 from ..device import device as Device
 from ..dtype import bfloat16, float16, float32, float64
 

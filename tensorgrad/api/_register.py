@@ -9,9 +9,9 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from .._keywords import odd, usual
-from .._overriding import answer_of_method, wording
 from .._tensor import Tensor
+from .._tensor.torch_function import answer_of_method, wording
+from .._tensor.usual_types import odd, usual
 from ..core import inplace
 from ..core.mode import mode
 from ..core.tape import TensorBase

@@ -30,7 +30,7 @@ from ._linalg import (
 )
 from ._register import public
 from .factorizations import eigvalsh, svdvals
-from .pieces import diagonal as _diagonal
+from .splitting import diagonal as _diagonal
 
 # ── norms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._overriding import ARMED, arm, overriding, state
 from .._tensor import Tensor
+from .._tensor.torch_function import ARMED, arm, overriding, state
 from ..advice import wrote
 from ..core.dispatch import NUMBERS, PLAIN, binary, fresh, unary, xp
 from ..core.inplace import in_place

@@ -395,7 +395,7 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | 
 @public(function=False)
 def sum_to_size(input: Tensor, *size: Ints1, **keywords: Any) -> Tensor:
     """Summed over the axes that broadcasting from `size` would have repeated. https://pytorch.org/docs → torch.Tensor.sum_to_size"""
-    from ..core.fitting import sum_to
+    from ..core.unbroadcast import sum_to
     shape, own = shape_of(_given(size, "sum_to_size", "size", keywords)), input.array.shape
     if len(shape) > len(own) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(own), strict=False)):
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(own)}}}.")

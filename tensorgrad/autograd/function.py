@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any
 
 from ..advice import advised
-from ..core.batches import batches
 from ..core.dispatch import wrap
 from ..core.inplace import adopt, check
 from ..core.mode import mode
@@ -16,6 +15,7 @@ from ..core.node import Node
 from ..core.stale import second_time, stale
 from ..core.step import Operand, Packed, Reading, Step, fitted_tensor, is_packed
 from ..core.tape import FREED, Leaf, Origin, Output, TensorBase, node_of, show
+from ..core.vmap_hooks import batches
 from ..runtime.numpy_state import outside
 from ..storage.base import clock
 

@@ -13,11 +13,11 @@ from typing import Any
 from ..runtime import threads
 from ..runtime.thread_pool import Work, aside, available
 from ..storage.cpu import NumpyStorage
-from .fitting import fitted
 from .mode import mode
 from .plan import kind
 from .step import PlainStep
 from .tape import Leaf
+from .unbroadcast import fitted
 
 WORTH = 1 << 23         # multiplications from which on another thread is worth it
 WAITING = 2             # waiting gradients per thread: their inputs stay in memory

@@ -20,11 +20,11 @@ from ..runtime.numpy_state import STATE, begin, compute, end
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.out_of_memory import beyond, memory_error
-from .batches import batches
-from .lanes import NO_PARAMS, NUMBERS, PLAIN, lanes
+from .fast_path import NO_PARAMS, NUMBERS, PLAIN, lanes
 from .mode import mode
 from .plan import plans_of
 from .tape import Leaf, Origin, TensorBase, new, node_of, record_fused, record_several
+from .vmap_hooks import batches
 
 Tensor: Any = TensorBase        # the class of the tensors that ops make
 SCALARS = (int, float, complex, generic)

@@ -12,12 +12,12 @@ from ..messages.warn_once import warn
 from ..runtime.numpy_state import compute
 from . import composed  # noqa: F401  steps of kernel pairs, which register themselves
 from .accumulating import owning
-from .batches import batches
 from .dispatch import wrap, xp
 from .mode import mode
 from .step import fitted_tensor
 from .sweep import sweep
 from .tape import Output, TensorBase, node_of
+from .vmap_hooks import batches
 
 
 class ExecutionEngine:

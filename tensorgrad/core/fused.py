@@ -4,12 +4,12 @@ from __future__ import annotations
 from typing import Any
 
 from .dispatch import defined, wrap, xp
-from .fitting import fitted
 from .mode import mode
 from .plan import kind
 from .stale import second_time, stale
 from .step import PlainStep
 from .tape import FREED, TensorBase
+from .unbroadcast import fitted
 
 
 @kind("fused")

@@ -17,7 +17,7 @@ from ..runtime.numpy_state import compute
 from ..storage.base import NoValues, clock
 from . import dispatch
 from .dispatch import apply, wrap
-from .lanes import PLAIN
+from .fast_path import PLAIN
 from .mode import mode
 from .node import Hooks
 from .step import PlainStep

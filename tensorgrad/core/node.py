@@ -99,7 +99,7 @@ class Node:
     residual: Any                     # of a step of a kernel pair: the values that the kernel keeps (see fused.py)
     results: Any                      # of a step with several: weak references to their places on the tape
     trace: Any
-    calls: Any                        # calls of modules that this was a result of (see calls.py)
+    calls: Any                        # calls of modules that this was a result of (see module_calls.py)
     requires_grad: bool = True        # False for duals of forward mode through which no gradient flows
 
     def name(self) -> str:

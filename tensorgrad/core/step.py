@@ -14,12 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 from ..ops.base import OPS
 from ..runtime.numpy_state import outside
 from .dispatch import apply, namespace, wrap, xp
-from .fitting import checked, fitted, sum_to
 from .mode import no_grad
 from .node import Node
 from .plan import kind
 from .stale import second_time, stale
 from .tape import FREED, Output, TensorBase
+from .unbroadcast import checked, fitted, sum_to
 
 NO_MEMORY = {int, float, bool, complex, tuple, type(None)}      # types that are not freed after a backward, as in PyTorch: numbers and shapes
 PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of parameters

@@ -15,13 +15,13 @@ from ..storage.base import clock
 from ..storage.out_of_memory import memory_error
 from .accumulating import accumulate
 from .aside import Aside
-from .batches import batches
-from .fitting import unpulled
+from .fast_path import lanes
 from .hooks import hooked, hooked_after, hooked_before, pull_watched
-from .lanes import lanes
 from .mode import mode
 from .step import Reading
 from .tape import Leaf, Output, TensorBase
+from .unbroadcast import unpulled
+from .vmap_hooks import batches
 
 by_time = attrgetter("time")
 

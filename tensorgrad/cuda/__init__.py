@@ -39,14 +39,14 @@ def __getattr__(name: str) -> Any:
     if name == "default_generators":
         return tuple(random._generator(i) for i in range(_devices.device_count()))
     if name.endswith("Tensor"):
-        from ..api.typed import typed
+        from ..api.tensor_types import typed
         if (found := typed(f"torch.cuda.{name}")) is not None:
             return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    from ..api.typed import DTYPES
+    from ..api.tensor_types import DTYPES
     return sorted({*globals(), *DTYPES, *GRAPHS, "amp", "comm", "default_generators"})
 
 

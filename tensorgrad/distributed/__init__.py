@@ -25,7 +25,7 @@ from .collectives import _all_gather_base, _coalescing_manager, _CoalescingManag
 from .debugging import breakpoint, record_comm
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 from .file_store import FileStore
-from .flight import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
+from .flight_recorder import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from .group import TIMEOUT as default_pg_timeout
 from .group import ProcessGroup
 from .objects import *  # noqa: F403

@@ -13,10 +13,10 @@ from datetime import timedelta
 from functools import wraps
 from typing import Any
 
-from .. import _overriding
 from .. import api as tg
+from .._tensor import torch_function
 from ..overrides import handle_torch_function, has_torch_function
-from . import flight, world
+from . import flight_recorder, world
 from .group import TIMEOUT, ProcessGroup
 from .operations import ReduceOp
 from .work import Work
@@ -57,7 +57,7 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Ask classes of tensors and modes that override functions first."""
     @wraps(function)
     def asking(*args: Any, **kwargs: Any) -> Any:
-        if _overriding.ASKING and has_torch_function((*args, *kwargs.values())):
+        if torch_function.ASKING and has_torch_function((*args, *kwargs.values())):
             return handle_torch_function(asking, (*args, *kwargs.values()), *args, **kwargs)
         return function(*args, **kwargs)
     return asking
@@ -78,7 +78,7 @@ def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = Non
     tensor([1., 2.])
     >>> dist.destroy_process_group()
     """
-    if _overriding.ASKING and has_torch_function((tensor,)):
+    if torch_function.ASKING and has_torch_function((tensor,)):
         return handle_torch_function(all_reduce, (tensor,), tensor, op=op, group=group, async_op=async_op)
     if not isinstance(tensor, Tensor):
         _check(tensor, "tensor")
@@ -255,7 +255,7 @@ def reduce_scatter_tensor(output: Any, input: Any, op: ReduceOp = SUM, group: Pr
 
 
 def _renamed(old: str, new: str) -> None:
-    warnings.warn(f"`torch.distributed.{old}` is deprecated. Please use `torch.distributed.{new}` instead.", FutureWarning, stacklevel=flight.level())
+    warnings.warn(f"`torch.distributed.{old}` is deprecated. Please use `torch.distributed.{new}` instead.", FutureWarning, stacklevel=flight_recorder.level())
 
 
 def _all_gather_base(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
@@ -409,4 +409,4 @@ def all_gather_coalesced(output_tensor_lists: Any, input_tensor_list: Any, group
 
 def _old(name: str) -> None:
     warnings.warn(f"`torch.distributed.{name}` will be deprecated. If you must use it, please revisit our documentation later at "
-                  "https://pytorch.org/docs/main/distributed.html#collective-functions", FutureWarning, stacklevel=flight.level())
+                  "https://pytorch.org/docs/main/distributed.html#collective-functions", FutureWarning, stacklevel=flight_recorder.level())

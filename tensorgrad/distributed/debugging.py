@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from . import flight, world
+from . import flight_recorder, world
 from .collectives import barrier
 
 __all__ = ["breakpoint", "record_comm"]
@@ -52,10 +52,10 @@ def breakpoint(rank: int = 0, skip: int = 0, timeout_s: float | None = 3600) -> 
 @contextmanager
 def record_comm(name: str) -> Iterator[None]:
     """Name the collectives of a block in the log of the last ones. https://pytorch.org/docs → torch.distributed.record_comm"""
-    before, flight.naming.title = flight.naming.title, name
-    flight.named += 1
+    before, flight_recorder.naming.title = flight_recorder.naming.title, name
+    flight_recorder.named += 1
     try:
         yield
     finally:
-        flight.named -= 1
-        flight.naming.title = before
+        flight_recorder.named -= 1
+        flight_recorder.naming.title = before

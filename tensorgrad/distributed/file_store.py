@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
-from . import wire
+from . import wire_protocol
 from .errors import DistStoreError
 from .stores import WAITING, Request, Store, Values, milliseconds, rooted, seconds, shown
 
@@ -128,17 +128,17 @@ class _Log:
 
     def _apply(self, data: bytes, at: int) -> int:
         """Take the request at a place; return the place after it."""
-        head = at + 2 * wire.SIZE.size
+        head = at + 2 * wire_protocol.SIZE.size
         try:
-            checksum, size = wire.SIZE.unpack_from(data, at)[0], wire.SIZE.unpack_from(data, at + wire.SIZE.size)[0]
+            checksum, size = wire_protocol.SIZE.unpack_from(data, at)[0], wire_protocol.SIZE.unpack_from(data, at + wire_protocol.SIZE.size)[0]
             body = data[head:head + size]
             if len(body) != size or zlib.crc32(body) != checksum:
                 raise ValueError("an entry is damaged")
-            request, fields = wire.split(body)
+            request, fields = wire_protocol.split(body)
             if request in READS or self.values.missing(request, fields):
                 raise ValueError(f"an entry asks for {request}")
             self.values.answer(request, fields)
-        except (ValueError, TypeError, wire.struct.error) as error:
+        except (ValueError, TypeError, wire_protocol.struct.error) as error:
             raise self._broken(f"at byte {self.end + at}: {error}") from None
         return head + size
 
@@ -146,8 +146,8 @@ class _Log:
         return DistStoreError(f"The file {self.path!r} is not the log of a store: {why}. Remove it, or name another.")
 
     def append(self, request: int, fields: list[bytes]) -> None:
-        frame = wire.join(request, fields)
-        entry = wire.SIZE.pack(zlib.crc32(frame[wire.SIZE.size:])) + frame
+        frame = wire_protocol.join(request, fields)
+        entry = wire_protocol.SIZE.pack(zlib.crc32(frame[wire_protocol.SIZE.size:])) + frame
         self._file.seek(self.end)
         if self._file.write(entry) != len(entry):
             self._file.truncate(self.end)

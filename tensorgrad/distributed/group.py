@@ -12,10 +12,10 @@ import numpy
 
 from .. import api as tg
 from ..device import device as Device
-from . import flight
+from . import flight_recorder
 from .checks import NAMES, check_list, checked_op, checked_root, label, parts, unlike
 from .errors import DistBackendError, TimedOut
-from .memory import gathered, memory, read, room, spread
+from .flattening import gathered, memory, read, room, spread
 from .monitoring import monitored_barrier
 from .operations import ReduceOp
 from .transport.base import Call, Transport
@@ -52,12 +52,12 @@ class ProcessGroup:
 
     def __init__(self, rank: int, size: int, ranks: Sequence[int] | None = None,
                  transports: dict[str, Transport | Callable[[], Transport]] | None = None, name: str = "", timeout: timedelta = TIMEOUT,
-                 desc: str = "undefined", log: flight.Log | None = None) -> None:
+                 desc: str = "undefined", log: flight_recorder.Log | None = None) -> None:
         self._rank, self._size, self.ranks = rank, size, list(range(size)) if ranks is None else list(ranks)
         self.group_name, self.group_desc, self.timeout = name, desc, timeout
         self.transports: dict[str, Any] = dict(transports or {})
         self._ready: dict[str, Transport] = {}
-        self.log = flight.Log(rank) if log is None else log
+        self.log = flight_recorder.Log(rank) if log is None else log
         self._sequence, self._ended = -1, ""
         for kind, transport in self.transports.items():
             if isinstance(transport, Transport):
@@ -109,28 +109,28 @@ class ProcessGroup:
         array = tensor.array
         self._sequence += 1
         call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], tensor._storage.device.type, detail, later, self.group_name, monotonic(),
-                    flight.place())
+                    flight_recorder.place())
         if tensors is ANY:
             call.shapes = ()
         elif tensors:
             call.shapes, call.dtypes = tuple(t.array.shape for t in tensors), tuple(NAMES[t.array.dtype][0] for t in tensors)
-        if flight.named:
-            call.title = flight.naming.title
+        if flight_recorder.named:
+            call.title = flight_recorder.naming.title
         self.log.calls.append(call)
-        if flight.checking and not transport.checks:
+        if flight_recorder.checking and not transport.checks:
             self._agree(transport, call)
         return call
 
     def _agree(self, transport: Transport, call: Call) -> None:
         """Compare what all ranks are about to do. Errors: DistBackendError naming two sides that differ."""
-        own = flight.fingerprint(call)
-        words = numpy.frombuffer(own.ljust(flight.LONGEST, b"\0"), numpy.uint8).copy()
+        own = flight_recorder.fingerprint(call)
+        words = numpy.frombuffer(own.ljust(flight_recorder.LONGEST, b"\0"), numpy.uint8).copy()
         data = tg.from_numpy(words).to(transport.device)
-        out = tg.empty(flight.LONGEST * self._size, dtype=tg.uint8, device=transport.device)
-        check = Call("CHECK", call.sequence, ((flight.LONGEST,),), ("Byte",), call.device, group=self.group_name)
+        out = tg.empty(flight_recorder.LONGEST * self._size, dtype=tg.uint8, device=transport.device)
+        check = Call("CHECK", call.sequence, ((flight_recorder.LONGEST,),), ("Byte",), call.device, group=self.group_name)
         transport.allgather(check, out.array, data.array).wait()
         rows = out.cpu().numpy().reshape(self._size, -1)
-        error = flight.compare(self._rank, own, {rank: row.tobytes().rstrip(b"\0") for rank, row in enumerate(rows)})
+        error = flight_recorder.compare(self._rank, own, {rank: row.tobytes().rstrip(b"\0") for rank, row in enumerate(rows)})
         if error is not None:
             call.state = 2
             raise error
@@ -328,9 +328,9 @@ class ProcessGroup:
             return DONE
         transport = self.transport()
         self._sequence += 1
-        call = Call("BARRIER", self._sequence, (), (), transport.device, "", later, self.group_name, monotonic(), flight.place())
+        call = Call("BARRIER", self._sequence, (), (), transport.device, "", later, self.group_name, monotonic(), flight_recorder.place())
         self.log.calls.append(call)
-        if flight.checking and not transport.checks:
+        if flight_recorder.checking and not transport.checks:
             self._agree(transport, call)
         return self._run(call, transport.barrier, (), None)
 
@@ -372,7 +372,7 @@ class ProcessGroup:
         """Begin a message, and log it: it has no number, for ranks that take no part do not count it."""
         later, array = arguments[-1], tensor.array
         call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], transport.device, f"tag={arguments[2]}", later, self.group_name,
-                    monotonic(), flight.place())
+                    monotonic(), flight_recorder.place())
         self.log.calls.append(call)
         try:
             work = begin(*arguments)

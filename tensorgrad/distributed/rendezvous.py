@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
-from . import wire
+from . import wire_protocol
 from .file_store import FileStore
 from .stores import HashStore, Store
 from .tcp_store import TCPStore
@@ -141,15 +141,16 @@ def launched_by_mpi() -> bool:
 
 
 def check_one_machine(init_method: str | None, world_size: int) -> None:
-    """Check that a launcher has not started some of the ranks elsewhere. Errors: RuntimeError if it has."""
-    beside = os.environ.get("LOCAL_WORLD_SIZE", "")
-    if (init_method is None or init_method.startswith("env:")) and "RANK" in os.environ and beside.isdecimal() and int(beside) < world_size:
-        raise _scattered(world_size, f"{beside} are on this one")
+    """Check, before ranks wait for each other, that a launcher has not started some of them elsewhere. Errors: RuntimeError if it has."""
+    url, beside = urlparse(init_method or "env://"), os.environ.get("LOCAL_WORLD_SIZE", "")
+    size = str(world_size) if world_size > 0 else _query(url.query).get("world_size", os.environ.get("WORLD_SIZE", ""))
+    if url.scheme == "env" and "RANK" in os.environ and beside.isdecimal() and size.isdecimal() and int(beside) < int(size):
+        raise _scattered(int(size), f"{beside} are on this one")
 
 
 def _scattered(world_size: int, here: str) -> RuntimeError:
     """The error of ranks on several machines, with the advice that stores give."""
-    advice = "Between" + wire.ELSEWHERE.partition("Between")[2]
+    advice = "Between" + wire_protocol.ELSEWHERE.partition("Between")[2]
     return RuntimeError(f'the backend "gloo" joins the ranks of one machine only, but of {world_size} ranks {here}. {advice}')
 
 
@@ -162,7 +163,7 @@ def _beside(launch: Launch, world_size: int) -> Store:
     if world_size == 1:
         return HashStore()
     _met += 1
-    return FileStore(str(wire.private_directory() / f"ranks-{_job()}-{_met}"), world_size)
+    return FileStore(str(wire_protocol.private_directory() / f"ranks-{_job()}-{_met}"), world_size)
 
 
 def _job() -> str:

@@ -17,7 +17,7 @@ from datetime import timedelta
 from multiprocessing import util
 from typing import Any, ClassVar
 
-from . import wire
+from . import wire_protocol
 from .errors import DistNetworkError, DistStoreError
 from .stores import PATIENCE, WAITING, Request, Store, Values, milliseconds, rooted, seconds, shown
 
@@ -46,9 +46,9 @@ class Server:
         self._listener = _bound(port) if descriptor is None else _given(descriptor)
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
-        self._secret = wire.Secret(self.port)
+        self._secret = wire_protocol.Secret(self.port)
         try:
-            self._gate = wire.Gate(self._secret.make(), _place(self.port))      # before it listens: whoever gets through has found the secret
+            self._gate = wire_protocol.Gate(self._secret.make(), _place(self.port))      # before it listens: whoever gets through has found the secret
             self._listener.listen(1024)
         except BaseException:
             self._listener.close()
@@ -166,14 +166,14 @@ class Server:
 
     def _frames(self, client: _Client) -> None:
         """Answer the frames that have arrived whole; one that has to wait holds up those after it."""
-        while client.waits is None and len(client.inbox) >= wire.SIZE.size:
-            size = wire.SIZE.unpack_from(client.inbox)[0]
-            if size > wire.LONGEST:
+        while client.waits is None and len(client.inbox) >= wire_protocol.SIZE.size:
+            size = wire_protocol.SIZE.unpack_from(client.inbox)[0]
+            if size > wire_protocol.LONGEST:
                 raise ValueError(f"a frame of {size} bytes")
-            end = wire.SIZE.size + size
+            end = wire_protocol.SIZE.size + size
             if len(client.inbox) < end:
                 return
-            request, fields = wire.split(bytes(client.inbox[wire.SIZE.size:end]))
+            request, fields = wire_protocol.split(bytes(client.inbox[wire_protocol.SIZE.size:end]))
             del client.inbox[:end]
             self._take(client, request, fields)
 
@@ -215,9 +215,9 @@ class Server:
 
     def _answer(self, client: _Client, request: int, fields: list[bytes]) -> None:
         try:
-            frame = wire.join(ANSWER, self._values.answer(request, fields))
+            frame = wire_protocol.join(ANSWER, self._values.answer(request, fields))
         except (ValueError, TypeError) as error:
-            frame = wire.join(WRONG, [str(error).encode()])
+            frame = wire_protocol.join(WRONG, [str(error).encode()])
         self._send(client, frame)
 
     def _send(self, client: _Client, frame: bytes) -> None:
@@ -236,7 +236,7 @@ class Server:
             missing, limit = client.waits[2], client.waits[4]       # type: ignore[index]
             self._resume(client)
             try:
-                self._send(client, wire.join(LATE, [f"wait timeout after {round(1000 * limit)}ms, keys: {shown(missing)}".encode()]))
+                self._send(client, wire_protocol.join(LATE, [f"wait timeout after {round(1000 * limit)}ms, keys: {shown(missing)}".encode()]))
                 self._frames(client)
             except (OSError, ValueError):
                 self._drop(client.socket.fileno())
@@ -317,8 +317,8 @@ class TCPStore(Store):
         if not isinstance(host_name, str) or not isinstance(timeout, timedelta):
             raise TypeError("__init__(): incompatible constructor arguments. The following argument types are supported:\n    host_name is a str, timeout a "
                             f"datetime.timedelta; got {type(host_name).__name__} and {type(timeout).__name__}")
-        if not wire.is_this_machine(host_name):
-            raise RuntimeError(wire.ELSEWHERE.format(host=host_name))
+        if not wire_protocol.is_this_machine(host_name):
+            raise RuntimeError(wire_protocol.ELSEWHERE.format(host=host_name))
         self._host, self._port, self._timeout, self._local = host_name, int(port), timeout, threading.local()
         self._server: Server | None = None
         if is_master:
@@ -369,15 +369,15 @@ class TCPStore(Store):
         limit = GRACE + seconds(timeout)
         if request in WAITING:
             fields = [b"%d" % milliseconds(timeout), *fields]
-        frame = wire.join(request, fields)
+        frame = wire_protocol.join(request, fields)
         try:
             deadline = time.monotonic() + limit
             line.socket.settimeout(limit)
             line.socket.sendall(frame)
-            size = wire.SIZE.unpack(wire.receive_exactly(line.socket, wire.SIZE.size, deadline))[0]
-            if size > wire.LONGEST:
+            size = wire_protocol.SIZE.unpack(wire_protocol.receive_exactly(line.socket, wire_protocol.SIZE.size, deadline))[0]
+            if size > wire_protocol.LONGEST:
                 raise DistNetworkError(f"the store claims to send {size} bytes")
-            kind, answer = wire.split(wire.receive_exactly(line.socket, size, deadline))
+            kind, answer = wire_protocol.split(wire_protocol.receive_exactly(line.socket, size, deadline))
         except BaseException as error:              # an answer may still be on its way: the connection is of no more use
             self._local.line = None
             if isinstance(error, TimeoutError):
@@ -393,12 +393,12 @@ class TCPStore(Store):
 
     def _connected(self, timeout: timedelta) -> socket.socket:
         """Return a connection, as soon as the master is there."""
-        deadline, secret, why = time.monotonic() + seconds(timeout), wire.Secret(self._port), "it has left no secret there yet"
+        deadline, secret, why = time.monotonic() + seconds(timeout), wire_protocol.Secret(self._port), "it has left no secret there yet"
         while True:
             value = secret.read()
             if value is not None:
                 try:
-                    return wire.connect(socket.AF_INET, (HOST, self._port), value, _place(self._port), deadline)
+                    return wire_protocol.connect(socket.AF_INET, (HOST, self._port), value, _place(self._port), deadline)
                 except (OSError, DistNetworkError) as error:
                     why = str(error)
             if time.monotonic() > deadline:

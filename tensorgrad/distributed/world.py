@@ -13,14 +13,14 @@ from typing import Any
 
 from ..device import device as Device
 from ..nn import processes
-from . import backends, flight
+from . import backends, flight_recorder
 from .backends import Backend, BackendConfig
 from .group import TIMEOUT, ProcessGroup
 from .plugins import Plugged
 from .rendezvous import check_one_machine, launched_by_mpi, rendezvous
 from .stores import PrefixStore
-from .transport.alone import Alone
 from .transport.base import Transport
+from .transport.single_rank import Alone
 
 __all__ = ["GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_global_rank", "get_group_rank", "get_node_local_rank",
            "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "is_initialized",
@@ -125,13 +125,13 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they are assigned by the MPI runtime.", stacklevel=2)
         rank = world_size = -1
     if Backend.MPI not in used or not used <= {Backend.MPI, Backend.NCCL}:
+        if Backend.GLOO in used:
+            check_one_machine(init_method, world_size)
         if store is None:
             store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
             store.set_timeout(timeout)
         if not rank < world_size:
             raise RuntimeError(f"rank {rank} of {world_size} cannot be: ranks count from 0")
-        if Backend.GLOO in used:
-            check_one_machine(init_method, world_size)
         again = (store.add("default_pg", 1) - 1) // world_size if world_size > 1 else 0     # a store may outlive the group that ranks met at it for
         store = PrefixStore(f"default_pg/{again}", store)
     name = str(_world.count)
@@ -229,9 +229,9 @@ def _made(config: BackendConfig, store: Any, rank: int, size: int, timeout: time
     return ProcessGroup(rank, size, ranks, transports, name, timeout, desc, _log(rank))
 
 
-def _log(rank: int) -> flight.Log:
+def _log(rank: int) -> flight_recorder.Log:
     """The log that all groups of this process share."""
-    return flight.Log(rank) if _world.default is None else _world.default.log
+    return flight_recorder.Log(rank) if _world.default is None else _world.default.log
 
 
 def _alone_or(backend: str, kind: str, store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: list[int] | None) -> Any:
@@ -413,7 +413,7 @@ def _outside(group: Any) -> bool:
 
 def _warn_outside(name: str) -> None:
     rank = -1 if _world.default is None else _world.default.rank()
-    warnings.warn(f"Running {name} on global rank {rank} which does not belong to the given group.", stacklevel=flight.level())
+    warnings.warn(f"Running {name} on global rank {rank} which does not belong to the given group.", stacklevel=flight_recorder.level())
 
 
 def _group(group: Any) -> Any:

@@ -32,8 +32,8 @@ LAYERS = [
         "ops.reparameterization ops.matrix ops.linear ops.embedding ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier "
         "ops.convolution ops.pooling ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
-        "core core.mode core.batches core.node core.plan core.fitting core.tape core.calls advice core.stale core.lanes core.dispatch core.step "
-        "core.accumulating core.updates core.hooks core.aside core.fused core.inplace core.anomaly core.sweep core.composed "
+        "core core.mode core.vmap_hooks core.node core.plan core.unbroadcast core.tape core.module_calls advice core.stale core.fast_path "
+        "core.dispatch core.step core.accumulating core.optimizer_kernels core.hooks core.aside core.fused core.inplace core.anomaly core.sweep core.composed "
         "core.engine"), "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
@@ -41,7 +41,7 @@ LAYERS = [
         "interpret._symbol interpret._symbol_functions interpret.symbols autograd.grad_mode autograd.anomaly_mode autograd.variable "
         "autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
-        "_tensor.copying _keywords _overriding", "_tensor overrides _C"]),
+        "_tensor.copying _tensor.usual_types _tensor.torch_function", "_tensor overrides _C"]),
     Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings", ["autograd.forward_ad autograd.profiler", "api return_types"]),
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [

@@ -55,7 +55,7 @@ def absent(name: str) -> str | None:
     return next((reason for reason, pattern in ABSENT.items() if re.fullmatch(pattern, name)), None)
 
 
-MACHINERY = ("dispatch", "_register", "_arguments", "_overriding")     # checks, casts and views that every function may need
+MACHINERY = ("dispatch", "_register", "_arguments", "torch_function")     # checks, casts and views that every function may need
 
 
 @cache

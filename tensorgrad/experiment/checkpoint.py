@@ -14,9 +14,9 @@ from typing import Any
 from ..serialization import load, save
 from ..serialization._atomic import remove_leftovers, replacing
 from ..utils.data import DataLoader
-from ..utils.data._utils.streams import go_to
+from ..utils.data._utils.rng_states import go_to
 from . import streams
-from ._plain import check_plain
+from ._safe_values import check_plain
 
 __all__ = ["Checkpointer"]
 

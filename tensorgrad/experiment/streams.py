@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..utils.data._utils.streams import global_streams, go_to, marks, marks_of, packed
+from ..utils.data._utils.rng_states import global_streams, go_to, marks, marks_of, packed
 
 __all__ = ["restore", "state"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from . import data, options, parallel
-from .calls import Calls, TrainerState, listed
 from .evaluation import step_of
 from .precision import Precision
+from .trainer_calls import Calls, TrainerState, listed
 
 __all__ = ["Trainer", "TrainerState"]
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import dispatch
-from ..core.batches import batches as asked
 from ..core.dispatch import apply, wrap
 from ..core.mode import mode
 from ..core.step import Step
 from ..core.tape import TensorBase, new, node_of, show
+from ..core.vmap_hooks import batches as asked
 from ..ops.base import OPS
 from ..storage.base import clock
 from . import batched as batches

@@ -6,13 +6,13 @@ import os as _os
 from importlib import import_module as _import_module
 
 # Definitions in terms of arrays: parts of the table itself.
-ARRAYS = ("arrays", "arrays_shape", "arrays_indexing", "arrays_reduction", "arrays_sorting", "arrays_elementwise", "arrays_rows", "arrays_windows",
-          "arrays_resampling")
+ARRAYS = ("arrays", "shape_arrays", "indexing_arrays", "reduction_arrays", "sorting_arrays", "elementwise_arrays", "embedding_arrays", "windows_arrays",
+          "resampling_arrays")
 FAMILIES = ("optimizer_numpy", "elementwise_numpy", "reduction_numpy", "sorting_numpy", "matrix_numpy", "recurrent_numpy", "activation_numpy",
             "normalization_numpy", "loss_numpy", "indexing_numpy", "pooling_numpy", "convolution_numpy", "attention_numpy",
             "fourier_numpy")
 COMPILED = ("optimizer_compiled", "matrix_compiled", "depthwise_compiled", "convolution_compiled", "recurrent_compiled", "attention_compiled",
-            "elementwise_compiled", "activation_compiled", "rows_compiled", "loss_compiled", "normalization_compiled",
+            "elementwise_compiled", "activation_compiled", "softmax_compiled", "loss_compiled", "normalization_compiled",
             "reduction_compiled", "pooling_compiled", "indexing_compiled", "copying_compiled")
 
 wanted = _os.environ.get("TENSORGRAD_KERNELS", "")

@@ -16,8 +16,8 @@ from ..core.mode import mode
 from ..ops.activation import Hardtanh
 from ..runtime.thread_pool import elementwise
 from ..storage.cpu import NumpyStorage
+from .buffer_reuse import place
 from .elementwise_numpy import HUGE, sigmoid
-from .placing import place
 from .reduction_numpy import dots, ones
 from .special_numpy import gelu, gelu_gradient
 

@@ -18,8 +18,8 @@ from . import columns_numpy as columns
 from . import depthwise_numpy as depthwise
 from . import rows_numpy as rows
 from . import winograd_numpy as winograd
-from .arrays_windows import padded
 from .convolution_costs import ranked
+from .windows_arrays import padded
 from .windows_numpy import BLOCK, WIDE, along
 
 CPU = OpDispatch.backend("cpu")

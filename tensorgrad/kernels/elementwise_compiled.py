@@ -9,8 +9,8 @@ import numpy as np
 from ..core.dispatch import OpDispatch
 from ..core.mode import mode
 from ..ops.base import OPS
+from .buffer_reuse import place
 from .compiled import CPU, assign, native, put, register, sure
-from .placing import place
 
 
 def straight(x: Any) -> Any:

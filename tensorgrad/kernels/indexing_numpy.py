@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..ops.indexing import ARRAY, filled
-from . import arrays_indexing
+from . import indexing_arrays
 
 BLOCK = 1 << 16
 FULL = slice(None)
@@ -102,7 +102,7 @@ def add_rows(out: Any, index: Any, x: Any) -> Any:
 @register("scatter_add")
 def scatter_add(x: Any, value: Any, index: Any, *, axis: int) -> Any:
     if x.dtype.kind not in "fiu" or not x.flags.c_contiguous:
-        return arrays_indexing.scatter_add(np, x, value, index, axis=axis)
+        return indexing_arrays.scatter_add(np, x, value, index, axis=axis)
     out = x.copy()
     if index.size and index.min() < 0:
         index = np.where(index < 0, index + x.shape[axis], index)
@@ -119,7 +119,7 @@ def index_add_into(x: Any, *indices: Any, shape: Any, template: Any) -> Any:
     lead = len(indices)
     if template[:lead] != (ARRAY,) * lead or any(part not in (slice(None), Ellipsis) for part in template[lead:]) or any(
             i.dtype.kind not in "iu" for i in indices):
-        return arrays_indexing.index_add_into(np, x, *indices, shape=shape, template=template)
+        return indexing_arrays.index_add_into(np, x, *indices, shape=shape, template=template)
     index: Any = 0
     for i, n in zip(indices, shape, strict=False):
         index = index * n + np.where(i < 0, i + n, i)

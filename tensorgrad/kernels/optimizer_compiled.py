@@ -4,12 +4,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core import updates
+from ..core import optimizer_kernels
 from .compiled import WANTED, native
 
 
 def register(name: str) -> Callable[[Any], Any]:
-    return updates.register(name, "cpu") if WANTED else lambda kernel: kernel
+    return optimizer_kernels.register(name, "cpu") if WANTED else lambda kernel: kernel
 
 
 @register("sgd")

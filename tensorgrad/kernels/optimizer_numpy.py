@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.updates import register
+from ..core.optimizer_kernels import register
 from ..runtime.thread_pool import available, scratch, share, spans
 
 BLOCK = 3 << 15      # elements of a block, up to twice as many for two threads, to make fewer, longer calls of NumPy

@@ -14,9 +14,9 @@ import numpy as np
 from ..core.dispatch import OpDispatch
 from ..ops.windows import places_along, positions, window_count, window_count_along
 from ..runtime.thread_pool import available, finish
-from . import arrays_windows
-from .arrays_windows import bordered
+from . import windows_arrays
 from .products_numpy import small_kernels, with_rows
+from .windows_arrays import bordered
 
 BLOCK = 1 << 18      # elements of a block of planes, in the backward
 LARGE = 1 << 13      # elements from which on, and
@@ -151,7 +151,7 @@ def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, s
     """Windows that tile the input get their value as it is: no zeros that it is added to."""
     if any(map(any, widths)) or tuple(kernel) != tuple(stride) or x.dtype.kind not in "fc" or any(
             n * k > d for n, k, d in zip(x.shape[-len(kernel):], kernel, size, strict=True)):
-        return arrays_windows.window_spread(np, x, size=size, kernel=kernel, stride=stride, widths=widths, scale=scale)
+        return windows_arrays.window_spread(np, x, size=size, kernel=kernel, stride=stride, widths=widths, scale=scale)
     if x.shape[-1] > 1 and tiled(x, size, kernel, stride, widths) and finite(x):
         return spread_over_tiles(x if scale == 1 else x * scale, size, kernel)
     lead, length = x.shape[:-len(kernel)], x.shape[-len(kernel):]

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..ops.reduction import axes_of, count_of
-from .arrays_reduction import rounded, wide
 from .compiled import CPU, done, native, put, whole
+from .reduction_arrays import rounded, wide
 
 LARGE, SMALL = 1 << 12, 1 << 7
 SUM, SQUARES, GREATEST, LEAST = range(4)

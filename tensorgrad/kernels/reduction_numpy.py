@@ -13,8 +13,8 @@ import numpy as np
 from ..core.dispatch import OpDispatch
 from ..ops.reduction import Std, Var, VectorNorm, axes_of, count_of
 from ..storage.cpu import NumpyStorage
-from .arrays_reduction import rounded, wide
 from .elementwise_numpy import logaddexp
+from .reduction_arrays import rounded, wide
 
 LARGE, ROW = 1 << 12, 1 << 11
 DOTS = range(32, 1 << 13)       # lengths of rows that BLAS multiplies

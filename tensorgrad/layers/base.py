@@ -8,14 +8,14 @@ from inspect import BoundArguments, Signature, signature
 from typing import Any
 
 from .. import api as tg
-from .._overriding import node_among
+from .._tensor.torch_function import node_among
 from ..nn.modules.module import Module
 from ..nn.modules.sparse import Embedding, EmbeddingBag
 from ..nn.parameter import Parameter, is_lazy
 from ..symbolic.blank import infer
 from ..symbolic.data import parts_of
 from . import _nesting
-from ._waiting import Waiting
+from ._lazy_state import Waiting
 from .spec import REGISTRY, SpecError, build, described
 from .utils.arguments import captured
 

@@ -45,7 +45,7 @@ class Block:
         return np.ndarray(shape, dtype, self.array.data, offset, strides)
 
     def __reduce__(self) -> Any:
-        from ._handing import handed
+        from ._fd_passing import handed
         return _opened, (self.size, handed(self.descriptor))
 
 

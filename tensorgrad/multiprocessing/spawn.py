@@ -13,7 +13,7 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any
 
-from ._sweeper import GRACE, descendants, end_all
+from ._process_cleanup import GRACE, descendants, end_all
 
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn", "start_processes"]
 

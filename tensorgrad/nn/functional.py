@@ -4,7 +4,7 @@
 >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
 tensor([0., 2.])
 """
-from .._overriding import namespaced as _namespaced
+from .._tensor.torch_function import namespaced as _namespaced
 from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
 from ..messages.missing_names import missing as _missing
 from . import _functions

@@ -2,7 +2,7 @@
 from collections import OrderedDict
 
 from .. import api as tg
-from .._overriding import disabled
+from .._tensor.torch_function import disabled
 from ..core.dispatch import PLAIN
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "UninitializedTensorMixin",

@@ -9,7 +9,7 @@ ANY = "biufcV"
 
 
 class Movement(Op):
-    """Ops that move elements, of any dtype, without computing. kernels/arrays_shape.py has their definitions by methods of arrays."""
+    """Ops that move elements, of any dtype, without computing. kernels/shape_arrays.py has their definitions by methods of arrays."""
 
     __slots__ = ()
     kinds = ANY

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import api as tg
-from ..core.updates import at_once  # noqa: F401 - for the rules
+from ..core.optimizer_kernels import at_once  # noqa: F401 - for the rules
 from .optimizer import Optimizer
 
 # Values of options that are missing in checkpoints older than the option.

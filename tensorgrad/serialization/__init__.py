@@ -31,6 +31,7 @@ from ._allowed import Passed, Refused, Unlisted, add_safe_globals, clear_safe_gl
 from ._archive import Archive, damaged, write_archive
 from ._atomic import replacing
 from ._kinds import told
+from ._map_location import Location, default_restore_location, location_tag, register_package, validate_cuda_device
 from ._options import (
     LoadEndianness,
     get_crc32_options,
@@ -43,7 +44,6 @@ from ._options import (
     skip_data,
 )
 from ._pickler import pickled
-from ._places import Location, default_restore_location, location_tag, register_package, validate_cuda_device
 from ._rebuild import module_of
 from ._storages import Records
 from ._unpickler import RestrictedUnpickler, unsafe_names

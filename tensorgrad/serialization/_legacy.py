@@ -14,8 +14,8 @@ import numpy as np
 from ..storage.typed import TypedStorage, UntypedStorage
 from ._allowed import Refused
 from ._archive import _fill, damaged
+from ._map_location import Location
 from ._options import own
-from ._places import Location
 from ._storages import LARGEST, checked_id, element_of
 from ._unpickler import RestrictedUnpickler
 

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, dtype
-from ..api.typed import tensortype
+from ..api.tensor_types import tensortype
 from ..generator import Generator
 from ..nn.parameter import Parameter
 from ..storage.typed import ELEMENTS, TypedStorage, UntypedStorage

@@ -9,7 +9,7 @@ from pickle import UnpicklingError
 from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, empty_strided
-from ..api.typed import TYPES
+from ..api.tensor_types import TYPES
 from ..dtype import dtype as Dtype
 from ..dtype import layout as Layout
 from ..generator import Generator

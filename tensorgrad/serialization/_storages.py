@@ -13,9 +13,9 @@ from ..dtype import dtype as Dtype
 from ..storage.typed import TypedStorage, UntypedStorage, storage_of
 from ._allowed import Refused
 from ._archive import damaged
+from ._map_location import Location
 from ._names import UNTYPED, StorageType
 from ._options import LoadEndianness, options, own
-from ._places import Location
 
 MOST_AXES, LARGEST, NEWEST = 64, 1 << 62, 10
 

@@ -15,8 +15,8 @@ from ..storage.typed import ELEMENTS, TypedStorage, UntypedStorage
 from ._allowed import Refused
 from ._archive import _fill, damaged
 from ._legacy import Reader, part_of
+from ._map_location import Location
 from ._names import StorageType
-from ._places import Location
 from ._storages import LARGEST, MOST_AXES, element_of, tensor_of
 
 BLOCK, MOST_MEMBERS, MOST_ITEMS = 512, 100, 1_000_000

@@ -4,7 +4,7 @@
 >>> torch.signal.windows.hann(5)
 tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
 """
-from .._overriding import namespaced as _namespaced
+from .._tensor.torch_function import namespaced as _namespaced
 from ..api.windows import WINDOWS as _WINDOWS
 
 globals().update(_namespaced(_WINDOWS, __name__))

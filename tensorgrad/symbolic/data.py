@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 import numpy as np
 
 from .. import api as tg
-from .._overriding import METHODS, watch_for
+from .._tensor.torch_function import METHODS, watch_for
 from ..nn.modules.module import Module
 from ..storage.base import TWO_SIDED
 from . import config

@@ -44,7 +44,7 @@ class Program(Graph):
 
     def __setstate__(self, state: Any) -> None:
         if isinstance(state, dict):             # of a model that was pickled before there were graphs
-            from .former import read
+            from .old_pickles import read
             self._begin()
             self._tracer_cls = self._tracer_extras = None
             read(self, state, arguments_for(state["inputs"]))
@@ -54,8 +54,8 @@ class Program(Graph):
 
 def __getattr__(name: str) -> Any:
     if name in ("Ref", "Held", "Step"):         # old pickles look for them here
-        from . import former
-        return getattr(former, name)
+        from . import old_pickles
+        return getattr(old_pickles, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

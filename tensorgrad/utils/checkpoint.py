@@ -16,15 +16,15 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import _overriding
 from .. import api as tg
+from .._tensor import torch_function
 from ..api.random import fork_rng
 from ..autograd.function import Function, Saved
 from ..core.anomaly import saved_tensors_hooks
 from ..core.engine import backward
 from ..core.mode import enable_grad, mode, no_grad
 from ._device_states import get_device_states, set_device_states
-from ._selective import SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+from ._selective_checkpoint import SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
 
 __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "GraphExecGroup", "SAC_IGNORED_OPS",
            "SelectiveCheckpointContext", "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
@@ -178,7 +178,7 @@ class _Surroundings:
 
     def __init__(self, args: Any, preserve: bool) -> None:
         self.preserve, self.device = preserve, tg.get_default_device()
-        self.casting = tuple(filter(_casts, _overriding.state.modes))
+        self.casting = tuple(filter(_casts, torch_function.state.modes))
         if preserve:
             self.cpu = tg.get_rng_state()
             self.gpus = dict(zip(*get_device_states(*args)))
@@ -190,12 +190,12 @@ class _Surroundings:
             if self.preserve:
                 tg.set_rng_state(self.cpu)
                 set_device_states(self.gpus, self.gpus.values())
-            before = _overriding.state.modes
-            _overriding.state.modes = (*(m for m in before if not _casts(m)), *self.casting)
+            before = torch_function.state.modes
+            torch_function.state.modes = (*(m for m in before if not _casts(m)), *self.casting)
             try:
                 yield
             finally:
-                _overriding.state.modes = before
+                torch_function.state.modes = before
 
 
 def _casts(override: Any) -> bool:

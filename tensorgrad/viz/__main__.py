@@ -58,8 +58,8 @@ def main(arguments: list[str]) -> int:
     if wanted is None:
         print(USAGE)
         return 0
-    from .hunting import Found, Hunt
-    from .running import Last
+    from .last_loss import Last
+    from .nan_search import Found, Hunt
     from .watch import watch
     last, seen = Hunt() if wanted.nan else Last(), watch()
     offers.command = False              # what an error would offer is drawn anyway

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.engine import starts
 from ..core.tape import TensorBase
+from .decomposition import recomputed
+from .expansion import openable, opened
 from .model import Model, drawn
 from .modules import paths
 from .naming import known, names_of, placed, tensors_of, variables
-from .opening import openable, opened
-from .primitives import recomputed
 from .program import places, recorded
 from .statements import Statements
+from .step_texts import Arrived, BackwardStep, ForwardStep
 from .tape import Tape
-from .telling import Arrived, BackwardStep, ForwardStep
 from .text import Value, brief
 
 if TYPE_CHECKING:
     from .exercises.exercise import Exercise
-from .writes import versioned, writes
+from .inplace_writes import versioned, writes
 
 
 def explain(loss: Any, gradient: Any = None, *, module: Any = None,
@@ -152,7 +152,7 @@ class Explanation:
 
         Forges, browsers and slides play it in an `<img>`; programs that do not animate show the last picture.
         """
-        from .film import film
+        from .animation import film
         return film(self)
 
     def save(self, path: Any) -> Path:

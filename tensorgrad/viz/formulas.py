@@ -16,8 +16,8 @@ import numpy as np
 from ..ops.base import OPS, Op
 from .notation import OPEN, Unspeakable, function, notation
 from .reading import SPELLED, NoFormula, definitions, read
-from .spelling import public
-from .teaching import RULES, WORDS, Words
+from .textbook_gradients import RULES, WORDS, Words
+from .torch_names import public
 
 LONGEST = 200                   # longer formulas are easier to read in the source
 ELSEWHERE = "see the source"
@@ -44,7 +44,7 @@ def formulas(op: type[Op] | str, options: Mapping[str, Any] | None = None) -> Fo
     are then of this case alone. Else they tell the cases apart, and leave out what is None by default.
 
     Raises: TypeError for what is no op, ValueError for an unknown name. Source: the op's own `forward` and `grad_*`; of ops whose backward is a kernel,
-    `teaching`.
+    `textbook_gradients`.
 
     >>> from tensorgrad.viz import formulas
     >>> import tensorgrad as torch

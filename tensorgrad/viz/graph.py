@@ -11,10 +11,10 @@ from typing import Any
 from .dot import dot
 from .fold import Tree
 from .html import graph_page
+from .matplotlib_export import painted
 from .model import Model
 from .modules import paths
 from .naming import unnamed, variables
-from .painting import painted
 from .scene import Scene, Shows
 from .svg import draw
 from .tape import read, read_failed

@@ -8,9 +8,9 @@ from typing import Any
 from ..core.step import Operand
 from ..core.tape import Leaf, Output, TensorBase
 from ..ops.base import Op
+from .inplace_writes import Write, ends, writes
 from .notes import NAMES, NOTES, OTHERS
-from .spelling import arguments, title
-from .writes import Write, ends, writes
+from .torch_names import arguments, title
 
 
 @dataclass(slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..core.calls import Call, calls_at
+from ..core.module_calls import Call, calls_at
 from ..core.tape import TensorBase
 
 Path = tuple[str, ...]

@@ -12,8 +12,8 @@ import numpy as np
 from ..core.engine import starts
 from ..core.tape import TensorBase
 from .naming import names_of, placed, tensors_of, variables
+from .step_texts import BackwardStep, ForwardStep, Teller, worked
 from .tape import Tape
-from .telling import BackwardStep, ForwardStep, Teller, worked
 from .text import BOLD, ORANGE, Block, Equation, Line, Value, escape, host, laid_out, shape_text, short
 
 NAN, INFINITE = 2, 1        # how bad an array is: 0 if all of it is finite

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..ops.base import OPS
 from ..ops.shape import Movement
 from .reading import Placed
-from .spelling import public
+from .torch_names import public
 
 # Levels of precedence, the loosest first.
 CASES, OR, AND, NOT, COMPARE, SUM, PRODUCT, MATMUL, POWER, ATOM = range(10)
@@ -26,7 +26,7 @@ OTHERS = {"abs": "|{}|", "inv": "{}⁻¹", "affine": "{} · {} + {}", "biased": 
           "concatenate": "cat", "transpose": "permute", "reduced": "reduction"}
 SIGNS = {ast.Eq: "=", ast.NotEq: "≠", ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.In: "in",
          ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
-# Notations of reads and writes at an index: `telling` replaces `[index]` by the index of a step.
+# Notations of reads and writes at an index: `step_texts` replaces `[index]` by the index of a step.
 INDEXED = dict.fromkeys(("get_item", "get_slice", "index", "view"), "{}[index]") | dict.fromkeys(("index_put", "set_view"), "{} with [index] = {}") | {
     "place_slice": "{} at [index], 0 elsewhere", "index_add_into": "{} added at [index], 0 elsewhere",
     "embedding_add": "{} added at rows {}, 0 elsewhere", "place_along_axis": "{} at {}, 0 elsewhere"}

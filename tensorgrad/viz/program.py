@@ -8,7 +8,7 @@
 Places are the explanation's tensors, each before the next write in place; results and gradients are found by them (`Explanation.keys` says which is
 which). Rules are those that explanations print; an op with none that can be evaluated is written as the steps that define it, all with its number.
 Constants of the tape stay constants: random numbers, and masks and places that the program computed from leaves without a gradient.
-Trees are those of `evaluable`, arrays those of its `packed`. A program that cannot be run is {"able": False, "why": "…"}.
+Trees are those of `expression_trees`, arrays those of its `packed`. A program that cannot be run is {"able": False, "why": "…"}.
 """
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ import numpy as np
 
 from ..core.tape import Output
 from ..ops.base import input_name
-from .evaluable import Formula, Unable, argument_names, copied, definition, packed, plain
-from .primitives import Step, primitives
-from .spelling import title
+from .decomposition import Step, primitives
+from .expression_trees import Formula, Unable, argument_names, copied, definition, packed, plain
+from .inferred_values import known_values, unseen
 from .tape import Tape
-from .teaching import RULES
-from .unseen import known_values, unseen
+from .textbook_gradients import RULES
+from .torch_names import title
 
 MOST = 4000             # numbers that a program may compute, forward
 OPTIONAL = {"convolution": "b", "convolution_input": "b"}      # inputs that may be left out, of which steps say nothing

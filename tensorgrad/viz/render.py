@@ -6,9 +6,9 @@ from typing import Any
 
 from ..core.tape import Output, node_of
 from ..messages.extras import install
-from .spelling import title
 from .tape import Tape, read
 from .text import quoted
+from .torch_names import title
 
 LIMIT = 120     # characters of values that a box shows
 

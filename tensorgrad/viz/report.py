@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .telling import NOT_KEPT, UNKNOWN
+from .step_texts import NOT_KEPT, UNKNOWN
 from .text import BLUE, BOLD, DIM, ORANGE, Block, Equation, Line, laid_out
 
 

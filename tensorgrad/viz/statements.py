@@ -6,14 +6,14 @@ from typing import Any
 
 from ..core.step import Operand
 from ..core.sweep import StepBack
+from .inplace_writes import Write, ends
+from .step_texts import UNKNOWN, WORD, BackwardStep, ForwardStep, Gives, Lettered, Teller, written
 from .tape import Tape
-from .telling import UNKNOWN, WORD, BackwardStep, ForwardStep, Gives, Lettered, Teller, written
 from .text import Value
-from .writes import Write, ends
 
 
 class Statements(Teller):
-    """A `Teller` that tells each write of `writes` as one step: `c[:, 1] *= 2`. `names` is from `writes.versioned`."""
+    """A `Teller` that tells each write of `inplace_writes` as one step: `c[:, 1] *= 2`. `names` is from its `versioned`."""
 
     def __init__(self, tape: Tape, names: Mapping[Any, str], start: Any, writes: Mapping[Any, Write]) -> None:
         super().__init__(tape, names, start)

@@ -11,7 +11,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..ops.base import Op
 from .notes import INSIDE, NAMES, NOTES, OTHERS, Note, expression, place
-from .spelling import public
+from .torch_names import public
 
 serial = count(1)
 

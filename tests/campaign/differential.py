@@ -33,7 +33,7 @@ from typing import Any
 
 for _pool in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_pool}_NUM_THREADS", "1")
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "common")]
 
 import numpy as np  # noqa: E402
 import numpy.fft  # noqa: E402, F401  (before there is little memory)

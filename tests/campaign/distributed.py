@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 
 from tensorgrad.distributed import TCPStore  # noqa: E402
 from tensorgrad.distributed.operations import ReduceOp, combine  # noqa: E402
-from tensorgrad.distributed.transport import shared  # noqa: E402
+from tensorgrad.distributed.transport import shared_memory  # noqa: E402
 from tensorgrad.distributed.transport.base import Call  # noqa: E402
 from tensorgrad.dtype import bfloat16  # noqa: E402
 
@@ -169,7 +169,7 @@ def rank_of(directory, rank, size, seed, steps):
         if rank == 0:
             (directory / "port.new").write_text(str(store.port))
             (directory / "port.new").rename(directory / "port")
-        transport = shared.create(store, rank, size, timedelta(seconds=120), "world")
+        transport = shared_memory.create(store, rank, size, timedelta(seconds=120), "world")
         program = Program(transport, seed)
         (directory / f"begun{rank}").touch()
         begun = time.monotonic()

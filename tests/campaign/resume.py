@@ -1,7 +1,7 @@
 """Training runs that are killed at random, and must end to the bit as one that nobody kills: python tests/campaign/resume.py --kills 200 --seed 1
 
-Each run of a program of tests/killed starts anew until it finishes. Its processes are killed by SIGKILL after a random number of steps and a random while,
-before their first step, or before and after a call that writes a checkpoint to the disk. The exit status is 1 if a run ended otherwise, or not at all;
+Each run of a program of tests/experiment/killed starts anew until it finishes. Its processes are killed by SIGKILL after a random number of steps and a random
+while, before their first step, or before and after a call that writes a checkpoint to the disk. The exit status is 1 if a run ended otherwise, or not at all;
 its kills are shown.
 """
 import argparse
@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests" / "common")]
 
 import killing  # noqa: E402
 
-KILLED = ROOT / "tests" / "killed"
+KILLED = ROOT / "tests" / "experiment" / "killed"
 # A program, and what it is given after its directory.
 RUNS = [("loop.py", workers, every) for workers in (0, 2) for every in (1, 2, 5)]
 RUNS += [("fit.py", kind, workers) for kind in ("classifier", "gan") for workers in (0, 2)]

@@ -30,7 +30,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "native/build.py", folder, "only=AVX2", "-fsanitize=thread", "-g", "-O1"], cwd=ROOT, check=True)
         log = Path(folder, "log")
-        environment = {**os.environ, "LD_PRELOAD": runtime, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests'}", "OPENBLAS_NUM_THREADS": "1",
+        environment = {**os.environ, "LD_PRELOAD": runtime, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'common'}", "OPENBLAS_NUM_THREADS": "1",
                        "SANITIZED_KERNELS": str(next(Path(folder).glob("*.so"))), "TSAN_OPTIONS": f"log_path={log} exitcode=0 history_size=4"}
         ran = subprocess.run(["setarch", "-R", sys.executable, __file__, "work"], cwd=ROOT, env=environment)
         reports = [report for path in Path(folder).glob("log.*") for report in path.read_text().split("==================") if "WARNING" in report]

@@ -12,8 +12,8 @@ from ... import api as tg
 from ... import distributed as dist
 from ... import serialization
 from ...futures import Future
+from ._collective_steps import Together
 from ._nested_dict import flatten_state_dict
-from ._together import Together
 from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner, block
 from .filesystem import FileSystemReader, FileSystemWriter
 from .metadata import STATE_DICT_TYPE, ChunkStorageMetadata, Metadata, TensorProperties, TensorStorageMetadata

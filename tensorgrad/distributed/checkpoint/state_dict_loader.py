@@ -5,7 +5,7 @@ import os
 import warnings
 from typing import Any
 
-from ._together import Together
+from ._collective_steps import Together
 from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from .filesystem import FileSystemReader
 from .planner import LoadPlan, LoadPlanner

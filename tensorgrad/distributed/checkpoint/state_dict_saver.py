@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from ... import distributed as dist
-from ._together import Together
+from ._collective_steps import Together
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
 from .metadata import STATE_DICT_TYPE, Metadata

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...multiprocessing import _sweeper
+from ...multiprocessing import _process_cleanup
 from .multiprocessing.errors import NOT_AVAILABLE, ChildFailedError, ProcessFailure
 from .output import Console, Relay
 
@@ -115,7 +115,7 @@ class Agent:
                 sent = signals.seen[-1] if signals.seen else 0
             finally:
                 workers.end(sent or signal.SIGTERM, self.job.grace, signals)
-                _sweeper.sweep(self._mark, grace=min(self.job.grace, _sweeper.GRACE))
+                _process_cleanup.sweep(self._mark, grace=min(self.job.grace, _process_cleanup.GRACE))
                 workers.finish()
         if sent:
             raise Stopped(sent)
@@ -126,7 +126,7 @@ class Agent:
     def _variables(self, attempt: int, port: int) -> dict[str, str]:
         """The environment that all workers of one start share, besides the launcher's own."""
         job, count = self.job, str(self.job.workers)
-        return {**os.environ, **_sweeper.marked(dict(os.environ), self._mark), "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": count,
+        return {**os.environ, **_process_cleanup.marked(dict(os.environ), self._mark), "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": count,
                 "WORLD_SIZE": count, "ROLE_WORLD_SIZE": count, "ROLE_NAME": job.role, "MASTER_ADDR": job.address, "MASTER_PORT": str(port),
                 "TORCHELASTIC_RUN_ID": job.run_id, "TORCHELASTIC_RESTART_COUNT": str(attempt), "TORCHELASTIC_MAX_RESTARTS": str(job.max_restarts),
                 "TORCHELASTIC_USE_AGENT_STORE": "False", "TORCHELASTIC_SIGNALS_TO_HANDLE": job.signals, "TENSORGRAD_SECRET": secrets.token_hex(32),
@@ -139,7 +139,7 @@ class Agent:
         if os.name != "posix":
             yield lambda line: None
             return
-        watcher = subprocess.Popen([sys.executable, "-I", "-S", _sweeper.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        watcher = subprocess.Popen([sys.executable, "-I", "-S", _process_cleanup.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, start_new_session=True)
         pipe: Any = watcher.stdin
 

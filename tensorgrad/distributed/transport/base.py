@@ -47,7 +47,7 @@ class Transport:
 
     name = ""           # as PyTorch spells the backend
     device = "cpu"      # of the arrays that it moves
-    checks = False      # True if it compares fingerprints of calls itself, see flight.py
+    checks = False      # True if it compares fingerprints of calls itself, see flight_recorder.py
 
     def __init__(self, rank: int, size: int, timeout: timedelta) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout

@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import DistBackendError, TimedOut
 from ..stores import seconds
 from .mesh import Member
-from .watching import HUNG_UP, IN, OUT, watcher
+from .polling import HUNG_UP, IN, OUT, watcher
 
 __all__ = ["HEAD", "HEADER", "RING", "Doorbells", "Peer"]
 
@@ -284,7 +284,10 @@ class Doorbells:
     def close(self) -> None:
         """End all connections."""
         for peer in self.peers:
-            peer.socket.close()
             peer.gone = True
-        self._woken.close()
-        self._waker.close()
+        for held in self.sockets():
+            held.close()
+
+    def sockets(self) -> list[socket.socket]:
+        """Return all sockets that `close` closes."""
+        return [self._woken, self._waker, *(peer.socket for peer in self.peers)]

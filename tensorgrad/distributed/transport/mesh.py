@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .. import wire
+from .. import wire_protocol
 from ..errors import DistNetworkError, DistStoreError, TimedOut
 from ..stores import Store, seconds
 
@@ -82,7 +82,7 @@ def meet(store: Store, rank: int, size: int, timeout: timedelta, purposes: list[
     listener, address = _listener()
     try:
         if rank == 0:
-            store.set("secret", secrets.token_bytes(wire.NONCE))
+            store.set("secret", secrets.token_bytes(wire_protocol.NONCE))
         store.set(f"rank/{rank}", "\n".join((str(os.getpid()), socket.gethostname(), machine(), address)))
         members = _members(store, size, timeout, deadline)
         secret = store.get("secret")
@@ -114,7 +114,7 @@ def _listener() -> tuple[socket.socket, str]:
     if sys.platform == "linux":
         address = f"abstract:tensorgrad-{name}"
     else:
-        directory = wire.private_directory()
+        directory = wire_protocol.private_directory()
         address = f"unix:{directory / name[:12]}"
     try:
         found.bind(_where(address)[1])
@@ -145,7 +145,7 @@ def _members(store: Store, size: int, timeout: timedelta, deadline: float) -> li
         pid, host, where, address = store.get(key).decode().split("\n")
         members.append(Member(rank, int(pid), host, where, address))
         if where != machine():
-            raise RuntimeError(wire.ELSEWHERE.format(host=host))
+            raise RuntimeError(wire_protocol.ELSEWHERE.format(host=host))
     return members
 
 
@@ -158,7 +158,7 @@ def _dial(other: Member, rank: int, purpose: str, secret: bytes, deadline: float
     family, address = _where(other.address)
     while True:
         try:
-            link = wire.connect(family, address, secret, _place(other.rank), deadline)
+            link = wire_protocol.connect(family, address, secret, _place(other.rank), deadline)
         except OSError as error:                    # its queue is full, or it has other things to do, or it has gone
             if not other.alive():
                 raise DistNetworkError(f"Connection closed by peer: {other} has ended before it connected ({error}).") from None
@@ -181,7 +181,7 @@ def _place(rank: int) -> bytes:
 def _accept(listener: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, secret: bytes, deadline: float, members: list[Member]) -> None:
     """Accept the connections of all higher ranks. Strangers may connect too: nothing waits for them."""
     own = _place(ranks.start - 1)
-    gate, selector = wire.Gate(secret, own), selectors.DefaultSelector()
+    gate, selector = wire_protocol.Gate(secret, own), selectors.DefaultSelector()
     listener.setblocking(False)
     selector.register(listener, selectors.EVENT_READ)
     try:
@@ -210,7 +210,7 @@ def _accept(listener: socket.socket, links: dict[str, dict[int, socket.socket]],
 def _place_link(connection: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, deadline: float) -> None:
     """Read who a proved peer is."""
     try:
-        said = wire.receive_exactly(connection, 24, min(deadline, time.monotonic() + wire.SECONDS)).decode()
+        said = wire_protocol.receive_exactly(connection, 24, min(deadline, time.monotonic() + wire_protocol.SECONDS)).decode()
         purpose, rank = said[:16].strip(), int(said[16:])
         if rank not in ranks or purpose not in links or rank in links[purpose]:
             raise ValueError(said)

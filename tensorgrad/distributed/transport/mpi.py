@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import flight
+from .. import flight_recorder
 from ..errors import DistBackendError
 from ..operations import ReduceOp
 from ..work import Work
 from . import mpi_types
-from .alone import Alone
 from .base import Call, Transport
 from .mpi_guard import TAG, guard, place, print_now
 from .mpi_library import load
 from .mpi_types import average, fold, free_types, message, native
 from .mpi_work import Order, Requests, Stages
+from .single_rank import Alone
 
 __all__ = ["MPITransport", "create"]
 
@@ -54,7 +54,7 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, rank
 
 def _say_who_is_who(world: Any) -> None:
     """With TORCH_DISTRIBUTED_DEBUG, print the process of each rank: where one is killed, the message of some launchers names the process alone."""
-    if flight.get_debug_level():
+    if flight_recorder.get_debug_level():
         found = world.gather(f"pid {os.getpid()} on {socket.gethostname()}")
         for rank, where in enumerate(found or ()):
             print_now(f"rank {rank} of {world.size} is {where}")

@@ -229,8 +229,7 @@ class NCCLTransport(Transport):
 
     def _watch(self) -> None:
         """Until the group is destroyed, look for errors of NCCL, for calls that take too long, and for a rank that has given up."""
-        limit = self.timeout.total_seconds()
-        while not self.closed.wait(min(0.25, max(limit / 4, 0.02))) and self.error is None:
+        while not self.closed.wait(min(0.25, max(self.timeout.total_seconds() / 4, 0.02))) and self.error is None:
             with self.lock:
                 self._forget_ended()
                 oldest = self.under_way[0] if self.under_way else None
@@ -240,6 +239,7 @@ class NCCLTransport(Transport):
             with suppress(DistError):                   # the store ends with rank 0, perhaps before this rank
                 if self.store is not None and self.store.check(["gave up"]):
                     self._end(DistBackendError(bytes(self.store.get("gave up")).decode()))
+            limit = self.timeout.total_seconds()        # which `ProcessGroup.set_timeout` may change
             if time.monotonic() - oldest.began > limit and self.error is None:
                 self._end(TimedOut(f"Timed out waiting {round(1000 * limit)}ms for {oldest.what} operation to complete"))
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..operations import ReduceOp, combine
-from .rounds import INLINE, LARGE, Rounds, copied
 from .segments import AHEAD, SLOTS
+from .slot_exchange import INLINE, LARGE, Rounds, copied
 
 __all__ = ["allreduce", "reduce", "reduce_scatter"]
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...core.inplace import address
 from ...multiprocessing.reductions import Block
-from .. import wire
+from .. import wire_protocol
 from ..errors import DistBackendError, DistNetworkError
 from . import mesh
 
@@ -28,7 +28,7 @@ __all__ = ["AHEAD", "SLOTS", "Segments"]
 
 PIECE = struct.Struct("<II")
 AHEAD = 2               # chunks that a rank may write before it has to wait for the others: they need not run at the same time
-SLOTS = 2 * AHEAD + 2   # what `rounds.py` and the results of `reductions.py` need for that
+SLOTS = 2 * AHEAD + 2   # what `slot_exchange.py` and the results of `reductions.py` need for that
 ROOM = 1 << 30 if sys.maxsize > 1 << 32 else 0      # bytes for arrays of each rank: what is never written takes no memory
 LENT: list[weakref.ref[Any]] = []       # arrays in the room, also of groups that are gone
 COPIED = 32 << 10       # bytes of a slot that is sent through a socket: it fits into the socket's buffer
@@ -169,7 +169,7 @@ def _limited() -> bool:
 
 def _received(link: socket.socket, length: int, limited: bool, deadline: float) -> Any:
     """Return the memory of another rank: its slots, and its room unless this process is limited. The ranks then reduce through slots."""
-    wire.set_deadline(link, deadline)
+    wire_protocol.set_deadline(link, deadline)
     said, descriptors, _, _ = socket.recv_fds(link, 6, 1)
     if said != b"memory" or len(descriptors) != 1:
         raise DistNetworkError("Connection closed by peer: it has ended before it shared its memory.")

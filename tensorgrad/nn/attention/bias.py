@@ -5,8 +5,8 @@ import warnings
 from enum import IntEnum
 from typing import Any
 
-from ... import _overriding
 from ... import api as tg
+from ..._tensor import torch_function
 
 __all__ = ["causal_upper_left", "causal_lower_right", "CausalVariant", "CausalBias"]
 
@@ -27,7 +27,7 @@ class CausalBias(tg.Tensor):
     https://pytorch.org/docs → torch.nn.attention.bias.CausalBias
     """
 
-    __torch_function__ = _overriding.disabled            # results computed from it are plain Tensors
+    __torch_function__ = torch_function.disabled            # results computed from it are plain Tensors
 
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> Any:
         if not isinstance(variant, CausalVariant):

@@ -6,8 +6,8 @@ Parts of it are in other files: the tree of submodules (_tree), the state (_stat
 from collections import OrderedDict
 
 from ... import api as tg
-from ..._overriding import CONTAINERS, NODES, node_among
-from ...core.calls import ended
+from ..._tensor.torch_function import CONTAINERS, NODES, node_among
+from ...core.module_calls import ended
 from ...storage.base import clock
 from ..parameter import Buffer, Parameter
 from . import _hooks

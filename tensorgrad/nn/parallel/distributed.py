@@ -9,12 +9,12 @@ from ...futures import Future
 from .. import processes
 from ..modules import Module
 from ..parameter import UninitializedParameter
-from .agreement import broadcast_coalesced, check_alike
 from .buckets import GradBucket
 from .comm import place
+from .initial_sync import broadcast_coalesced, check_alike
+from .join import Join, Joinable, JoinHook
 from .reducer import Reducer
 from .scatter_gather import scatter_kwargs
-from .uneven import Join, Joinable, JoinHook
 
 __all__ = ["DistributedDataParallel"]
 

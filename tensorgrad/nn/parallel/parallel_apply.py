@@ -3,7 +3,7 @@ import threading
 from contextlib import contextmanager
 
 from ... import api as tg
-from ..._overriding import state
+from ..._tensor.torch_function import state
 from ._errors import ExceptionWrapper
 from .comm import place
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 from collections.abc import Iterable
 
 from ... import api as tg
-from ..._overriding import namespaced as _namespaced
+from ..._tensor.torch_function import namespaced as _namespaced
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",
            "unpad_sequence", "pack_sequence", "unpack_sequence"]

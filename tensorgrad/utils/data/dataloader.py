@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
-from ._utils.iterate import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
-from ._utils.states import Resumed, state_of
+from ._utils.iterators import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+from ._utils.loader_state import Resumed, state_of
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler

@@ -6,8 +6,8 @@ import inspect
 from collections import Counter
 from typing import Any
 
-from ... import _overriding
 from ... import api as tg
+from ..._tensor import torch_function
 from ...core.mode import no_grad
 from ...nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from ...overrides import resolve_name
@@ -92,12 +92,12 @@ def graph(model: Any, args: Any, verbose: bool = False, use_strict_trace: bool =
     hooks = [register_module_forward_pre_hook(recording.enter), register_module_forward_hook(recording.leave)]
     try:
         model.eval()
-        with _overriding.armed(), no_grad():
-            before, _overriding.state.modes = _overriding.state.modes, (*_overriding.state.modes, recording)
+        with torch_function.armed(), no_grad():
+            before, torch_function.state.modes = torch_function.state.modes, (*torch_function.state.modes, recording)
             try:
                 result = model(*args)
             finally:
-                _overriding.state.modes = before
+                torch_function.state.modes = before
     except RuntimeError as error:
         print(error)
         print("Error occurs, No graph saved")

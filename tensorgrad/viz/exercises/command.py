@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..text import columns
 from .exercise import Exercise, gathered
-from .making import exercise
+from .generation import exercise
 from .marking import Marked, marked
 from .questions import LEVELS
 

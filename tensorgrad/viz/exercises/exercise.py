@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..lesson import framed
+from ..explained_graph import framed
 from ..program import program
 from .marking import marked
 from .mistakes import mistaken, order

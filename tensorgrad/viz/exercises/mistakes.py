@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..evaluable import Unable
+from ..expression_trees import Unable
 from ..program import Builder
 from .sheet import Line
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import html, svg
-from ..evaluable import packed
+from ..explained_graph import Boxes, pictured
+from ..expression_trees import packed
 from ..fold import Tree
-from ..lesson import Boxes, pictured
 from ..mathml import mathml
 from ..model import Node
 from ..scene import Shows
-from ..telling import BackwardStep
+from ..step_texts import BackwardStep
 from ..text import Value, escape, script, shape_text, short
 from .grammar import FORMS
 from .questions import FORMAT, VERSION, Question

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..evaluable import definition
+from ..expression_trees import definition
 from ..program import Builder
-from ..telling import BackwardStep
+from ..step_texts import BackwardStep
 from .grammar import FUNCTIONS, Unread, computed, fitting, parsed
 from .questions import Question
 from .sheet import Line

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..telling import BackwardStep
+from ..step_texts import BackwardStep
 from ..text import Value
 
 

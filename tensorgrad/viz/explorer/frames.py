@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
-from ..telling import NOT_KEPT, UNKNOWN, Gives, Lettered, replaced
+from ..step_texts import NOT_KEPT, UNKNOWN, Gives, Lettered, replaced
 from ..text import Value, escape, script
+from .markup import derivative, equation, in_numbers, number, typeset
 from .numbers import Numbers
-from .shown import derivative, equation, in_numbers, number, typeset
 
 LEAVES = 40        # leaves that are listed
 

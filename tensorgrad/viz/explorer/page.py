@@ -7,14 +7,14 @@ from typing import Any
 
 from ...core.tape import Output
 from .. import html, svg
+from ..explained_graph import Boxes, framed, pictured
 from ..fold import Tree
-from ..lesson import Boxes, framed, pictured
 from ..program import program
 from ..scene import Shows
 from ..text import escape, script
+from .expanded_steps import parts
 from .frames import Frame, Frames
 from .numbers import Numbers, together
-from .parts import parts
 from .steplist import steplist
 
 MOST = 400         # steps on a page; a longer backward is cut to those next to the loss

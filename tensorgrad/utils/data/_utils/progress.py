@@ -18,8 +18,8 @@ import numpy as np
 from .... import api as tg
 from ..distributed import DistributedSampler
 from ..sampler import BatchSampler, RandomSampler, SequentialSampler, SubsetRandomSampler, WeightedRandomSampler
-from .channel import Failure
-from .streams import Stream, global_streams, go_to, marks, moved, own_streams, packed
+from .message_pipe import Failure
+from .rng_states import Stream, global_streams, go_to, marks, moved, own_streams, packed
 
 Advance = Callable[[], Any]         # returns the next item of a source
 Source = Callable[[], Advance]      # starts a source

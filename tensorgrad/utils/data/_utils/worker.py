@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from .... import api as tg
-from .channel import Failure, pack, read, write
 from .fetch import _DatasetKind, make_fetcher
+from .message_pipe import Failure, pack, read, write
 from .progress import stateful
-from .streams import global_streams, go_to, marks, moved, own_streams
+from .rng_states import global_streams, go_to, marks, moved, own_streams
 
 
 @dataclass(frozen=True, slots=True)

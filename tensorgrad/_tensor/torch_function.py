@@ -1,0 +1,341 @@
+"""`__torch_function__`: how classes of a program's own answer for the functions of this package. https://pytorch.org/docs → Extending PyTorch
+
+Plain tensors pay nothing for it. Functions of the namespaces pass through `overridable`; Tensor's methods, operators and properties do not, until a
+class that overrides them, or a mode, is first seen: then `arm` puts forms of them in place that ask.
+"""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType, MethodType
+from typing import Any
+
+from ..core.dispatch import PLAIN
+from ..core.fast_path import FUNCTIONS
+from ..runtime.numpy_state import outside
+from ..storage.out_of_memory import beyond, check_error
+from .usual_types import odd, usual
+
+
+class State(threading.local):
+    """The overrides that are active in this thread: classes of arguments, and modes, the innermost last."""
+
+    classes = True
+    modes: tuple[Any, ...] = ()
+
+
+state = State()
+ASKING: list[Any] = []      # not empty if functions ask for overrides before they run
+ARMED: list[Any] = []       # [Tensor], once something overrides its methods: these ask, too
+LASTING: list[bool] = []    # not empty if ARMED is to last until the program ends
+NODES: set[type] = set()    # classes of placeholders for values: modules and functions that are called with one become part of the graph being built
+CONTAINERS: set[type] = set()       # NODES, and the classes of containers that may hold a node
+
+# Attributes that are never overridden: those that make and inspect objects.
+NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ __init_subclass__ __iter__ __module__ "
+                  "__new__ __setattr__ __slots__ __subclasshook__ __torch_function__ _make_subclass as_subclass new new_empty new_empty_strided new_full "
+                  "new_ones new_tensor new_zeros stride unflatten".split())
+# Operators that PyTorch names after their method.
+METHODS = {f"__{sign}__": name for sign, name in (
+    ("add", "add"), ("radd", "add"), ("iadd", "add_"), ("sub", "sub"), ("isub", "sub_"), ("mul", "mul"), ("rmul", "mul"), ("imul", "mul_"),
+    ("truediv", "div"), ("itruediv", "div_"), ("ifloordiv", "floor_divide_"), ("mod", "remainder"), ("imod", "remainder_"), ("matmul", "matmul"),
+    ("ne", "ne"), ("lt", "lt"), ("le", "le"), ("gt", "gt"), ("ge", "ge"), ("rand", "bitwise_and"), ("ror", "bitwise_or"), ("rxor", "bitwise_xor"),
+    ("neg", "neg"), ("pos", "positive"), ("abs", "abs"))}
+BINARY = frozenset(f"__{r}{sign}__" for sign in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split() for r in ("", "r", "i"))
+
+
+class DisableTorchFunctionSubclass:
+    """A `with` block in which overrides of classes are off."""
+
+    def __enter__(self) -> None:
+        self.before, state.classes = state.classes, False
+
+    def __exit__(self, *exception: object) -> None:
+        state.classes = self.before
+
+
+class DisableTorchFunction:
+    """A `with` block in which overrides of classes and modes are off."""
+
+    def __enter__(self) -> None:
+        self.before = state.classes, state.modes
+        state.classes, state.modes = False, ()
+
+    def __exit__(self, *exception: object) -> None:
+        state.classes, state.modes = self.before
+
+
+def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """The `__torch_function__` of subclasses of Tensor that are treated as Tensor itself."""
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
+
+
+def overriding(args: Any) -> list[Any]:
+    """Return one argument per class that overrides functions: from left to right, subclasses before their bases."""
+    found: list[Any] = []
+    for a in args:
+        kind = type(a)
+        if kind in PLAIN or kind in ORDINARY:
+            continue
+        if kind is tuple or kind is list:
+            for inner in overriding(a):
+                _place(found, inner)
+        elif getattr(kind, "__torch_function__", disabled) is not disabled:
+            _place(found, a)
+    return found
+
+
+ORDINARY = {int, float, bool, str, complex, type(None)}
+
+
+def answer_of_method(name: str, args: Any, kwargs: Any) -> Any:
+    """Ask the overriding classes among the arguments for a method that failed; NotImplemented if none answers."""
+    found = overriding((*args, *kwargs.values())) if state.classes and not ARMED else []
+    if not found:
+        return NotImplemented
+    from ..core import dispatch
+    return asked(getattr(dispatch.Tensor, name), found, args, kwargs)
+
+
+def node_among(args: Any, kwargs: Any) -> Any:
+    """Return the first graph node among the arguments, or in lists, tuples and dicts among them; None if there is none."""
+    waiting, seen = [*args, *kwargs.values()], set()
+    for value in waiting:
+        kind = type(value)
+        if kind in NODES:
+            return value
+        if kind in CONTAINERS and id(value) not in seen:        # containers may be cyclic
+            seen.add(id(value))
+            waiting += value.values() if kind is dict else value
+    return None
+
+
+def watch_for(kind: type) -> None:
+    """From now on modules and functions that are called with an instance of this class hand the call to it."""
+    if not NODES:
+        ASKING.append(kind)
+        CONTAINERS.update((list, tuple, dict))
+    NODES.add(kind)
+    CONTAINERS.add(kind)
+
+
+def _place(found: list[Any], value: Any) -> None:
+    kind = type(value)
+    if all(type(other) is not kind for other in found):
+        place = next((i for i, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+        found.insert(place, value)
+
+
+def ask(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
+    """Call the innermost mode, or else each overriding class in turn, until the result is not NotImplemented."""
+    types = tuple(type(a) for a in found)
+    if modes := state.modes:
+        state.modes = modes[:-1]
+        try:
+            answer = outside(modes[-1].__torch_function__, function, types, args, kwargs)
+        finally:
+            state.modes = modes
+        if answer is not NotImplemented:
+            return answer
+    for value in found:
+        answer = outside(value.__torch_function__, function, types, args, kwargs)
+        if answer is not NotImplemented:
+            return answer
+    return NotImplemented
+
+
+def asked(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
+    """Call `ask`; raise PyTorch's TypeError if no override answers."""
+    answer = ask(function, found, args, kwargs)
+    if answer is NotImplemented:
+        refusals = [f"  - mode object {mode!r}" for mode in state.modes[-1:]] + [f"  - tensor subclass {type(a)!r}" for a in found]
+        module = (function.__module__ or "").partition(".")[2]
+        name = f"Tensor.{function.__name__}" if module.startswith(("api", "_tensor")) else ".".join(filter(None, (module, function.__name__)))
+        raise TypeError(f"Multiple dispatch failed for 'torch.{name}'; all __torch_function__ handlers returned NotImplemented:\n\n" + "\n".join(refusals))
+    return answer
+
+
+# Functions of objects of any class, which modes override, but classes do not.
+OF_ANYTHING = frozenset("as_tensor asarray from_dlpack from_numpy frombuffer is_storage is_tensor save tensor typename".split())
+
+
+def overridable(function: Any, namespace: str, name: str) -> Any:
+    """Wrap a function of a namespace so that overrides of its arguments' classes, and modes, are called.
+
+Overrides of a class that is no subclass of Tensor are called once the plain function has failed with it.
+    """
+    classes = name not in OF_ANYTHING
+    bare = getattr(function, "bare", function)      # calls without keywords skip the wrapper
+    first: Any = None           # looked up at the first call, with what follows
+    positions: Any = None
+    named: Any = None
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal first, positions, named
+        if first is None:
+            first, positions, named = usual(function)
+        if ASKING and (ARMED or kwargs or not CONTAINERS.isdisjoint(map(type, args))):
+            found = overriding((*args, *kwargs.values())) if classes and state.classes else []
+            if found or state.modes:
+                if not ARMED and not all(type(a) in NODES for a in found):
+                    arm()
+                return asked(call, found, args, kwargs)
+        try:
+            if (kwargs or len(args) > first) and odd(args, kwargs, positions, named) and (
+                    better := instead(None, function, namespace, name, args, kwargs)):
+                return better.result()
+            return function(*args, **kwargs) if kwargs else bare(*args)
+        except Exception as error:
+            found = overriding((*args, *kwargs.values())) if classes and state.classes and not ARMED else []
+            if not found:
+                better = instead(error, function, namespace, name, args, kwargs)
+                if better is None:
+                    raise
+                return better.result()
+        arm()
+        return asked(call, found, args, kwargs)
+    call.__module__, call.__name__, call.__qualname__, call.__doc__ = namespace, name, name, function.__doc__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call
+
+
+class Wording:
+    """A hook that puts errors of functions in PyTorch's words. The API, which knows the signatures, registers it."""
+
+    def __init__(self) -> None:
+        self.instead: Callable[..., Any] = lambda error, function, namespace, name, args, kwargs: None
+
+    def register(self, instead: Callable[..., Any]) -> Callable[..., Any]:
+        """Register `instead(error, function, namespace, name, args, kwargs)`: an object with a `result()`, or None to keep the error."""
+        self.instead = instead
+        return instead
+
+
+wording = Wording()
+
+
+def instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Any:
+    """Return the result or error that replaces a function's error where PyTorch's differs; None to keep the error."""
+    if not beyond(error) and check_error(error, name):
+        return None
+    better = wording.instead(error, function, namespace, name, args, kwargs)
+    if better is None:
+        check_error(error, name)
+    return better
+
+
+def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The functions of a namespace in the form that asks; classes and other values as they are."""
+    return {name: overridable(value, namespace, name) if type(value) is FunctionType else value for name, value in functions.items()}
+
+
+# ── methods ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class AskingProperty(property):
+    """A property of Tensor that classes may override: they get `Tensor.shape.__get__` as the function."""
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        found = _found((instance,), {})
+        return super().__get__(instance, owner) if found is None else asked(self.__get__, found, (instance,), {})
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        found = _found((instance, value), {})
+        if found is None:
+            super().__set__(instance, value)
+        else:
+            asked(self.__set__, found, (instance, value), {})
+
+
+def _found(args: Any, kwargs: Any) -> list[Any] | None:
+    """Return the overriding arguments; None if there is neither one nor a mode."""
+    found = overriding((*args, *kwargs.values()) if kwargs else args) if state.classes else []
+    return found if found or state.modes else None
+
+
+class AskingMethod:
+    """A method of Tensor that classes may override. It equals the plain method, which programs may have looked up before."""
+
+    def __init__(self, method: Any, name: str, owner: Any) -> None:
+        self.__wrapped__, self._owner = method, owner
+        self.__module__, self.__name__, self.__qualname__, self.__doc__ = method.__module__, name, f"Tensor.{name}", method.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        found, name = _found(args, kwargs), self.__name__
+        if found is None:
+            return self.__wrapped__(*args, **kwargs)
+        function = getattr(self._owner, METHODS.get(name, name))
+        return ask(function, found, args, kwargs) if name in BINARY else asked(function, found, args, kwargs)
+
+    def __eq__(self, other: Any) -> bool:
+        return self.__wrapped__ is getattr(other, "__wrapped__", other) or self.__wrapped__ is other
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+
+def arm(lasting: bool = True) -> None:
+    """From now on Tensor's methods ask the classes of their arguments, and the modes."""
+    if lasting and not LASTING:
+        LASTING.append(True)
+    if ARMED:
+        return
+    from ..core import dispatch
+    Tensor = dispatch.Tensor
+    ARMED.append(Tensor)
+    ASKING.append(Tensor)
+    for name, value in list(vars(Tensor).items()):
+        if name in NEVER:
+            continue
+        if type(value) is property:
+            setattr(Tensor, name, AskingProperty(value.fget, value.fset, value.fdel, value.__doc__))
+        elif type(value) in FUNCTIONS:
+            setattr(Tensor, name, AskingMethod(value, name, Tensor))
+
+
+@contextmanager
+def armed() -> Iterator[None]:
+    """Let Tensor's methods call overrides inside a `with` block; afterwards only if another class overrides them."""
+    arm(lasting=False)
+    try:
+        yield
+    finally:
+        if ARMED and not LASTING:
+            Tensor = ARMED.pop()
+            ASKING.remove(Tensor)
+            for name, value in list(vars(Tensor).items()):
+                if type(value) is AskingProperty:
+                    setattr(Tensor, name, property(value.fget, value.fset, value.fdel, value.__doc__))
+                elif type(value) is AskingMethod:
+                    setattr(Tensor, name, value.__wrapped__)
+
+
+# ── the default override of Tensor's subclasses ───────────────────────────────────────────────────────────────────────
+
+
+def answer(cls: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Run the function without overrides, and make Tensors among its results instances of the subclass."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+    Tensor = ARMED[0] if ARMED else cls
+    return result if func in (Tensor._base.__get__, Tensor.grad.__get__) else _converted(result, cls, Tensor)
+
+
+def _converted(result: Any, cls: Any, Tensor: Any) -> Any:
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        parts = [_converted(part, cls, Tensor) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result

@@ -1,0 +1,339 @@
+"""Methods that programs seldom need, some of them kept from the early days. https://pytorch.org/docs/stable/tensors.html"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..core.tape import node_of
+from ..dtype import FROM_NUMPY
+from ._arguments import check_tensor, integer, normalize_dim
+from ._kinds import Device, Ints1, MemoryFormat
+from ._register import public
+from .activation import check_floating
+from .conversion import copy_
+from .creation import empty, empty_like, from_numpy, ones_like, tensor
+from .norms import norm
+
+
+@public(method=False)
+def detach(input: Tensor) -> Tensor:
+    """Return a leaf that shares the memory, without history. https://pytorch.org/docs → torch.detach"""
+    check_tensor(input, "detach", "input", 1)
+    return input.detach()
+
+
+@public(method=False)
+def get_device(input: Tensor) -> int:
+    """The index of the CUDA device, −1 on the CPU. https://pytorch.org/docs → torch.Tensor.get_device"""
+    check_tensor(input, "get_device", "input", 1)
+    return input.get_device()  # type: ignore[no-any-return]
+
+
+@public(method=False)
+def is_signed(input: Tensor) -> bool:
+    """Return True if the dtype has negative numbers. https://pytorch.org/docs → torch.Tensor.is_signed"""
+    check_tensor(input, "is_signed", "input", 1)
+    return input.is_signed()  # type: ignore[no-any-return]
+
+
+@public(method=False)
+def is_inference(input: Tensor) -> bool:
+    """Return True if the tensor was made in inference mode. https://pytorch.org/docs → torch.Tensor.is_inference"""
+    check_tensor(input, "is_inference", "input", 1)
+    return input.is_inference()  # type: ignore[no-any-return]
+
+
+@public()
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Return True if two tensors have equal shapes.
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2).is_same_size(torch.ones(2, 1))
+    False
+    """
+    check_tensor(other, "is_same_size", "other", 1)
+    return bool(input.array.shape == other.array.shape)
+
+
+@public(function=False)
+def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[MemoryFormat] = False) -> tuple[int, ...]:
+    """The axes from the one with the longest steps in memory to the one with the shortest. https://pytorch.org/docs → torch.Tensor.dim_order
+
+    RuntimeError if that is not unique and `ambiguity_check` asks for it: True, or a list of memory formats of which exactly one has to fit.
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 3).T.dim_order()
+    (1, 0)
+    """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(f, dtypes.memory_format) for f in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    shape, strides = self.array.shape, self.stride()
+    unclear = any(n == 1 for n in shape) or len(set(strides)) < len(strides)
+    fitting = [f for f in formats if self.is_contiguous(memory_format=f)]
+    if (ambiguity_check is True and unclear) or (formats and len(fitting) != 1 and unclear):
+        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    if fitting and unclear:
+        return (0, *range(2, len(shape)), 1) if fitting[0] is not dtypes.contiguous_format else tuple(range(len(shape)))
+    steps = [s or (strides[i + 1] * shape[i + 1] if i + 1 < len(shape) else 0) for i, s in enumerate(strides)]     # expanded axes stay where they are
+    return tuple(sorted(range(len(shape)), key=lambda i: (-steps[i], i)))
+
+
+def _grad_dtype(self: Tensor) -> Any:
+    """The dtype that the gradient of this leaf is to have; None: any."""
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return self.__dict__.get("_grad_dtype", self.dtype)
+
+
+def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+    if value is not None and not isinstance(value, dtypes.dtype):
+        raise RuntimeError(f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}")
+    self.__dict__["_grad_dtype"] = value
+    if self._node is not None:
+        self._node.dtype = (value or self.dtype).numpy
+
+
+Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
+
+
+@public(function=False)
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> Tensor:
+    """Replace each element by a Python function of it and elements of two other tensors: slow.
+
+    https://pytorch.org/docs → torch.Tensor.map_
+    """
+    if node_of(self) is not None:
+        raise RuntimeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
+    for name, other in (("x", x), ("y", y)):
+        if other.array.dtype != self.array.dtype:
+            raise TypeError(f"map2_: expected {self.type()} for argument '{name}' (got {other.type()})")
+    columns = (t.detach().expand_as(self).reshape(-1).tolist() for t in (self, x, y))
+    return copy_(self, self.new_tensor([callable(*values) for values in zip(*columns, strict=True)]).reshape(self.shape))
+
+
+@public(function=False)
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """Return the tensor that `Module.load_state_dict` stores in place of this one.
+
+    https://pytorch.org/docs → torch.Tensor.module_load
+    """
+    return other.detach() if assign else self.copy_(other).detach()
+
+
+@public(function=False)
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Keep the memory until the work of a CUDA stream is done: CuPy's memory pool sees to that. https://pytorch.org/docs → torch.Tensor.record_stream"""
+    if not hasattr(stream, "synchronize"):
+        raise RuntimeError("unknown parameter type")
+
+
+# ── NumPy's functions on tensors ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """Convert the result of a NumPy function of this tensor to a tensor."""
+    return tensor(array) if not array.ndim else from_numpy(array.astype("uint8") if array.dtype == "bool" else array)
+
+
+Tensor.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
+
+
+# ── the array API standard ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """The namespace of the array API standard. https://data-apis.org/array-api/2024.12/
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2).__array_namespace__().__array_api_version__
+    '2024.12'
+    """
+    if api_version not in (None, *VERSIONS):
+        raise ValueError(f"unrecognized version of the array API standard: {api_version!r}; known are {', '.join(VERSIONS)}")
+    from .. import array_api
+    return array_api
+
+
+def _to_device(self: Tensor, device: Device, /, *, stream: Any = None) -> Tensor:
+    """`to`, as the standard calls it."""
+    if stream is not None:
+        raise ValueError("The stream argument to to_device() is not supported")
+    return self.to(device)
+
+
+def _imatmul(self: Tensor, other: Tensor) -> Tensor:
+    """self @= other"""
+    return self.copy_(self @ other)
+
+
+Tensor.__array_namespace__, Tensor.to_device, Tensor.__imatmul__ = _array_namespace, _to_device, _imatmul  # type: ignore[attr-defined]
+
+
+# ── from the early days ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@public(function=False)
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Return a tensor of this dtype and device: sizes give uninitialized memory, a list or array its values."""
+    from .tensor_types import constructed
+    return constructed(FROM_NUMPY[self.array.dtype], self._storage.__class__, args, kwargs, "new")
+
+
+@public(function=False)
+def resize(self: Tensor, *sizes: Ints1) -> Tensor:
+    """`reshape` by an older name."""
+    warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
+    wanted = empty(*sizes).shape
+    if wanted.numel() != self.array.size:
+        raise RuntimeError(f"requested resize to {' x '.join(map(str, wanted))} ({wanted.numel()} elements in total), but the given tensor has a size of "
+                           f"{'x'.join(map(str, self.array.shape))} ({self.array.size} elements). autograd's resize can only change the shape of a "
+                           "given tensor, while preserving the number of elements. ")
+    return self.reshape(wanted)
+
+
+@public(function=False)
+def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
+    """`reshape` to the shape of another tensor, by an older name."""
+    warnings.warn("non-inplace resize_as is deprecated", UserWarning, stacklevel=2)
+    return self.reshape(tensor.array.shape)
+
+
+@public(function=False)
+def reinforce(self: Tensor, reward: Any) -> None:
+    """Raise RuntimeError that names the replacement."""
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: add -m.log_prob(action) * reward of a distribution m to the loss.")
+
+
+@public(method=False)
+def is_storage(obj: object, /) -> bool:
+    """Return True if the object is a tensor's storage. https://pytorch.org/docs → torch.is_storage"""
+    return type(obj).__name__ in ("UntypedStorage", "TypedStorage") and not isinstance(obj, Tensor)
+
+
+@public(method=False)
+def to_dlpack(tensor: Tensor) -> Any:
+    """The tensor's memory as a DLPack capsule, for other libraries. https://pytorch.org/docs → torch.utils.dlpack.to_dlpack"""
+    return tensor.detach().__dlpack__()
+
+
+# ── functions that PyTorch's own composites are made of ───────────────────────────────────────────────────────────────
+
+
+@public(method=False, out=True)
+def frobenius_norm(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
+    """√Σ |x|² over axes. https://pytorch.org/docs → torch.linalg.matrix_norm"""
+    _warn_of_norm("frobenius_norm", "vector_norm(A, 2., dim, keepdim)")
+    return norm(input, "fro", (int(dim),) if isinstance(dim, Tensor) and dim.array.dtype.kind in "iu" else dim, keepdim)
+
+
+@public(method=False)
+def nuclear_norm(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
+    """The sum of the singular values. https://pytorch.org/docs → torch.linalg.matrix_norm"""
+    _warn_of_norm("nuclear_norm", "matrix_norm(A, 'nuc', dim, keepdim)")
+    if isinstance(dim, int) and not isinstance(dim, bool):
+        dim = (dim, dim)            # one number for both axes
+    if isinstance(dim, bool):       # the first of two signatures: (input, keepdim)
+        dim, keepdim = None, dim
+    return norm(input, "nuc", dim, keepdim)
+
+
+def _warn_of_norm(name: str, successor: str) -> None:
+    warnings.warn(f"at::{name} is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch release. Please use "
+                  f"`linalg.{successor}` instead", UserWarning, stacklevel=3)
+
+
+@public(method=False)
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """Norms over all axes but one, kept with length 1; over all axes for dim = −1. Used by weight normalization."""
+    pow = integer(pow, "pow")
+    if dim == -1:
+        return norm(v, pow)
+    if not v.array.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    dim = normalize_dim(dim, v.array.ndim)
+    if not v.array.size:
+        v.reshape(v.array.shape[dim], -1)       # raises PyTorch's error for an ambiguous -1
+    return norm(v, pow, [d for d in range(v.array.ndim) if d != dim], True)
+
+
+@public(method=False)
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """`dropout`, and the mask of the elements that are left. https://pytorch.org/docs → torch.nn.functional.dropout"""
+    if train is False or p == 0:
+        return input.clone(), ones_like(input, dtype=dtypes.bool)
+    check_floating(input)
+    mask = empty_like(input).bernoulli_(1 - p)
+    return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask.bool()
+
+
+@public()
+def is_distributed(input: Tensor) -> bool:
+    """Return False: no tensor is spread over several processes."""
+    return False
+
+
+@public(method=False)
+def set_flush_denormal(mode: bool) -> bool:
+    """Return False: the processor's switch that flushes denormal numbers to zero is not available here."""
+    return False
+
+
+@public(method=False)
+def get_file_path(*path_components: str) -> str:
+    """The path of a file of this package."""
+    from os.path import dirname, join
+    return join(dirname(dirname(__file__)), *path_components)
+
+
+# Numbers in place of symbolic sizes: only PyTorch's tracer makes symbols of them.
+
+
+@public(method=False)
+def sym_int(a: Any) -> int:
+    """int(a)"""
+    return int(a)
+
+
+@public(method=False)
+def sym_float(a: Any) -> float:
+    """float(a)"""
+    return float(a)
+
+
+@public(method=False)
+def sym_not(a: Any) -> bool:
+    """not a"""
+    return not a
+
+
+@public(method=False)
+def sym_max(a: Any, b: Any) -> Any:
+    """The greater of two numbers."""
+    return max(a, b)
+
+
+@public(method=False)
+def sym_min(a: Any, b: Any) -> Any:
+    """The smaller of two numbers."""
+    return min(a, b)
+
+
+@public(method=False)
+def sym_sum(args: Any) -> Any:
+    """The sum of numbers."""
+    return sum(args)
+
+
+@public(method=False)
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """t if b, else f."""
+    return t if b else f
