@@ -16,7 +16,10 @@ from ..messages.warn_once import WARNED as WARNED
 from ..messages.warn_once import warn as warn
 from ..ops.base import OPS
 from ..size import Size
-from ._register import C_NAMES
+
+C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+           "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+           "complex128": "c10::complex<double>", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t"}
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:

@@ -17,11 +17,9 @@ from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
 from ..storage.out_of_memory import beyond, check_error
+from ._arguments import C_NAMES
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
-C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-           "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-           "complex128": "c10::complex<double>", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t"}
 DTYPE_ERRORS = {    # special messages for an `out=` of another dtype: {0}, {1} are C names, {2}, {3} PyTorch's scalar types
     "take": "take(): self and out expected to have the same dtype, but got self.dtype = {2} and out.dtype = {3}",
     "index_select": "index_select(): self and result must have the same scalar type",

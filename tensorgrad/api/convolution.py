@@ -9,9 +9,9 @@ from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import can_cast
 from ..ops.windows import input_length, output_length
-from ._arguments import in_dtype, integer
+from ._arguments import C_NAMES, in_dtype, integer
 from ._kinds import Index, Ints1
-from ._register import C_NAMES, public
+from ._register import public
 from .pooling import step_within
 
 PLAIN = frozenset((int,))

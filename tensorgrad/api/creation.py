@@ -20,10 +20,10 @@ from ..runtime.numpy_state import Region, compute
 from ..storage.base import backend_of
 from ..storage.layout import slowest_first
 from ..storage.out_of_memory import check_room, memory_error
-from ._arguments import check_long, converted, each_example, in_batch, integer, warn
+from ._arguments import C_NAMES, check_long, converted, each_example, in_batch, integer, warn
 from ._kinds import Dtype, Index, Ints, Ints1, Layout, MemoryFormat, Number
 from ._nested import array_of
-from ._register import C_NAMES, check_layout, public
+from ._register import check_layout, public
 
 # ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,9 +11,9 @@ from ..core.mode import mode
 from ..dtype import int64
 from ..runtime.numpy_state import Region
 from ..storage.cpu import NumpyStorage
-from ._arguments import check_product, each_example, in_batch, is_hollow, is_unknown
+from ._arguments import C_NAMES, check_product, each_example, in_batch, is_hollow, is_unknown
 from ._kinds import Index
-from ._register import C_NAMES, public
+from ._register import public
 
 # ── linear maps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -6,9 +6,9 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, result_type, xp
-from ._arguments import LEAST_LARGEST, broadcast_shape, check_tensor, check_tensors, converted, in_dtype, promoted
+from ._arguments import C_NAMES, LEAST_LARGEST, broadcast_shape, check_tensor, check_tensors, converted, in_dtype, promoted
 from ._kinds import Number, Operand
-from ._register import C_NAMES, public
+from ._register import public
 
 # ── sums and differences ──────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,10 +8,10 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import check_elements, check_list, check_product, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
+from ._arguments import C_NAMES, check_elements, check_list, check_product, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
 from ._kinds import Dtype, Ints1, Number, Tensors
 from ._linalg import inverse_of
-from ._register import C_NAMES, public
+from ._register import public
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

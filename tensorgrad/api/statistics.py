@@ -10,9 +10,9 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..storage.out_of_memory import check_room
 from . import return_types
-from ._arguments import anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
+from ._arguments import C_NAMES, anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
 from ._kinds import Floats, Index, Ints, Number, Tensors
-from ._register import C_NAMES, public
+from ._register import public
 from .creation import linspace
 
 _upto = range      # the name is an argument of histograms

@@ -13,9 +13,9 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
-from ._arguments import in_dtype
+from ._arguments import C_NAMES, in_dtype
 from ._kinds import Device, Dtype, Layout
-from ._register import C_NAMES, public
+from ._register import public
 from .creation import arange, as_leaf, empty, linspace, ones
 
 WINDOWS: dict[str, Callable[..., Any]] = {}     # the names of `torch.signal.windows`
