@@ -5,7 +5,9 @@
 """
 import multiprocessing
 import os
+import random
 import signal
+import sys
 
 import pytest
 from support import CHOICES, DEVICE
@@ -50,7 +52,10 @@ def threads(request):
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
-    """Modes and defaults that a test changes and does not restore would change what later tests see."""
+    """Modes and defaults that a test changes and does not restore would change what later tests see. And each test begins with the same random numbers,
+    whichever tests its process has run before."""
+    import numpy as np
+
     import tensorgrad
     from tensorgrad.api._arguments import WARNED
     from tensorgrad.core.mode import mode
@@ -60,6 +65,9 @@ def nothing_left_behind():
         return mode.grad, mode.inference, mode.watching.anomaly, mode.watching.hooks, mode.batches, defaults
     before = state()
     WARNED.clear()
+    random.seed(0), np.random.seed(0), tensorgrad.manual_seed(0)
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(0)       # of the CPU alone, for `torch.manual_seed` is slow
     yield
     assert state() == before
 

@@ -20,6 +20,7 @@ from ..dtype import memory_format as MemoryFormat
 from ..messages.warn_once import warn
 from ..size import Size, new_size
 from ..storage.base import Storage, clock
+from ..storage.layout import row_strides
 from . import copying, printing, torch_function
 
 ABOVE: dict[str, Callable[..., Any]] = {}       # functions of higher modules that methods of Tensor call: the package registers them here
@@ -141,8 +142,8 @@ class Tensor(TensorBase):
     name: Any = None              # a label for drawings; PyTorch has the attribute, unset
 
     def get_device(self) -> int:
-        """The index of the CUDA device, -1 on the CPU."""
-        return -1 if self.device.type == "cpu" else self.device.index or 0
+        """The index of the CUDA device, -1 on the CPU and for meta tensors."""
+        return -1 if self.device.type in ("cpu", "meta") else self.device.index or 0
 
     def is_floating_point(self) -> bool:
         """Return True if the dtype is a floating point dtype."""
@@ -165,7 +166,7 @@ class Tensor(TensorBase):
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """The steps in memory, in elements, along the axes (or along one)."""
         array = self.array
-        strides = tuple(s // array.itemsize for s in array.strides) if array.size else _row_major(array.shape)
+        strides = tuple(s // array.itemsize for s in array.strides) if array.size else row_strides(array.shape, 1)
         return strides if dim is None else strides[_place(dim, array.ndim, "stride")]
 
     def storage_offset(self) -> int:
@@ -176,7 +177,7 @@ class Tensor(TensorBase):
     def data_ptr(self) -> int:
         """The address of the first element."""
         _check_memory(self)
-        return address(self.array) if self.array.size else 0
+        return address(self.array) if self.array.size and not self.is_meta else 0
 
     def is_contiguous(self, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> bool:
         """Return True if the elements are contiguous in the order of their indices, or in that of `memory_format`."""
@@ -550,14 +551,13 @@ def _shown(tensor: Any) -> Any:
     return host.astype(np.float32) if host.dtype.kind == "V" else host
 
 
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
+def _meta_storage(index: int) -> type[Storage]:
+    """Return the storage of the device "meta", whose rules for shapes are imported with its first tensor."""
+    from ..interpret.symbols import MetaStorage
+    return MetaStorage
 
 
+Storage.makers["meta"] = _meta_storage
 dispatch.results_are(Tensor)
 
 __all__ = ["Tensor"]

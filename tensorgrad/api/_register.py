@@ -277,7 +277,7 @@ def _check_out(result: Any, out: Any, exact: bool, name: str) -> None:
                            "grad.")
     if type(result._storage).rank or type(out._storage).rank:
         raise RuntimeError(f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops.")
-    if type(result._storage) is not type(out._storage) and not (result._storage.hollow or out._storage.hollow):
+    if type(result._storage) is not type(out._storage) and not (result._storage.leads or out._storage.leads):
         raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
     if exact and result.array.dtype != out.array.dtype:
         said = DTYPE_ERRORS.get(name, "Expected out tensor to have dtype {0}, but got {1} instead")

@@ -137,7 +137,7 @@ def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, 
     """The name of the tensor's type, or the tensor in another. https://pytorch.org/docs → torch.Tensor.type"""
     if dtype is None:
         name = f"{SCALAR_TYPES[FROM_NUMPY[input.array.dtype].name]}Tensor"
-        return f"torch.{'cuda.' if input.is_cuda else ''}{name}"
+        return f"torch.{'cuda.' if input.is_cuda else 'meta.' if input.is_meta else ''}{name}"
     if isinstance(dtype, dtypes.dtype):
         return cast(input, dtype)
     if not isinstance(dtype, (str, object.__class__)):

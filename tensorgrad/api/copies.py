@@ -11,7 +11,7 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.tape import TensorBase
 from ..storage.out_of_memory import check_room
-from ._arguments import check_long, check_tensor, each_example, in_batch, integer, normalize_dim
+from ._arguments import check_long, check_tensor, each_example, in_batch, integer, is_hollow, normalize_dim
 from ._kinds import Dtype, Index, Ints, Ints1
 from ._register import FUNCTIONS, public
 
@@ -95,6 +95,9 @@ def repeat_interleave(input: Tensor, repeats: Tensor | Index | None = None, dim:
         return fresh(type(counts._storage).xp.repeat(type(counts._storage).xp.arange(counts.array.size), counts.array), type(counts._storage))
     x = input.reshape(-1) if dim is None else input
     d = normalize_dim(0 if dim is None else dim, x.array.ndim)
+    if output_size is not None and is_hollow(repeats):
+        backend = type(repeats._storage)
+        return x.index_select(d, fresh(backend.xp.zeros(output_size, dtype=np.int64), backend))
     n = x.array.shape[d]
     counts = repeats.array.reshape(-1) if isinstance(repeats, TensorBase) else np.asarray(repeats).reshape(-1)
     if counts.dtype.kind not in "iu":

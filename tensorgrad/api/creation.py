@@ -44,6 +44,8 @@ def tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = 
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=3)
         device = data.device if device is None else device  # type: ignore[attr-defined]
+        if data._storage.hollow:
+            return as_leaf(data.detach().to(device, dtype or data.dtype, copy=True), requires_grad)
     out = as_leaf(_placed(_host_array(data, dtype, copy=True), device), requires_grad)
     if name is not None:
         out.name = name

@@ -479,8 +479,6 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, 
     """The places of the elements that are not zero: a row each, or a tensor per axis. https://pytorch.org/docs → torch.nonzero"""
     backend = type(input._storage)
     array = input.array
-    if input.is_meta:
-        raise NotImplementedError("nonzero() of a meta tensor: how many elements are not zero depends on values, which it does not have")
     if as_tuple:
         return tuple(fresh(backend.xp.ascontiguousarray(i), backend) for i in (array if array.ndim else array.reshape(1)).nonzero())
     found = array.nonzero() if array.ndim else ()

@@ -60,13 +60,11 @@ def tensor_of(values: Any, backend: Any) -> Any:
 
 def device_generator(backend: Any, generator: Any) -> Generator:
     if generator is not None:
-        if generator.device.type != backend.device.type:
+        if generator.device.type != backend.device.type and not backend.hollow:
             raise RuntimeError(f"Expected a '{backend.device.type}' device type for generator but found '{generator.device.type}'")
         return mode.quiet or generator  # type: ignore[no-any-return]
     if mode.quiet is not None:
         return mode.quiet  # type: ignore[no-any-return]
-    if backend.device.type == "meta":
-        return _for_nobody()
     if backend.device.type != "cuda":
         return default_generator
     index = backend.device.index or 0
@@ -76,12 +74,6 @@ def device_generator(backend: Any, generator: Any) -> Generator:
         if _cuda_seed:
             found.manual_seed(_cuda_seed[0])
     return found
-
-
-@cache
-def _for_nobody() -> Generator:
-    """A generator for tensors without values, so that no other stream advances."""
-    return Generator()
 
 
 _started: set[int] = set()
@@ -306,7 +298,7 @@ def _host(t: Any) -> Any:
     if mode.batches:
         from ._batched_random import probabilities
         return probabilities(t)
-    return t.array if t._storage.leads else type(t._storage).host(t.array)
+    return t.array if t._storage.leads or t._storage.hollow else type(t._storage).host(t.array)
 
 
 @public(method=True, out=True)
@@ -396,9 +388,6 @@ def filled(input: Any, draw: Any) -> Any:
 def _drawn_like(input: Any, draw: Any) -> Any:
     """Draw numbers for a tensor in the order of its elements in memory, as PyTorch does."""
     backend, shape = type(input._storage), input.array.shape
-    if backend.device.type == "meta":       # there are no numbers to draw: only the arguments are checked
-        draw(generator_of(backend, None), (0,) * len(shape), input.array.dtype)
-        return input
     if not input.array.size and input.array.dtype.kind not in "fV":       # no kernel runs: the arguments are checked
         draw(generator_of(backend, None), shape, np.dtype("float32"))
         return input

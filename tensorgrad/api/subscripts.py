@@ -20,7 +20,7 @@ from ..core.dispatch import SCALAR_TYPES, apply, fresh, move, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.base import OPS
-from ..ops.indexing import ARRAY, filled
+from ..ops.indexing import ARRAY, filled, indexed_shape
 from ..storage.base import NoValues
 from ._arguments import converted, is_batched, is_hollow, is_unknown
 from .conversion import cast
@@ -214,8 +214,6 @@ def _places(mask: Any, shape: Any, axis: int) -> tuple[Any, ...]:
             raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
         raise IndexError(f"The shape of the mask {list(own)} at index {bad} does not match the shape of the indexed tensor {list(shape)} at index "
                          f"{axis + bad}")
-    if mask.is_meta:
-        raise NotImplementedError("a mask that is a meta tensor: how many elements it selects depends on values, which it does not have")
     return tuple(fresh(i, type(mask._storage)) for i in mask.array.nonzero())
 
 
@@ -240,7 +238,7 @@ def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
     if 0 in shape:
         return True
     if any(int(t.array.min()) < -n or int(t.array.max()) >= n for n, t in zip(sizes, tensors, strict=True)):
-        places = np.broadcast_arrays(*(type(t._storage).host(t.array) for t in tensors))
+        places = np.broadcast_arrays(*(np.zeros(t.array.shape, int) if is_hollow(t) else type(t._storage).host(t.array) for t in tensors))
         outside = np.stack([((i < -n) | (i >= n)).reshape(-1) for i, n in zip(places, sizes, strict=True)], 1)
         first, which = divmod(int(outside.argmax()), len(tensors))
         raise IndexError(f"index {places[which].reshape(-1)[first]} is out of bounds for dimension {which} with size {sizes[which]}")
@@ -412,14 +410,6 @@ def _put_at_mask(target: Any, mask: Any, axis: int, value: Any) -> None:
     after = target.array.ndim - axis - mask.array.ndim
     mask, value = mask.reshape((*mask.shape, *(1,) * after)), cast(value, target.dtype).reshape(())
     _inplace.in_place(target, lambda x: apply(OPS["masked_fill"], x, value, mask))
-
-
-def indexed_shape(shape: Any, template: Any, broadcast: Any) -> tuple[int, ...]:
-    """The shape of x[template]: the axes of the index tensors come where they stood, or first if they were apart."""
-    places = [i for i, p in enumerate(template) if p is ARRAY]
-    rest = [n for i, n in enumerate(shape) if i not in places]
-    at = places[0] if places == list(range(places[0], places[0] + len(places))) else 0
-    return (*rest[:at], *broadcast, *rest[at:])
 
 
 Tensor.__getitem__ = getitem  # type: ignore[method-assign,attr-defined]

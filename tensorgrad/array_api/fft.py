@@ -14,7 +14,7 @@ def _along_an_axis(name: str) -> Any:
     def transform(x: Any, /, *, n: Any = None, axis: int = -1, norm: str = "backward") -> Any:
         return function(x, n, axis, norm)
     transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = function.__doc__.partition("\n")[0]
+    transform.__doc__ = function.__doc__.partition("\n\n")[0]
     return transform
 
 
@@ -24,7 +24,7 @@ def _along_axes(name: str) -> Any:
     def transform(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Any:
         return function(x, s, axes, norm)
     transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = function.__doc__.partition("\n")[0]
+    transform.__doc__ = function.__doc__.partition("\n\n")[0]
     return transform
 
 

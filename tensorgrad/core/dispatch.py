@@ -232,7 +232,7 @@ class MOVE:
 
 def meet(op: type[Op], args: Any) -> Any:
     """Return MOVE for operands that fit together, 0-d CPU tensors included; raise if devices differ."""
-    if any(t._storage.hollow for t in args if isinstance(t, TensorBase)):
+    if any(t._storage.hollow and t._storage.leads for t in args if isinstance(t, TensorBase)):
         return MOVE
     devices = {t._storage.device: None for t in args if isinstance(t, TensorBase) and (t.array.ndim or str(t._storage.device) != "cpu")}
     if len(devices) > 1:
@@ -260,7 +260,7 @@ def level_of(other: Any, tensor: Any) -> Any:
 def move(tensor: Any, target: Any, source: Any = None) -> Any:
     """A copy on another device, recorded."""
     op, source = OPS["to_device"], type(tensor._storage)
-    if source.hollow:           # there is nothing to copy: it fits all devices
+    if source.hollow and source.leads:      # there is nothing to copy: it fits all devices
         return tensor
     if source.rank:
         return batches.moved(tensor, target)

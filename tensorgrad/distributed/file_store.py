@@ -95,6 +95,7 @@ class _Log:
     def locked(self) -> Any:
         """Lock the file, and read what others have appended."""
         if self._file is None or self._pid != os.getpid():          # a lock belongs to an opened file, which a forked child would share
+            self.close()
             self._file, self._pid = self._opened(), os.getpid()
         _lock(self._file)
         try:
@@ -163,6 +164,7 @@ class _Log:
 def _leave(log: _Log, world_size: int) -> None:
     """Count this user out; the last of all removes the file."""
     if log._pid != os.getpid():
+        log.close()
         return
     with suppress(OSError, DistStoreError, ValueError):
         with log.locked() as values:

@@ -1,6 +1,6 @@
 """`python -m tensorgrad.docs [--check] [folder]`"""
 import sys
 
-from . import main
+from .command import main
 
 sys.exit(main(sys.argv[1:]))

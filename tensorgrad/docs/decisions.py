@@ -40,7 +40,7 @@ DECISIONS = [
      "copied in place from anything with such attributes, containers and buffers included; torch is never imported"),
     ("A68", "attention with four weights", "PyTorch's `MultiheadAttention`; `batch_first=True` where the batch comes first"),
     ("A86", "`python -m docs.generate`, `MD_PATH`, `PRINT_COUNTS`",
-     "`python -m tensorgrad.docs [--check] [folder]` writes this file and the type stub; `--check` compares"),
+     "`python -m tensorgrad.docs [--check] [folder]` writes the reference, its index and the type stubs; `--check` compares"),
     ("A88, A89", "`python -m benchmark.run`, `NUM_RUNS`, `RUN_ON_CUDA`, `MD_PATH`", "`python -m benchmarks.run`, with options that `--help` lists"),
     ("A96", "tests for unittest", "pytest runs all of them; `python -m unittest discover tests` runs those that compare with PyTorch step by step"),
     ("E1", "a second class under a name replaced the first", "a ValueError, unless `replace=True`, or in `__main__`, where a notebook runs a cell again"),

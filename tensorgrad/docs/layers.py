@@ -25,7 +25,7 @@ LAYERS = [
     Layer("facts", "dtypes, devices, random streams, threads", [
         "messages runtime torch_version dtype device size generator as_torch.companions _tensor.printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
-        "storage.layout storage.out_of_memory storage.base storage.cpu storage.meta storage.simulated storage.cuda storage.stubs")),
+        "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape "
         "ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental ops.activation ops.polynomials ops.special "

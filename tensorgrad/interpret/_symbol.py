@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..ops.indexing import ARRAY, indexed_shape
 from ..storage.base import TWO_SIDED, NoValues, attach_operators
-from ..storage.layout import slowest_first
+from ..storage.layout import row_strides, slowest_first
 
 _GROUND = np.zeros(16, np.uint8)                        # the memory that ghosts claim
 _ADDRESS = _GROUND.__array_interface__["data"][0]
@@ -71,8 +72,12 @@ class Symbol:
 
     @property
     def flags(self) -> Any:
-        own = np.asarray(_Ghost(self)).flags
-        return SimpleNamespace(c_contiguous=own.c_contiguous, f_contiguous=own.f_contiguous, writeable=True, owndata=self.base is None)
+        if self._strides is None:
+            in_rows, in_columns = True, 0 in self.shape or sum(n != 1 for n in self.shape) < 2
+        else:
+            own = np.asarray(_Ghost(self)).flags
+            in_rows, in_columns = own.c_contiguous, own.f_contiguous
+        return SimpleNamespace(c_contiguous=in_rows, f_contiguous=in_columns, writeable=True, owndata=self.base is None)
 
     @property
     def real(self) -> Any:
@@ -169,7 +174,7 @@ class Symbol:
     def __getitem__(self, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
         if any(hasattr(part, "shape") or isinstance(part, list) for part in parts):
-            return Symbol(indexed_shape(self, parts), self.dtype)
+            return gathered(self, parts)
         return self.seen(operator.itemgetter(index if ... in parts else (*parts, ...)))      # the dots keep a single element an array
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -183,15 +188,6 @@ class Symbol:
         short = given[next((i for i, n in enumerate(given) if n != 1), len(given)):]
         if len(short) > len(shape) or any(n not in (1, m) for n, m in zip(short[::-1], shape[::-1], strict=False)):
             raise ValueError(f"could not broadcast input array from shape {given} into shape {shape}")
-
-
-def row_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Return the strides of a C-contiguous array."""
-    strides, step = [], itemsize
-    for n in reversed(shape):
-        strides.append(step)
-        step *= max(n, 1)
-    return tuple(reversed(strides))
 
 
 def steps_in_order(x: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -234,8 +230,8 @@ def in_columns(x: Symbol) -> Symbol:
     return Symbol(x.shape, x.dtype, (*lead, n, m))
 
 
-def indexed_shape(x: Symbol, parts: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the shape of x[parts] with index arrays: their axes replace theirs, or come first if they are not adjacent."""
+def gathered(x: Symbol, parts: tuple[Any, ...]) -> Symbol:
+    """Return x[parts] for an index with arrays, among which its integers count."""
     spelled: list[Any] = []
     for part in parts:
         part = np.asarray(part) if isinstance(part, list) else part
@@ -244,27 +240,15 @@ def indexed_shape(x: Symbol, parts: tuple[Any, ...]) -> tuple[int, ...]:
     if taken > x.ndim:
         raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {taken} were indexed")
     dots = next((i for i, part in enumerate(spelled) if part is Ellipsis), len(spelled))
-    spelled = [*spelled[:dots], *[slice(None)] * (x.ndim - taken), *spelled[dots + 1:]]
-    shape: list[int] = []
-    places: list[int] = []             # of the parts that are arrays, or count as such
-    at, shapes, sizes = 0, [], iter(x.shape)
-    for i, part in enumerate(spelled):
-        if part is None:
-            shape.append(1)
-        elif isinstance(part, slice):
-            shape.append(len(range(*part.indices(next(sizes)))))
-        else:
-            next(sizes)
-            at = at if places else len(shape)
-            places.append(i)
-            shapes.append(getattr(part, "shape", ()))
-    if places[-1] - places[0] >= len(places):
-        at = 0
+    spelled[dots:dots + 1] = [slice(None)] * (x.ndim - taken)
+    arrays = [getattr(part, "shape", ()) for part in spelled if part is not None and not isinstance(part, slice)]
+    template = [part if part is None or isinstance(part, slice) else ARRAY for part in spelled]
+    view = x.seen(operator.itemgetter(tuple(slice(None) if part is ARRAY else part for part in template)))
     try:
-        together = np.broadcast_shapes(*shapes)
+        together = np.broadcast_shapes(*arrays)
     except ValueError:
-        raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {' '.join(map(str, shapes))}") from None
-    return (*shape[:at], *together, *shape[at:])
+        raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {' '.join(map(str, arrays))}") from None
+    return Symbol(indexed_shape(view.shape, template, together), x.dtype)
 
 
 # ── functions of each element, and operators ──────────────────────────────────────────────────────────────────────────

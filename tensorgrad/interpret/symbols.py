@@ -1,10 +1,22 @@
-"""Tensors without numbers: a storage backend whose arrays have a shape and a dtype, and nothing else.
+"""Tensors without numbers: storage backends whose arrays are symbols, with a shape, a dtype, strides, and nothing else.
 
 The formulas of the table run on symbols as on arrays, with the same shapes and dtypes as results: nothing is computed,
-whatever the sizes are. Ordinary tensors, such as a model's parameters, may be operands, on any device.
+whatever the sizes are. `SymbolStorage` has all that tensors without numbers share. Its two subclasses differ in how
+their tensors meet others:
+
+* `MetaStorage` is the device "meta", as PyTorch has it: its tensors refuse operands from other devices, and a copy to
+  another device. https://pytorch.org/docs/stable/meta.html
+* `FakeStorage` is that of fake tensors, which pass for tensors of any device while a model runs for its shapes: ordinary
+  tensors, such as the model's parameters, may be operands, and code that asks for the device is told "cpu". Reading a
+  value raises NoValues, upon which the caller may run the model with values.
+
+Neither has unknown sizes: a symbol's sizes are integers. symbolic/shape_inference.py runs a model twice, with two values
+for each unknown size. Neither records: graph/recorded.py wraps a symbol together with the step of the graph that gives
+it.
 """
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,9 +26,9 @@ from ..storage.base import NoValues, Storage
 from ._symbol import Symbol, in_columns, together
 from ._symbol_functions import Functions, as_symbol, rule_of
 
-__all__ = ["NoValues", "Symbol", "SymbolStorage"]
+__all__ = ["FakeStorage", "MetaStorage", "NoValues", "Symbol", "SymbolStorage"]
 
-KEY = "symbols"       # the name of this backend
+KEY = "symbols"       # the name of the backend of fake tensors
 
 
 class Place(Device):
@@ -42,12 +54,12 @@ class Draws:
     """A generator that gives symbols, and stays where it is."""
 
     def __init__(self, generator: Any) -> None:
-        self.device, self.spare = generator.device, type(generator)()       # who checks arguments, and draws nothing
+        kind: Any = type(generator)
+        self.device, self.spare = generator.device, spare(kind)
 
     def __getattr__(self, name: str) -> Any:
         """Numbers of a shape."""
-        draw = getattr(self.spare, name)
-        return lambda shape, *args, **params: Symbol(sizes(shape), draw((0,), *args, **params).dtype)
+        return lambda shape, *args, **params: Symbol(sizes(shape), drawn(self.spare, name, args, tuple(params.items())))
 
     def randint(self, low: int, high: int, shape: Any, dtype: Any = np.int64) -> Any:
         return self.random_(shape, dtype, low, high)
@@ -76,16 +88,27 @@ class Draws:
         return Symbol((*weights.shape[:-1], n), np.int64)
 
 
+@cache
+def spare(kind: Any) -> Any:
+    """Return a generator that checks arguments for symbols; no other stream advances."""
+    return kind()
+
+
+@lru_cache(1024)
+def drawn(generator: Any, name: str, args: Any, params: Any) -> Any:
+    """Return the dtype of drawn numbers; raise the generator's errors for arguments out of range."""
+    return getattr(generator, name)((0,), *args, **dict(params)).dtype
+
+
 def sizes(shape: Any) -> tuple[int, ...]:
     return tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
 
 
 class SymbolStorage(Storage):
-    """The storage of symbols, which have no memory."""
+    """The storage of symbols, which have no memory. Reading values raises NoValues."""
 
     module = Functions()
     array_type = Symbol
-    leads = True
     hollow = True
     writes = False
     draws = Draws
@@ -105,6 +128,22 @@ class SymbolStorage(Storage):
         return super().native(op) if found is None else found
 
 
-SymbolStorage.device = Place()
-Storage.by_device[KEY] = SymbolStorage
+class MetaStorage(SymbolStorage):
+    """The device "meta"."""
+
+    device = "meta"
+
+    @classmethod
+    def host(cls, array: Any) -> Any:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+
+
+class FakeStorage(SymbolStorage):
+    """The storage of fake tensors, which pass for tensors of any device."""
+
+    leads = True
+
+
+FakeStorage.device = Place()
+Storage.by_device[KEY] = FakeStorage
 Symbol.served_by(SymbolStorage)

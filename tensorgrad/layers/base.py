@@ -12,8 +12,8 @@ from .._tensor.torch_function import node_among
 from ..nn.modules.module import Module
 from ..nn.modules.sparse import Embedding, EmbeddingBag
 from ..nn.parameter import Parameter, is_lazy
-from ..symbolic.blank import infer
 from ..symbolic.data import parts_of
+from ..symbolic.shape_inference import infer
 from . import _nesting
 from ._lazy_state import Waiting
 from .spec import REGISTRY, SpecError, build, described
@@ -28,7 +28,7 @@ class Layer(Waiting, Module):
     A subclass defines `forward`, and may define
         `_build(input_shape)`, which makes parameters once that shape is known (or materializes each `nn.UninitializedParameter` that the constructor has
             registered: an optimizer that is made before the first call knows only these),
-        `get_output_shape(input_shape)`, if running the layer on blank tensors cannot infer the shape,
+        `get_output_shape(input_shape)`, if running the layer on fake tensors cannot infer the shape,
         `native_module()`, the plain module behind the layer.
     A shape is a tuple of sizes with None for unknown ones; several inputs have a list of shapes. The first call builds
     the layer. Later inputs must have the same sizes, but for the batch (axis 0) and for sizes that were None:

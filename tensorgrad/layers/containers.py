@@ -22,7 +22,7 @@ __all__ = ["Lambda", "MLP", "Sequential", "TimeDistributed"]
 class Lambda(Layer):
     """A function as a layer.
 
-    `get_output_shape`, a function of the input's shape, is optional if running the function on blank tensors tells it.
+    `get_output_shape`, a function of the input's shape, is optional if running the function on fake tensors tells it.
 
     Errors: TypeError for what cannot be called. A spec cannot hold a function: `to_spec` raises SpecError.
 

@@ -169,7 +169,7 @@ def _without(signature: Signature, names: Collection[str]) -> Signature:
 def _doc(cls: type[Native]) -> str:
     twin = cls._twin
     told = f", with {' and '.join(cls._inferred)} read off the first input" if cls._inferred else ""
-    first = (twin.__doc__ or twin.__name__).strip().split("\n")[0].partition(" (torch.")[0].partition(": see")[0].rstrip(".:")
+    first = " ".join((twin.__doc__ or twin.__name__).strip().split("\n\n")[0].split()).partition(" (torch.")[0].partition(": see")[0].rstrip(".:")
     arguments, inputs, result = cls._example
     inputs = inputs if isinstance(inputs, str) else f"torch.ones{inputs}"
     return f"""{first}.

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 from numpy import broadcast_shapes
 
@@ -14,6 +15,14 @@ def filled(template, indices):
     """Return the index of a template: each ARRAY is replaced by the next index array."""
     arrays = iter(indices)
     return tuple(next(arrays) if part is ARRAY else part for part in template)
+
+
+def indexed_shape(shape: Any, template: Any, broadcast: Any) -> tuple[int, ...]:
+    """Return the shape of x[template]: the axes of the index tensors come where they stood, or first if they were apart."""
+    places = [i for i, p in enumerate(template) if p is ARRAY]
+    rest = [n for i, n in enumerate(shape) if i not in places]
+    at = places[0] if places == list(range(places[0], places[0] + len(places))) else 0
+    return (*rest[:at], *broadcast, *rest[at:])
 
 
 class Index(Movement):

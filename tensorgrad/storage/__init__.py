@@ -2,9 +2,8 @@
 from .base import Namespace, Storage, backend_of, clock
 from .cpu import NumpyStorage
 from .cuda import CudaStorage
-from .meta import MetaStorage
 
-__all__ = ["CudaStorage", "MetaStorage", "Namespace", "NumpyStorage", "Storage", "backend_of", "clock"]
+__all__ = ["CudaStorage", "Namespace", "NumpyStorage", "Storage", "backend_of", "clock"]
 
 
 def __getattr__(name: str) -> object:

@@ -80,8 +80,8 @@ def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = Non
     return backend.asarray(getattr(np, name)(*args, dtype=dtype))
 
 
-class NoValues(RuntimeError):
-    """The error of code that needs values of arrays that only have shapes.
+class NoValues(NotImplementedError):
+    """The error of code that needs values of arrays that only have shapes. PyTorch's is a NotImplementedError, too.
 
     >>> from tensorgrad.interpret.symbols import NoValues, Symbol
     >>> try:
@@ -215,7 +215,7 @@ def backend_of(spec: Any) -> type[Storage]:
         index = _device.defaults.current_cuda if device.index is None else device.index
         return Storage.by_device.get(f"cuda:{index}") or Storage.makers["cuda"](index)
     if found is None and device.type == "meta":
-        return Storage.by_device["meta"]
+        return Storage.makers["meta"](0)
     if found is None:
         found = Storage.by_device.get(device.type) if device.index in (None, 0) else None
     if found is None and device.type in ("xpu", "mtia"):

@@ -33,6 +33,15 @@ def like(x: Any, dtype: Any) -> Any:
     return x.transpose(axes).astype(dtype, order="C").transpose(inverse(axes))
 
 
+def row_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
+    """Return the strides of a contiguous array; `step` is that of the last axis."""
+    strides = []
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
 def inverse(axes: Sequence[int]) -> list[int]:
     return sorted(range(len(axes)), key=axes.__getitem__)
 

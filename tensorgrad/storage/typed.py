@@ -141,7 +141,7 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
-        return address(self._line) if self.nbytes() else 0
+        return address(self._line) if self.nbytes() and self.device.type != "meta" else 0
 
     def get_device(self) -> int:
         """The index of the CUDA device, -1 on the CPU."""

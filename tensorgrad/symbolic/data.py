@@ -1,7 +1,7 @@
 """Nodes of a graph: placeholders for values that are not computed yet.
 
 A node has parents, and a call of a layer or function on them. Shapes, dtypes and the structure of its value come from
-running that call on blank tensors (blank.py), hence from the operations themselves. An unknown size, such as the
+running that call on fake tensors (fake_tensors.py), hence from the operations themselves. An unknown size, such as the
 batch's, has different values in two worlds; the second world is evaluated when somebody asks which sizes depend on it.
 In a third world the size is 1, for operations that accept some sizes only, such as a sum with eight rows.
 """
@@ -22,8 +22,8 @@ from .._tensor.torch_function import METHODS, watch_for
 from ..nn.modules.module import Module
 from ..storage.base import TWO_SIDED
 from . import config
-from .blank import merge
 from .calls import OPERATORS, Attribute, Call, Method, Unpack
+from .shape_inference import merge
 
 ABSENT: Any = object()
 OPERATOR_OF = {METHODS.get(dunder, dunder): function for function in OPERATORS if (dunder := f"__{function.__name__.strip('_')}__")}      # of Tensor's dunders
@@ -105,7 +105,7 @@ class SymbolicData:
         return example(self)
 
     def _in_world(self, world: int) -> Any:
-        """Return the value in a world, with blank tensors; fill the world first if needed."""
+        """Return the value in a world, with fake tensors; fill the world first if needed."""
         if self._values[world] is ABSENT:
             from .tracing import fill_world
             fill_world(self, world)

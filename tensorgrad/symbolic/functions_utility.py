@@ -12,7 +12,7 @@ def add_to_graph(func: Callable[..., Any], /, *args: Any, custom_name: str | Non
 
     Nodes may be nested in lists, tuples and dictionaries among the arguments; all else is constant.
 
-    The function is called while the graph is built: with blank tensors, or, if it reads values, with examples. It is
+    The function is called while the graph is built: with fake tensors, or, if it reads values, with examples. It is
     called again with another size of the batch, if that is unknown, when the shape of the result is requested.
     AssertionError if there is no node.
 

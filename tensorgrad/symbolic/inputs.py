@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 from .. import api as tg
-from .blank import SIZES, blank, blank_like
 from .data import SymbolicCallable, SymbolicData, SymbolicTensor, class_for
+from .fake_tensors import SIZES, fake, fake_like
 
 LARGEST = 1 << 28       # elements of an example
 
@@ -28,7 +28,7 @@ def Input(shape: Any = (), batch_size: int | None = None, batch_shape: Any = Non
     if custom_tensor is not None:
         if not isinstance(custom_tensor, tg.Tensor):
             raise TypeError(f"Input: custom_tensor must be a Tensor, not {type(custom_tensor).__name__}")
-        return root(SymbolicTensor, [blank_like(custom_tensor)], lambda world: custom_tensor, custom_name)
+        return root(SymbolicTensor, [fake_like(custom_tensor)], lambda world: custom_tensor, custom_name)
     if batch_shape is not None:
         sizes = _sizes(batch_shape, "batch_shape")
     elif batched:
@@ -51,8 +51,8 @@ def CustomInput(data: Any, custom_name: str | None = None) -> Any:
     ({5, 6}, {5})
     """
     kind = SymbolicTensor if isinstance(data, tg.Tensor) else SymbolicCallable if callable(data) else class_for(type(data))
-    value = blank_like(data) if isinstance(data, tg.Tensor) else _copied(data)
-    return root(kind, [blank_like(value)], lambda world: _copied(data), custom_name)
+    value = fake_like(data) if isinstance(data, tg.Tensor) else _copied(data)
+    return root(kind, [fake_like(value)], lambda world: _copied(data), custom_name)
 
 
 def unknown_tensor(kind: type[SymbolicTensor], sizes: tuple[int | None, ...], dtype: Any = None, low: float = 0.0, high: float = 1.0,
@@ -65,7 +65,7 @@ def unknown_tensor(kind: type[SymbolicTensor], sizes: tuple[int | None, ...], dt
         if prod(shape) > LARGEST:
             raise RuntimeError(f"a step reads values, and an example of an input of the shape {tuple(shape)} is too large to be made")
         return (tg.rand(shape, generator=tg.Generator().manual_seed(0)) * (high - low) + low).to(dtype)
-    return root(kind, [blank(sizes, dtype, world) for world in range(3 if None in sizes else 1)], draw, name)
+    return root(kind, [fake(sizes, dtype, world) for world in range(3 if None in sizes else 1)], draw, name)
 
 
 def root(kind: type[SymbolicData], values: list[Any], example: Any, name: str | None = None) -> Any:

@@ -11,13 +11,13 @@ from ..nn import Sequential
 from ..viz.graph import PICTURES, Graph
 from ..viz.model import Model, Node
 from ..viz.scene import Shows
-from .blank import merge
 from .calls import Call, Unpack
 from .config import SymbolicAPI2ContextManager
 from .data import SymbolicData, SymbolicTensor
 from .graph_algorithms import default_node_text, figure_out_nodes_between, sort_graph_and_check_DAG
 from .model import GraphModule
 from .nesting import leaves, mapped
+from .shape_inference import merge
 
 
 def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "") -> Graph:

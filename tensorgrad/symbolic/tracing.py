@@ -1,4 +1,4 @@
-"""Run the calls of a graph: on blank tensors, to infer shapes, and on real ones, to compute examples."""
+"""Run the calls of a graph: on fake tensors, to infer shapes, and on real ones, to compute examples."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,22 +6,23 @@ from typing import Any
 
 from .. import random
 from ..nn import Module
-from .blank import NoValues, blank_like, quietly
 from .calls import Call
 from .data import ABSENT, SymbolicData, SymbolicTensor
+from .fake_tensors import NoValues, fake_like
+from .side_effects import quietly
 
 
 def run_in_world(call: Call, world: int) -> Any:
-    """Return a call's blank result in a world: from shapes alone, or from examples if the function reads values."""
+    """Return a call's fake result in a world: from shapes alone, or from examples if the function reads values."""
     try:
         with quietly(*call.modules()):
-            return blank_like(call.filled(lambda leaf: leaf._in_world(world) if isinstance(leaf, SymbolicData) else leaf).run())
+            return fake_like(call.filled(lambda leaf: leaf._in_world(world) if isinstance(leaf, SymbolicData) else leaf).run())
     except NoValues:
         pass
     except Exception as error:
         raise explained(error, call) from None
     try:
-        return blank_like(run_on_examples(call, world))
+        return fake_like(run_on_examples(call, world))
     except Exception as error:
         raise explained(error, call) from None
 

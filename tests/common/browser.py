@@ -42,12 +42,12 @@ def opened(content, width=DESKTOP, dark=False, **options):
         if not isinstance(content, Path):
             path = Path(folder, "page.html")
             path.write_text(content, encoding="utf-8")
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, timeout=60_000, args=["--no-sandbox"])
         try:
             size = {"width": width[0], "height": width[1]}
             context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light", offline=True, **options)
             page = context.new_page()
-            page.set_default_timeout(10_000)
+            page.set_default_timeout(60_000)
             page.problems = problems = []
             page.on("console", lambda message: message.type in ("error", "warning") and problems.append(f"console: {message.text}"))
             page.on("pageerror", lambda error: problems.append(f"error: {error}"))

@@ -375,7 +375,7 @@ def test_a_transport_that_is_collected_says_goodbye():
     store, made = HashStore(), {}
 
     def run(rank):
-        made[rank] = shared.create(store, rank, 2, LIMIT, "world")
+        made[rank] = shared_memory.create(store, rank, 2, LIMIT, "world")
     threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
     for thread in threads:
         thread.start()

@@ -156,8 +156,10 @@ def test_a_failure_ends_the_others_and_is_told(tmp_path, capfd):
     words = ["--nproc-per-node", "3", "--shutdown-timeout", "0.05", *python(f"""if 1:
         import json, os, signal, time
         signal.signal(signal.SIGTERM, signal.SIG_IGN)       # of what is ended, one does not listen
-        with open({str(pid)!r} + os.environ["RANK"], "w") as file:
+        path = {str(pid)!r} + os.environ["RANK"]
+        with open(path + "+", "w") as file:
             file.write(str(os.getpid()))
+        os.replace(path + "+", path)            # whoever sees it reads it whole
         while not all(os.path.exists({str(pid)!r} + r) for r in "012"):
             time.sleep(0.01)
         if os.environ["RANK"] == "1":

@@ -265,7 +265,8 @@ def test_clones_and_threads():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_children_that_were_forked():
-    """Three processes count up in a file, and none of the sums is lost; the last one removes it. A child connects to a server anew."""
+    """Three processes count up in a file, and none of the sums is lost; the last one removes it. Others use an inherited store, or drop it. A child connects
+    to a server anew."""
     assert fresh_process("""
 import gc, os, tempfile, warnings
 from tensorgrad.distributed import FileStore, TCPStore
@@ -286,7 +287,7 @@ def count(store=None):
 with tempfile.TemporaryDirectory() as directory:
     path = os.path.join(directory, "store")
     store = FileStore(path, 3)
-    children = [forked(count) for _ in range(2)]
+    children = [forked(count) for _ in range(2)] + [forked(lambda: store.get("n")), forked(lambda: globals().pop("store") and None)]
     count(store)
     print([os.waitpid(child, 0)[1] for child in children], store.get("n"), os.path.exists(path))
     del store
@@ -298,4 +299,4 @@ store = TCPStore("127.0.0.1", 0, is_master=True)
 store.set("a", "1")
 child = forked(lambda: store.set("b", store.get("a") + b"2"))
 print(os.waitpid(child, 0)[1], store.get("b"), store.get("a"), store._server.closed)
-""").splitlines() == ["[0, 0] b'150' True", "False", "0 b'12' b'1' False"]
+""").splitlines() == ["[0, 0, 0, 0] b'150' True", "False", "0 b'12' b'1' False"]

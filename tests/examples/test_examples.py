@@ -13,9 +13,10 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from steady import steady
 from support import ROOT
 
 import tensorgrad as torch
@@ -189,7 +190,7 @@ def idx_arrays(draw):
     return draw(hnp.arrays(np.dtype(TYPES[code]).newbyteorder("="), shape)), code
 
 
-@settings(deadline=None)
+@steady()
 @given(idx_arrays(), st.booleans())
 def test_idx_round_trip(tmp_path_factory, array_and_code, packed):
     array, code = array_and_code
@@ -252,7 +253,7 @@ def test_damaged_gzip_files_never_pass_for_others(tmp_path):
             refused(file, whole[:place], "")
 
 
-@settings(deadline=None, max_examples=300)
+@steady(max_examples=300)
 @given(st.sampled_from([b"", b"\0\0\x08\x01", b"\0\0\x08\x02\0\0\0", b"\x1f\x8b\x08\0"]), st.binary(max_size=60))
 def test_noise_is_refused_or_read_exactly(tmp_path_factory, start, noise):
     file = tmp_path_factory.getbasetemp() / "noise.idx"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from steady import steady
 from support import ROOT
 
 import tensorgrad
@@ -298,6 +299,7 @@ def test_words_are_those_of_gpt2s_pattern():
 def test_every_text_comes_back(bpe, kind):
     tokens = bpe if kind == "bpe" else Bytes()
 
+    @steady()
     @given(st.text())
     def check(text):
         text = text.encode("utf-8", "ignore").decode()

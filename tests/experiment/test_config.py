@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from steady import steady
 from support import fresh_process
 
 import tensorgrad as torch
@@ -252,7 +253,7 @@ def test_E34_no_name_in_a_text_is_shown_raw():
     assert line == r"a['\x1b[2J\nx']: line 1: the key occurs twice in its mapping"
 
 
-@settings(deadline=None, max_examples=100)
+@steady(max_examples=100)
 @given(st.one_of(st.text(), st.binary(), st.text("&*!|>[]{}:,-?'\"\\<=~#%@`\n\t 0aé")))
 def test_E34_noise_is_read_or_refused(text):
     try:
@@ -301,7 +302,7 @@ PLAIN_DATA = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@steady(max_examples=40)
 @given(st.dictionaries(TEXTS, PLAIN_DATA, max_size=5))
 def test_E23_dump_is_read_back(value):
     text = dump(value)

@@ -1,4 +1,4 @@
-"""Blank tensors: every function returns the shapes, dtypes and strides that it returns for tensors with values."""
+"""Fake tensors: every function returns the shapes, dtypes and strides that it returns for tensors with values."""
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +10,10 @@ import tensorgrad as tg
 from tensorgrad import nn
 from tensorgrad.interpret.symbols import NoValues
 from tensorgrad.nn.parameter import is_lazy
-from tensorgrad.symbolic.blank import blank, blank_like, infer, is_blank, mapped, quietly
+from tensorgrad.symbolic.fake_tensors import fake, fake_like, is_fake
+from tensorgrad.symbolic.nesting import mapped
+from tensorgrad.symbolic.shape_inference import infer
+from tensorgrad.symbolic.side_effects import quietly
 from tests.as_torch.test_architectures import CASES as ARCHITECTURES
 from tests.as_torch.test_architectures import program
 from tests.nn.test_layers import CASES as LAYERS
@@ -21,7 +24,7 @@ from tests.ops.test_op_table import run
 
 pytestmark = warned
 DEPEND_ON_VALUES = set("bincount distinct distinct_slices".split())      # the ops whose results have a shape that only the values tell
-# Ops whose kernels leave results in memory as it suits them, and one that goes from one device to another: with blanks, nobody calls it.
+# Ops whose kernels leave results in memory as it suits them, and one that goes from one device to another: with fake tensors, nobody calls it.
 LAID_OUT = set("convolution_input columns_added window_spread fourier_transform half_spectrum from_half_spectrum".split())
 MOVES = {"to_device"}
 LAID_OUT_LAYERS = {"Fold"}
@@ -63,10 +66,10 @@ def test_ops(op, sample):
         with quietly():
             if by_values:
                 with pytest.raises(NoValues):
-                    run(op, sample, blank_like(inputs))
+                    run(op, sample, fake_like(inputs))
             else:
                 strides = op.opname not in LAID_OUT and (op.opname, dtype) != ("attention", "bfloat16")
-                assert described(run(op, sample, blank_like(inputs)), strides) == described(expected, strides), dtype
+                assert described(run(op, sample, fake_like(inputs)), strides) == described(expected, strides), dtype
     assert tried
 
 
@@ -77,13 +80,13 @@ def test_every_exception_is_sampled():
 # ── modules ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def blanks(tree):
-    """Inputs of a module as blanks, a shape where the table has one."""
+def faked(tree):
+    """Inputs of a module as fake tensors, a shape where the table has one."""
     if isinstance(tree, tg.Tensor):
-        return blank_like(tree)
+        return fake_like(tree)
     if isinstance(tree, (tuple, list)):
-        return type(tree)(map(blanks, tree))
-    return {k: blanks(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
+        return type(tree)(map(faked, tree))
+    return {k: faked(v) for k, v in tree.items()} if isinstance(tree, dict) else tree
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -97,9 +100,9 @@ def test_layers_give_the_same(name, args, kwargs, x, flags, training):
     with quietly(module):
         if name in LOOK_AT_VALUES:
             with pytest.raises(NoValues):
-                module(*blanks(inputs), **blanks(options))
+                module(*faked(inputs), **faked(options))
             return
-        found = module(*blanks(inputs), **blanks(options))
+        found = module(*faked(inputs), **faked(options))
     assert name.startswith("Lazy") or tg.equal(tg.get_rng_state(), state)
     for key, value in module.named_buffers():
         if key in held:
@@ -111,7 +114,7 @@ def test_layers_give_the_same(name, args, kwargs, x, flags, training):
     strides = name not in LAID_OUT_LAYERS
     assert described(found, strides) == described(expected, strides)
     for one, other in zip(module.parameters(), before or real.parameters(), strict=True):
-        assert not is_blank(one) and tg.equal(one, other)
+        assert not is_fake(one) and tg.equal(one, other)
 
 
 @pytest.mark.parametrize("case", ARCHITECTURES, ids=[case.name for case in ARCHITECTURES])
@@ -122,13 +125,13 @@ def test_architectures(case):
     before = {key: value.clone() for key, value in model.state_dict().items()}
     batch = [tg.tensor(array) for array in case.batch]
     with quietly(model):
-        loss = case.loss(tg, architecture, model, *blank_like(batch))
-    assert is_blank(loss) and loss.shape == () and tg.equal(tg.get_rng_state(), state)
+        loss = case.loss(tg, architecture, model, *fake_like(batch))
+    assert is_fake(loss) and loss.shape == () and tg.equal(tg.get_rng_state(), state)
     assert all(tg.equal(value, before[key]) for key, value in model.state_dict().items())
     state = [model.start(batch[0].shape[1])] if case.name == "lstm" else []
     inputs = [*batch[:2 if case.name == "bert" else 1], *state]
     with quietly(model):
-        found = described(model(*blank_like(inputs)))
+        found = described(model(*fake_like(inputs)))
     assert found == described(model(*inputs))
 
 
@@ -154,8 +157,8 @@ def test_sizes_cost_nothing(layer, shape, expected):
 def test_time_costs_nothing(kind):
     layer = getattr(nn, kind)(8, 4096, device="meta")
     with quietly(layer):
-        out, _ = getattr(nn, kind)(8, 16)(blank((10**5, None, 8)))
-        wide, _ = layer(blank((10**5, None, 8)))
+        out, _ = getattr(nn, kind)(8, 16)(fake((10**5, None, 8)))
+        wide, _ = layer(fake((10**5, None, 8)))
     assert out.shape == (10**5, 2, 16) and wide.shape == (10**5, 2, 4096)
 
 
@@ -188,20 +191,20 @@ def test_running_quietly_leaves_no_trace(fails, zeros):
     module = Watched(fails)
     held = {key: (value, value.clone(), value._version) for key, value in module.named_buffers()}
     states = tg.get_rng_state(), GENERATOR.get_state()
-    x = tg.zeros(4, 3) if zeros else blank((None, 3))
+    x = tg.zeros(4, 3) if zeros else fake((None, 3))
     try:
         with quietly(module):
             assert not module(x).requires_grad
     except ValueError:
         assert fails
-    assert not is_blank(module.seen)
+    assert not is_fake(module.seen)
     for key, value in module.named_buffers():
         assert value is held[key][0] and tg.equal(value, held[key][1]) and value._version == held[key][2]
     assert tg.equal(states[0], tg.get_rng_state()) and tg.equal(states[1], GENERATOR.get_state())
 
 
-def test_writes_of_blanks_are_dropped():
-    x, target = blank((3, 4)), tg.arange(12.0).reshape(3, 4)
+def test_writes_of_fake_tensors_are_dropped():
+    x, target = fake((3, 4)), tg.arange(12.0).reshape(3, 4)
     rows, version, before = tg.tensor([0, 1]), target._version, target.clone()
     writes = [lambda: target.add_(x), lambda: target.copy_(x), lambda: target.masked_fill_(x > 0, 1), lambda: tg.add(target, x, out=target),
               lambda: target.__setitem__(0, x[0]), lambda: target.__setitem__(rows, x[:2]), lambda: target.__setitem__(x[:, 0].long(), 1.0),
@@ -214,22 +217,22 @@ def test_writes_of_blanks_are_dropped():
     assert tg.equal(target, before) and target._version == version
 
 
-def test_blanks_can_be_written_to():
-    x = blank((3, 4))
+def test_fake_tensors_can_be_written_to():
+    x = fake((3, 4))
     version, y = x._version, x
     x.add_(1).relu_().normal_().bernoulli_(0.3)
     x[0], x[x > 0], x[:, 1] = 2, 0, tg.ones(3)
-    x += blank((4,))
+    x += fake((4,))
     assert x is y and x._version > version
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
-        x.add_(blank((2, 3, 4)))
+        x.add_(fake((2, 3, 4)))
     with pytest.raises(RuntimeError, match="must match the existing size"):
-        x[0] = blank((5,))
+        x[0] = fake((5,))
 
 
 def test_threads_have_flags_of_their_own():
     def other():
-        tg.zeros(2).copy_(blank((2,)))
+        tg.zeros(2).copy_(fake((2,)))
     with quietly(), ThreadPoolExecutor(1) as pool, pytest.raises(NoValues):
         pool.submit(other).result()
 
@@ -239,7 +242,7 @@ def test_reparameterized_weights(wrap):
     module = wrap(nn.Linear(3, 4))
     before = {key: value.clone() for key, value in module.state_dict().items()}
     assert infer(module, (None, 3)) == (None, 4)
-    assert all(tg.equal(value, before[key]) for key, value in module.state_dict().items()) and not is_blank(module.weight)
+    assert all(tg.equal(value, before[key]) for key, value in module.state_dict().items()) and not is_fake(module.weight)
 
 
 def test_lazy_modules_get_real_parameters():
@@ -250,7 +253,7 @@ def test_lazy_modules_get_real_parameters():
     other = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(5)).eval()
     other(tg.zeros(2, 2, 6, 6))
     for one, two in zip(model.state_dict().values(), other.state_dict().values(), strict=True):
-        assert not is_blank(one) and tg.equal(one, two)
+        assert not is_fake(one) and tg.equal(one, two)
 
 
 # ── values are refused ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -263,12 +266,12 @@ def test_lazy_modules_get_real_parameters():
     lambda x: tg.zeros(x.sum().long()), lambda x: 3 in x, lambda x: x.long().bincount(), lambda x: pickle.dumps(x)])
 def test_values_are_refused(ask):
     with pytest.raises(NoValues, match="there are only shapes here"):
-        ask(blank((2, 3)) if "bincount" not in ask.__code__.co_names else blank((6,)))
+        ask(fake((2, 3)) if "bincount" not in ask.__code__.co_names else fake((6,)))
     assert isinstance(NoValues("this"), RuntimeError)
 
 
 def test_shows_no_values():
-    x = blank((2, 3), tg.int64)
+    x = fake((2, 3), tg.int64)
     assert repr(x) == "tensor(..., size=(2, 3), dtype=torch.int64)" and x.device == tg.device("cpu") and str(x.device) == "cpu"
     assert repr(x.device) == "device(type='cpu')" and hash(x.device) == hash(tg.device("cpu")) and x.is_cpu
 
@@ -319,14 +322,14 @@ def test_errors_pass_through():
     with pytest.raises(RuntimeError, match="number of axes"):
         infer(lambda x: x if len(x) == 2 else x[0], (None, 3))
     with pytest.raises(RuntimeError, match="negative dimension"):
-        blank((3, -1))
+        fake((3, -1))
     with pytest.raises(TypeError, match="a shape is a tuple"):
         infer(nn.Linear(3, 4), ["x"])
 
 
-def test_blanks_under_transforms():
-    x = blank((5, 3, 4))
+def test_fake_tensors_under_transforms():
+    x = fake((5, 3, 4))
     assert tg.vmap(lambda a: (a @ a.T).softmax(-1))(x).shape == (5, 3, 3)
-    assert tg.func.jacrev(lambda a: a.sin().sum(0))(blank((3, 4))).shape == (4, 3, 4)
-    y = blank((3, 4)).requires_grad_()
+    assert tg.func.jacrev(lambda a: a.sin().sum(0))(fake((3, 4))).shape == (4, 3, 4)
+    y = fake((3, 4)).requires_grad_()
     assert tg.autograd.grad(nn.functional.conv1d(y[None], tg.ones(2, 3, 2)).tanh().sum(), y)[0].shape == (3, 4)

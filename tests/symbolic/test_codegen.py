@@ -3,8 +3,9 @@ import ast
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from steady import steady
 from symbolic_forms import check, equal, forms
 
 import tensorgrad as torch
@@ -205,7 +206,7 @@ class RandomProgram:
         return tuple(values[k] for k in self.outputs)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@steady(max_examples=150)
 @given(st.integers(0, 2**31), st.integers(1, 3))
 def test_random_graphs(seed, batch):
     program = RandomProgram(seed)
@@ -220,7 +221,7 @@ def test_random_graphs(seed, batch):
             assert equal(model(*data), expected), f"{name}\n{getattr(model, '_generated_forward_source', '')}"
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@steady(max_examples=15)
 @given(st.integers(0, 2**31))
 def test_gradients_of_random_graphs(seed):
     program = RandomProgram(seed)

@@ -8,8 +8,9 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from steady import steady
 from support import ROOT
 
 import tensorgrad as torch
@@ -272,7 +273,7 @@ EXPRESSIONS = st.recursive(LEAVES, lambda inner: st.one_of(
     st.builds("xp.where(a < b, {}, {})".format, inner, inner)), max_leaves=9)
 
 
-@settings(max_examples=300, deadline=None)
+@steady(max_examples=300)
 @given(EXPRESSIONS)
 @example("xp.divide(a, (a * a))")
 @example("xp.divide((a * a), (a * b * a))")
