@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..core.dispatch import PLAIN
 from ..core.fast_path import FUNCTIONS
@@ -201,26 +201,35 @@ Overrides of a class that is no subclass of Tensor are called once the plain fun
     return call
 
 
-class Wording:
-    """A hook that puts errors of functions in PyTorch's words. The API, which knows the signatures, registers it."""
-
-    def __init__(self) -> None:
-        self.instead: Callable[..., Any] = lambda error, function, namespace, name, args, kwargs: None
-
-    def register(self, instead: Callable[..., Any]) -> Callable[..., Any]:
-        """Register `instead(error, function, namespace, name, args, kwargs)`: an object with a `result()`, or None to keep the error."""
-        self.instead = instead
-        return instead
+PARSER: list[Callable[..., Any]] = []       # of PyTorch's signatures: the API registers it
 
 
-wording = Wording()
+class Answer(NamedTuple):
+    """The result of a call whose arguments are read as PyTorch reads them, or PyTorch's error for them."""
+
+    value: Any = None
+    error: Exception | None = None
+
+    def result(self) -> Any:
+        if self.error is not None:
+            raise self.error from None
+        return self.value
 
 
-def instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Any:
-    """Return the result or error that replaces a function's error where PyTorch's differs; None to keep the error."""
+def instead(error: Exception | None, function: Any, namespace: str | None, name: str, args: Any,
+            kwargs: Any) -> Answer | None:
+    """Return the answer that replaces an error where PyTorch's differs; None to keep the error.
+
+    error: None for arguments of an unusual type, which may still be right
+    namespace: None for a method; overriding classes among its arguments are asked first
+    """
     if not beyond(error) and check_error(error, name):
         return None
-    better = wording.instead(error, function, namespace, name, args, kwargs)
+    if namespace is None and error is not None:
+        answer = answer_of_method(name, args, kwargs)
+        if answer is not NotImplemented:
+            return Answer(answer)
+    better: Answer | None = PARSER[0](error, function, namespace, name, args, kwargs)
     if better is None:
         check_error(error, name)
     return better

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .._tensor.torch_function import Answer
 from ..core.dispatch import SCALAR_TYPES, result_type
 from ..core.tape import TensorBase
 from ..device import device
@@ -242,30 +243,17 @@ def _combination(shown: list[Signature], args: Any, kwargs: Any) -> str:
 # ── after a failure ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Result:
-    """The result of a call that succeeds when its arguments are read as PyTorch reads them."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def result(self) -> Any:
-        return self.value
-
-
-class Refusal:
-    """PyTorch's error for the arguments."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def result(self) -> Any:
-        raise self.error from None
-
-
-def function_instead(error: Exception | None, function: Any, namespace: str, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
-    """Return the result or error that replaces a function's error; None to keep the error."""
+def answer(error: Exception | None, function: Any, namespace: str | None, name: str, args: Any, kwargs: Any) -> Answer | None:
+    """Return the result or error that replaces the error of a function, or of a method if `namespace` is None."""
     if isinstance(error, NoValues):
         return None
+    if namespace is None:
+        return _answer_of_method(error, function, name, args, kwargs)
+    return _answer_of_function(error, function, namespace, name, args, kwargs)
+
+
+def _answer_of_function(error: Exception | None, function: Any, namespace: str, name: str, args: Any,
+                        kwargs: Any) -> Answer | None:
     inner = namespace.partition(".")[2]
     if inner in PREFIXES or inner == "nn.functional" and name in COMPILED:
         known = signatures(full := PREFIXES.get(inner, "") + name)
@@ -283,7 +271,7 @@ def check_call(name: str, *args: Any) -> None:
         raise unfit
 
 
-def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Refusal | None:
+def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Answer | None:
     """Return the error of the compiled function that PyTorch's Python function calls, if it gets that far."""
     if _comes_first(error) or (inner := handed_on(name, function)) is None:
         return None
@@ -303,7 +291,7 @@ def _handed_on(error: Exception | None, function: Any, name: str, args: Any, kwa
 
 
 def _inner_refusal(compiled: str, known: tuple[Signature, ...], sources: dict[str, str], args: Any,
-                   arguments: Any) -> Refusal | None:
+                   arguments: Any) -> Answer | None:
     """Return the error of a compiled function for the arguments of the Python function that calls it."""
     parameters = known[0].parameters
     given = {p.name: arguments.get(sources.get(p.name, p.name)) for p in parameters}
@@ -317,9 +305,9 @@ def _inner_refusal(compiled: str, known: tuple[Signature, ...], sources: dict[st
     except _Unlikely:
         return None
     except (AttributeError, TypeError) as refusal:
-        return Refusal(refusal.with_traceback(None))
+        return Answer(error=refusal.with_traceback(None))
     unfit = _unfit(signature, bound, compiled)
-    return None if unfit is None else Refusal(unfit)
+    return None if unfit is None else Answer(error=unfit)
 
 
 def _comes_first(error: Exception | None) -> bool:
@@ -344,9 +332,8 @@ def _looked_at(p: Parameter, value: Any) -> Any:
     return tuple(value) if p.kind == "Pair" and isinstance(value, Iterable) else value
 
 
-def method_instead(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
-    """Return the result or error that replaces a method's error; None to keep the error."""
-    if isinstance(error, NoValues) or kwargs.get("inplace"):        # PyTorch's signatures have no `inplace`
+def _answer_of_method(error: Exception | None, function: Any, name: str, args: Any, kwargs: Any) -> Answer | None:
+    if kwargs.get("inplace"):        # PyTorch's signatures have no `inplace`
         return None
     known = signatures(name, True)
     if not args or not isinstance(args[0], TensorBase):
@@ -355,35 +342,35 @@ def method_instead(error: Exception | None, function: Any, name: str, args: Any,
         return _handed_on(error, function, name, args, kwargs)
     instance, *rest = args
     if len(known) == 1 and not known[0].parameters and len(args) + len(kwargs) > 1:
-        return Refusal(TypeError(f"TensorBase.{name}() takes no " + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
+        return Answer(error=TypeError(f"TensorBase.{name}() takes no " + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
     found = _instead(error, partial(function, instance), known, name, rest, kwargs)
     if found is None and isinstance(error, NotImplementedError) and name.endswith("_") and name not in UNCAST:
         return does_not_fit(instance, [*rest, *kwargs.values()])
     return found
 
 
-def does_not_fit(instance: Any, others: list[Any]) -> Refusal | None:
+def does_not_fit(instance: Any, others: list[Any]) -> Answer | None:
     """A method that writes in place minds the dtype of its result before it looks for a kernel of that dtype."""
     operands = [o for place, o in enumerate(others) if isinstance(o, TensorBase) or not place and _is_number(o)]
     shapes = [tuple(o.array.shape) for o in (instance, *operands) if isinstance(o, TensorBase)]
     try:
         if (shape := np.broadcast_shapes(*shapes)) != shapes[0]:
-            return Refusal(RuntimeError(f"output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}"))
+            return Answer(error=RuntimeError(f"output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}"))
     except ValueError:
         return None
     target = result_type(instance, *operands)
     if can_cast(target, instance.dtype):
         return None
-    return Refusal(RuntimeError(f"result type {SCALAR_TYPES[target.name]} can't be cast to the desired output type {SCALAR_TYPES[instance.dtype.name]}"))
+    return Answer(error=RuntimeError(f"result type {SCALAR_TYPES[target.name]} can't be cast to the desired output type {SCALAR_TYPES[instance.dtype.name]}"))
 
 
-def _instead(error: Exception | None, function: Any, known: Any, name: str, args: Any, kwargs: Any) -> Result | Refusal | None:
+def _instead(error: Exception | None, function: Any, known: Any, name: str, args: Any, kwargs: Any) -> Answer | None:
     try:
         signature, bound = parse(known, name, args := tuple(args), kwargs)
     except TypeError as refusal:
-        return Refusal(refusal.with_traceback(None))
+        return Answer(error=refusal.with_traceback(None))
     if (unfit := _unfit(signature, bound, name)) is not None:
-        return Refusal(unfit)
+        return Answer(error=unfit)
     if not isinstance(error, (TypeError, AttributeError)):
         return None
     if signature.hidden:
@@ -393,7 +380,7 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
         return None
     first = (plain.pop("input"),) if "input" in plain else ()
     try:
-        return Result(function(*first, **plain))
+        return Answer(function(*first, **plain))
     except TypeError:
         return None
 

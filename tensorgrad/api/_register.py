@@ -10,13 +10,12 @@ from types import FunctionType
 from typing import Any
 
 from .._tensor import Tensor
-from .._tensor.torch_function import answer_of_method, wording
+from .._tensor.torch_function import PARSER, instead
 from .._tensor.usual_types import odd, usual
 from ..core import inplace
 from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
-from ..storage.out_of_memory import beyond, check_error
 from ._arguments import C_NAMES
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
@@ -179,11 +178,11 @@ def in_place_form(call: Any, name: str) -> Any:
             first, positions, named = usual(call)
         try:
             if (kwargs or len(args) >= first) and odd(given := (self, *args), kwargs, positions, named) and (
-                    better := instead(None, method, f"{name}_", given, kwargs)):
+                    better := instead(None, method, None, f"{name}_", given, kwargs)):
                 return better.result()
             return inplace.in_place(self, kept, *args, **kwargs)
         except Exception as error:
-            better = instead(error, method, f"{name}_", (self, *args), kwargs)
+            better = instead(error, method, None, f"{name}_", (self, *args), kwargs)
             if better is None:
                 raise
             return better.result()
@@ -194,23 +193,12 @@ def in_place_form(call: Any, name: str) -> Any:
     return method
 
 
-def instead(error: Exception | None, method: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Return the result or error that replaces a method's error, or None. Overriding classes are asked first."""
-    if not beyond(error) and check_error(error, name):
-        return None
-    from ._parsing import Result, method_instead
-    if error is not None and (answer := answer_of_method(name, args, kwargs)) is not NotImplemented:
-        return Result(answer)
-    better = method_instead(error, method, name, args, kwargs)
-    if better is None:
-        check_error(error, name)
-    return better
+def _parser(*call: Any) -> Any:
+    from ._parsing import answer
+    return answer(*call)
 
 
-@wording.register
-def _instead_of_function(*call: Any) -> Any:
-    from ._parsing import function_instead
-    return function_instead(*call)
+PARSER.append(_parser)
 
 
 def explain_methods() -> None:
@@ -234,11 +222,11 @@ def _explained(method: Any, name: str) -> Any:
             first, positions, named = usual(raw)
         try:
             if (kwargs or len(args) > first) and odd(args, kwargs, positions, named) and (
-                    better := instead(None, raw, name, args, kwargs)):
+                    better := instead(None, raw, None, name, args, kwargs)):
                 return better.result()
             return raw(*args, **translate(renamed, kwargs)) if kwargs and renamed else raw(*args, **kwargs)
         except Exception as error:
-            better = instead(error, method, name, args, kwargs)
+            better = instead(error, method, None, name, args, kwargs)
             if better is None:
                 raise
             return better.result()

@@ -167,6 +167,7 @@ baddbmm: batch1, batch2, *, beta, alpha; ~beta!, alpha!, batch1, batch2; ~beta!,
 bernoulli_: p: Tensor, *, generator; p: float = 0.5, *, generator
 bmm mm: mat2
 cauchy_: median: float = 0, sigma: float = 1, *, generator
+copy_: other: Operand, non_blocking
 exponential_: lambd: float = 1, *, generator
 geometric_: p: float, *, generator
 log_normal_: mean: float = 1, std: float = 2, *, generator
@@ -328,6 +329,8 @@ def annotated(function: Any, self: str = "self") -> list[list[Parameter]]:
         code = function.__code__ if hasattr(function, "__code__") else None
         gives_out |= code is not None and "out" in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]
         function = function.__wrapped__
+    function = getattr(function, "like", function)      # `f_copy` has the arguments of `f`
+    function = inspect.unwrap(function)
     found = []
     for p in inspect.signature(function).parameters.values():
         name, kind = self if p.name == "self" else p.name, "object" if p.annotation is p.empty else p.annotation

@@ -175,15 +175,15 @@ def numel(input: Tensor) -> int:
 
 
 @public(function=False)
-def copy_(input: Tensor, other: Operand, non_blocking: bool = False) -> Tensor:
-    """Take the values of `other`, broadcast and cast to this tensor. https://pytorch.org/docs → torch.Tensor.copy_"""
-    if isinstance(other, (bool, int, float)):
-        return input.fill_(other)  # type: ignore[attr-defined]
-    if not isinstance(other, TensorBase):
-        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {other.__class__.__name__}")
-    if other._storage is input._storage and other.array.size == input.array.size:
-        _inplace.check_overlap(input.array, other.array, copying=True)
-    return _inplace.in_place(input, copied, other)
+def copy_(input: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
+    """Take the values of `src`, broadcast and cast to this tensor. https://pytorch.org/docs → torch.Tensor.copy_"""
+    if isinstance(src, (bool, int, float)):
+        return input.fill_(src)  # type: ignore[attr-defined]
+    if not isinstance(src, TensorBase):
+        raise TypeError(f"copy_(): argument 'other' (position 1) must be Tensor, not {src.__class__.__name__}")
+    if src._storage is input._storage and src.array.size == input.array.size:
+        _inplace.check_overlap(input.array, src.array, copying=True)
+    return _inplace.in_place(input, copied, src=src)
 
 
 def copied(input: Any, src: Any) -> Any:

@@ -60,7 +60,7 @@ def _copier(name: str, look: Any) -> None:
         found = look(input, *args, **kwargs)
         return tuple(map(_in_rows, found)) if isinstance(found, tuple) else _in_rows(found)
     function.__name__ = function.__qualname__ = f"{name}_copy"
-    function.__wrapped__ = look  # type: ignore[attr-defined]
+    function.like = look  # type: ignore[attr-defined]
     function.__doc__ = f"`{name}`, in memory of its own. https://pytorch.org/docs → torch.{name}_copy"
     public(method=False, out="same")(function)
 

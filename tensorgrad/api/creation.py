@@ -417,8 +417,8 @@ def empty_strided(size: Ints, stride: Ints, *, dtype: Dtype | None = None, layou
 
 @public(function=False)
 def new_empty_strided(self: Tensor, size: Ints, stride: Ints, *, dtype: Dtype | None = None,
-                      layout: Layout | None = None, device: Device | None = None, pin_memory: bool | None = False,
-                      requires_grad: bool | None = False) -> Tensor:
+                      device: Device | None = None, requires_grad: bool | None = False, layout: Layout | None = None,
+                      pin_memory: bool | None = False) -> Tensor:
     """`empty_strided` with this tensor's dtype and device. https://pytorch.org/docs → torch.Tensor.new_empty_strided"""
     kind, place = _like(self, dtype, device)
     return empty_strided(size, stride, dtype=kind, device=place, requires_grad=requires_grad)

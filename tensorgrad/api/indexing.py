@@ -214,8 +214,8 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
 
 
 @public(inplace=True, out="same")
-def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *, value: Number | None = None,
-            reduce: str | None = None) -> Tensor:
+def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *, reduce: str | None = None,
+            value: Number | None = None) -> Tensor:
     """x with src (or a value) put at index along an axis. https://pytorch.org/docs → torch.scatter"""
     given = src if src is not None else value
     if reduce is not None:
