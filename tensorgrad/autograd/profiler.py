@@ -21,6 +21,7 @@ from functools import wraps
 from typing import Any
 
 from ..core.tape import TensorBase
+from ..messages import tables
 from ..overrides import TorchFunctionMode, resolve_name
 
 __all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_itt", "emit_nvtx", "profile", "record_function"]
@@ -136,11 +137,10 @@ class EventList(list[Any]):
                   f"{event.cpu_time_total / total:.2%}", event.cpu_time_total_str, event.cpu_time_str,
                   *((_bytes(event.cpu_memory_usage), _bytes(event.self_cpu_memory_usage)) if self.shows_memory else ()), str(event.count),
                   *((_cut(str(event.input_shapes), max_shapes_column_width),) if self.shows_shapes else ())) for event in events]
-        widths = [max([*(len(row[column]) for row in rows), 12 if column else 0]) + (0 if column else 4) for column in range(len(rows[0]))]
-        line = "".join("-" * width + "  " for width in widths)
-        shown = ["".join(cell.rjust(width) + "  " for cell, width in zip(row, widths, strict=True)) for row in rows]
+        first, *others = tables.widths_of(rows)
+        head, line, *shown = tables.table(rows, ">", widths=[first + 4, *(max(width, 12) for width in others)], rule="-", end="  ")
         title = ["=" * len(line), header] if header else []
-        return "\n".join([*title, line, shown[0], line, *shown[1:], line, f"Self CPU time total: {_shown(self.self_cpu_time_total)}", ""])
+        return "\n".join([*title, line, head, line, *shown, line, f"Self CPU time total: {_shown(self.self_cpu_time_total)}", ""])
 
     __str__ = table
 

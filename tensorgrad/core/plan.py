@@ -7,7 +7,7 @@ from typing import Any
 
 from ..ops.base import Op, arguments, input_name
 
-KINDS: dict[str, type] = {}       # "plain", "aside", "fused", "composed": the classes of steps, which register here (see step.py)
+KINDS: dict[str, type] = {}       # "plain", "fused", "composed": the classes of steps, which register here (see step.py)
 
 
 def kind(name: str) -> Any:
@@ -54,7 +54,7 @@ class Plan:
         shapes = [s for s in wanted if s[0] == "shape"]
         late = [s for s in wanted if s[0] in ("edge", "param", "group", "constant")]
         place = {s: k for k, s in enumerate((*values, *shapes, *late))}
-        self.node_type = step_type(op, "aside" if op.aside else "plain")
+        self.node_type = step_type(op, "plain")
         self.fused_type = step_type(op, "composed" if op.composite else "fused")
         self.several = op.several
         self.origins = tuple(i for _, i in values)               # of each saved value, the position: inputs first, then results

@@ -8,7 +8,6 @@ change its kind.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 from ..ops.base import OPS
@@ -169,10 +168,6 @@ class PlainStep(Step):
     # ── gradients
 
     def pull(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
-        return self._pull(g, useful)
-
-    def _pull(self, g: Any, useful: Any, late: Any = None) -> list[tuple[Any, Any]]:
-        """`pull`; for the edge `late`, return a callable that computes its gradient later."""
         saved, plan, time = self.saved, self.plan, self.time
         if saved is FREED:
             raise second_time(self)
@@ -195,9 +190,7 @@ class PlainStep(Step):
         pulled = []
         for i, formula, wants in plan.steps:
             edge = edges[i]
-            if edge is late:
-                pulled.append((edge, partial(formula, backend_xp, g, *[values[w] for w in wants])))
-            elif useful is None or edge in useful:
+            if useful is None or edge in useful:
                 ge = formula(backend_xp, g, values[wants[0]]) if len(wants) == 1 else formula(backend_xp, g, *[values[w] for w in wants])
                 if ge.shape != edge.shape or ge.dtype is not edge.dtype:
                     ge = fitted(backend_xp, ge, edge)
@@ -254,11 +247,6 @@ class PlainStep(Step):
             self.saved = tuple(target.array if v is result.array else v for v in self.saved)      # keep one copy of the values, not two
 
     # ── saved values
-
-    @property
-    def packs(self) -> bool:
-        """True if a hook keeps a saved value."""
-        return any(type(v) is Packed for v in self.saved)
 
     def linked(self) -> list[Any]:
         """Return the arguments of the formulas as Tensors with their edges, in the order of the plan."""

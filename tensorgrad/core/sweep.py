@@ -14,7 +14,6 @@ from ..runtime.numpy_state import enter, leave, outside
 from ..storage.base import clock
 from ..storage.out_of_memory import memory_error
 from .accumulating import accumulate
-from .aside import Aside
 from .fast_path import lanes
 from .hooks import hooked, hooked_after, hooked_before, pull_watched
 from .mode import mode
@@ -52,16 +51,13 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     mode.set_grad(create_graph)
     if mode.tangents.levels:      # gradients have tangents, too, which need the saved values
         create_graph = retain_graph = True
-    detour = aside = None
+    detour = None
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
         create_graph = True
         if (detour := batches.detour(grads, order)).needed:
             grads = detour.begin(grads)
     mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or (), outer), mode.watching.anomaly
-    usual = useful is None and not (create_graph or watched)
-    plain = usual and lanes is not None
-    if usual and lanes is None:
-        mode.sweep.aside = aside = Aside(order, last, grads)
+    plain = lanes is not None and useful is None and not (create_graph or watched)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
             on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted, found)
@@ -84,11 +80,6 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
                 for e in node.edges:
                     if type(e) is Leaf and last[e] is node and e in grads:
                         on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted, found)
-        if aside is not None:
-            for leaf, g in aside.results():
-                if _fresh(g, None, None):
-                    owned.add(leaf)
-                _arrive(leaf, g, owned, create_graph, wanted, found)
         for callback in mode.sweep.callbacks if outer is None else ():
             outside(callback)
         if outer is not None:
@@ -99,8 +90,6 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         noted(error)
         raise
     finally:
-        if aside is not None:
-            aside.close()
         mode.set_grad(before)
         mode.sweep = outer
         if order and not retain_graph:
@@ -169,17 +158,16 @@ def _fresh(ge: Any, g: Any, saved: Any) -> bool:
 class Sweep:
     """A backward in progress: the steps that it will pull, and notes of hooks about it."""
 
-    __slots__ = ("order", "leaves", "useful", "wanted", "outer", "notes", "callbacks", "aside")
+    __slots__ = ("order", "leaves", "useful", "wanted", "outer", "notes", "callbacks")
 
     def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any, outer: Any = None) -> None:
         self.order, self.leaves, self.useful, self.wanted, self.outer = order, leaves, useful, wanted, outer
-        self.notes, self.callbacks, self.aside = {}, [], None
+        self.notes, self.callbacks = {}, []
 
     outer: Any                # the backward that runs this one inside a step
 
     notes: dict[Any, Any]
     callbacks: list[Any]      # functions to call at the end, queued by hooks
-    aside: Any                # gradients that other threads compute
 
     def reaches(self, node: Any) -> bool:
         return node in self.useful if self.useful is not None else node in self.leaves or node in self.order

@@ -18,7 +18,7 @@ __all__ = ["Backend", "BackendConfig", "get_default_backend_for_device", "is_ava
            "is_nccl_available", "is_ucc_available", "is_xccl_available"]
 
 OLD_NAMES = {"tcp": "gloo"}                                     # what older programs call them
-MODULES = {"gloo": "shared", "mpi": "mpi", "nccl": "nccl"}      # in transport/
+MODULES = {"gloo": "shared_memory", "mpi": "mpi", "nccl": "nccl"}      # in transport/
 MISSING = {"mpi": f"Distributed package doesn't have MPI built in\nInstall it with: {install('mpi')}",
            "nccl": f"Distributed package doesn't have NCCL built in\nIt needs CuPy with NCCL: {install('cuda12')}, or cupy-cuda13x",
            "xccl": "Distributed package doesn't have XCCL built in"}

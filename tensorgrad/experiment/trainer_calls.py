@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import api as tg
 from .. import nn
+from ..utils._summary import summary
 from . import data, parallel, streams
 from .evaluation import Evaluation, by_loader, limited
 from .hooks import Hooks
@@ -165,7 +166,7 @@ class Calls(Facts):
         state = self._restored(ckpt_path)
         self._log_hyperparameters(module)
         if self._summary:
-            self.print(f"{module}\n{sum(p.numel() for p in module.parameters()):,} parameters")
+            self.print(summary(module, row_settings=("var_names",), verbose=0))
         with interruptible(self):
             self.hooks("on_fit_start")
             if self.num_sanity_val_steps and state is None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..messages import tables
 from .node import OPS, Node
 
 
@@ -49,10 +50,8 @@ def table(graph: Any) -> str:
     """Return the text that `Graph.print_tabular` prints."""
     rows = [("opcode", "name", "target", "args", "kwargs")]
     rows += [(node.op, node.name, str(node.target), str(node.args), str(node.kwargs)) for node in graph.nodes]
-    widths = [max(len(row[k]) for row in rows) for k in range(5)]
-    widths = [max(width, len(title) + 2) for width, title in zip(widths, rows[0], strict=True)]
-    rows.insert(1, tuple("-" * width for width in widths))                  # type: ignore[arg-type]
-    return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    widths = [max(width, len(title) + 2) for width, title in zip(tables.widths_of(rows), rows[0], strict=True)]
+    return "\n".join(tables.table(rows, widths=widths, rule="-"))
 
 
 __all__ = ["lint", "table"]

@@ -1,100 +1,161 @@
-"""Convolution on NumPy, in the fastest of three ways: rows, columns, or points. Depthwise ones differ.
+"""Convolution on NumPy: its formulas (ops/convolution.py) for a few images at a time, in memory that is reused.
 
-Threads share the images. All ways compute in memory that is used again and again, no more of it than the cache holds.
+Copied side by side, the windows of these images are the columns of a matrix (C · K, places). Kernels (O, C · K) times
+columns are the result; the gradient of the input adds up the columns that transposed kernels give; the gradient of the
+kernels is the result's gradient times transposed columns. Threads share the images.
+
+To follow conv2d's backward, read three files: ops/convolution.py for the gradients, this one, and
+runtime/thread_pool.py for its threads and memory.
 """
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from ..core.dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
-from ..ops.windows import output_length
-from ..runtime.thread_pool import spans
-from . import columns_numpy as columns
-from . import depthwise_numpy as depthwise
-from . import rows_numpy as rows
-from . import winograd_numpy as winograd
-from .convolution_costs import ranked
+from ..ops.windows import output_length, positions
+from ..runtime.thread_pool import add_up, available, finish, scratch, spans
 from .windows_arrays import padded
-from .windows_numpy import BLOCK, WIDE, along
 
 CPU = OpDispatch.backend("cpu")
+EVERY = slice(None)
+BLOCK = 1 << 19                     # elements of columns at a time: more would leave the cache
+WIDE = 48                           # places from which on a product for each image is as fast as one for all
+MANY, NARROW = 8, 16                # so many images become the innermost axis if rows are shorter: NumPy copies short rows slowly
+COPY, PRODUCT = 0.4, 0.015          # nanoseconds for an element of columns, and for a product of two numbers
 
 
-def served(x: Any, w: Any) -> bool:
-    return bool(x.dtype == w.dtype and x.dtype.kind == "f" and x.dtype.itemsize > 2 and x.size and w.size)
+class Sizes:
+    """Sizes of a convolution: images (C, *D), kernels (O, C / groups, *K), results (O, *L)."""
+
+    def __init__(self, size: Any, outputs: int, channels: int, kernel: Any, length: Any, how: Any) -> None:
+        self.stride, padding, self.dilation, self.groups = how
+        self.size, self.outputs, self.channels, self.length = size, outputs, channels, length
+        self.part: tuple[slice, ...] = (EVERY,) * (2 + len(size))
+        if all(d == m == 1 and p % e == 0 and p // e < k for d, m, k, p, e in zip(size, length, kernel, padding, self.dilation, strict=True)):
+            # Images of one place: only one place of the kernel meets more than padding.
+            at = [p // e for p, e in zip(padding, self.dilation, strict=True)]
+            self.part, kernel, padding = (EVERY, EVERY, *(slice(i, i + 1) for i in at)), (1,) * len(size), (0,) * len(size)
+        self.kernel, self.padding = kernel, padding
+        self.height, self.each = channels // self.groups * prod(kernel), channels * prod(kernel) * prod(length)
+        self.bare = prod(kernel) == 1 and size == length and not any(padding)      # images are columns as they are
+        # The border of all axes but the first, of which columns may cover a part (see `framed`).
+        self.border = [(p, max((m - 1) * s + (k - 1) * e + 1 - d - p, 0))
+                       for d, m, k, s, p, e in zip(size, length, kernel, self.stride, padding, self.dilation, strict=True)][1:]
+
+    def images(self, n: int) -> tuple[list[slice], int]:
+        """Return blocks of images, and how many threads should share them."""
+        threads = available(n * self.each * (COPY + PRODUCT * self.outputs / self.groups))
+        return spans(n, min(-(-max(-(-n * self.each // BLOCK), threads) // threads) * threads, n)), threads
+
+    def rows(self) -> list[slice]:
+        """Return blocks of rows of the result, for images whose columns are more than a block."""
+        return spans(self.length[0], min(-(-self.each // BLOCK), self.length[0]))
+
+    def order(self, n: int) -> str:
+        """Return the place of the images among the axes of columns: "first" (a matrix each), "middle" (between K and L) or "last"."""
+        if n >= MANY and self.length[-1] < NARROW:
+            return "last"
+        return "first" if n == 1 or prod(self.length) >= WIDE else "middle"
+
+    def columns(self, n: int, rows: slice, order: str, dtype: Any) -> tuple[Any, Any]:
+        """Return memory for the columns of n images and some rows of their results: as matrices, and as (n, C, *K, *L)."""
+        shape = [self.channels, *self.kernel, rows.stop - rows.start, *self.length[1:]]
+        at = {"first": 0, "middle": 1 + len(self.kernel), "last": len(shape)}[order]
+        shape.insert(at, n)
+        memory = scratch.take("columns", tuple(shape), dtype)
+        return memory.reshape(*[n] * (order == "first"), self.groups, self.height, -1), memory.transpose(at, *(i for i in range(len(shape)) if i != at))
+
+    def framed(self, n: int, rows: slice, order: str, dtype: Any) -> tuple[Any, Any, Any]:
+        """Return zeros for the part of n images that some rows of the result depend on, with its border; where that part belongs, there and in the images."""
+        first, size = rows.start * self.stride[0] - self.padding[0], self.size[0]
+        stop = (rows.stop - 1) * self.stride[0] - self.padding[0] + self.dilation[0] * (self.kernel[0] - 1) + 1
+        if rows.stop == self.length[0]:
+            stop = max(stop, size)                  # no window may reach the last rows of an image
+        low = min(max(first, 0), size)
+        high = max(min(stop, size), low)
+        shape = (stop - first, *(before + d + after for d, (before, after) in zip(self.size[1:], self.border, strict=True)))
+        rest = tuple(slice(before, before + d) for d, (before, _) in zip(self.size[1:], self.border, strict=True))
+        if order == "last":
+            frame = np.moveaxis(scratch.take("frame", (self.channels, *shape, n), dtype), -1, 0)
+        else:
+            frame = scratch.take("frame", (n, self.channels, *shape), dtype)
+        frame[...] = 0
+        return frame, (EVERY, EVERY, slice(low - first, high - first), *rest), (EVERY, EVERY, slice(low, high))
+
+    def windows(self, x: Any, rows: slice, order: str) -> Any:
+        """The windows of images (n, C, *D) for some rows of the result, as matrices of columns."""
+        if self.bare and order == "first":
+            return x[:, :, rows].reshape(len(x), self.groups, self.height, -1)
+        frame, to, of = self.framed(len(x), rows, order, x.dtype)
+        frame[to] = x[of]
+        matrices, view = self.columns(len(x), rows, order, x.dtype)
+        view[...] = seen_through(frame, view.shape, self.stride, self.dilation)
+        return matrices
+
+    def add_windows(self, x: Any, y: Any, matrices: Any, b: Any) -> None:
+        """Fill images x (n, C, *D) with the sums of what transposed kernels make of results y (n, O, *L), plus b."""
+        order, whole = self.order(len(x)), slice(0, self.length[0])
+        if self.bare and order == "first":
+            np.matmul(matrices.swapaxes(1, 2), self.flat(y, order), out=x.reshape(len(x), self.groups, self.height, -1))
+            if b is not None:
+                x += b
+            return
+        frame, to, _ = self.framed(len(x), whole, order, x.dtype)
+        for rows in self.rows():
+            columns, view = self.columns(len(x), rows, order, x.dtype)
+            np.matmul(matrices.swapaxes(1, 2), self.flat(y[:, :, rows], order), out=columns)
+            part = frame[:, :, rows.start * self.stride[0]:]
+            for place, where in positions(self.kernel, view.shape[2 + len(self.kernel):], self.stride, self.dilation):
+                some = part[(..., *where)]
+                some += view[(EVERY, EVERY, *place)]
+        if b is None:
+            x[...] = frame[to]
+        else:
+            np.add(frame[to], b, out=x)
+
+    def flat(self, y: Any, order: str) -> Any:
+        """Some rows of results (n, O, *L) as matrices (O / groups, places), in the order of columns."""
+        n, o = y.shape[:2]
+        if order == "first":
+            return y.reshape(n, self.groups, o // self.groups, -1)
+        y = y.reshape(n, o, -1)
+        return np.ascontiguousarray(y.transpose(1, 2, 0) if order == "last" else y.swapaxes(0, 1)).reshape(self.groups, o // self.groups, -1)
+
+    def matrices(self, w: Any) -> Any:
+        """The kernels as matrices (groups, O / groups, C / groups · K)."""
+        return w[self.part].reshape(self.groups, -1, self.height)
+
+
+def seen_through(x: Any, shape: Any, stride: Any, dilation: Any) -> Any:
+    """Return a view of x, which includes its border, as windows of `shape`, (N, C, *K, *L)."""
+    n, c, *steps = x.strides
+    return as_strided(x, shape, (n, c, *(step * by for step, by in zip((*steps, *steps), (*dilation, *stride), strict=True))))
+
+
+@lru_cache(1 << 10)
+def sizes_of(size: Any, outputs: int, channels: int, kernel: Any, length: Any, *how: Any) -> Sizes:
+    return Sizes(size, outputs, channels, kernel, length, how)
+
+
+def served(a: Any, b: Any) -> bool:
+    """Return True if the kernels below take two arrays: not empty, both float32 or both float64."""
+    return bool(a.dtype == b.dtype and a.dtype.kind == "f" and a.dtype.itemsize > 2 and a.size and b.size)
 
 
 def is_depthwise(w: Any, groups: int) -> bool:
-    """Return True for a depthwise convolution, whose channels have separate kernels: it has no matrix product."""
+    """Return True for a depthwise convolution: each channel has a separate kernel."""
     return groups > 1 and w.shape[1] == 1 and w.shape[0] == groups
 
 
-def by_groups(task: Any, groups: int, how: Any, *arrays: Any) -> None:
-    """Call `task(*arrays, how)` for each group; arguments are (array, axis to split). 1-d convolutions get a first axis of length 1."""
-    if len(how[0]) == 1:
-        how = ((1, *how[0]), (0, *how[1]), (1, *how[2]))
-        arrays = tuple((a if a is None or a.ndim == 1 else a[:, :, None], axis) for a, axis in arrays)
-    if groups == 1:
-        return task(*[a for a, _ in arrays], how)
-    for i in range(groups):
-        task(*(None if a is None else a[(slice(None),) * axis + (spans(a.shape[axis], groups)[i],)] for a, axis in arrays), how)
-
-
-COMPUTE = {         # functions that fill the output, or a gradient; they return False if values are not finite and another way must be used
-    "output": {"rows": rows.correlate, "columns": columns.correlate, "points": winograd.correlate},
-    "input": {"rows": rows.back, "columns": columns.back, "points": winograd.back},
-    "weight": {"rows": rows.weight, "columns": columns.weight, "points": winograd.weight},
-}
-
-
-def ways(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]:
-    """Return the ways to compute `of` from the other two arrays, the fastest first."""
-    return ways_of_shapes(of, x.shape, w.shape, y.shape, how)
-
-
-@lru_cache(1 << 12)
-def ways_of_shapes(of: str, x: Any, w: Any, y: Any, how: Any) -> tuple[str, ...]:
-    numbers = columns.columns_of(x[2:], w[1], w[2:], y[2:], how).height * prod(y[2:])      # 0: nothing but padding is seen
-    return ranked(of, ("rows", *["columns"] * (0 < numbers <= BLOCK), *["points"] * winograd.fits(w[2:], how)), x, w, y, how[0])
-
-
-def compute(of: str, found: tuple[str, ...], *arrays: Any) -> bool:
-    """Compute `of` in the first way that succeeds; return True if one does."""
-    return any(COMPUTE[of][way](*arrays) is not False for way in found)
-
-
-def forward(x: Any, w: Any, b: Any, y: Any, how: Any) -> None:
-    compute("output", ways("output", x, w, y, how), x, w, b, y, how)
-
-
-def backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
-    if not compute("input", ways("input", x, w, y, how), y, w, b, x, how):
-        by_formula(y, w, b, x, how)
-
-
-def depthwise_backward(y: Any, w: Any, b: Any, x: Any, how: Any) -> None:
-    if not depthwise.back(y, w, b, x, how):
-        by_formula(y, w, b, x, how, groups=len(w))
-
-
-def by_formula(y: Any, w: Any, b: Any, x: Any, how: Any, groups: int = 1) -> None:
-    """Fill x with the gradient of the input by the formula, since a kernel that is not finite must not reach other places."""
-    stride, padding, dilation = how
-    x[...] = ConvolutionInput.forward(CPU.xp, y, w, b, size=x.shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
-
-
-def of_weight(y: Any, x: Any, out: Any, how: Any) -> None:
-    compute("weight", ways("weight", x, out, y, how), y, x, out, how)
-
-
-def is_matrix(w: Any, stride: Any, padding: Any, groups: int, places: int) -> bool:
-    """Return True if the convolution is a matrix product, with enough places for a product per image to be fast."""
-    return groups == 1 and prod(w.shape[2:]) == 1 and set(stride) == {1} and not any(padding) and places >= WIDE
+def along(b: Any, axes: int) -> Any:
+    """Shape a bias to broadcast with (n, c, *places)."""
+    return None if b is None else b.reshape(-1, *(1,) * axes)
 
 
 @OpDispatch.register("convolution", "cpu")
@@ -102,16 +163,24 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
     length = output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)
     if not served(x, w) or not prod(length):
         return Convolution.forward(CPU.xp, x, w, b, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    n, o = len(x), len(w)
-    y = np.empty((n, o, *length), x.dtype)
-    if is_depthwise(w, groups):
-        by_groups(depthwise.correlate, 1, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
-    elif is_matrix(w, stride, padding, groups, prod(length)):
-        np.matmul(w.reshape(o, -1), x.reshape(n, x.shape[1], -1), out=y.reshape(n, o, -1))
+    (n, c, *size), o = x.shape, len(w)
+    sizes = sizes_of(tuple(size), o, c, w.shape[2:], length, stride, padding, dilation, groups)
+    y, matrices, b = np.empty((n, o, *length), x.dtype), sizes.matrices(w), along(b, len(size))
+
+    def job(images: slice, rows: slice) -> None:
+        target = y[images, :, rows]
+        order = sizes.order(len(target))
+        columns = sizes.windows(x[images], rows, order)
+        if order == "first":
+            np.matmul(matrices, columns, out=sizes.flat(target, order))
+        elif order == "last":
+            target[...] = np.moveaxis(np.matmul(matrices, columns).reshape(o, *target.shape[2:], -1), -1, 0)
+        else:
+            target[...] = np.matmul(matrices, columns).reshape(o, len(target), *length).swapaxes(0, 1)
         if b is not None:
-            y += along(b, len(length))
-    else:
-        by_groups(forward, groups, (stride, padding, dilation), (x, 1), (w, 0), (b, 0), (y, 1))
+            target += b
+    blocks, threads = sizes.images(n)
+    finish([partial(job, images, rows) for images in blocks for rows in sizes.rows()], threads)
     return y
 
 
@@ -119,16 +188,11 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
 def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     if not served(y, w) or not prod(size):
         return ConvolutionInput.forward(CPU.xp, y, w, b, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    n, c = len(y), w.shape[1] * groups
-    x = np.empty((n, c, *size), y.dtype)
-    if is_depthwise(w, groups):
-        by_groups(depthwise_backward, 1, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
-    elif is_matrix(w, stride, padding, groups, prod(size)) and y.shape[2:] == x.shape[2:]:
-        np.matmul(w.reshape(len(w), -1).T, y.reshape(n, len(w), -1), out=x.reshape(n, c, -1))
-        if b is not None:
-            x += along(b, len(size))
-    else:
-        by_groups(backward, groups, (stride, padding, dilation), (y, 1), (w, 0), (b, 0), (x, 1))
+    (n, o, *length), c = y.shape, w.shape[1] * groups
+    sizes = sizes_of(tuple(size), o, c, w.shape[2:], tuple(length), stride, padding, dilation, groups)
+    x, matrices, b = np.empty((n, c, *size), y.dtype), sizes.matrices(w), along(b, len(size))
+    blocks, threads = sizes.images(n)
+    finish([partial(sizes.add_windows, x[images], y[images], matrices, b) for images in blocks], threads)
     return x
 
 
@@ -136,20 +200,35 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
 def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     if not served(y, x) or not prod(size):
         return ConvolutionWeight.forward(CPU.xp, y, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    o, c = y.shape[1], x.shape[1] // groups
-    out = np.empty((o, c, *size), y.dtype)
-    if groups > 1 and c == 1 and o == groups:
-        by_groups(depthwise.weight, 1, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
-    else:
-        by_groups(of_weight, groups, (stride, padding, dilation), (y, 1), (x, 1), (out, 0))
-    return out
+    (n, o, *length), c = y.shape, x.shape[1]
+    sizes = sizes_of(x.shape[2:], o, c, tuple(size), tuple(length), stride, padding, dilation, groups)
+    blocks, threads = sizes.images(n)
+    blocks = [(images, rows) for images in blocks for rows in sizes.rows()]
+    w = np.zeros((o, c // groups, *size), y.dtype)
+    shape = groups, o // groups, sizes.height
+    first = w.reshape(shape) if sizes.kernel == tuple(size) else np.empty(shape, y.dtype)
+    totals = [first, *(np.empty_like(first) for _ in range(min(threads, len(blocks)) - 1))]
+
+    def task(blocks: Any, number: int) -> None:
+        for i, (images, rows) in enumerate(blocks):
+            order, total = sizes.order(images.stop - images.start), totals[number]
+            g, columns = sizes.flat(y[images, :, rows], order), sizes.windows(x[images], rows, order).swapaxes(-2, -1)
+            out = None if i else total
+            product = np.matmul(g, columns).sum(axis=0, out=out) if order == "first" else np.matmul(g, columns, out=out)
+            if i:
+                total += product
+    add_up(task, blocks, len(totals))
+    for more in totals[1:]:
+        first += more
+    if sizes.kernel != tuple(size):
+        w[sizes.part] = first.reshape(o, -1, *sizes.kernel)
+    return w
 
 
 @OpDispatch.register("columns", "cpu")
 def windows(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     """Return a copy of all windows."""
-    (n, c, *size), length = x.shape, output_length(x.shape[2:], kernel, stride, padding, dilation)
-    x = np.ascontiguousarray(padded(np, x, padding)).reshape(1, n * c, *(d + 2 * p for d, p in zip(size, padding, strict=True)))
-    out = np.empty((n, c, *kernel, *length), x.dtype)
-    CPU.assign(out.reshape(n * c, *kernel, *length), columns.seen_through(x, kernel, length, stride, dilation)[0])
+    length = output_length(x.shape[2:], kernel, stride, padding, dilation)
+    out = np.empty((*x.shape[:2], *kernel, *length), x.dtype)
+    CPU.assign(out, seen_through(np.ascontiguousarray(padded(np, x, padding)), out.shape, stride, dilation))
     return out

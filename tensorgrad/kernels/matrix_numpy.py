@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..runtime import affinity
-from .products_numpy import has_small_kernel
 
 EXACT = float(1 << 53)      # integers below this are exact in double precision
-ONE_BY_ONE = range(2, 4)    # rows that are multiplied one by one, except in products for which BLAS has fast kernels
+ONE_BY_ONE = range(2, 4)    # rows that are multiplied one by one
 FEW = range(4, 57)          # rows for which BLAS is slower with a transposed matrix
 LARGE = 1 << 13             # elements of a matrix from which on this matters
-SHARED = 1 << 20            # multiplications from which on OpenBLAS uses several threads
 
 
 @OpDispatch.register("matmul", "cpu")
@@ -41,7 +38,7 @@ def linear_without_bias(x: Any, w: Any) -> Any:
 
 def product(a: Any, b: Any) -> Any:
     """a @ b of matrices."""
-    return np.ascontiguousarray(of_few(a, b)) if is_of_few(a, b) else by_blas(a, b)
+    return np.ascontiguousarray(of_few(a, b)) if is_of_few(a, b) else np.matmul(a, b)
 
 
 def is_of_few(a: Any, b: Any) -> bool:
@@ -49,24 +46,16 @@ def is_of_few(a: Any, b: Any) -> bool:
     return bool(a.ndim == b.ndim == 2 and 1 < a.shape[0] < FEW.stop and b.size >= LARGE)
 
 
-def by_blas(a: Any, b: Any) -> Any:
-    """Return np.matmul(a, b); for large products, BLAS's threads keep off this thread's processor."""
-    if a.size * b.shape[-1] > SHARED:
-        affinity.blas.keep_off()
-    return np.matmul(a, b)
-
-
 def of_few(a: Any, b: Any) -> Any:
     """Return a @ b for a few rows a and a large matrix b. For a column-major b, this is the transpose of bᵀ @ aᵀ."""
-    rows, inner = a.shape
-    turned = b.flags.f_contiguous
+    rows, turned = len(a), b.flags.f_contiguous
     if a.dtype != b.dtype or not (turned or b.flags.c_contiguous):
-        return by_blas(a, b)
-    if rows in ONE_BY_ONE and not has_small_kernel(rows, b.shape[1], inner, turned):
+        return np.matmul(a, b)
+    if rows in ONE_BY_ONE:
         return np.matmul(b.T, a[:, :, None])[:, :, 0]
     if rows in FEW and turned:
-        return by_blas(b.T, a.T).T
-    return by_blas(a, b)
+        return np.matmul(b.T, a.T).T
+    return np.matmul(a, b)
 
 
 def _product(a: Any, b: Any) -> Any:

@@ -15,12 +15,9 @@ from ..core.dispatch import OpDispatch
 from ..ops.windows import places_along, positions, window_count, window_count_along
 from ..runtime.thread_pool import available, finish
 from . import windows_arrays
-from .products_numpy import small_kernels, with_rows
 from .windows_arrays import bordered
 
 BLOCK = 1 << 18      # elements of a block of planes, in the backward
-LARGE = 1 << 13      # elements from which on, and
-WIDE = 32            # columns of an input up to which windows are summed by a product with a matrix, half as many where BLAS has no kernels for small ones
 
 
 def maxima(x: Any, kernel: Any, stride: Any, dilation: Any) -> Any:
@@ -90,50 +87,9 @@ def places_of_windows(ndim: int, size: Any, kernel: Any, stride: Any) -> list[An
     return [places_along(axis, k, s, window_count_along(d, k, s)) for axis, d, k, s in reversed([*zip(axes, size, kernel, stride, strict=True)])]
 
 
-@lru_cache(1 << 8)
-def in_windows(rows: int, columns: int, width: int, dtype: Any) -> Any:
-    """(rows · columns, L): 1 where a place is in a window; side by side, these are `width` columns wide and as high as there are rows."""
-    inside = np.arange(columns)[:, None] // width == np.arange(columns // width)
-    return np.tile(inside, (rows, 1)).astype(dtype)
-
-
-def tiled(x: Any, size: Any, kernel: Any, stride: Any, widths: Any) -> bool:
-    """Return True if x is large with few columns, and its windows tile it: no overlap, no border."""
-    return x.dtype.kind == "f" and x.dtype.itemsize > 2 and x.flags.c_contiguous and x.size >= LARGE and len(kernel) == 2 and tuple(kernel) == tuple(stride) \
-        and size[1] <= (WIDE if small_kernels() else WIDE // 2) and size[0] % kernel[0] == 0 and size[1] >= kernel[1] and not any(map(any, widths))
-
-
-def finite(x: Any) -> bool:
-    flat = x.reshape(-1)
-    with np.errstate(all="ignore"):
-        return bool(np.isfinite(flat @ flat))
-
-
-def sums_of_tiles(x: Any, kernel: Any) -> Any:
-    """The sums of windows that tile x. Infinity and NaN reach their neighbours."""
-    (*lead, high, wide), (k, width) = x.shape, kernel
-    out = np.empty((*lead, high // k, wide // width), x.dtype)
-    with_rows(x.reshape(-1, k * wide), in_windows(k, wide, width, x.dtype), out.reshape(-1, wide // width))
-    return out
-
-
-def spread_over_tiles(x: Any, size: Any, kernel: Any) -> Any:
-    """Every number for all places of its window, 0 behind the last. Infinity and NaN reach their neighbours."""
-    (*lead, _, count), k = x.shape, kernel[0]
-    out = np.empty((*lead, *size), x.dtype)
-    with_rows(x.reshape(-1, count), in_windows(k, size[1], kernel[1], x.dtype).T, out.reshape(-1, k * size[1]))
-    return out
-
-
 @OpDispatch.register("window_sum", "cpu")
 def window_sum(x: Any, *, kernel: Any, stride: Any, widths: Any, scale: float = 1) -> Any:
     """The last axis first, where most is added; the first sum makes the memory that the others are added to."""
-    if tiled(x, x.shape[-len(kernel):], kernel, stride, widths):
-        with np.errstate(all="ignore"):
-            out = sums_of_tiles(x, kernel)
-            if finite(out):
-                out *= scale
-                return out
     out = bordered(np, x, widths, 0) if any(map(any, widths)) else x
     for first, *others in places_of_windows(out.ndim, out.shape[-len(kernel):], kernel, stride):
         whole = out
@@ -152,8 +108,6 @@ def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, s
     if any(map(any, widths)) or tuple(kernel) != tuple(stride) or x.dtype.kind not in "fc" or any(
             n * k > d for n, k, d in zip(x.shape[-len(kernel):], kernel, size, strict=True)):
         return windows_arrays.window_spread(np, x, size=size, kernel=kernel, stride=stride, widths=widths, scale=scale)
-    if x.shape[-1] > 1 and tiled(x, size, kernel, stride, widths) and finite(x):
-        return spread_over_tiles(x if scale == 1 else x * scale, size, kernel)
     lead, length = x.shape[:-len(kernel)], x.shape[-len(kernel):]
     covered = tuple(n * k for n, k in zip(length, kernel, strict=True))
     out = np.empty((*lead, *size), x.dtype) if covered == tuple(size) else np.zeros((*lead, *size), x.dtype)

@@ -19,6 +19,7 @@ from typing import Any
 
 from .. import viz
 from ..graph import Graph
+from ..viz.drawing import titled
 from ..viz.graph import PICTURES
 from ..viz.model import Model
 from ..viz.scene import Shows
@@ -100,7 +101,7 @@ def _ordered(outputs: Sequence[Node]) -> list[Node]:
 
 
 def picture(module: gModule, *, shapes: bool = True, fold: bool = True, title: str = "") -> viz.Graph:
-    """Return the picture of a `gModule`, drawn by `viz`, with the shapes of its last forward."""
+    """Return the picture of a `gModule`, with modules as boxes and the shapes of its last forward; `viz.graph(module)` calls this."""
     model, made = Model(), {}
     for node in module.graph.nodes:
         if node.op == "placeholder":
@@ -116,8 +117,7 @@ def picture(module: gModule, *, shapes: bool = True, fold: bool = True, title: s
             for number, source in enumerate(node.args[0], 1):
                 end = model.add("value", f"output {number}" if len(node.args[0]) > 1 else "output", shape=made[source].shape)
                 model.link(made[source], end)
-    steps = sum(node.op == "call_module" for node in module.graph.nodes)
-    return viz.Graph(model, Shows(shapes), fold, title or f"gModule of {steps} steps")
+    return viz.Graph(model, Shows(shapes), fold, title or titled("gModule", model))
 
 
 PICTURES[gModule] = picture         # for viz.graph

@@ -53,7 +53,6 @@ class Op(metaclass=OpType):
     in_order: ClassVar[bool] = False              # results have their axes in the first input's order, for all kernels
     column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
     lands: ClassVar[bool] = False                 # its kernels may write over the first input, if its values are given up: they read each element before
-    aside: ClassVar[str] = ""                     # the input, as a rule a parameter, whose gradient takes so long that another thread may compute it
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
     check: ClassVar[Any] = None                   # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
 

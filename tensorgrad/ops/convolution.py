@@ -60,7 +60,6 @@ def windows_of_samples(lot, compute, x, **how):
 class Convolution(Op):
     """y[n, o] = b[o] + Σ_c x[n, c] ⋆ w[o, c]"""
 
-    aside = "w"
     linear = ("x b", "w")
     former = "CONV2D"
     batch = convolved
@@ -90,7 +89,6 @@ class ConvolutionInput(Op):
     """x[n, c] = b[c] + Σ_o y[n, o] spread by w[o, c]: each y adds w to its window of x. `size` is that of x."""
 
     torch_name = "Convolution"
-    aside = "w"
     linear = ("y b", "w")
     batch = convolved
 

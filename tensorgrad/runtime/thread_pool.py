@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from . import affinity, threads
+from . import threads
 from .blas import watches_long
 from .native import native
 
 WORTH = 1 << 19                         # nanoseconds of work to be shared
-VIEWS = 1 << 10                         # the most views that a thread caches
 
 
 class State(local):
@@ -37,11 +36,10 @@ workers: list[Thread] = []
 
 
 class Scratch(local):
-    """Memory that each thread reuses, by name, and a cache of views of it that are slow to make."""
+    """Memory that each thread reuses, by name."""
 
     def __init__(self) -> None:
         self.memory: dict[str, Any] = {}
-        self.views: dict[Any, Any] = {}
 
     def take(self, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
         size = prod(shape) * dtype.itemsize
@@ -49,19 +47,8 @@ class Scratch(local):
         if memory is None or memory.nbytes < size:
             memory = None                           # free the old block before allocating
             self.memory.pop(name, None)
-            self.views.clear()                      # views may keep the old block alive
             memory = self.memory[name] = np.empty(size, np.uint8)
         return memory[:size].view(dtype).reshape(shape)
-
-    def view(self, make: Callable[..., Any], *key: Any) -> Any:
-        """Return `make(*key)`, views of this memory; the last result again while the memory is unchanged."""
-        found = self.views.get((make, key))
-        if found is None:
-            found = make(*key)
-            if len(self.views) >= VIEWS:
-                self.views.clear()
-            self.views[make, key] = found
-        return found
 
 
 scratch = Scratch()
@@ -79,7 +66,6 @@ def available(nanoseconds: float) -> int:
     """
     if state.busy:
         return 1
-    affinity.blas.keep_off()
     return min(threads.get_num_threads(), int(nanoseconds / WORTH) + 1) if nanoseconds > WORTH and can_start() else 1
 
 
@@ -106,7 +92,6 @@ class Work:
         while len(workers) < helpers:
             workers.append(Thread(target=_work, daemon=True))
             workers[-1].start()
-        affinity.ours.keep_off()
         for _ in range(helpers):
             queue.put((copy_context(), self))
 
@@ -127,18 +112,6 @@ class Work:
         if errors:
             raise errors[0]
 
-    def give_up(self) -> None:
-        """Begin no more parts, and wait for those that were begun."""
-        while self.parts:
-            try:
-                self.parts.popleft()
-                self.count -= 1
-            except IndexError:
-                break
-        for _ in range(self.count):
-            self.done.get()
-        self.task, self.count = None, 0
-
 
 def share(task: Callable[[Any], None], parts: Sequence[Any], count: int | None = None) -> None:
     """Run `task(part)` for each part on `count` threads, by default one per part; errors are raised here."""
@@ -151,13 +124,6 @@ def share(task: Callable[[Any], None], parts: Sequence[Any], count: int | None =
         work = Work(task, parts)
         work.offer(count - 1)
         work.finish()
-
-
-def aside(job: Callable[[], None]) -> Work:
-    """Let another thread do a job; the caller must call `finish` or `give_up` on the result."""
-    work = Work(lambda _: job(), (None,))
-    work.offer(1)
-    return work
 
 
 def finish(jobs: Sequence[Callable[[], None]], count: int) -> None:
@@ -196,7 +162,6 @@ def _run(task: Callable[[Any], None], part: Any) -> BaseException | None:
 
 
 def _work() -> None:
-    affinity.help_others()
     while True:
         context, work = queue.get()
         context.run(work.help)

@@ -3,12 +3,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
+from types import FunctionType
 from typing import Any
 
 from .. import api as tg
 from ..graph.running import Runner
 from ..nn import Sequential
-from ..viz.graph import PICTURES, Graph
+from ..viz.drawing import Graph, titled
+from ..viz.graph import PICTURES
 from ..viz.model import Model, Node
 from ..viz.scene import Shows
 from .calls import Call, Unpack
@@ -21,10 +23,12 @@ from .shape_inference import merge
 
 
 def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "") -> Graph:
-    """Return the picture of a SymbolicModel, of a layers.Functional, or of the ancestors of nodes.
+    """Return the picture of a SymbolicModel, of a layers.Functional, or of the ancestors of nodes; its boxes are layers.
 
-    Notebooks show it; `save` writes .svg, .html, .dot or .png. With `fold`, layers that are made of layers are groups,
-    which open and close, and repeated blocks are shown once. TypeError unless the arguments are such a model or nodes.
+    `viz.graph` gives these to this function; `draw_graph` draws them as a Matplotlib Figure whose boxes are values.
+    Notebooks show the picture; `save` writes .svg, .html, .dot, .png or .pdf. With `fold`, layers that are made of
+    layers are groups, which open and close, and repeated blocks are shown once. TypeError unless the arguments are such
+    a model or nodes.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic import Input, SymbolicModel, picture
@@ -48,8 +52,7 @@ def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "
     else:
         kinds = ", ".join(type(thing).__name__ for thing in things) or "nothing"
         raise TypeError(f"picture() draws a SymbolicModel or Functional, or nodes of a graph, not {kinds}")
-    steps = sum(node.kind == "step" for node in reader.model.nodes)
-    return Graph(reader.model, Shows(shapes), fold, title or f"{told} of {steps:,} step{'s' if steps != 1 else ''}")
+    return Graph(reader.model, Shows(shapes), fold, title or titled(told, reader.model))
 
 
 class Reader:
@@ -102,7 +105,8 @@ class Reader:
 
     def step(self, node: Any, call: Call, path: tuple[tuple[str, int], ...]) -> Node:
         title = call.title() if call.target is not operator.getitem else f"[{told_index(call.args[1])}]"
-        about = f"{self.names[node]}: {call.target!r}" if node in self.names else repr(call.target)
+        about = f"{target.__module__}.{target.__qualname__}" if type(target := call.target) is FunctionType else repr(target)      # no address
+        about = f"{self.names[node]}: {about}" if node in self.names else about
         box = self.box("step", title, node, name=node.custom_name, about=about, group=tuple(name for name, _ in path),
                        calls=tuple(number for _, number in path))
         for position, leaf in enumerate(call.leaves()):

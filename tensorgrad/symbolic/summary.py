@@ -1,7 +1,9 @@
-"""The table of a model's values."""
+"""`summary` of symbolic models: the table of their values, in the layout of the package pytorch-symbolic."""
 from __future__ import annotations
 
 from typing import Any
+
+from ..messages import tables
 
 
 def summary(model: Any) -> str:
@@ -17,10 +19,6 @@ def summary(model: Any) -> str:
         seen.update(own)
         rows.append((f"{number[node]}{'*' if node in ends else ''}", node.meta["label"], str(node.meta["shape"]), str(sum(p.numel() for p in own.values())),
                      ",".join(number[parent] for parent in node.all_input_nodes if parent in number)))
-    widths = [max(len(row[k]) for row in rows) + 3 for k in range(5)]
-    lines = ["".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in rows]
-    length = max(map(len, lines))
-    total = sum(p.numel() for p in model.parameters())
-    trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-    return "\n".join(["_" * length, lines[0], "=" * length, *lines[1:], "=" * length, f"Total params: {total}", f"Trainable params: {trained}",
-                      f"Non-trainable params: {total - trained}", "_" * length])
+    total, trained = [sum(p.numel() for p in model.parameters() if p.requires_grad or every) for every in (True, False)]
+    head, *lines = tables.table(rows, gap="   ", end="   ")
+    return tables.summary(head, lines, tables.parameters(total, trained, ""), width=len(head), outer="_")

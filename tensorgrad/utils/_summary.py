@@ -14,6 +14,7 @@ import numpy as np
 from .. import api as tg
 from ..api.random import fork_rng
 from ..core.mode import no_grad
+from ..messages import tables
 from ..nn.modules.module import Module, register_module_forward_hook, register_module_forward_pre_hook
 from ..nn.parameter import is_lazy
 from ._pytree import tree_leaves, tree_map
@@ -361,22 +362,17 @@ class ModelStatistics:
                                  sum(max(layer.leftover_trainable_params(), 0) for layer in above))
 
     def __repr__(self) -> str:
-        lines = [*self._lines()]
-        width = max(40, 5 * math.ceil((max(5 * layer.depth + len(self._name(layer)) for layer in self.summary_list) + 1) / 5))
-        ruler = "=" * (width + len(self.columns) * self.col_width)
-
-        def line(name: str, cells: Iterable[str]) -> str:
-            return " ".join([f"{name:<{width}}", *(f"{cell:<{self.col_width}}" for cell in cells)]).rstrip()
         title = f"Layer (type{' (var_name)' if 'var_names' in self.rows else ''}{':depth-idx' if 'depth' in self.rows else ''})"
-        parts = [ruler, line(title, [COLUMNS[column] for column in self.columns]), ruler, *(line(*one) for one in lines), ruler,
-                 f"Total params: {self.total_params:,}", f"Trainable params: {self.trainable_params:,}",
-                 f"Non-trainable params: {self.total_params - self.trainable_params:,}"]
+        rows = [(title, [COLUMNS[column] for column in self.columns]), *self._lines()]
+        width = max(40, 5 * math.ceil((max(5 * layer.depth + len(self._name(layer)) for layer in self.summary_list) + 1) / 5))
+        head, *lines = tables.table([(name, *cells) for name, cells in rows], gap=" ", widths=[width, *[self.col_width] * len(self.columns)])
+        blocks = [lines, tables.parameters(self.total_params, self.trainable_params)]
         if self.input_size:
             sizes = [self.total_input, self.total_output_bytes, self.total_param_bytes]
-            parts += [f"Total mult-adds{self.format_output_num(self.total_mult_adds)}", ruler,
-                      *(f"{name} (MB): {self.to_megabytes(size):.2f}" for name, size in zip(
-                          ("Input size", "Forward/backward pass size", "Params size", "Estimated Total Size"), [*sizes, sum(sizes)]))]
-        return "\n".join([*parts, ruler])
+            blocks[1].append(f"Total mult-adds{self.format_output_num(self.total_mult_adds)}")
+            blocks.append([f"{name} (MB): {self.to_megabytes(size):.2f}" for name, size in zip(
+                ("Input size", "Forward/backward pass size", "Params size", "Estimated Total Size"), [*sizes, sum(sizes)])])
+        return tables.summary(head, *blocks, width=width + len(self.columns) * self.col_width)
 
     def _name(self, layer: LayerInfo) -> str:
         name = layer.class_name + (f" ({layer.var_name})" if "var_names" in self.rows and layer.var_name else "")

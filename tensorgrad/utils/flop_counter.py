@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
+from ..messages import tables
 from ..nn.modules._hooks import register_module_forward_hook, register_module_forward_pre_hook
 from ..overrides import TorchFunctionMode
 
@@ -187,9 +188,7 @@ class FlopCounterMode(TorchFunctionMode):
                 counts = self.flop_counts[module]
                 rows.append((" " * level + module, _short(sum(counts.values()), total), f"{sum(counts.values()) / total:.2%}"))
                 rows += [(" " * level + f" - {operator}", _short(n, total), f"{n / total:.2%}") for operator, n in counts.items()]
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = [f"{name:<{widths[0]}}  {flops:>{widths[1]}}  {share:>{widths[2]}}" for name, flops, share in rows]
-        return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
+        return "\n".join(tables.table(rows, "<>", rule="-"))
 
 
 def _short(count: int, total: int) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..advice import offers
+from .drawing import FORMS
 
 USAGE = """usage: python -m tensorgrad.viz program.py [--out FILE] [--explain | --nan] [argument ...]
        python -m tensorgrad.viz [--out FILE] [--explain | --nan] (program.py | -m module | -c command) [argument ...]
@@ -23,7 +24,7 @@ of the last single number that it computed from tensors that require grad. If th
   grade FILE    in place of a program: marks for answers that pages of exercises have handed in
   --            what follows are arguments of the program, even if they are called as these are
   -h, --help    before the program: this text"""
-PICTURES, PAGES = (".html", ".svg", ".dot", ".png", ".pdf"), (".html", ".txt")
+PICTURES, PAGES = tuple(f".{form}" for form in FORMS), (".html", ".txt")
 SMALL = 40      # steps of the largest graph whose boxes show values
 
 

@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from ..core.tape import Output
-from . import svg
+from .drawing import Graph
 from .explained_graph import Boxes, pictured
-from .fold import Tree
-from .scene import Shows
-from .svg import MARGIN
+from .svg import COLOURS, MARGIN
 from .text import columns, shorten
 
 SECONDS = 1.8           # duration of a picture
@@ -39,7 +37,7 @@ def film(explanation: Any) -> str:
     model = pictured(explanation, None)
     ids = {node.tape: node.id for node in model.nodes if node.tape is not None}
     shown = list(pictures(explanation, ids))
-    root = ElementTree.fromstring(svg.draw(Boxes(Tree(model, False), Shows()), title=f"Backprop of {explanation.name}, step by step"))
+    root = ElementTree.fromstring(Graph(model, fold=False, title=f"Backprop of {explanation.name}, step by step", scene=Boxes).svg())
     boxes = {box.get("data-id"): box for box in root.iter(f"{{{SVG}}}g")}
     length = len(shown) + REST
     width = widened(root, max(columns(p.caption) for p in shown) * WIDE + 2 * MARGIN)
@@ -57,8 +55,8 @@ def film(explanation: Any) -> str:
                 if line.get("class") == kind:
                     animate(line, f"tg-from{number}")
         text = ElementTree.SubElement(root, f"{{{SVG}}}text", {"x": f"{width / 2:.1f}", "y": f"{height - MARGIN:.1f}", "font-size": "12px",
-                                                              "text-anchor": "middle", "fill": svg.COLOURS["ink"][0], "opacity": str(last)})
-        text.set("style", f"fill:var(--ink,{svg.COLOURS['ink'][0]})")
+                                                              "text-anchor": "middle", "fill": COLOURS["ink"][0], "opacity": str(last)})
+        text.set("style", f"fill:var(--ink,{COLOURS['ink'][0]})")
         text.text = picture.caption
         animate(text, f"tg-only{number}")
     css.append("@media(prefers-reduced-motion:reduce){.tg-film{animation:none!important}}")
@@ -108,8 +106,8 @@ def widened(root: Any, least: float) -> float:
 def outline(box: Any) -> Any:
     """Add a frame around a box, visible only while it is animated."""
     rect = box.find(f"{{{SVG}}}rect")
-    hot = {"fill": "none", "stroke": svg.COLOURS["hot"][0], "stroke-width": "3", "style": "fill:none;stroke:var(--hot,{});stroke-width:3;".format(
-        svg.COLOURS["hot"][0]), "opacity": "0"}
+    hot = {"fill": "none", "stroke": COLOURS["hot"][0], "stroke-width": "3", "style": "fill:none;stroke:var(--hot,{});stroke-width:3;".format(
+        COLOURS["hot"][0]), "opacity": "0"}
     return ElementTree.SubElement(box, f"{{{SVG}}}rect", {**{k: rect.get(k) for k in ("x", "y", "width", "height", "rx")}, **hot})
 
 

@@ -12,9 +12,10 @@ LOOKS = {"leaf": 'shape=box style=filled fillcolor="#ffffff" color="#475569"', "
          "failed": 'shape=box style="rounded,filled,dashed" fillcolor="#fff3e6" color="#d55e00" penwidth=2.5'}
 
 
-def dot(drawn: Scene) -> str:
+def written(drawn: Scene) -> str:
     """A scene as DOT text."""
-    lines = ["digraph {", '  node [fontname="monospace" fontsize=10]', '  edge [fontname="monospace" fontsize=9 color="#64748b"]']
+    lines = ["digraph {", *["  rankdir=LR"] * drawn.shows.sideways,
+             '  node [fontname="monospace" fontsize=10]', '  edge [fontname="monospace" fontsize=9 color="#64748b"]']
     todo: list[Group | str] = [drawn.tree.root]
     depth = 1
     while todo:
@@ -50,7 +51,8 @@ def edges(drawn: Scene) -> list[str]:
         if a != b:
             back = drawn.shows.backward
             known = back and edge.gradient is not None
-            seen.setdefault((b, a) if back else (a, b), f" [label={quoted(shorten(numbers(edge.gradient, 4)))}]" if known else "")
+            label = shorten(numbers(edge.gradient, 4)) if known else edge.text
+            seen.setdefault((b, a) if back else (a, b), f" [label={quoted(label)}]" if label else "")
     return [f"  {quoted(a)} -> {quoted(b)}{label}" for (a, b), label in seen.items()]
 
 
@@ -59,4 +61,4 @@ def visible(node: str, drawn: Scene) -> str:
     return next((group.key for group in ancestors(drawn.tree.home[node]) if group.key not in drawn.opened), node)
 
 
-__all__ = ["dot"]
+__all__ = ["written"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 BESIDE, BESIDE_LINE, BELOW, PORT = 26.0, 16.0, 34.0, 16.0      # distances: between boxes of a rank, lines, ranks, and lines that end at a box
 SHARED = 4                     # more long edges than that from one box share their bends
@@ -35,6 +35,11 @@ class Layout:
     tops: list[float] = field(default_factory=list)           # of each rank: where it begins, and how tall it is
     tall: list[float] = field(default_factory=list)
     low: list[bool] = field(default_factory=list)             # whether a box stands at the bottom of its rank: inputs do
+
+    def transposed(self) -> Layout:
+        """Return the layout with x and y exchanged: from left to right."""
+        routes = [[(y, x) for x, y in way] for way in self.routes]
+        return replace(self, x=self.y, y=self.x, routes=routes, width=self.height, height=self.width)
 
 
 def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge], top: Iterable[int] = (), bottom: Iterable[int] = (),

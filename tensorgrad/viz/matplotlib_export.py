@@ -1,4 +1,4 @@
-"""Pictures that `svg` has drawn, as PNG and PDF: Matplotlib paints their rectangles, ways and texts; no other program is needed.
+"""Pictures that `svg` has drawn, as PNG, PDF and Matplotlib figures: Matplotlib paints their rectangles, ways and texts; no other program is needed.
 
 The attributes of an SVG from `svg` say all that there is to see on white paper, so its text is all that is read here. Fonts are embedded in a PDF.
 """
@@ -12,6 +12,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ..messages.extras import install
+from .plots import canvas
 
 SVG = "{http://www.w3.org/2000/svg}"
 INCH = 96                       # pixels of an SVG
@@ -33,33 +34,52 @@ def painted(svg: str, form: str) -> bytes:
     """
     try:
         import matplotlib
-        from matplotlib.figure import Figure
+        drawn = figure(svg)
     except ImportError as error:
         raise ImportError(f"PNG and PDF pictures are painted by Matplotlib, which is not installed: {install('viz')}; .svg, .html and .dot "
                           "need nothing") from error
-    root = ElementTree.fromstring(svg)
-    width, height = float(root.get("width", 0)), float(root.get("height", 0))
-    figure = Figure(figsize=(width / INCH, height / INCH))
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(0, width)
-    axes.set_ylim(height, 0)
-    axes.set_axis_off()
-    painter = Painter(axes)
-    for element in root.iter():
-        getattr(painter, element.tag.removeprefix(SVG), painter.nothing)(element)
     file = BytesIO()
-    sharpness = min(SHARPNESS, LARGEST / max(width, height, 1))
+    sharpness = min(SHARPNESS, LARGEST / max(*drawn.get_size_inches() * INCH, 1))
     with matplotlib.rc_context({"pdf.fonttype": 42, "savefig.bbox": None}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")        # a letter that the font lacks is an empty box
-        figure.savefig(file, format=form, dpi=sharpness * INCH, metadata={"CreationDate": None} if form == "pdf" else {})
+        drawn.savefig(file, format=form, dpi=sharpness * INCH, metadata={"CreationDate": None} if form == "pdf" else {})
     return file.getvalue()
+
+
+def figure(svg: str, size: tuple[float, float] | None = None, *, most: float = math.inf, foot: float = 0.0, window: bool = False) -> Any:
+    """The picture as a Matplotlib Figure of a size in inches, by default the picture's own, but at most `most`; with axes for it alone.
+
+    `foot` is the height in inches of a strip below the picture that stays free. With `window`, pyplot knows the figure.
+
+    Errors: ImportError if Matplotlib is not installed.
+    """
+    root = ElementTree.fromstring(svg)
+    width, height = float(root.get("width", 0)), float(root.get("height", 0))
+    if size is None:
+        scale = min(1.0, most * INCH / max(width, height))
+        size = width * scale / INCH, height * scale / INCH + foot
+    else:
+        scale = min(size[0] * INCH / width, max(size[1] - foot, 0.01) * INCH / height)
+    drawn, _ = canvas(None, *size, axes=False)
+    if window:
+        from matplotlib import pyplot
+        drawn = pyplot.figure(figsize=size)
+    drawn.set_layout_engine("none")
+    low = min(foot / size[1], 0.5)
+    axes = drawn.add_axes((0, low, 1, 1 - low))
+    axes.set(xlim=(0, width), ylim=(height, 0), aspect="equal")
+    axes.set_axis_off()
+    painter = Painter(axes, scale)
+    for element in root.iter():
+        getattr(painter, element.tag.removeprefix(SVG), painter.nothing)(element)
+    return drawn
 
 
 class Painter:
     """Paints elements one over the other."""
 
-    def __init__(self, axes: Any) -> None:
-        self.axes, self.order = axes, 0
+    def __init__(self, axes: Any, scale: float) -> None:
+        self.axes, self.order, self.point = axes, 0, 72 / INCH * scale      # points of a pixel
 
     def nothing(self, element: Any) -> None:
         """Groups, titles and styles show nothing themselves."""
@@ -68,9 +88,9 @@ class Painter:
         from matplotlib.patches import PathPatch
         self.order += 1
         dashes = [float(n) for n in element.get("stroke-dasharray", "").split()]
-        width = float(element.get("stroke-width", "1").removesuffix("px")) * 72 / INCH
+        width = float(element.get("stroke-width", "1").removesuffix("px")) * self.point
         look = {"facecolor": element.get("fill", "none"), "edgecolor": element.get("stroke", "none"), "linewidth": width,
-                "linestyle": (0, [n * 72 / INCH / width for n in dashes]) if dashes else "-"}
+                "linestyle": (0, [n * self.point / width for n in dashes]) if dashes else "-"}
         self.axes.add_patch(PathPatch(path, zorder=self.order, **look | options))
 
     def rect(self, element: Any) -> None:
@@ -98,15 +118,19 @@ class Painter:
             self.add(outline("M" + "L".join(f"{a} {b}" for a, b in corners) + "z"), element, facecolor=element.get("stroke"), edgecolor="none", linestyle="-")
 
     def text(self, element: Any) -> None:
-        """A line of text, with an outline where it has one."""
+        """A line of text, with an outline where it has one, turned by 90° where it is upright."""
         from matplotlib.patheffects import withStroke
         self.order += 1
         outlined = element.get("stroke")
-        around = [withStroke(linewidth=float(element.get("stroke-width", "1").removesuffix("px")) * 72 / INCH, foreground=outlined)] if outlined else None
-        self.axes.text(float(element.get("x")), float(element.get("y")), (element.text or "").replace("$", r"\$"), family="DejaVu Sans Mono",
-                       fontsize=float(element.get("font-size", "11px").removesuffix("px")) * 72 / INCH, color=element.get("fill"),
+        around = [withStroke(linewidth=float(element.get("stroke-width", "1").removesuffix("px")) * self.point, foreground=outlined)] if outlined else None
+        x, y, turned = float(element.get("x")), float(element.get("y")), element.get("transform")
+        if turned:                              # rotate(-90 cx cy)
+            cx, cy = map(float, turned.removesuffix(")").split()[1:])
+            x, y = cx + y - cy, cy - x + cx
+        self.axes.text(x, y, (element.text or "").replace("$", r"\$"), family="DejaVu Sans Mono",
+                       fontsize=float(element.get("font-size", "11px").removesuffix("px")) * self.point, color=element.get("fill"),
                        weight=WEIGHTS.get(element.get("font-weight"), "normal"), ha={"start": "left", "middle": "center"}[element.get("text-anchor", "start")],
-                       va="baseline", zorder=self.order, path_effects=around)
+                       va="baseline", rotation=90 if turned else 0, rotation_mode="anchor", zorder=self.order, path_effects=around)
 
 
 def outline(d: str) -> Any:
@@ -121,4 +145,4 @@ def outline(d: str) -> Any:
     return Path(vertices, codes)
 
 
-__all__ = ["painted"]
+__all__ = ["figure", "painted"]

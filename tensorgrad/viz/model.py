@@ -51,6 +51,7 @@ class Edge:
     position: int = 0                           # which of the step's inputs it is
     result: int = 0                             # which of the source's results it is
     gradient: Any = None                        # what comes back this way
+    text: str = ""                              # what a picture writes on it
 
 
 @dataclass(slots=True, eq=False)

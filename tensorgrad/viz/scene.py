@@ -8,13 +8,14 @@ from typing import Any
 
 from .fold import Group, Tree
 from .layout import Layout, layout
-from .model import Edge, Model, Node, leaf_name
+from .model import Edge, Node, leaf_name
 from .text import LABEL, clean, columns, numbers, shorten, size, tooltip
 
 LINE, PAD, HEADER, BORDER = 15.0, 6.0, 26.0, 12.0       # heights of a line and of a group's head; paddings of boxes and of groups
 COLUMN = {"title": 7.4, "label": 6.2}                   # widths of a letter, by the class of its line
 DETAIL = 6.7
 ROOM = 60                                               # boxes up to which groups are open at first
+LINES = 6                                               # of a text that was given
 
 
 @dataclass(slots=True)
@@ -27,6 +28,8 @@ class Shows:
     saved: bool = False
     source: bool = False
     backward: bool = False          # drawn the way gradients go: from the outputs down to the leaves
+    sideways: bool = False          # drawn from left to right; for a graph without groups
+    upright: bool = False           # texts of edges are turned by 90°
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +43,7 @@ class Box:
     width: float = 0.0
     height: float = 0.0
     group: Group | None = None
+    upright: bool = False                   # its text is turned by 90°
 
 
 @dataclass(slots=True, eq=False)
@@ -151,12 +155,13 @@ class Scene:
                     edges.append((s, t, source))
         ports = [(self.port(boxes[s], f"out:{source}"), self.port(boxes[t], f"in:{source}")) for s, t, source in edges]
         plain = tuple((s, t) for s, t, _ in edges)
-        sizes = tuple((box.width, box.height) for box in boxes)
+        sizes = tuple((box.height, box.width) if self.shows.sideways else (box.width, box.height) for box in boxes)
         if wanted := self.entering.get(group.key):
             top = [place[key] for key in wanted]
         key = sizes, plain, tuple(ports), tuple(top), tuple(bottom), bool(wanted)
         if key not in self.known:        # equal blocks share a layout
-            self.known[key] = layout(sizes, plain, top, bottom, ports if any(p != (None, None) for p in ports) else (), bool(wanted))
+            found = layout(sizes, plain, top, bottom, ports if any(p != (None, None) for p in ports) else (), bool(wanted))
+            self.known[key] = found.transposed() if self.shows.sideways else found
         self.inside[group.key] = Inside(boxes, edges, self.known[key])
 
     def reorder(self, drawn: list[Group]) -> bool:
@@ -178,7 +183,12 @@ class Scene:
         return [key for _, key in sorted(found)]
 
     def label(self, edge: Edge, a: Box, b: Box) -> Box | None:
-        """Return a box on an edge that shows its gradient; None where there is nothing to show."""
+        """Return a box on an edge that shows its text or its gradient; None where there is nothing to show."""
+        if edge.text and "port" not in (a.kind, b.kind):
+            box = sized(Box(f"l{edge.target}.{edge.position}", "label", [("detail", shorten(line)) for line in edge.text.split("\n")[:LINES]]))
+            if self.shows.upright:
+                box.upright, box.width, box.height = True, box.height, box.width
+            return box
         if not self.shows.backward or edge.gradient is None or "port" in (a.kind, b.kind) or b.group is not None:
             return None
         return sized(Box(f"l{edge.target}.{edge.position}", "label", [("label", shorten(numbers(edge.gradient, 4), 34))]))
@@ -254,8 +264,3 @@ def unfolded(tree: Tree, room: int = ROOM) -> set[str]:
                 shown += len(member.members)
                 todo.append(member)
     return opened
-
-
-def scene(model: Model, *, fold: bool = True, shows: Shows | None = None, opened: set[str] | None = None) -> Scene:
-    """Return the scene of a model, ready to be drawn."""
-    return Scene(Tree(model, fold), shows or Shows(), opened)

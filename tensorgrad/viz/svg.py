@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from .fold import Group
 from .layout import Point
-from .model import Model
-from .scene import BORDER, COLUMN, HEADER, LINE, PAD, Box, Scene, Shows, scene, told_count
+from .scene import BORDER, COLUMN, HEADER, LINE, PAD, Box, Scene, told_count
 from .text import columns, escape, shorten
 
 # The colours of a picture, on white and on black paper. Orange and blue stay apart for those who see red and green alike.
@@ -72,16 +71,8 @@ MARGIN = 16.0
 CLASSES = {"value": "output", "label": "note"}         # of boxes, where lines of text have a class of the same name
 
 
-def draw(model: Model | Scene, *, fold: bool = True, shows: Shows | None = None, opened: set[str] | None = None, title: str = "") -> str:
-    """A model as SVG. Groups are open as far as there is room, or those of `opened` are.
-
-    >>> import tensorgrad as torch
-    >>> from tensorgrad.viz.tape import read
-    >>> w = torch.tensor([1., 2.], requires_grad=True)
-    >>> draw(read((w * w).sum())).count('class="edge"')
-    4
-    """
-    drawn = model if isinstance(model, Scene) else scene(model, fold=fold, shows=shows, opened=opened)
+def written(drawn: Scene, title: str) -> str:
+    """A scene as SVG."""
     return Drawing(drawn).text(title)
 
 
@@ -89,7 +80,7 @@ class Drawing:
     """The elements of a scene, at absolute places."""
 
     def __init__(self, drawn: Scene) -> None:
-        self.scene, self.flip = drawn, drawn.shows.backward
+        self.scene, self.flip, self.sideways = drawn, drawn.shows.backward, drawn.shows.sideways
         self.below: list[str] = []           # groups and edges
         self.above: list[str] = []           # nodes, and heads of groups
         self.failed = {node.id for node in drawn.tree.model.nodes if node.kind == "failed"}
@@ -103,13 +94,8 @@ class Drawing:
             todo.extend(self.group(group, x, y))
         paper = f'<rect width="100%" height="100%" style="fill:var(--paper,{COLOURS["paper"][0]})" fill="{COLOURS["paper"][0]}"/>'
         return (f'<svg xmlns="http://www.w3.org/2000/svg" class="tensorgrad-graph" role="img" viewBox="0 0 {width:.0f} {height:.0f}" '
-                f'width="{width:.0f}" height="{height:.0f}" font-family="{FONT}"><title>{escape(title or self.told())}</title><style>{IN_FILES}</style>'
+                f'width="{width:.0f}" height="{height:.0f}" font-family="{FONT}"><title>{escape(title)}</title><style>{IN_FILES}</style>'
                 f'<defs>{ARROW}</defs>{paper}' + "\n".join([*self.below, *self.above]) + "</svg>")
-
-    def told(self) -> str:
-        nodes = self.scene.tree.model.nodes
-        steps = sum(node.kind == "step" for node in nodes)
-        return f"{'Backward graph' if self.flip else 'Graph'} of {steps} step{'s' if steps != 1 else ''}"
 
     def group(self, group: Group, x: float, y: float) -> list[tuple[Group, float, float]]:
         """Draw what a group holds, from this corner on. Returns the open groups in it, and where they lie."""
@@ -142,20 +128,23 @@ class Drawing:
         kind = "edge broken" if b.key in self.failed else "edge"
         arrow = ' marker-end="url(#tg-arrow)"' if ends else ""
         looks = look(".edge", ".edge.broken") if b.key in self.failed else look(".edge")
-        self.below.append(f'<path class="{kind}" data-from="{source}" data-to="{escape(b.key)}" d="{curve(points)}"{looks}{arrow}/>')
+        self.below.append(f'<path class="{kind}" data-from="{source}" data-to="{escape(b.key)}" d="{curve(points, self.sideways)}"{looks}{arrow}/>')
 
 
 ARROW = ('<marker id="tg-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse">'
          f'<path class="tip" d="M0 0.5L8 4L0 7.5z"{look(".tip")}/></marker>')
 
 
-def curve(points: list[Point]) -> str:
-    """A way as a path: straight where it is upright, and with upright ends where it is not."""
+def curve(points: list[Point], sideways: bool = False) -> str:
+    """A way as a path: straight where it is upright, and with upright ends where it is not; `sideways`: level for upright."""
     (x, y), *rest = points
     parts = [f"M{x:.1f} {y:.1f}"]
     for nx, ny in rest:
-        if abs(nx - x) < 0.5:
+        if abs(ny - y if sideways else nx - x) < 0.5:
             parts.append(f"L{nx:.1f} {ny:.1f}")
+        elif sideways:
+            middle = (x + nx) / 2
+            parts.append(f"C{middle:.1f} {y:.1f} {middle:.1f} {ny:.1f} {nx:.1f} {ny:.1f}")
         else:
             middle = (y + ny) / 2
             parts.append(f"C{x:.1f} {middle:.1f} {nx:.1f} {middle:.1f} {nx:.1f} {ny:.1f}")
@@ -173,20 +162,24 @@ def drawn_box(box: Box, cx: float, cy: float) -> str:
     if box.group is not None:
         behind = rectangle(x + 4, y + 4, w, h, 7, look(*CLOSED)) if box.group.count else ""
         sheets = rectangle(x, y, w, h, 7, look(*CLOSED)) + rectangle(x, y, w, h, 7, ' class="front"' + look(*CLOSED, ".group.closed>rect.front"))
-        return f'<g class="group closed" data-id="{box.key}">{tip}{behind}{sheets}{written(box, cx, y, "group")}</g>'
+        return f'<g class="group closed" data-id="{box.key}">{tip}{behind}{sheets}{texts_of(box, cx, y, "group")}</g>'
     radius = {"step": 9, "failed": 9, "value": 9}.get(box.kind, 2)
     kind = CLASSES.get(box.kind, box.kind)
     sheet = rectangle(x, y, w, h, radius, look(".node rect", f".{kind} rect"))
-    return f'<g class="node {kind}" data-id="{escape(box.key)}">{tip}{sheet}{written(box, cx, y, kind)}</g>'
+    return f'<g class="node {kind}" data-id="{escape(box.key)}">{tip}{sheet}{texts_of(box, cx, y, kind)}</g>'
 
 
 CLOSED = ".group>rect", ".group.closed>rect"
 
 
-def written(box: Box, cx: float, top: float, inside: str) -> str:
+def texts_of(box: Box, cx: float, top: float, inside: str) -> str:
     """The lines of a box of this class."""
     pad = 0 if box.kind == "label" else PAD
-    return "".join(f'<text class="{kind}" x="{cx:.1f}" y="{top + pad + LINE * (k + 0.75):.1f}"'
+    turned = ""
+    if box.upright:
+        top, cy = top + (box.height - box.width) / 2, top + box.height / 2
+        turned = f' transform="rotate(-90 {cx:.1f} {cy:.1f})"'
+    return "".join(f'<text class="{kind}" x="{cx:.1f}" y="{top + pad + LINE * (k + 0.75):.1f}"{turned}'
                    f'{look("text", f".{kind}", f".{inside} text", f".{inside} .{kind}")}>{escape(text)}</text>' for k, (kind, text) in enumerate(box.lines))
 
 
@@ -203,4 +196,4 @@ def frame(box: Box, cx: float, cy: float) -> tuple[str, str]:
     return f'<g class="group open" data-id="{box.key}">{tip}{rectangle(x, y, box.width, box.height, 9, look(CLOSED[0]))}</g>', told
 
 
-__all__ = ["STYLE", "Shows", "curve", "draw"]
+__all__ = ["STYLE", "curve", "written"]

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterable
 from math import isfinite, prod
 from typing import Any, NamedTuple
-from unicodedata import combining, east_asian_width
 
 import numpy as np
 
+from ..messages.tables import columns
 from ..storage.base import Storage
 
 LABEL, TOOLTIP, NAME, PARAMETER = 40, 1500, 24, 48      # characters that these show: a parameter is one of an op
@@ -65,13 +65,6 @@ def tooltip(text: Any) -> str:
 def readable(name: Any) -> str:
     """The name of a tensor, cleaned and of limited length."""
     return shorten(clean(name), NAME)
-
-
-def columns(text: str) -> int:
-    """How many columns a string takes where every letter is as wide as the next."""
-    if text.isascii():
-        return len(text)
-    return sum([0 if combining(c) else 2 if east_asian_width(c) in "WF" or ord(c) > 0xFFFF else 1 for c in text])
 
 
 # ── numbers in pictures: a few, or their range ────────────────────────────────────────────────────────────────────────

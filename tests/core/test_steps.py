@@ -46,7 +46,7 @@ class Twice(Function):
 
 
 def test_steps_of_every_kind_have_one_layout():
-    assert set(KINDS) == {"plain", "aside", "fused", "composed"}
+    assert set(KINDS) == {"plain", "fused", "composed"}
     for kind, cls in KINDS.items():
         made = [step_type(op, kind) for op in OPS.values()]
         assert all(issubclass(t, (cls, op)) and t.op is op for t, op in zip(made, OPS.values()))

@@ -708,3 +708,9 @@ trainer.validate(Line(), loader())
 print(os.listdir("."))
 """
     assert fresh_process(program) == "[]\n"
+
+
+def test_the_summary_of_the_model_is_the_table_of_torch_summary(capsys):
+    module = Line()
+    trainer(enable_model_summary=True, fast_dev_run=True, enable_progress_bar=False).fit(module, loader())
+    assert str(torch.summary(module, row_settings=("var_names",), verbose=0)) in capsys.readouterr().out

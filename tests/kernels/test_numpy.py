@@ -12,17 +12,12 @@ from support import cpu_only
 import tensorgrad as tg
 from tensorgrad.kernels import (
     attention_numpy,
-    columns_numpy,
     convolution_numpy,
-    depthwise_numpy,
     matrix_numpy,
     normalization_numpy,
     optimizer_numpy,
     pooling_numpy,
-    products_numpy,
-    rows_numpy,
     windows_arrays,
-    windows_numpy,
 )
 from tensorgrad.ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
 from tensorgrad.ops.normalization import NativeBatchNorm
@@ -98,19 +93,13 @@ CASES = [      # images, channels, size, kernel, results, stride, padding, dilat
 
 @pytest.mark.parametrize("block", [1, 500, 1 << 19])
 @pytest.mark.parametrize("wide", [1, 1 << 30])
-@pytest.mark.parametrize("way", ["rows", "columns"])
-@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("narrow", [0, 16])
 @pytest.mark.parametrize("case", CASES)
-def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, way, small, case):
+def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads, block, wide, narrow, case):
     n, c, size, kernel, o, stride, padding, dilation = case
-    monkeypatch.setattr(windows_numpy, "BLOCK", block)
-    monkeypatch.setattr(products_numpy, "small_kernels", lambda: small)
-    for family in (columns_numpy, rows_numpy):
-        monkeypatch.setattr(family, "WIDE", wide)
-    monkeypatch.setattr(columns_numpy, "LONG", wide)
-    thread_pool.scratch.views.clear()
-    monkeypatch.setattr(depthwise_numpy, "PLANES", block)
-    monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: (way,))
+    for name, number in (("BLOCK", block), ("WIDE", wide), ("NARROW", narrow)):
+        monkeypatch.setattr(convolution_numpy, name, number)
+    convolution_numpy.sizes_of.cache_clear()
     rng, how = np.random.default_rng(0), dict(stride=stride, padding=padding, dilation=dilation)
     x, w, b = rng.standard_normal((n, c, *size)), rng.standard_normal((o, c, *kernel)), rng.standard_normal(o)
     y = Convolution.forward(xp, x, w, b, **how)
@@ -139,10 +128,37 @@ def test_where_nothing_but_padding_is_seen(x, kernel, o, stride, padding, dilati
     assert not convolution_numpy.convolution_weight(y, x, size=kernel, **how).any()
 
 
+def test_arrays_of_a_convolution_may_have_any_strides():
+    rng, how = np.random.default_rng(0), dict(stride=(2, 1), padding=(1, 0), dilation=(1, 1))
+    for n in (3, 9):
+        x, w = rng.standard_normal((n, 10, 4, 9)).transpose(0, 2, 3, 1), rng.standard_normal((3, 5, 2, 4)).transpose(1, 3, 0, 2)
+        y = Convolution.forward(xp, x, w, None, **how)
+        g = rng.standard_normal(y.shape)[:, :, ::-1]
+        np.testing.assert_allclose(convolution_numpy.convolution(x, w, None, **how), y, atol=1e-12)
+        np.testing.assert_allclose(convolution_numpy.convolution_input(g, w, None, size=(9, 10), **how),
+                                   ConvolutionInput.forward(xp, g, w, None, size=(9, 10), **how), atol=1e-12)
+        np.testing.assert_allclose(convolution_numpy.convolution_weight(g, x, size=(3, 2), **how),
+                                   ConvolutionWeight.forward(xp, g, x, size=(3, 2), **how), atol=1e-12)
+
+
+def test_memory_of_a_convolution_is_bounded(monkeypatch):
+    memory, taken = thread_pool.Scratch(), []
+    take = memory.take
+    monkeypatch.setattr(convolution_numpy, "BLOCK", 1 << 14)
+    monkeypatch.setattr(convolution_numpy, "scratch", memory)
+    monkeypatch.setattr(memory, "take", lambda name, shape, dtype: taken.append((name, np.prod(shape))) or take(name, shape, dtype))
+    x, w, how = np.ones((3, 4, 64, 64)), np.ones((4, 4, 3, 3)), dict(stride=(1, 1), padding=(1, 1), dilation=(1, 1))
+    convolution_numpy.convolution(x, w, None, **how)
+    convolution_numpy.convolution_weight(x, x, size=(3, 3), **how)
+    assert max(size for _, size in taken) < 1.3 * (1 << 14)
+    taken.clear()
+    convolution_numpy.convolution_input(x, w, None, size=(64, 64), **how)
+    assert max(size for name, size in taken if name == "columns") < 1.3 * (1 << 14)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @np.errstate(all="ignore")
-def test_what_is_not_finite_in_a_kernel_is_not_seen_beyond_the_border(monkeypatch, value):
-    monkeypatch.setattr(convolution_numpy, "ways", lambda *arrays: ("rows",))
+def test_what_is_not_finite_in_a_kernel_is_not_seen_beyond_the_border(value):
     g, how = np.ones((2, 3, 8, 8)), dict(stride=(1, 1), padding=(1, 1), dilation=(1, 1), size=(8, 8))
     for channels, groups in ((3, 1), (1, 3)):               # depthwise as well
         w = np.ones((3, channels, 3, 3))
@@ -154,7 +170,6 @@ def test_what_is_not_finite_in_a_kernel_is_not_seen_beyond_the_border(monkeypatc
 
 @pytest.mark.parametrize("groups", [1, 3])
 def test_a_stride_beyond_the_input_takes_no_longer_than_one_that_just_leads_there(groups):
-    """Places are sorted by what they leave when the stride divides them: no more than there are places, whatever the stride."""
     def gradients(stride):
         x = (tg.arange(72.).reshape(1, 3, 4, 1, 6) / 7).requires_grad_()
         w = (tg.arange(24. * 3 // groups).reshape(3, 3 // groups, 2, 1, 4) / 5).requires_grad_()
@@ -185,8 +200,7 @@ def test_what_one_channel_sees_is_its_own():
     ((6, 32), (3, 5), (3, 5), ((0, 0), (0, 0))),
     ((6, 34), (3, 5), (3, 5), ((0, 0), (0, 0))),
 ])
-def test_sums_of_windows_are_those_of_the_formulas(monkeypatch, size, kernel, stride, widths):
-    monkeypatch.setattr(pooling_numpy, "LARGE", 1)
+def test_sums_of_windows_are_those_of_the_formulas(size, kernel, stride, widths):
     rng, how = np.random.default_rng(0), dict(kernel=kernel, stride=stride, widths=widths, scale=0.25)
     x = rng.standard_normal((3, 2, *size))
     y = windows_arrays.window_sum(np, x, **how)
@@ -196,37 +210,12 @@ def test_sums_of_windows_are_those_of_the_formulas(monkeypatch, size, kernel, st
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, 1e30])
-def test_what_one_window_sees_is_its_own(monkeypatch, value):
-    monkeypatch.setattr(pooling_numpy, "LARGE", 1)
+def test_what_one_window_sees_is_its_own(value):
     x, how = np.ones((2, 3, 4, 6), np.float32), dict(kernel=(2, 2), stride=(2, 2), widths=((0, 0), (0, 0)))
     x[1, 1, 2, 3] = value
     y = pooling_numpy.window_sum(x, **how)
     np.testing.assert_array_equal(y, windows_arrays.window_sum(np, x, **how))
     np.testing.assert_array_equal(pooling_numpy.window_spread(y, size=(4, 6), **how), windows_arrays.window_spread(np, y, size=(4, 6), **how))
-
-
-@pytest.mark.parametrize("m, n, k, stack", [
-    (4, 96, 8192, ()), (32, 48, 4096, ()), (48, 33, 1600, (2,)), (3, 7, 64, (5, 2)), (64, 128, 900, ()), (16, 16, 1601, ()), (128, 27, 1000, ())])
-def test_rows_with_rows_in_pieces(monkeypatch, m, n, k, stack):
-    monkeypatch.setattr(products_numpy, "small_kernels", lambda: True)
-    rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((*stack, m, k)), rng.standard_normal((*stack, n, k + 3))[..., :k]
-    wanted, out = (a @ b.swapaxes(-1, -2)).reshape(-1, m, n).sum(axis=0), np.empty((n, m)).T
-    np.testing.assert_allclose(products_numpy.rows_with_rows(a, b), wanted, atol=1e-9)
-    assert products_numpy.rows_with_rows(a, b, out) is out
-    np.testing.assert_allclose(out, wanted, atol=1e-9)
-
-
-@pytest.mark.parametrize("m, k, n, stack", [(8, 9, 40000, ()), (32, 48, 2000, (3,)), (3, 4, 7, ()), (5, 200, 1009, ()), (200, 200, 64, (2,))])
-def test_small_matrices_in_pieces(monkeypatch, m, k, n, stack):
-    monkeypatch.setattr(products_numpy, "small_kernels", lambda: True)
-    rng = np.random.default_rng(0)
-    matrix, x = rng.standard_normal((m, k)), rng.standard_normal((*stack, k, 2 * n))[..., :n]
-    out, turned = np.empty((*stack, m, n)), np.empty((*stack, n, m))
-    products_numpy.with_columns(matrix, x, out)
-    np.testing.assert_allclose(out, matrix @ x, atol=1e-9)
-    products_numpy.with_rows(np.ascontiguousarray(x.swapaxes(-1, -2)), np.broadcast_to(matrix.T, (*stack, k, m)), turned)
-    np.testing.assert_allclose(turned, out.swapaxes(-1, -2), atol=1e-9)
 
 
 @pytest.mark.parametrize("huge, block", [(1, 1), (1, 60), (1 << 22, 1)])
@@ -308,22 +297,6 @@ def test_updates_in_blocks_are_those_of_one(monkeypatch, two_threads, name, numb
     assert name == "sgd" or (arrays[4], apart[4]) == (4, 3)
 
 
-def test_whatever_is_begun_is_waited_for(two_threads):
-    """Parts that no thread has begun are given up."""
-    began, go_on, done = threading.Event(), threading.Event(), []
-
-    def task(part):
-        began.set()
-        assert go_on.wait(60)
-        done.append(part)
-    work = thread_pool.Work(task, range(3))
-    work.offer(1)
-    assert began.wait(60)
-    threading.Timer(0.05, go_on.set).start()
-    work.give_up()
-    assert done == [0] and not work.parts
-
-
 def test_blocks_with_one_thread_for_blas_may_overlap(threads):
     single, seen = tg.runtime.threads.single_blas, []
     with single:
@@ -336,9 +309,7 @@ def test_blocks_with_one_thread_for_blas_may_overlap(threads):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 32, 56, 57])
-@pytest.mark.parametrize("small", [False, True])
-def test_few_rows_times_a_large_matrix(monkeypatch, small, rows, dtype):
-    monkeypatch.setattr(matrix_numpy, "has_small_kernel", lambda *sizes: small)
+def test_few_rows_times_a_large_matrix(rows, dtype):
     rng = np.random.default_rng(0)
     a, w = rng.standard_normal((rows, 130)).astype(dtype), rng.standard_normal((70, 130)).astype(dtype)
     for b in (w.T, np.ascontiguousarray(w.T), np.asfortranarray(w)[:, ::2].T):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
+from ...messages import tables
 from ...messages.escaping import escaped
-from ...viz.text import columns, shorten
+from ...messages.tables import columns
+from ...viz.text import shorten
 from .reading import Record, better, duration, metrics, names, setting, settings, winners
 
 WIDEST, GAP = 32, 2  # of a column; between columns
@@ -88,14 +90,7 @@ def _blocks(first: list[str], rest: list[list[str]], width: int) -> list[str]:
 
 
 def _lines(table: list[list[str]]) -> str:
-    widths = [max(map(columns, column)) for column in table]
-    rows = [[_padded(cell, wide) for cell, wide in zip(row, widths, strict=True)] for row in zip(*table, strict=True)]
-    rows.insert(1, ["-" * wide for wide in widths])
-    return "\n".join((" " * GAP).join(row).rstrip() for row in rows)
-
-
-def _padded(text: str, wide: int) -> str:
-    return text + " " * (wide - columns(text))
+    return "\n".join(tables.table(list(zip(*table, strict=True)), gap=" " * GAP, rule="-"))
 
 
 def _wrapped(text: str, width: int) -> str:

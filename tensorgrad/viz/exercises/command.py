@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..text import columns
+from ...messages import tables
+from ...messages.tables import columns
 from .exercise import Exercise, gathered
 from .generation import exercise
 from .marking import Marked, marked
@@ -107,10 +108,7 @@ def row(marks: Marked) -> list[str]:
 
 def table(found: Sequence[Marked]) -> str:
     """The files as a table, and below it why some have no marks."""
-    rows = [list(HEADS), *map(row, found)]
-    wide = [max(columns(cells[i]) for cells in rows) for i in range(len(HEADS))]
-    lines = ["  ".join(cell + " " * (n - columns(cell)) if i < 4 else " " * (n - columns(cell)) + cell
-                       for i, (cell, n) in enumerate(zip(cells, wide, strict=True))).rstrip() for cells in rows]
+    lines = tables.table([HEADS, *map(row, found)], "<<<<>")
     lines.insert(1, "─" * max(map(columns, lines)))
     return "\n".join([*lines, *[f"{Path(marks.file).name}: {marks.why}" for marks in found if marks.why]])
 

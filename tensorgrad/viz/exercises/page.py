@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import html, svg
+from .. import html
+from ..drawing import Graph
 from ..explained_graph import Boxes, pictured
 from ..expression_trees import packed
-from ..fold import Tree
 from ..mathml import mathml
 from ..model import Node
-from ..scene import Shows
 from ..step_texts import BackwardStep
+from ..svg import STYLE
 from ..text import Value, escape, script, shape_text, short
 from .grammar import FORMS
 from .questions import FORMAT, VERSION, Question
@@ -65,7 +65,7 @@ def page(exercise: Exercise) -> str:
 <p class="soft">“Hand in” saves a file with your answers. Your teacher marks it with <code>python -m tensorgrad.viz grade FILE</code>.
 Seed {escape(str(exercise.seed))}. Your progress is kept in this browser.</p></footer>
 </main>"""
-    return html.page(exercise.title, body, svg.STYLE + beside("page.css"),
+    return html.page(exercise.title, body, STYLE + beside("page.css"),
                      "\n".join([html.beside("evaluator.js"), beside("numbers.js"), beside("grammar.js"), f"const exercise = {script(data(exercise))};",
                                 beside("page.js")]))
 
@@ -111,7 +111,7 @@ def asked(exercise: Exercise, question: Question) -> dict[str, Any]:
 def graph(exercise: Exercise) -> str:
     model = pictured(exercise.explanation, None)
     boxes = Blank if exercise.level in ("number", "whole") else Plain
-    drawing = svg.draw(boxes(Tree(model, False), Shows()))
+    drawing = Graph(model, fold=False, scene=boxes).svg()
     return f'<div class="graph" role="img" aria-label="The graph behind {escape(exercise.explanation.name)}" tabindex="0">{drawing}</div>'
 
 

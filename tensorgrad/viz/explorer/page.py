@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ...core.tape import Output
-from .. import html, svg
+from .. import html
+from ..drawing import Graph
 from ..explained_graph import Boxes, framed, pictured
-from ..fold import Tree
 from ..program import program
-from ..scene import Shows
 from ..text import escape, script
 from .expanded_steps import parts
 from .frames import Frame, Frames
@@ -45,7 +44,7 @@ def page(explanation: Any) -> str:
 <header><h1>{escape(title)}</h1>{note}<div class="tools">{TOOLS}</div></header>
 <div class="stage">
 <details class="steps" open><summary>Steps</summary>{steplist(frames, groups)}</details>
-<div class="graph" role="group" aria-label="The graph behind {escape(explanation.name)}" tabindex="0">{svg.draw(Boxes(Tree(model, False), Shows()))}</div>
+<div class="graph" role="group" aria-label="The graph behind {escape(explanation.name)}" tabindex="0">{Graph(model, fold=False, scene=Boxes).svg()}</div>
 <div class="panel" aria-live="polite">{sections(frames)}</div>
 </div>
 <div class="dock">

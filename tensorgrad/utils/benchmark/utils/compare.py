@@ -5,6 +5,7 @@ from enum import Enum, auto
 from math import ceil, log10
 from typing import Any
 
+from ....messages.tables import padded, table
 from .common import Measurement, ordered_unique, select_unit, trim_sigfig, unit_to_english
 
 __all__ = ["Colorize", "Compare"]
@@ -86,13 +87,14 @@ class Compare:
             width = max(len(column), *map(len, texts))
             widths.append(width)
             for i, text in enumerate(texts):
-                cells[i][j] = self._colored(text.center(width), at, rows[i], rows, column, columns)
-        header = "  |  ".join(["".ljust(widths[0]), *(str(column).center(width) for column, width in zip(columns, widths[1:], strict=True))])
+                cells[i][j] = self._colored(padded(text, width, "^"), at, rows[i], rows, column, columns)
+        titles = ["", *(padded(str(column), width, "^") for column, width in zip(columns, widths[1:], strict=True))]
+        header, *shown = table([titles, *([name, *row] for name, row in zip(names, cells, strict=True))], gap="  |  ", widths=widths, end="")
         lines = [f"[{f' {results[0].label} '.center(len(header) - 2, '-')}]", header]
         for i, row in enumerate(rows):
             if not i or row[0] != rows[i - 1][0]:
                 lines.append(f"{row[0]} threads: ".ljust(len(header), "-"))
-            lines.append("  |  ".join([names[i].ljust(widths[0]), *cells[i]]))
+            lines.append(shown[i])
         lines += ["", f"Times are in {unit_to_english(unit)}s ({unit})."]
         if self._highlight and any(r.has_warnings for r in results):
             lines.append("(! XX%) Measurement has high variance, where XX is the IQR / median * 100.")

@@ -53,7 +53,8 @@ def test_the_log_names_the_program_and_its_line():
     lines = first.splitlines()
     line = program.__code__.co_firstlineno
     assert lines[0] == "[rank 0] the last 3 collectives, oldest first:"
-    assert re.match(rf"\[rank 0\]   group 0 #0 ALLREDUCE op=SUM \[2, 3\] Float cpu, completed, begun 0\.\d+ s ago at .*test_flight\.py:{line + 1} in program$",
+    assert re.match(rf"\[rank 0\]   group 0 #0 ALLREDUCE op=SUM \[2, 3\] Float cpu, completed, begun 0\.\d+ s ago at "
+                    rf".*test_flight_recorder\.py:{line + 1} in program$",
                     lines[1])
     assert "#1 ALLGATHER [1] Long cpu, completed" in lines[2] and "SEND to 1 tag=4 [1] Float" in lines[3]
     assert "[rank 1]   group 0 #1 RECV from any rank tag=4" in second
