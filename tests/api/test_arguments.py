@@ -399,3 +399,19 @@ def test_pytorch_knows_the_same_signatures(call):
         if found != wanted:
             different[path] = found, wanted
     assert checked > 800 and not different
+
+
+def test_rows_say_no_more_than_annotations():
+    """The kind that a row gives to a parameter is one that the function's annotation allows."""
+    from tensorgrad.api import _signatures
+    holds = {"Operand": {"Tensor", "Number"}, "Ints1": {"Ints", "int"}, "Number": {"float", "int"}, "Index": {"int"}}
+    found = set()
+    for table, method in (("OVERLOADS", False), ("METHODS", True)):
+        for name in _signatures._table(table):
+            function = vars(tensorgrad.Tensor).get(name) if method else _signatures.function_of(name)
+            own = {} if function is None else {each[0].name: {p.kind for p in each} for each in _signatures.annotated(function, "input")}
+            for p in (p for s in _signatures.signatures(name, method) for p in s.parameters if p.name in own):
+                allowed = own[p.name].union(*(holds.get(kind, set()) for kind in own[p.name]))
+                if p.kind not in allowed:
+                    found.add((name, p.name))
+    assert found == {("max", "out"), ("min", "out"), ("median", "out"), ("nanmedian", "out"), ("type", "dtype")}      # of two results, any object
