@@ -1,4 +1,4 @@
-/* The parts of Python and NumPy beyond the limited API that the compiled lanes use: both document them as stable. */
+/* The parts of Python and NumPy beyond the limited API that the compiled fast paths use: both document them as stable. */
 #ifndef TENSORGRAD_ARRAYS_H
 #define TENSORGRAD_ARRAYS_H
 #define PY_SSIZE_T_CLEAN

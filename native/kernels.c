@@ -2,8 +2,8 @@
 
 How to read native/. A kernel is what follows KERNEL(name) in one of the files that typed.inc lists; it is compiled for T = float and T = double, NAME(x)
 being f32_x and f64_x, and reads its arguments from the struct `a` that native/rows.py makes of kernels.rows. A loop that threads share is a function
-`share(task, part, parts)` given to pool_run (pool.h). Python calls a kernel by way of module.c, which has check.c compare the call with its row. lane.c,
-back.c and maps.c are the path of a small recorded operation, memory.c caches the memory of large arrays. */
+`share(task, part, parts)` given to pool_run (pool.h). Python calls a kernel by way of module.c, which has check.c compare the call with its row. fast_path.c,
+backward.c and ufuncs.c are the path of a small recorded operation, memory.c caches the memory of large arrays. */
 #include "kernels.h"
 #include "pool.h"
 #include "declared.h"

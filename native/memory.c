@@ -1,7 +1,7 @@
 /* A cache of freed memory for NumPy's large arrays: a fresh megabyte costs 256 page faults, more than a loop over it takes.
 
 NumPy gets memory from the handler of the current context (NEP 49), and each array keeps the handler that it came from. Our handler is set while the
-package computes (guest.c), so that the program's own arrays do not use it. Requests below LEAST bytes go to the previous handler. Blocks come from
+package computes (numpy_state.c), so that the program's own arrays do not use it. Requests below LEAST bytes go to the previous handler. Blocks come from
 mmap, in size classes of a sixteenth of a power of two, with a header of 64 bytes at the start of a page: the address and the header tell if memory
 is ours, whatever size NumPy passes.
 
@@ -10,7 +10,7 @@ are unmapped, the longest unused first, before the process would hold more than 
 sizes are requested again, the process may hold up to an eighth of the peak (and SLACK) more, but not while the peak rises. The handler and all
 arrays live as long as the process, so nothing is undone at exit. */
 #define _GNU_SOURCE
-#include "guest.h"
+#include "numpy_state.h"
 
 #include <pthread.h>
 #include <stdint.h>

@@ -64,7 +64,7 @@ static const Entry *chosen(const char **instructions)
     return sets[i].found ? sets[i].entries : NULL;
 }
 
-extern PyObject *step(PyObject *, PyObject *const *, Py_ssize_t);                                                                    /* updates.c */
+extern PyObject *step(PyObject *, PyObject *const *, Py_ssize_t);                                                                    /* optimizers.c */
 
 static int fill(PyObject *module)
 {
@@ -134,14 +134,14 @@ void **numpy_functions(void)
 }
 
 extern PyObject *use_memory(PyObject *, PyObject *), *empty_memory(PyObject *, PyObject *), *memory_use(PyObject *, PyObject *);    /* memory.c */
-extern PyObject *use_state(PyObject *, PyObject *), *enter_region(PyObject *, PyObject *), *leave_region(PyObject *, PyObject *);        /* guest.c */
+extern PyObject *use_state(PyObject *, PyObject *), *enter_region(PyObject *, PyObject *), *leave_region(PyObject *, PyObject *);        /* numpy_state.c */
 extern PyObject *regions_forked(PyObject *, PyObject *), *compute(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 extern PyObject *outside(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
-extern PyObject *use_arrays(PyObject *, PyObject *), *new_map(PyObject *, PyObject *);                                              /* maps.c */
-extern PyObject *learn(PyObject *, PyObject *), *results_are(PyObject *, PyObject *), *new_lane(PyObject *, PyObject *);             /* lane.c */
+extern PyObject *use_arrays(PyObject *, PyObject *), *new_map(PyObject *, PyObject *);                                              /* ufuncs.c */
+extern PyObject *learn(PyObject *, PyObject *), *results_are(PyObject *, PyObject *), *new_path(PyObject *, PyObject *);             /* fast_path.c */
 extern PyObject *wrap(PyObject *, PyObject *const *, Py_ssize_t), *fresh(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *record_step(PyObject *, PyObject *const *, Py_ssize_t), *record_careful(PyObject *, PyObject *const *, Py_ssize_t), *step_back(PyObject *, PyObject *const *, Py_ssize_t);
-extern PyObject *learn_steps(PyObject *, PyObject *);                                                                                /* back.c */
+extern PyObject *learn_steps(PyObject *, PyObject *);                                                                                /* backward.c */
 #ifdef TENSORGRAD_DEBUG
 extern PyObject *fail_allocation(PyObject *, PyObject *);                                                                              /* memory.c */
 #endif
@@ -154,7 +154,7 @@ static PyMethodDef functions[] = {
                                     {"twister", twister, METH_O, NULL}, {"use_memory", use_memory, METH_NOARGS, NULL},
                                     {"empty_memory", empty_memory, METH_NOARGS, NULL}, {"memory_use", memory_use, METH_NOARGS, NULL},
                                     {"use_arrays", use_arrays, METH_NOARGS, NULL}, {"map", new_map, METH_VARARGS, NULL},
-                                    {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"lane", new_lane, METH_VARARGS, NULL},
+                                    {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"fast_path", new_path, METH_VARARGS, NULL},
                                     FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step), FAST("record_careful", record_careful),
                                     {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back),
                                     {"use_state", use_state, METH_VARARGS, NULL}, {"regions_forked", regions_forked, METH_NOARGS, NULL},

@@ -553,7 +553,7 @@ def _shown(tensor: Any) -> Any:
 
 def _meta_storage(index: int) -> type[Storage]:
     """Return the storage of the device "meta", whose rules for shapes are imported with its first tensor."""
-    from ..interpret.symbols import MetaStorage
+    from ..interpret.symbol_storage import MetaStorage
     return MetaStorage
 
 

@@ -1,4 +1,4 @@
-"""Python's operators on tensors. The common cases go straight through the dispatcher's fast lanes."""
+"""Python's operators on tensors. The common cases go straight through the dispatcher's fast paths."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ def _self(value: Any) -> Any:
 
 
 def forward(name: str, op: str, function: Callable[..., Any], numbers: Any = NUMBERS) -> Callable[[Any, Any], Any]:
-    """Return a method for `a ∘ b`: a fast lane of the op; `function` takes other kinds of operands."""
+    """Return a method for `a ∘ b`: a fast path of the op; `function` takes other kinds of operands."""
     def other_ways(a: Any, b: Any) -> Any:
         other = operand(b)
         return foreign(name, a, b) if other is NotImplemented else function(_self(a), other)

@@ -20,7 +20,7 @@ from ..runtime.numpy_state import STATE, begin, compute, end
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.out_of_memory import beyond, memory_error
-from .fast_path import NO_PARAMS, NUMBERS, PLAIN, lanes
+from .fast_path import NO_PARAMS, NUMBERS, PLAIN, compiled
 from .mode import mode
 from .plan import plans_of
 from .tape import Leaf, Origin, TensorBase, new, node_of, record_fused, record_several
@@ -31,17 +31,17 @@ SCALARS = (int, float, complex, generic)
 
 
 def results_are(cls: type[TensorBase]) -> None:
-    """From now on ops make tensors of this class, and their lanes serve these."""
+    """From now on ops make tensors of this class, and their fast paths serve these."""
     global Tensor
     Tensor = cls
     PLAIN.clear()
     PLAIN.add(cls)
-    if lanes is not None:
-        lanes.results(cls)
+    if compiled is not None:
+        compiled.results(cls)
 
 
 def wrap(array: Any, storage: Any, node: Any = None) -> Any:
-    """A Tensor of this array. All of its fields are set here, nowhere else on the hot path but in the fast lanes below."""
+    """A Tensor of this array. All of its fields are set here, nowhere else on the hot path but in the fast paths below."""
     out = new(Tensor)
     out.array, out._storage, out._node, out._grad, out.origin = array, storage, node, None, None
     return out
@@ -57,8 +57,8 @@ def fresh(array: Any, backend: type[Storage]) -> Any:
     return wrap(array, storage)
 
 
-if lanes is not None:
-    wrap, fresh = lanes.wrap, lanes.fresh
+if compiled is not None:
+    wrap, fresh = compiled.wrap, compiled.fresh
 
 
 def apply(op: type[Op], *args: Any, **params: Any) -> Any:
@@ -371,26 +371,28 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
     return outs if op.several else outs[0]
 
 
-# ── the fast lanes: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
+# ── fast paths: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
 
 
-def compiled(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False, mixed: bool = False) -> Callable[[Any], Callable[..., Any]]:
-    """Decorate a lane with its compiled form, if any (native/lane.c), which calls the lane for other operands."""
-    def decorate(lane: Callable[..., Any]) -> Callable[..., Any]:
-        if lanes is None:
-            return lane
-        return update_wrapper(lanes.lane(lane, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers, parameters,
-                                         2 if op.view == "always" else int(bool(op.view)), op.elementwise and not op.row_major, op.composite,
-                                         mixed), lane)
+def compiled_form(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False, mixed: bool = False) -> Callable[[Any], Callable[..., Any]]:
+    """Replace a function by its compiled form, if any (native/fast_path.c), which calls the function for other operands."""
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        if compiled is None:
+            return function
+        views = 2 if op.view == "always" else int(bool(op.view))
+        form: Callable[..., Any] = compiled.fast_path(
+            function, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers, parameters,
+            views, op.elementwise and not op.row_major, op.composite, mixed)
+        return update_wrapper(form, function)
     return decorate
 
 
 def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
-    """Make the lane of ops of one tensor; `otherwise` handles unsupported operands: other dtypes and classes."""
+    """Make the fast path of ops of one tensor; `otherwise` handles unsupported operands: other dtypes and classes."""
     kernels, kinds, tracked, plans, laid = op.kernels, op.kinds, op.differentiable, plans_of(op), op.elementwise and not op.row_major
     otherwise = otherwise or general(op)
 
-    @compiled(op, 1)
+    @compiled_form(op, 1)
     def call(a: Any) -> Any:
         if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
@@ -418,11 +420,11 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
 
 
 def parametric(op: type[Op]) -> Callable[..., Any]:
-    """Make the lane of ops of one tensor with parameters, such as reductions."""
+    """Make the fast path of ops of one tensor with parameters, such as reductions."""
     kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, plans_of(op), general(op)
     laid = op.elementwise and not op.row_major
 
-    @compiled(op, 1, parameters=True)
+    @compiled_form(op, 1, parameters=True)
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
@@ -440,11 +442,11 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
 
 
 def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
-    """Make the lane of ops of two operands; `otherwise` handles unlike dtypes, devices and classes."""
+    """Make the fast path of ops of two operands; `otherwise` handles unlike dtypes, devices and classes."""
     kernels, kinds, tracked, plans, numbers = op.kernels, op.kinds, op.differentiable, plans_of(op), numbers if "f" in op.kinds else ()
     otherwise = otherwise or general(op)
 
-    @compiled(op, 2, numbers=bool(numbers))
+    @compiled_form(op, 2, numbers=bool(numbers))
     def call(a: Any, b: Any) -> Any:
         if type(a) in PLAIN and type(kernel := kernels[backend := type(a._storage)]) is not Pair:
             x = a.array
@@ -512,10 +514,10 @@ def namespace(backend: type[Storage]) -> TensorNamespace:
 
 
 def viewing(op: type[Op]) -> Callable[..., Any]:
-    """Make the lane of ops whose result is, or may be, a view of their only tensor."""
+    """Make the fast path of ops whose result is, or may be, a view of their only tensor."""
     kernels, plans, always, otherwise = op.kernels, plans_of(op), op.view == "always", general(op)
 
-    @compiled(op, 1, parameters=True)
+    @compiled_form(op, 1, parameters=True)
     def call(a: Any, *positional: Any, **params: Any) -> Any:
         if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
             try:
@@ -534,7 +536,7 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
 
 
 def joining(op: type[Op]) -> Callable[..., Any]:
-    """Make the lane of ops of a sequence of tensors of one dtype and device."""
+    """Make the fast path of ops of a sequence of tensors of one dtype and device."""
     kernels, kinds, tracked, otherwise = op.kernels, op.kinds, op.differentiable, general(op)
 
     def call(tensors: Any, *positional: Any, **params: Any) -> Any:
@@ -581,7 +583,7 @@ def lane(op: type[Op]) -> Callable[..., Any]:
         if op.arity == 1:
             return parametric(op)
     if op.arity and op.arity <= OPERANDS and not (op.view or op.several or op.sequence):
-        return compiled(op, op.arity, parameters=bool(op.parameters), mixed=op.casts is None)(general(op))
+        return compiled_form(op, op.arity, parameters=bool(op.parameters), mixed=op.casts is None)(general(op))
     return general(op)
 
 

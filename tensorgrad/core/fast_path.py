@@ -1,7 +1,7 @@
-"""The compiled lanes of native/lane.c, which call ops on plain CPU tensors and record their steps.
+"""The compiled fast path, native/fast_path.c: it calls ops on plain CPU tensors and records their steps.
 
-They replace the lanes in dispatch.py and `record` in core/tape.py, on the same objects, and call those for operands
-that are not plain. `lanes` is None where they are not in use: Python's own are complete.
+Its functions replace those of dispatch.py and `record` in core/tape.py, on the same objects, and call these for
+operands that are not plain. `compiled` is None where they are not in use: Python's own functions are complete.
 """
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: 
 NUMBERS = (int, float)
 NO_PARAMS: dict[str, Any] = {}
 
-lanes: Any = None
+compiled: Any = None
 if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
         native.learn(TensorBase, Node, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference, Origin):
-    lanes = native
-    lanes.learn_steps(Leaf, FREED, fitted)
-    writers.register(plain=lanes.record, careful=lanes.record_careful)
-FUNCTIONS: tuple[Any, ...] = (FunctionType, *([lanes.Lane] if lanes is not None else []))        # the classes of methods
+    compiled = native
+    compiled.learn_steps(Leaf, FREED, fitted)
+    writers.register(plain=compiled.record, careful=compiled.record_careful)
+FUNCTIONS: tuple[Any, ...] = (FunctionType, *([compiled.FastPath] if compiled is not None else []))        # the classes of methods

@@ -70,7 +70,7 @@ class Tangents:
 
 
 class Mode(threading.local):
-    """The modes of one thread. Fields that each op reads are attributes of this object, for the compiled lanes, too."""
+    """The modes of one thread. Fields that each op reads are attributes of this object, for the compiled fast path, too."""
 
     def __init__(self) -> None:
         self.grad = True

@@ -81,7 +81,7 @@ class Hooks:
 class Node:
     """A node of the tape: what `Tensor.grad_fn` shows. `edges` are the nodes of its inputs, None where no gradient flows.
 
-    All slots are here, also those of steps (see step.py): steps of every kind have one layout, which the compiled lanes learn once.
+    All slots are here, also those of steps (see step.py): steps of every kind have one layout, which the compiled fast path learns once.
     """
 
     __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "saved", "params", "plan", "residual", "results", "trace", "calls",

@@ -14,7 +14,7 @@ from ..runtime.numpy_state import enter, leave, outside
 from ..storage.base import clock
 from ..storage.out_of_memory import memory_error
 from .accumulating import accumulate
-from .fast_path import lanes
+from .fast_path import compiled
 from .hooks import hooked, hooked_after, hooked_before, pull_watched
 from .mode import mode
 from .step import Reading
@@ -57,12 +57,12 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         if (detour := batches.detour(grads, order)).needed:
             grads = detour.begin(grads)
     mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or (), outer), mode.watching.anomaly
-    plain = lanes is not None and useful is None and not (create_graph or watched)
+    plain = compiled is not None and useful is None and not (create_graph or watched)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
             on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted, found)
         for node in order:
-            g = None if plain and lanes.step_back(node, grads, owned, retain_graph) else grads.pop(node, None)
+            g = None if plain and compiled.step_back(node, grads, owned, retain_graph) else grads.pop(node, None)
             if g is not None and (useful is None or node in useful or node in roots):
                 needed, arrived = True, g
                 if node.hooks is not None and type(g) is not list and (type(node) is not Output or wanted is not None and node in wanted):

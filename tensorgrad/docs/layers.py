@@ -38,7 +38,7 @@ LAYERS = [
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
         "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching autograd.function interpret.forward "
-        "interpret._symbol interpret._symbol_functions interpret.symbols autograd.grad_mode autograd.anomaly_mode autograd.variable "
+        "interpret.symbol interpret.symbol_functions interpret.symbol_storage autograd.grad_mode autograd.anomaly_mode autograd.variable "
         "autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
         "_tensor.copying _tensor.usual_types _tensor.torch_function", "_tensor overrides _C"]),

@@ -100,7 +100,7 @@ def _closed_over(value: Any, ops: dict[str, None], functions: dict[str, None], s
     elif isinstance(value, type) and issubclass(value, Op) and value.opname in OPS:
         ops[value.opname] = None
     elif callable(value):
-        _collect(inspect.unwrap(value), ops, functions, seen)      # a compiled lane wraps a function
+        _collect(inspect.unwrap(value), ops, functions, seen)      # a compiled fast path wraps a function
 
 
 def _called(func: Any, names: dict[str, Any]) -> Any:

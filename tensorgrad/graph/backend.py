@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..interpret._symbol import Symbol
-from ..interpret.symbols import SymbolStorage
+from ..interpret.symbol import Symbol
+from ..interpret.symbol_storage import SymbolStorage
 from ..storage.base import Storage
 from ..storage.cpu import NumpyStorage
 from .functions import Functions

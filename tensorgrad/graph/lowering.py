@@ -14,7 +14,7 @@ from ..api.random import default_generator
 from ..core.dispatch import wrap
 from ..core.mode import no_grad
 from ..core.tape import TensorBase
-from ..interpret._symbol import Symbol
+from ..interpret.symbol import Symbol
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..storage.base import standing_in

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..interpret._symbol import Symbol
-from ..interpret.symbols import SymbolStorage
+from ..interpret.symbol import Symbol
+from ..interpret.symbol_storage import SymbolStorage
 from ..ops.base import OPS
 from ..ops.indexing import ARRAY
 from ..storage.base import TWO_SIDED, attach_operators

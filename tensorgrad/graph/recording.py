@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..interpret._batched_ops import runner as _runner
-from ..interpret._symbol import Symbol
-from ..interpret.symbols import SymbolStorage
+from ..interpret.symbol import Symbol
+from ..interpret.symbol_storage import SymbolStorage
 from ..ops.base import OPS
 from ..storage.base import NoValues
 from ..storage.cpu import NumpyStorage

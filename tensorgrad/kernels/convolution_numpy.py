@@ -10,6 +10,7 @@ runtime/thread_pool.py for its threads and memory.
 from __future__ import annotations
 
 from functools import lru_cache, partial
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..core.dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
-from ..ops.windows import output_length, positions
+from ..ops.windows import output_length
 from ..runtime.thread_pool import add_up, available, finish, scratch, spans
 from .windows_arrays import padded
 
@@ -34,7 +35,8 @@ class Sizes:
     """Sizes of a convolution: images (C, *D), kernels (O, C / groups, *K), results (O, *L)."""
 
     def __init__(self, size: Any, outputs: int, channels: int, kernel: Any, length: Any, how: Any) -> None:
-        self.stride, padding, self.dilation, self.groups = how
+        stride, padding, self.dilation, self.groups = how
+        self.stride = tuple(s if m > 1 else 1 for s, m in zip(stride, length, strict=True))
         self.size, self.outputs, self.channels, self.length = size, outputs, channels, length
         self.part: tuple[slice, ...] = (EVERY,) * (2 + len(size))
         if all(d == m == 1 and p % e == 0 and p // e < k for d, m, k, p, e in zip(size, length, kernel, padding, self.dilation, strict=True)):
@@ -44,9 +46,9 @@ class Sizes:
         self.kernel, self.padding = kernel, padding
         self.height, self.each = channels // self.groups * prod(kernel), channels * prod(kernel) * prod(length)
         self.bare = prod(kernel) == 1 and size == length and not any(padding)      # images are columns as they are
-        # The border of all axes but the first, of which columns may cover a part (see `framed`).
-        self.border = [(p, max((m - 1) * s + (k - 1) * e + 1 - d - p, 0))
-                       for d, m, k, s, p, e in zip(size, length, kernel, self.stride, padding, self.dilation, strict=True)][1:]
+        self.axes = [*zip(size, length, kernel, self.stride, padding, self.dilation, strict=True)]
+        self.framed = tuple(max(p + d, (m - 1) * s + (k - 1) * e + 1) for d, m, k, s, p, e in self.axes)        # images with their border
+        self.within = (EVERY, EVERY, *(slice(p, p + d) for d, p in zip(size, padding, strict=True)))
 
     def images(self, n: int) -> tuple[list[slice], int]:
         """Return blocks of images, and how many threads should share them."""
@@ -63,61 +65,85 @@ class Sizes:
             return "last"
         return "first" if n == 1 or prod(self.length) >= WIDE else "middle"
 
-    def columns(self, n: int, rows: slice, order: str, dtype: Any) -> tuple[Any, Any]:
-        """Return memory for the columns of n images and some rows of their results: as matrices, and as (n, C, *K, *L)."""
-        shape = [self.channels, *self.kernel, rows.stop - rows.start, *self.length[1:]]
+    def columns(self, n: int, length: tuple[int, ...], order: str, dtype: Any) -> tuple[Any, Any]:
+        """Return memory for the columns of n images, for results of some length: as matrices, and as (n, C, *K, *length)."""
+        shape = [self.channels, *self.kernel, *length]
         at = {"first": 0, "middle": 1 + len(self.kernel), "last": len(shape)}[order]
         shape.insert(at, n)
         memory = scratch.take("columns", tuple(shape), dtype)
         return memory.reshape(*[n] * (order == "first"), self.groups, self.height, -1), memory.transpose(at, *(i for i in range(len(shape)) if i != at))
 
-    def framed(self, n: int, rows: slice, order: str, dtype: Any) -> tuple[Any, Any, Any]:
-        """Return zeros for the part of n images that some rows of the result depend on, with its border; where that part belongs, there and in the images."""
-        first, size = rows.start * self.stride[0] - self.padding[0], self.size[0]
-        stop = (rows.stop - 1) * self.stride[0] - self.padding[0] + self.dilation[0] * (self.kernel[0] - 1) + 1
-        if rows.stop == self.length[0]:
-            stop = max(stop, size)                  # no window may reach the last rows of an image
-        low = min(max(first, 0), size)
-        high = max(min(stop, size), low)
-        shape = (stop - first, *(before + d + after for d, (before, after) in zip(self.size[1:], self.border, strict=True)))
-        rest = tuple(slice(before, before + d) for d, (before, _) in zip(self.size[1:], self.border, strict=True))
+    def zeros(self, n: int, size: tuple[int, ...], order: str, dtype: Any) -> Any:
+        """Return memory for images with a border, (n, C, *size), cleared."""
         if order == "last":
-            frame = np.moveaxis(scratch.take("frame", (self.channels, *shape, n), dtype), -1, 0)
+            out = np.moveaxis(scratch.take("frame", (self.channels, *size, n), dtype), -1, 0)
         else:
-            frame = scratch.take("frame", (n, self.channels, *shape), dtype)
-        frame[...] = 0
-        return frame, (EVERY, EVERY, slice(low - first, high - first), *rest), (EVERY, EVERY, slice(low, high))
+            out = scratch.take("frame", (n, self.channels, *size), dtype)
+        out[...] = 0
+        return out
+
+    def frame(self, x: Any, rows: slice, order: str) -> Any:
+        """Copy the part of images (n, C, *D) that some rows of the result depend on, with its border."""
+        first, d = rows.start * self.stride[0] - self.padding[0], self.size[0]
+        stop = (rows.stop - 1) * self.stride[0] - self.padding[0] + (self.kernel[0] - 1) * self.dilation[0] + 1
+        start, end = min(max(first, 0), d), max(min(stop, d), 0)
+        frame = self.zeros(len(x), (stop - first, *self.framed[1:]), order, x.dtype)
+        frame[(EVERY, EVERY, slice(start - first, max(start, end) - first), *self.within[3:])] = x[:, :, start:end]
+        return frame
 
     def windows(self, x: Any, rows: slice, order: str) -> Any:
         """The windows of images (n, C, *D) for some rows of the result, as matrices of columns."""
         if self.bare and order == "first":
             return x[:, :, rows].reshape(len(x), self.groups, self.height, -1)
-        frame, to, of = self.framed(len(x), rows, order, x.dtype)
-        frame[to] = x[of]
-        matrices, view = self.columns(len(x), rows, order, x.dtype)
-        view[...] = seen_through(frame, view.shape, self.stride, self.dilation)
+        matrices, view = self.columns(len(x), (rows.stop - rows.start, *self.length[1:]), order, x.dtype)
+        view[...] = seen_through(self.frame(x, rows, order), view.shape, self.stride, self.dilation)
         return matrices
 
     def add_windows(self, x: Any, y: Any, matrices: Any, b: Any) -> None:
-        """Fill images x (n, C, *D) with the sums of what transposed kernels make of results y (n, O, *L), plus b."""
-        order, whole = self.order(len(x)), slice(0, self.length[0])
+        """Fill images x (n, C, *D) with the sums of the columns that transposed kernels make of results y (n, O, *L), plus b.
+
+        Sums for places of x with equal remainders by the stride are adjacent in memory, so that additions run along rows.
+        """
+        order, matrices = self.order(len(x)), matrices.swapaxes(1, 2)
         if self.bare and order == "first":
-            np.matmul(matrices.swapaxes(1, 2), self.flat(y, order), out=x.reshape(len(x), self.groups, self.height, -1))
+            np.matmul(matrices, self.flat(y, order), out=x.reshape(len(x), self.groups, self.height, -1))
             if b is not None:
                 x += b
             return
-        frame, to, _ = self.framed(len(x), whole, order, x.dtype)
+        wide = tuple(max(m + (k - 1) * e // s, -(-n // s)) for n, (_, m, k, s, _, e) in zip(self.framed, self.axes, strict=True))
+        sums = self.zeros(len(x), (*self.stride, wide[0] + 1, *wide[1:]), order, x.dtype)
         for rows in self.rows():
-            columns, view = self.columns(len(x), rows, order, x.dtype)
-            np.matmul(matrices.swapaxes(1, 2), self.flat(y[:, :, rows], order), out=columns)
-            part = frame[:, :, rows.start * self.stride[0]:]
-            for place, where in positions(self.kernel, view.shape[2 + len(self.kernel):], self.stride, self.dilation):
-                some = part[(..., *where)]
-                some += view[(EVERY, EVERY, *place)]
-        if b is None:
-            x[...] = frame[to]
-        else:
-            np.add(frame[to], b, out=x)
+            y_rows = y[:, :, rows]
+            if order != "last":         # with zeros behind them, rows of columns are as long as those of sums: `add` takes all rows as one
+                y_rows = np.zeros((*y_rows.shape[:3], *wide[1:]), y.dtype)
+                y_rows[(EVERY, EVERY, EVERY, *map(slice, self.length[1:]))] = y[:, :, rows]
+            columns, view = self.columns(len(x), y_rows.shape[2:], order, x.dtype)
+            np.matmul(matrices, self.flat(y_rows, order), out=columns)
+            self.add(view, sums[(EVERY, EVERY, *(EVERY for _ in self.stride), slice(rows.start, None))], order)
+        for phase in product(*map(range, self.stride)):
+            first = [(r - p) % s for r, (_, _, _, s, p, _) in zip(phase, self.axes, strict=True)]
+            of = (slice((i + p) // s, (i + p) // s + len(range(i, d, s))) for i, (d, _, _, s, p, _) in zip(first, self.axes, strict=True))
+            to, part = (EVERY, EVERY, *(slice(i, None, s) for i, s in zip(first, self.stride, strict=True))), sums[(EVERY, EVERY, *phase, *of)]
+            if b is None:
+                x[to] = part
+            else:
+                np.add(part, b, out=x[to])
+
+    def add(self, columns: Any, sums: Any, order: str) -> None:
+        """Add columns (n, C, *K, *length) to sums (n, C, *stride, *size), one place of the kernel at a time."""
+        length, size = columns.shape[2 + len(self.kernel):], sums.shape[2 + len(self.kernel):]
+        if order != "last":
+            columns = columns.reshape(*columns.shape[:2], *self.kernel, -1)
+            sums = sums.reshape(*sums.shape[:2], *self.stride, -1)
+        for place in product(*map(range, self.kernel)):
+            steps, phase = zip(*(divmod(i * e, s) for i, (_, _, _, s, _, e) in zip(place, self.axes, strict=True)), strict=True)
+            if order != "last":
+                start = sum(step * prod(size[i + 1:]) for i, step in enumerate(steps))
+                to: tuple[slice, ...] = (slice(start, start + prod(length)),)
+            else:
+                to = tuple(slice(step, step + m) for step, m in zip(steps, length, strict=True))
+            some = sums[(EVERY, EVERY, *phase, *to)]
+            some += columns[(EVERY, EVERY, *place)]
 
     def flat(self, y: Any, order: str) -> Any:
         """Some rows of results (n, O, *L) as matrices (O / groups, places), in the order of columns."""
@@ -214,9 +240,9 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
             order, total = sizes.order(images.stop - images.start), totals[number]
             g, columns = sizes.flat(y[images, :, rows], order), sizes.windows(x[images], rows, order).swapaxes(-2, -1)
             out = None if i else total
-            product = np.matmul(g, columns).sum(axis=0, out=out) if order == "first" else np.matmul(g, columns, out=out)
+            found = np.matmul(g, columns).sum(axis=0, out=out) if order == "first" else np.matmul(g, columns, out=out)
             if i:
-                total += product
+                total += found
     add_up(task, blocks, len(totals))
     for more in totals[1:]:
         first += more

@@ -6,25 +6,17 @@ from the formulas 0.74 and 2.1; batch_norm of (32, 64, 56, 56) 4.6 and 7.4 ms, f
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..core.dispatch import OpDispatch
-from ..runtime.numpy_state import BUFFER
 from ..runtime.thread_pool import available, share, spans
 from .reduction_numpy import dots, ones
 
-HUGE = 1 << 22       # elements that no cache holds
-BLOCK = 1 << 16      # elements of a block of channels of such arrays
-ROWS = 1 << 18       # elements of rows at a time
-SHARED = 1 << 19     # elements from which on BLAS uses several threads for sums
+BLOCK = 1 << 18      # elements of rows, or channels, at a time
 NARROW = 32          # places of a channel below which images are added up first
-EXACT = 1 << 8       # images up to which sequential sums are accurate enough: BLAS rounds less
-SPREAD = BUFFER // 2  # places of a channel up to which its number is repeated per place, given
-FEW, MANY = 4, 1 << 8        # at least so many images, and channels of all images
 
 
 def register(op: str) -> Any:
@@ -43,10 +35,10 @@ def served(x: Any, *parameters: Any) -> bool:
 # ── over rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def row_parts(x: Any, nanoseconds: float) -> tuple[list[slice], int]:
-    """Return blocks of rows of a matrix, and how many threads should share them; `nanoseconds` is the time per element."""
+def blocks(x: Any, axis: int, nanoseconds: float) -> tuple[list[slice], int]:
+    """Return blocks of x along an axis, and how many threads should share them; `nanoseconds` is the time per element."""
     threads = available(x.size * nanoseconds)
-    return spans(len(x), min(max(-(-x.size // ROWS), threads), len(x))), threads
+    return spans(x.shape[axis], min(max(-(-x.size // BLOCK), threads), x.shape[axis])), threads
 
 
 def standardized(x: Any, eps: float, w: Any = None, b: Any = None) -> tuple[Any, Any, Any]:
@@ -58,17 +50,13 @@ def standardized(x: Any, eps: float, w: Any = None, b: Any = None) -> tuple[Any,
         rows, result = x[part], out[part]
         np.subtract(rows, np.divide(rows @ ones(n, x), n, out=mean[part])[:, None], out=result)
         factor = np.divide(1, np.sqrt(dots(result, result) / n + dtype.type(eps)), out=scale[part])[:, None]
-        if w is None:
-            result *= factor
-        elif n > SPREAD:        # shorter rows are faster with one factor per element than with one per row and one per column
-            result *= factor
+        result *= factor
+        if w is not None:
             result *= w
-        else:
-            result *= np.dot(factor, w[None])
         if b is not None:
             result += b
 
-    share(task, *row_parts(x, 0.75))
+    share(task, *blocks(x, 0, 0.75))
     return out, mean, scale
 
 
@@ -104,7 +92,7 @@ class LayerNorm:
         x, g_rows = x.reshape(len(scale), -1), g.reshape(len(scale), -1)
         n, dtype = x.shape[1], x.dtype
         flat = ones(n, x) if w is None else w.reshape(-1)
-        parts, threads = row_parts(x, 1.5)
+        parts, threads = blocks(x, 0, 1.5)
         gx, sums = np.empty_like(x) if needs[0] else None, np.empty((2, len(parts), n), dtype)
 
         def task(i: int) -> None:
@@ -117,11 +105,8 @@ class LayerNorm:
                 np.matmul(ones(len(rows), x), rows, out=sums[1, i])
             if out is None:
                 return
-            if n > SPREAD:
-                np.multiply(rows, flat, out=out)
-                out *= factor[:, None]
-            else:
-                np.multiply(rows, np.dot(factor[:, None], flat[None]), out=out)
+            np.multiply(rows, flat, out=out)
+            out *= factor[:, None]
             away *= (product @ flat * factor / -n * factor * factor)[:, None]
             out += away
             out -= (rows @ flat * factor / n)[:, None]
@@ -199,43 +184,8 @@ def sums_of_channels(x: Any, y: Any = None) -> Any:
     """Σ x, or Σ x y, of each channel of (N, C, places)."""
     n, c, places = x.shape
     if places < NARROW:                         # over the images first: these are the longer runs
-        x, y = x.reshape(n, -1), None if y is None else y.reshape(n, -1)
-        if y is not None and n <= EXACT:
-            sums = np.einsum("nk,nk->k", x, y)
-        else:
-            sums = ones(n, x) @ (x if y is None else x * y)
-        return sums.reshape(c, places) @ ones(places, x) if places > 1 else sums
-    if y is not None or x.size >= SHARED:       # BLAS would wake its threads, which busy-wait afterwards and slow down ours
-        sums = dots(x, ones(places, x) if y is None else y)
-    else:
-        sums = (x.reshape(n * c, places) @ ones(places, x)).reshape(n, c) if x.flags.c_contiguous else x @ ones(places, x)
-    return ones(n, x) @ sums
-
-
-def by_channels(task: Callable[[slice], None], x: Any, nanoseconds: float) -> None:
-    """`task(channels)` for all channels of (N, C, places), some of them at a time. A number takes so long; threads share the channels."""
-    threads = available(x.size * nanoseconds)
-    share(task, spans(x.shape[1], min(max(x.size // BLOCK if x.size > HUGE else 1, threads), x.shape[1])), threads)
-
-
-def repeats(x: Any) -> int:
-    """Return how often to repeat a channel's number for (N, C, places), so that NumPy computes on long rows; 0 to broadcast it instead.
-
-    Operands that are two full rows take NumPy half the time of a row and a column of numbers.
-    """
-    n, c, places = x.shape
-    return places if places <= SPREAD and n >= FEW and n * c >= MANY else 0
-
-
-def rows_of(x: Any, times: int, channels: slice = slice(None)) -> Any:
-    """Return some channels of (N, C, places) in the shape that goes with `spread`: (N, C · places) if repeated, else unchanged."""
-    part = x[:, channels]
-    return part.reshape(len(x), -1) if times else part
-
-
-def spread(v: Any, times: int) -> Any:
-    """Shape a number per channel (C,) for all places of the channel: repeated, or broadcast."""
-    return np.repeat(v, times) if times else v[:, None]
+        return (ones(n, x) @ (x if y is None else x * y).reshape(n, -1)).reshape(c, places) @ ones(places, x)
+    return ones(n, x) @ dots(x, ones(places, x) if y is None else y)
 
 
 @register("native_batch_norm")
@@ -245,43 +195,43 @@ class BatchNorm:
         if not served(x, w, b):
             return NotImplemented
         flat = x.reshape(*x.shape[:2], -1)
-        times, count = repeats(flat), len(flat) * flat.shape[2]
+        count = len(flat) * flat.shape[2]
         out, mean, variance, scale = np.empty_like(flat), *(np.empty(x.shape[1], x.dtype) for _ in range(3))
 
         def task(channels: slice) -> None:
-            result, rows = out[:, channels], rows_of(out, times, channels)
+            result = out[:, channels]
             mean[channels] = sums_of_channels(flat[:, channels]) / count
-            np.subtract(rows_of(flat, times, channels), spread(mean[channels], times), out=rows)
+            np.subtract(flat[:, channels], mean[channels, None], out=result)
             variance[channels] = sums_of_channels(result, result) / count
             scale[channels] = 1 / np.sqrt(variance[channels] + x.dtype.type(eps))
-            rows *= spread(scale[channels] if w is None else scale[channels] * w[channels], times)
+            result *= (scale[channels] if w is None else scale[channels] * w[channels])[:, None]
             if b is not None:
-                rows += spread(b[channels], times)
-        by_channels(task, flat, 0.6)
+                result += b[channels, None]
+        share(task, *blocks(flat, 1, 0.6))
         return (out.reshape(x.shape), mean, variance), (x, mean, scale, w, count)
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         x, mean, scale, w, count = residual
         flat, factor = x.reshape(*x.shape[:2], -1), scale if w is None else scale * w
-        times, gx, sums, products = repeats(flat), np.empty_like(flat), np.empty_like(mean), np.empty_like(mean)
+        gx, sums, products = np.empty_like(flat), np.empty_like(mean), np.empty_like(mean)
         every, beyond = g[0].reshape(flat.shape), g[1].any() or g[2].any()          # somebody went on from the mean or the variance
 
         def task(channels: slice) -> None:
-            some, rows, more = every[:, channels], rows_of(gx, times, channels), None
-            np.subtract(rows_of(flat, times, channels), spread(mean[channels], times), out=rows)
-            sums[channels], products[channels] = sums_of_channels(some), sums_of_channels(some, gx[:, channels]) * scale[channels]
+            some, out, more = every[:, channels], gx[:, channels], None
+            np.subtract(flat[:, channels], mean[channels, None], out=out)
+            sums[channels], products[channels] = sums_of_channels(some), sums_of_channels(some, out) * scale[channels]
             if not needs[0]:
                 return
             if beyond:
-                more = rows * spread((g[2] * (2 / count))[channels], times) + spread((g[1] / count)[channels], times)
-            rows *= spread(products[channels] * scale[channels] / -count, times)
-            rows += rows_of(every, times, channels)
-            rows -= spread(sums[channels] / count, times)
-            rows *= spread(factor[channels], times)
+                more = out * (g[2] * (2 / count))[channels, None] + (g[1] / count)[channels, None]
+            out *= (products[channels] * scale[channels] / -count)[:, None]
+            out += some
+            out -= (sums[channels] / count)[:, None]
+            out *= factor[channels, None]
             if beyond:
-                rows += more
-        by_channels(task, flat, 0.8)
+                out += more
+        share(task, *blocks(flat, 1, 0.8))
         return [gx.reshape(x.shape) if needs[0] else None, products if needs[1] else None, sums if needs[2] else None]
 
 
@@ -306,12 +256,12 @@ class Affine:
             return NotImplemented
         scale, factor, shift = straight_line(w, b, mean, variance, eps)
         flat = x.reshape(*x.shape[:2], -1)
-        out, times = np.empty_like(flat), repeats(flat)
+        out = np.empty_like(flat)
 
         def task(channels: slice) -> None:
-            rows = np.multiply(rows_of(flat, times, channels), spread(factor[channels], times), out=rows_of(out, times, channels))
-            rows += spread(shift[channels], times)
-        by_channels(task, flat, 0.3)
+            result = np.multiply(flat[:, channels], factor[channels, None], out=out[:, channels])
+            result += shift[channels, None]
+        share(task, *blocks(flat, 1, 0.3))
         return out.reshape(x.shape), (x, mean, scale, factor)
 
     @staticmethod
@@ -320,5 +270,4 @@ class Affine:
         flat = g.reshape(*g.shape[:2], -1)
         sums = sums_of_channels(flat) if any(needs[1:]) else None
         slope = (sums_of_channels(flat, x.reshape(flat.shape)) - sums * mean) * scale if needs[1] or needs[4] else None
-        times = repeats(flat)
-        return [(rows_of(flat, times) * spread(factor, times)).reshape(g.shape) if needs[0] else None, *of_parameters(slope, sums, factor, scale, needs)]
+        return [(flat * factor[:, None]).reshape(g.shape) if needs[0] else None, *of_parameters(slope, sums, factor, scale, needs)]

@@ -252,7 +252,9 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
                       "The distribution of values may be incorrect.", stacklevel=3)
-    if _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std) > 0.3:
+    if tensor.is_meta:              # there are no values to redraw
+        tensor.normal_(mean, std, generator=generator)
+    elif _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std) > 0.3:
         _redraw_normal(tensor, mean, std, a, b, generator)
     else:
         _reject_uniform(tensor, mean, std, a, b, generator)

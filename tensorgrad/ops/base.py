@@ -298,7 +298,7 @@ class Pair:
     It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a
     higher derivative wrong. `forward` may return NotImplemented for unsupported arguments: then the pair that was
     registered before runs, and finally the definition. `rows` copies results that are not contiguous, for ops that
-    promise contiguous results; the compiled lanes apply it, too.
+    promise contiguous results; the compiled fast path applies it, too.
     """
 
     __slots__ = ("forward", "backward", "below", "rows")

@@ -5,9 +5,10 @@ compiled kernels, large arrays come from memory that is kept (native/memory.c), 
 thread, since the kernels' pool has the others and two pools would wait for each other's processors: calls of NumPy in
 other threads have one thread of BLAS meanwhile, too.
 
-All of that is set for a region: one kernel that calls NumPy (`compute`), or a whole way back (`Region`). Kernels that do not call NumPy need none, so the
-compiled lanes set nothing (native/guest.c has the same in C). Code of the program's own that is called from a region, such as a hook, runs in the
-program's own state (`outside`), and what it changes there lasts.
+All of that is set for a region: one kernel that calls NumPy (`compute`), or a whole backward (`Region`). Kernels that do
+not call NumPy need none, so the compiled fast path sets nothing (native/numpy_state.c has the same in C). Code of the
+program's own that is called from a region, such as a hook, runs in the program's own state (`outside`), and its changes
+there last.
 """
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
         raise Refused("a tensor's dtype is malformed")
     try:
         made = empty_strided(size, stride, dtype=dtype, device="meta")
-    except (MemoryError, ValueError):       # a meta tensor takes address space, though no memory
-        raise Refused(f"there are no addresses for a meta tensor of size {list(size)} and stride {list(stride)}") from None
+    except RuntimeError as error:
+        raise Refused(f"a meta tensor: {error}") from None
     return _requiring(made, requires_grad)
 
 

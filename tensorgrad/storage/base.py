@@ -83,7 +83,7 @@ def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = Non
 class NoValues(NotImplementedError):
     """The error of code that needs values of arrays that only have shapes. PyTorch's is a NotImplementedError, too.
 
-    >>> from tensorgrad.interpret.symbols import NoValues, Symbol
+    >>> from tensorgrad.interpret.symbol_storage import NoValues, Symbol
     >>> try:
     ...     bool(Symbol((), "float32"))
     ... except NoValues as error:

@@ -1,6 +1,6 @@
 """Fake tensors, which have a shape and a dtype but no values, and which pass for tensors of any device.
 
-Their storage is `interpret.symbols.FakeStorage`. None is an unknown size, such as the batch's: it takes another value in
+Their storage is `interpret.symbol_storage.FakeStorage`. None is an unknown size, such as the batch's: it takes another value in
 each of several worlds.
 """
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..api.creation import shape_of
 from ..core.dispatch import fresh
 from ..core.tape import TensorBase
 from ..dtype import as_dtype, get_default_dtype
-from ..interpret.symbols import FakeStorage, NoValues, Symbol
+from ..interpret.symbol_storage import FakeStorage, NoValues, Symbol
 from .nesting import mapped
 
 __all__ = ["SIZES", "NoValues", "fake", "fake_like", "is_fake"]

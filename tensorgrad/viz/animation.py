@@ -77,12 +77,12 @@ def pictures(explanation: Any, ids: dict[Any, str]) -> Iterator[Picture]:
         yield Picture(place(step.node), [(b, "value") for b in place(step.node)], told(step.result, step.expression, step.worked, *value))
     root = place(explanation.root)
     yield Picture(root, [(b, "gradient") for b in root], f"now back: ∂L/∂{explanation.name} = {explanation.start.text(24)}")
-    whole = {gives.node: step for step in explanation.steps for gives in step.gives}      # a gradient shows once all of its terms have come
+    whole = {b: step for step in explanation.steps for gives in step.gives for b in place(gives.node)}     # a gradient shows once all of its terms have come
     for step in explanation.steps:
         captions, appear = [], []
         for gives in step.gives:
             captions.append(told(f"∂L/∂{gives.target}{' +' if gives.before is not None else ''}", gives.named, gives.worked, gives.value.text(24)))
-            appear += [(b, "gradient") for b in place(gives.node) if whole[gives.node] is step]
+            appear += [(b, "gradient") for b in place(gives.node) if whole[b] is step]
         yield Picture(place(step.node), appear, ",   ".join(dict.fromkeys(captions)))
 
 

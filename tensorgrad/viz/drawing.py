@@ -23,7 +23,7 @@ FORMS = ("html", "svg", "dot", "png", "pdf")            # of files, by their suf
 def draw(graph: Graph, form: str, **options: Any) -> Any:
     """Draw a graph: "svg", "dot" and "html" are text, "png" and "pdf" are bytes, "figure" is a Matplotlib Figure.
 
-    `options` are those of `painting.figure`. Errors: ImportError without Matplotlib for "png", "pdf" and "figure"; ValueError for
+    `options` are those of `matplotlib_export.figure`. Errors: ImportError without Matplotlib for "png", "pdf" and "figure"; ValueError for
     another form.
 
     >>> model = Model()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.engine import starts
-from ..core.tape import TensorBase
+from ..core.tape import Output, TensorBase
 from .decomposition import recomputed
 from .expansion import openable, opened
 from .model import Model, drawn
@@ -17,7 +17,7 @@ from .program import places, recorded
 from .statements import Statements
 from .step_texts import Arrived, BackwardStep, ForwardStep
 from .tape import Tape
-from .text import Value, brief
+from .text import Value, brief, together
 
 if TYPE_CHECKING:
     from .exercises.exercise import Exercise
@@ -76,6 +76,7 @@ class Explanation:
         self.keys, self.recorded = places(tape), recorded(tape, names, self.root, start)
         numbers = {node: number for number, node in enumerate(tape.steps, 1)}
         self.numbers = {s.node: [numbers[n] for n in (found[s.node].steps if s.node in found else [s.node])] for s in self.forward}
+        self.results = {step.node: step.places for step in self.forward if type(step.places[0]) is Output}
         self.model = self._model(drawn(tape, called, [(loss, self.root)]), names, teller.values)
         self.given: list[tuple[str, Value | None, Any]] = [(names[n], teller.values.get(n), n) for n in tape.leaves]
 
@@ -84,16 +85,14 @@ class Explanation:
         fixed = [node for node in model.nodes if node.tape is None and hasattr(node.value, "shape")]
         placed = [node for node in model.nodes if node.tape is not None and node.kind != "value"]
         gradients = {told.node: told.total for step in self.steps for told in step.gives} | {self.root: self.start}
-        titles = {step.node: step.op for step in self.forward}
-        texts = iter(brief([*[n.value for n in fixed], *[values.get(n.tape) for n in placed],
-                            *[gradients.get(n.tape) for n in placed]]))
-        for node, text in zip(fixed, texts):
+        told = {step.node: step for step in self.forward}
+        for node, text in zip(fixed, brief([node.value for node in fixed])):
             node.value = text
-        for node, text in zip(placed, texts):
-            node.name, node.value = names[node.tape], text
-            node.title = node.name if node.kind == "leaf" else titles.get(node.tape, node.title)
-        for node, text in zip(placed, texts):
-            node.gradient = text
+        for node in placed:
+            step, places = told.get(node.tape), self.results.get(node.tape, [node.tape])
+            node.name = step.result if step is not None and node.tape in self.results else names[node.tape]
+            node.title = node.name if node.kind == "leaf" else node.title if step is None else step.op
+            node.value, node.gradient = together([values.get(p) for p in places]), together([gradients.get(p) for p in places])
         return model
 
     def __len__(self) -> int:

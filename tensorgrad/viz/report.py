@@ -45,7 +45,7 @@ def _forward(explanation: Any, digits: int, most: int | None) -> Block:
 
 def _back(step: Any, digits: int) -> list[Line | Block]:
     lead, nothing = " " * (digits + 4), "0, since nothing comes back"
-    rows: list[Line | Equation] = [Equation(lead, name, (), value or nothing, ORANGE) for name, value in step.incoming]
+    rows: list[Line | Equation] = [Equation(lead, name, (), value or nothing, ORANGE) for name, value, _ in step.needed]
     rows += [Equation(lead, name, (), value, BLUE) for name, value in step.rows]
     names = [name for name, _ in step.rows] + [f"∂L/∂{told.target}" for told in step.gives]
     for told in step.gives:

@@ -93,6 +93,14 @@ class BackwardStep(NamedTuple):
     hooked: bool
     group: tuple[str, ...]       # the path of the module that made the step forward; () for none
 
+    @property
+    def needed(self) -> list[tuple[str, Value | None, Any]]:
+        """(name, gradient, place) of the results whose gradients came back or that a rule needs: of a batch norm, not of its statistics."""
+        places = self.places if len(self.incoming) > 1 else (self.node,)
+        rules = " ".join(told.rule for told in self.gives)
+        whole = not any(name in rules for name, _ in self.incoming)            # the rules speak of all of them, as g
+        return [(name, value, place) for (name, value), place in zip(self.incoming, places, strict=True) if whole or value is not None or name in rules]
+
 
 class Arrived(NamedTuple):
     """A leaf: what reaches it, and the .grad that it has already."""

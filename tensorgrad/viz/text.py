@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isfinite, prod
 from typing import Any, NamedTuple
 
@@ -130,6 +130,7 @@ def size(shape: Any) -> str:
 
 WHOLE = 256        # up to so many elements are kept; of a larger array, its corners
 BRIEF = 18         # characters of a value in a box
+FIRST = 2          # results of a step whose values its box shows
 CORNER = 3         # elements at each end of each axis
 DRAWN = 8192       # up to so many elements are kept for pictures, which show each as a dot
 
@@ -218,6 +219,17 @@ def values_of(things: Iterable[Any]) -> list[Any]:
 def brief(things: Iterable[Any]) -> list[str | None]:
     """Arrays and values in a few characters each, as boxes show them."""
     return [None if x is None else (x if isinstance(x, Value) else Value.of(x)).text(BRIEF) for x in things]
+
+
+def together(values: Sequence[Value | None]) -> str | None:
+    """The values of a step's results in a line of its box: those of the first two. None where one of these is not known.
+
+    >>> one, two = Value(np.ones(())), Value(np.arange(2.))
+    >>> together([one]), together([two, one]), together([one, two, two]), together([one, None])
+    ('1', '[0, 1], 1', '1, [0, 1], …', None)
+    """
+    texts = brief(values[:FIRST])
+    return None if None in texts else ", ".join([*texts, *["…"] * (len(values) > FIRST)])
 
 
 def short(number: Any) -> str:

@@ -25,7 +25,7 @@ RUNS += [("fit.py", kind, workers) for kind in ("classifier", "gan") for workers
 def attempt(run, kills=()):
     """How a run ends."""
     with tempfile.TemporaryDirectory() as folder:
-        return killing.finish(KILLED / run[0], Path(folder) / "run", *run[1:], kills=kills)
+        return killing.finish(KILLED / run[0], Path(folder) / "run", *run[1:], kills=kills, fresh=True)
 
 
 def main():

@@ -4,17 +4,18 @@ A program prints a line `step …` after each step, goes on by itself when it is
 this file, which can kill it in the middle of a save: before and after each call that writes a file to the disk.
 """
 import hashlib
+import json
 import os
 import random
 import runpy
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+KILLED = -signal.SIGKILL, -signal.SIGALRM
 IN_SAVES = "open", "fsync", "replace", "replaced", "link", "linked"      # of the file's name before there is anything in it, of what is in it, …
 
 
@@ -31,7 +32,6 @@ class Finished:
     digest: str
     killed: int         # how many of the kills came before the end
     steps: int          # in all processes
-    seconds: float
 
 
 def moments(seed, number, steps, saving=0.4, longest=0.03):
@@ -41,35 +41,25 @@ def moments(seed, number, steps, saving=0.4, longest=0.03):
             Kill(chance.randint(0, steps), chance.random() * longest) for _ in range(number)]
 
 
-def finish(program, *arguments, kills=(), environment=None):
-    """Start a program until it finishes, and kill one process after the other at these moments."""
-    began, steps, killed = time.monotonic(), 0, 0
-    for kill in [*kills, None]:
-        settings = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)} | (environment or {})
-        if kill is not None:
-            settings["KILLED_AT"] = f"{kill.call} {kill.count} {kill.seconds}"
-        process = subprocess.Popen([sys.executable, "-W", "error", __file__, str(program), *map(str, arguments)], cwd=ROOT, env=settings,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        done, digest = read(process)
-        steps += done
-        errors = process.stderr.read()
-        process.stdout.close(), process.stderr.close()
-        if process.wait() in (-signal.SIGKILL, -signal.SIGALRM) and kill is not None:
-            killed += 1
-        elif process.returncode or digest is None:
-            raise AssertionError(f"{program} ended with {process.returncode}, after {killed} kills, at {kill}:\n{errors[-4000:]}")
-        else:
-            return Finished(digest, killed, steps, time.monotonic() - began)
+def finish(program, *arguments, kills=(), fresh=False):
+    """Start a program until it finishes, and kill one process after the other at these moments.
+
+    The processes are forks of one that has imported the package, which is most of what a start costs; with `fresh`, each is an interpreter of its own.
+    """
+    steps = killed = 0
+    for group in [[kill] for kill in [*kills, None]] if fresh else [[*kills, None]]:
+        given = json.dumps([kill and [kill.count, kill.seconds, kill.call] for kill in group])
+        done = subprocess.run([sys.executable, "-W", "error", __file__, given, str(program), *map(str, arguments)], cwd=ROOT, text=True, capture_output=True,
+                              env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)})
+        words = [line.split() for line in done.stdout.splitlines() if line]
+        codes = [int(word[1]) for word in words if word[0] == "ended"]
+        steps += sum(word[0] == "step" for word in words)
+        killed += sum(code in KILLED for code in codes)
+        if codes[-1:] == [0] and words[-2][0] == "digest":
+            return Finished(words[-2][1], killed, steps)
+        if not codes or codes[-1] not in KILLED:
+            raise AssertionError(f"{program} ended with {codes[-1:]}, after {killed} kills of {group}:\n{done.stderr[-4000:]}")
     raise AssertionError(f"{program} did not finish")
-
-
-def read(process):
-    """Read what a process prints: the number of its steps, and its digest."""
-    done, digest = 0, None
-    for line in process.stdout:
-        done += line.startswith("step")
-        digest = line.split()[1] if line.startswith("digest") else digest
-    return done, digest
 
 
 def digest(state):
@@ -139,10 +129,23 @@ def arm_timer(count, seconds):
         start()
 
 
+def main(kills, *words):
+    """Run a program in one fork after the other, as long as they are killed."""
+    from tensorgrad.experiment import Checkpointer, GANWrapper, Run, Trainer, callbacks  # noqa: F401  (each loaded when it is asked for)
+    callbacks.EarlyStopping, callbacks.LearningRateMonitor, callbacks.ModelCheckpoint
+    for kill in kills:
+        child = os.fork()
+        if not child:
+            if kill is not None:
+                arm(kill.call, kill.count) if kill.call else arm_timer(kill.count, kill.seconds)
+            sys.argv = list(words)
+            return runpy.run_path(sys.argv[0], run_name="__main__")
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(f"\nended {code}", flush=True)
+        if code not in KILLED:
+            return None
+
+
 if __name__ == "__main__":
     sys.modules["killing"] = sys.modules["__main__"]
-    if "KILLED_AT" in os.environ:
-        call, number, after = os.environ["KILLED_AT"].split()
-        arm(call, int(number)) if call != "None" else arm_timer(int(number), float(after))
-    sys.argv = sys.argv[1:]
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    main([kill and Kill(*kill) for kill in json.loads(sys.argv[1])], *sys.argv[2:])

@@ -13,7 +13,7 @@ from tensorgrad.autograd.function import FunctionNode
 from tensorgrad.core.composed import ComposedStep
 from tensorgrad.core.dispatch import xp
 from tensorgrad.core.engine import starts
-from tensorgrad.core.fast_path import lanes
+from tensorgrad.core.fast_path import compiled
 from tensorgrad.core.fused import FusedStep
 from tensorgrad.core.node import Node
 from tensorgrad.core.plan import KINDS, step_type
@@ -203,10 +203,10 @@ def test_steps_back_are_those_of_the_engine():
     assert np.array_equal(grads[x._node], x.grad.array) and np.array_equal(grads[w._node], w.grad.array) and len(called) == 1
 
 
-# ── kernel pairs in the lanes ─────────────────────────────────────────────────────────────────────────────────────────
+# ── kernel pairs on fast paths ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.skipif(lanes is None, reason="the compiled lanes are not in use")
+@pytest.mark.skipif(compiled is None, reason="the compiled fast path is not in use")
 def test_few_calls_lead_to_a_kernel_pair():
     x, calls = leaf(3, 4), []
     package = str(Path(tg.__file__).parent)
@@ -304,7 +304,7 @@ def test_pulling_pairs_is_pythons_engine_in_c(monkeypatch):
             loss.backward()
         return [t.grad.array for t in (x, w, b)]
     ours = gradients()
-    monkeypatch.setattr(sweep, "lanes", None)
+    monkeypatch.setattr(sweep, "compiled", None)
     assert all(map(np.array_equal, ours, gradients()))
 
 

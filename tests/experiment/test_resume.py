@@ -23,7 +23,7 @@ def test_a_loop_without_a_trainer_resumes(tmp_path):
 def test_a_program_that_fails_is_told_from_one_that_is_killed(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import os\nprint('step 1', flush=True)\nos.fsync(os.open(__file__, os.O_RDONLY))\nraise KeyError('mine')")
-    with pytest.raises(AssertionError, match="(?s)ended with 1, after 2 kills.*KeyError: 'mine'"):
+    with pytest.raises(AssertionError, match="(?s)ended with \\[1\\], after 2 kills.*KeyError: 'mine'"):
         finish(program, kills=[Kill(1, call="fsync"), Kill(0)])
 
 

@@ -97,13 +97,13 @@ def defined(path):
 
 
 def test_the_walk_of_a_product_is_as_the_map_says():
-    """Its program runs; in Python the forward is three calls in three files, those that are named, and with the compiled lanes none."""
+    """Its program runs; in Python the forward is three calls in three files, those that are named, and with the compiled fast path none."""
     text = ARCHITECTURE.read_text(encoding="utf-8")
     (walk,) = blocks(text, "python")
     forward = re.search(r"\*\*Forward\*\*(.*?)\*\*The kernel\*\*", text, flags=re.DOTALL)[1]
     traced = walk + """
 import sys
-from tensorgrad.core.fast_path import lanes
+from tensorgrad.core.fast_path import compiled
 calls = []
 def note(frame, event, argument):
     if event == "call" and "tensorgrad/" in (path := frame.f_code.co_filename.replace("\\\\", "/")):
@@ -111,16 +111,16 @@ def note(frame, event, argument):
 sys.setprofile(note)
 x * y
 sys.setprofile(None)
-print([] if lanes else calls)
-if lanes: assert not calls, calls
+print([] if compiled else calls)
+if compiled: assert not calls, calls
 """
-    assert fresh_process(traced, TENSORGRAD_KERNELS="").strip() == "[]" or not has_lanes()
+    assert fresh_process(traced, TENSORGRAD_KERNELS="").strip() == "[]" or not has_fast_path()
     calls = ast.literal_eval(fresh_process(traced, TENSORGRAD_KERNELS="numpy"))
     assert [(name, path.removeprefix("../tensorgrad/")) for name, path in links(forward)
             if (path.removeprefix("../tensorgrad/"), name) in calls] == [(name, path) for path, name in calls]
     assert len(calls) == len({path for path, _ in calls}) == 3
 
 
-def has_lanes():
-    from tensorgrad.core.fast_path import lanes
-    return lanes is not None
+def has_fast_path():
+    from tensorgrad.core.fast_path import compiled
+    return compiled is not None

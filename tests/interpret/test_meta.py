@@ -9,7 +9,7 @@ from side_by_side import same
 
 import tensorgrad as tg
 from tensorgrad import nn
-from tensorgrad.interpret.symbols import FakeStorage, MetaStorage, NoValues, SymbolStorage
+from tensorgrad.interpret.symbol_storage import FakeStorage, MetaStorage, NoValues, SymbolStorage
 from tensorgrad.symbolic.fake_tensors import fake
 from tests.interpret.test_symbols import DEPEND_ON_VALUES, LAID_OUT, MOVES, selects
 from tests.ops.test_op_table import CASES, pulled
@@ -56,6 +56,13 @@ def test_sizes_cost_nothing():
     assert x.grad.shape == (BIG, BIG) and x.grad.is_meta
 
 
+@pytest.mark.parametrize("make", [lambda: tg.empty(1 << 61, device="meta"), lambda: tg.empty(1 << 40, 1, device="meta") + tg.empty(1, 1 << 40, device="meta"),
+                                  lambda: tg.empty(1, device="meta").expand(1 << 40, 1 << 40)])
+def test_sizes_that_no_number_holds(make):
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        make()
+
+
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop"])
 def test_training(kind):
     state = tg.get_rng_state()
@@ -85,7 +92,7 @@ torch.nn.functional.one_hot(torch.zeros(4, dtype=torch.long, device="meta"), 5),
 torch.nn.functional.embedding_bag(torch.zeros(2, 4, dtype=torch.long, device="meta"), torch.ones(10, 3, device="meta"))
 torch.repeat_interleave(x, torch.tensor([1, 2], device="meta"), 0, output_size=3), torch.func.vmap(lambda v: v * 2)(x)
 torch.func.grad(lambda v: (v * v).sum())(x), torch.func.jvp(torch.sin, (x,), (x,))[1], torch.func.jacrev(lambda v: v * v)(x[0])
-x.copy_(torch.ones(2, 3)), x.add_(1), x.resize_(3, 4)
+x.copy_(torch.ones(2, 3)), x.add_(1), torch.nn.init.trunc_normal_(x), torch.nn.init.orthogonal_(x), x.resize_(3, 4)
 copy.deepcopy(x), pickle.loads(pickle.dumps(x)), pickle.loads(pickle.dumps(x.t())), pickle.loads(pickle.dumps(torch.nn.Parameter(x)))
 torch.add(x, x, out=torch.empty(0, device="meta")), torch.nn.LSTM(3, 4, 2, device="meta")(torch.ones(5, 2, 3, device="meta"))[0]
 """.strip().splitlines()

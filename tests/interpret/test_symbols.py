@@ -8,7 +8,7 @@ from samples import SAMPLES
 
 import tensorgrad as tg
 from tensorgrad import nn
-from tensorgrad.interpret.symbols import NoValues
+from tensorgrad.interpret.symbol_storage import NoValues
 from tensorgrad.nn.parameter import is_lazy
 from tensorgrad.symbolic.fake_tensors import fake, fake_like, is_fake
 from tensorgrad.symbolic.nesting import mapped

@@ -1,4 +1,4 @@
-"""The compiled lanes beside Python's own: results, steps, gradients, errors, and that nothing is kept. And the functions of arrays that they call."""
+"""The compiled fast path beside Python's own: results, steps, gradients, errors, and that nothing is kept. And the functions of arrays that they call."""
 import gc
 import inspect
 import sys
@@ -11,14 +11,14 @@ import pytest
 import tensorgrad as tg
 from tensorgrad.core import sweep
 from tensorgrad.core.dispatch import OPS, xp
-from tensorgrad.core.fast_path import lanes
+from tensorgrad.core.fast_path import compiled
 from tensorgrad.core.mode import mode, writers
 from tensorgrad.core.plan import plans_of
 from tensorgrad.core.tape import record, record_careful
 from tensorgrad.ops.base import Pair
 from tensorgrad.storage.cpu import NumpyStorage
 
-pytestmark = pytest.mark.skipif(lanes is None, reason="the compiled lanes are not in use")
+pytestmark = pytest.mark.skipif(compiled is None, reason="the compiled fast path is not in use")
 
 
 def leaf(*values, dtype=tg.float32):
@@ -57,9 +57,9 @@ OPERANDS = {
 @pytest.mark.parametrize("operands", OPERANDS)
 @pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "maximum", "power", "arctan2", "less"])
 def test_a_lane_does_what_pythons_does(op, operands):
-    lane, (a, b) = getattr(xp, op), OPERANDS[operands]()
+    path, (a, b) = getattr(xp, op), OPERANDS[operands]()
     outcomes = []
-    for run in (lane, lane.__wrapped__):
+    for run in (path, path.__wrapped__):
         try:
             out = run(a, b)
             outcomes.append((type(out), out.array.tolist(), out.array.dtype, out.array.strides, out.origin, out.grad, type(out._storage), out._storage.__dict__,
@@ -67,15 +67,15 @@ def test_a_lane_does_what_pythons_does(op, operands):
         except Exception as error:      # noqa: BLE001 (of any kind: it is the same)
             outcomes.append((type(error), str(error)))
     assert outcomes[0] == outcomes[1]
-    assert type(lane) is lanes.Lane
+    assert type(path) is compiled.FastPath
 
 
 @pytest.mark.parametrize("op", ["negative", "exp", "sqrt", "relu", "sigmoid", "sum", "max"])
 @pytest.mark.parametrize("params", [{}, {"axis": 0}, {"axis": (0, 1), "keepdims": True}], ids=str)
 def test_of_one_tensor(op, params):
-    lane, a = getattr(xp, op), tg.rand(3, 2, requires_grad=True)
+    path, a = getattr(xp, op), tg.rand(3, 2, requires_grad=True)
     outcomes = []
-    for run in (lane, lane.__wrapped__):
+    for run in (path, path.__wrapped__):
         try:
             out = run(a, **params)
             outcomes.append((out.array.tolist(), out.array.shape, seen(out._node)))
@@ -104,10 +104,10 @@ TENSORS = {
 @pytest.mark.parametrize("tensor", TENSORS)
 @pytest.mark.parametrize("op, params", [(op, params) for op in VIEWS for params in VIEWS[op]], ids=str)
 def test_views(op, params, tensor, switch):
-    lane, outcomes = getattr(xp, op), []
-    assert type(lane) is lanes.Lane
+    path, outcomes = getattr(xp, op), []
+    assert type(path) is compiled.FastPath
     a = TENSORS[tensor]()
-    for run in (lane, lane.__wrapped__):
+    for run in (path, path.__wrapped__):
         with switch():
             try:
                 out = run(a, **params)
@@ -138,9 +138,9 @@ PAIRS = {"softmax": lambda x, run: run(x, axis=-1), "log_softmax": lambda x, run
 @pytest.mark.parametrize("switch", [tg.enable_grad, tg.no_grad, tg.inference_mode])
 @pytest.mark.parametrize("op", [op for op in PAIRS if op in OPS and type(OPS[op].kernels[NumpyStorage]) is Pair])
 def test_kernel_pairs(op, switch):
-    lane, x, outcomes = getattr(xp, op), tg.rand(4, 8, requires_grad=True), []
-    assert type(lane) is lanes.Lane
-    for run in (lane, lane.__wrapped__):
+    path, x, outcomes = getattr(xp, op), tg.rand(4, 8, requires_grad=True), []
+    assert type(path) is compiled.FastPath
+    for run in (path, path.__wrapped__):
         with switch():
             out = PAIRS[op](x, run)
         gradient = tg.autograd.grad((out * out).sum(), x)[0].tolist() if out.requires_grad else None
@@ -160,13 +160,13 @@ def test_record_is_what_it_is_in_python():
     for op, formulas in (("multiply", 3), ("exp", 1), ("sum", 1)):
         operands = (a, b) if op == "multiply" else (a,)
         steps = []
-        for write in (lanes.record, record):
+        for write in (compiled.record, record):
             out = getattr(xp, op)(*operands).detach()
             write(plans_of(OPS[op])[formulas], operands, tuple(t._node for t in operands), {}, out)
             steps.append(out._node)
         assert seen(steps[0]) == seen(steps[1]) and steps[0].time < steps[1].time
     with pytest.raises(TypeError):
-        lanes.record(1, 2, 3, 4, 5)
+        compiled.record(1, 2, 3, 4, 5)
 
 
 def test_modes():
@@ -186,14 +186,14 @@ def test_modes():
 def test_a_thread_that_was_in_inference_mode_keeps_its_lanes():
     def steps():
         a, seen = leaf(1, 2), []
-        assert mode.record is lanes.record
+        assert mode.record is compiled.record
         with tg.inference_mode():
             w = tg.ones(2)
-        assert mode.record is lanes.record_careful
+        assert mode.record is compiled.record_careful
         for operand in (a, w):
             assert (a + operand).requires_grad
         assert (a * a).grad_fn.saved[0] is a
-        for writer in (lanes.record_careful, record_careful):
+        for writer in (compiled.record_careful, record_careful):
             mode.record = writer
             for op in (lambda: a * w, lambda: tg.mul(w, a), lambda: tg.linalg.cross(tg.ones(3, requires_grad=True), wide)):
                 with pytest.raises(RuntimeError, match="^Inference tensors cannot be saved for backward"):
@@ -252,7 +252,7 @@ def test_gradients_are_those_of_pythons_engine(dtype, monkeypatch):
             loss.backward()
         return [t.grad for t in leaves]
     ours = gradients()
-    monkeypatch.setattr(sweep, "lanes", None)
+    monkeypatch.setattr(sweep, "compiled", None)
     for a, b in zip(ours, gradients(), strict=True):
         assert a.dtype is b.dtype and a.shape == b.shape
         tg.testing.assert_close(a, b)

@@ -1,4 +1,4 @@
-"""Compiled steps of optimizers (native/updates.c, native/optim.inc) beside those on NumPy: many parameters in one call."""
+"""Compiled steps of optimizers (native/optimizers.c, native/optim.inc) beside those on NumPy: many parameters in one call."""
 import numpy as np
 import pytest
 from support import cpu_only

@@ -218,12 +218,12 @@ def test_what_one_window_sees_is_its_own(value):
     np.testing.assert_array_equal(pooling_numpy.window_spread(y, size=(4, 6), **how), windows_arrays.window_spread(np, y, size=(4, 6), **how))
 
 
-@pytest.mark.parametrize("huge, block", [(1, 1), (1, 60), (1 << 22, 1)])
-@pytest.mark.parametrize("many, narrow", [(1, 32), (1, 1), (1 << 30, 1)])
+@pytest.mark.parametrize("block", [1, 60, 1 << 18])
+@pytest.mark.parametrize("narrow", [1, 32])
 @pytest.mark.parametrize("shape", [(4, 5, 3, 6), (7, 5)])
-def test_channels_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, two_threads, huge, block, many, narrow, shape):
-    for name, value in dict(HUGE=huge, BLOCK=block, MANY=many, NARROW=narrow, EXACT=many).items():
-        monkeypatch.setattr(normalization_numpy, name, value)
+def test_channels_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, two_threads, block, narrow, shape):
+    monkeypatch.setattr(normalization_numpy, "BLOCK", block)
+    monkeypatch.setattr(normalization_numpy, "NARROW", narrow)
     rng, kernel = np.random.default_rng(0), normalization_numpy.BatchNorm
     x, w, b = rng.standard_normal(shape), rng.standard_normal(5), rng.standard_normal(5)
     ours, residual = kernel.forward(x, w, b, eps=1e-5)
@@ -378,7 +378,7 @@ def test_rows_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, threads,
     out = out * tensors[1] + tensors[2] if w else out
     expected = [out.detach().numpy(), *(t.numpy() for t in tg.autograd.grad(out, tensors, tg.from_numpy(g)))]
     for block in (1 << 18, 1, 30):
-        monkeypatch.setattr(normalization_numpy, "ROWS", block)
+        monkeypatch.setattr(normalization_numpy, "BLOCK", block)
         for ours, formula in zip(results(), expected, strict=True):
             np.testing.assert_allclose(ours, formula, rtol=1e-9, atol=1e-12)
     monkeypatch.setattr(thread_pool, "WORTH", 1)

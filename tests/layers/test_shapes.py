@@ -268,3 +268,22 @@ def test_a_pooling_with_everything():
 def test_what_cannot_be(make, message):
     with pytest.raises(AssertionError, match=message):
         make()
+
+
+def test_unknown_sizes_are_large_enough_and_divisible():
+    assert shape_convnd(3, (None,) * 5, 8, 100, stride=100, dilation=4, has_batch=True) == (None, 8, None, None, None)
+    assert shape_convnd(1, (None, 4), 12, 3, padding=1, groups=3) == (12, 4)
+    assert shape_transpose_convnd(1, (6, None), 12, 2, padding=2) == (12, None)
+    assert shape_slice((None, None), (slice(None, 1 << 62), 10**6)) == (None,)
+    assert shape_slice((None, 4), (slice(None), [True, False, True, True])) == (None, 3)
+    assert shape_slice((None, 4), (slice(0, 0), [9])) == (0, 1)             # nothing is read: any index is fine, as in PyTorch
+
+
+@pytest.mark.parametrize("make", [
+    lambda: shape_poolnd(2, (3, 4, None), (2, 1), padding=2, dilation=3),
+    lambda: shapes.shape_maxpool1d((3, 9), 3, padding=2, dilation=3),
+    lambda: shape_slice((None, 4), (slice(None), [True, False, True])),
+    lambda: shape_view((None, 3), 0, -1)])
+def test_unknown_sizes_hide_no_error(make):
+    with pytest.raises((AssertionError, IndexError)):
+        make()

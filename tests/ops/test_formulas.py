@@ -11,7 +11,7 @@ import tensorgrad as tg
 from tensorgrad.core.plan import plans_of
 from tensorgrad.interpret._batched_ops import runner
 from tensorgrad.interpret.batched import batched_backend
-from tensorgrad.interpret.symbols import Symbol, SymbolStorage
+from tensorgrad.interpret.symbol_storage import Symbol, SymbolStorage
 from tensorgrad.ops.base import OPS, input_name
 from tensorgrad.storage.base import MAKERS, attach_operators
 from tensorgrad.storage.cpu import NumpyStorage

@@ -332,9 +332,10 @@ def test_what_is_odd_and_harmless_is_read_in_no_time(case):
         loaded = next(iter(loaded.values())) if isinstance(loaded, dict) else loaded[0]
 
 
-def test_a_meta_tensor_for_which_there_is_no_memory():
+def test_meta_tensors_of_any_size():
     tensor = b"\x80\x02ctorch._utils\n_rebuild_meta_tensor_no_storage\n(ctorch\nfloat32\n"
-    for size, message in ((b"\x8a\x07\xff\xff\xff\xff\xff\xff\x7f\x85", "no addresses for a meta tensor of size"),
+    assert tg.load(archive(tensor + b"\x8a\x07\xff\xff\xff\xff\xff\xff\x7f\x85K\x01\x85\x89tR.")).shape == (2**55 - 1,)     # no memory
+    for size, message in ((b"\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x3f\x85", "Storage size calculation overflowed"),
                           (b"\x8a\x05\xff\xff\xff\xff\xff\x85", "negative or too large")):
         with pytest.raises(pickle.UnpicklingError, match=message):
             tg.load(archive(tensor + size + b"K\x01\x85\x89tR."))

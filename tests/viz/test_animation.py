@@ -82,3 +82,18 @@ def test_it_is_saved_and_a_long_one_refused(tmp_path):
     with pytest.raises(ValueError, match="save a page"):
         explain(y).save(tmp_path / "long.svg")
     assert not (tmp_path / "long.svg").exists()
+
+
+def test_a_box_of_several_results_has_their_numbers():
+    """Of the first two: values when they are made, gradients when all have come back."""
+    x = torch.tensor([3.0, 1.0, 2.0, 5.0], requires_grad=True)
+    a, b, c = x.split([1, 2, 1])
+    found = explain(((a * b).sum() + b.sum()) * c.sum(), names={"x": x, "a": a, "b": b, "c": c})
+    box, = [node for node in found.model.nodes if node.title == "split_with_sizes"]
+    assert (box.name, box.value, box.gradient) == ("a, b, c", "3, [1, 2], …", "15, [20, 20], …")
+    root = ElementTree.fromstring(found.svg())
+    css = "".join(style.text for style in root.iter(f"{{{SVG}}}style"))
+    value, = [text for text in root.iter(TEXT) if text.text == "= 3, [1, 2], …"]
+    gradient, = [text for text in root.iter(TEXT) if text.text == "grad 15, [20, 20], …"]
+    last, = [text for text in root.iter(TEXT) if text.text == "grad [15, 20, 20, 12]"]
+    assert begin(value, css) < begin(gradient, css) < begin(last, css)

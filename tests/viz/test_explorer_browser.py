@@ -245,6 +245,24 @@ def test_a_leaf_is_changed(width):
         assert first == [section for section in frames_of(page)] and first != shown
 
 
+def test_a_box_of_several_results_follows():
+    """Values of the first two results, gradients as they come back, and all of them with other leaves."""
+    def made(numbers):
+        x = torch.tensor(numbers, requires_grad=True)
+        a, b, c = x.split([1, 2, 1])
+        return explain(((a * b).sum() + b.sum()) * c.sum(), names={"x": x, "a": a, "b": b, "c": c})
+    with opened(made([3.0, 1.0, 2.0, 5.0]).html()) as page:
+        line = 'svg .node:has(.value:text-matches(", …$")) '
+        assert page.text_content(line + ".name") == "a, b, c" and page.text_content(line + ".value") == "= 3, [1, 2], …"
+        seen = []
+        for frame in range(int(page.get_attribute("#step", "max")) + 1):
+            go(page, frame)
+            seen += [text for text in [page.text_content(line + ".gradient")] if text not in seen[-1:]]
+        assert seen == ["grad 15, [20, 20], …", "grad ?, ?, …", "grad ?, [5, 5], …", "grad 15, [20, 20], …"]         # hidden at first
+        page.evaluate(NOW, [{"x": [2.0, 1.0, 4.0, 5.0]}, []])
+        assert page.text_content(line + ".value") == "= 2, [1, 4], …" and page.text_content(line + ".gradient") == "grad 25, [15, 15], …"
+
+
 def frames_of(page):
     """Yield the text of each frame."""
     for frame in range(int(page.get_attribute("#step", "max")) + 1):

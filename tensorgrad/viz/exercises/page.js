@@ -195,11 +195,11 @@
     const gradient = place => text(numbers.total(place, []));
     for (const span of main.querySelectorAll("[data-gradient]"))
       if (span.textContent === "?" && found(span.dataset.gradient)) span.textContent = gradient(span.dataset.gradient);
-    for (const [place, id] of Object.entries(exercise.boxes)) {
+    for (const [id, places] of Object.entries(exercise.boxes)) {
       const line = main.querySelector(`.graph .node[data-id="${CSS.escape(id)}"] .gradient`);
-      if (line?.textContent.includes("grad ?") && found(place)) {
-        const told = gradient(place);
-        line.textContent = told.length > 18 ? "grad found" : `grad ${told}`;
+      if (line?.textContent.includes("grad ?") && places.every(found)) {
+        const told = places.slice(0, 2).map(gradient);
+        line.textContent = told.some(one => one.length > 18) ? "grad found" : `grad ${told.join(", ")}${places.length > 2 ? ", …" : ""}`;
       }
     }
   }

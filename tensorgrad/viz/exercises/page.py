@@ -83,9 +83,10 @@ def data(exercise: Exercise) -> dict[str, Any]:
             last = [line for line in exercise.lines if line.place == question.line.place][-1]
             if question.line is last and (question.kind == "total" or last.before is None):
                 known[question.line.place] = question.key
-    ids = {found.keys[node.tape]: node.id for node in found.model.nodes if node.tape in found.keys and node.kind != "value"}
+    placed = {node.id: found.results.get(node.tape, (node.tape,)) for node in found.model.nodes if node.kind != "value"}
+    boxes = {box: [found.keys[place] for place in places] for box, places in placed.items() if all(place in found.keys for place in places)}
     return {"format": FORMAT, "version": VERSION, "level": exercise.level, "seed": exercise.seed, "made": exercise.made, "fingerprint": exercise.fingerprint,
-            "program": exercise.program, "questions": [asked(exercise, question) for question in exercise.questions], "known": known, "boxes": ids,
+            "program": exercise.program, "questions": [asked(exercise, question) for question in exercise.questions], "known": known, "boxes": boxes,
             "forms": FORMS if exercise.level == "rule" else []}
 
 
@@ -140,7 +141,7 @@ def share_card(exercise: Exercise, question: Question) -> tuple[str, str, list[s
     line, step = question.line, question.line.step
     keys = exercise.explanation.keys
     rows = "".join(f'<dt>{escape(name)}</dt><dd><span class="gradient" data-gradient="{keys.get(place, "")}">?</span></dd>'
-                   for (name, _), place in zip(step.incoming, step.places or (step.node,), strict=False))
+                   for name, _, place in step.needed)
     rows += "".join(f"<dt>{escape(name)}</dt><dd>{value_of(value) if isinstance(value, Value) else escape(value)}</dd>" for name, value in step.rows)
     rule = " + ".join(line.rules)
     told = (f"{heading(exercise, step)}"

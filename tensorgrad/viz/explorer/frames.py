@@ -86,8 +86,7 @@ class Frames:
         return Frame("back", "back, from the loss", "Now back", body, [found.root], [], [], [(found.root, found.start.text(18), key)])
 
     def back(self, step: Any) -> Frame:
-        places = step.places if len(step.incoming) > 1 else (step.node,)
-        rows = [(name, value, self.numbers.gradient(place, value), "gradient") for (name, value), place in zip(step.incoming, places)]
+        rows = [(name, value, self.numbers.gradient(place, value), "gradient") for name, value, place in step.needed]
         place_of = {id(given.value): given.place for given in step.given}
         for name, value in step.rows:
             place = place_of.get(id(value))

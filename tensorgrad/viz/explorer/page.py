@@ -35,7 +35,7 @@ def page(explanation: Any) -> str:
     ids = {node.tape: node.id for node in model.nodes if node.tape is not None and node.kind != "value"}
     groups = {node.tape: node.group for node in model.nodes}
     made = program(explanation) if whole else {"able": False, "why": "it shows a part of the graph"}
-    data = {"frames": [told(f, ids) for f in frames], "rest": writer.rest,
+    data = {"frames": [told(f, ids, explanation.results) for f in frames], "rest": writer.rest,
             "parts": [part.data for part in opened.values()], "leaves": leaves(explanation, ids), "keys": keys(explanation, ids)}
     title = f"Backprop of {explanation.name}, step by step"
     note = "" if whole else (f'<p class="note">{len(explanation.steps)} steps back are more than a page can show: these are the {len(back)} next to the loss.'
@@ -90,14 +90,14 @@ def phase(frame: Frame) -> str:
     return f'<p class="phase">{text}</p>' if text else ""
 
 
-def told(frame: Frame, ids: dict[Any, str]) -> dict[str, Any]:
-    """Return the data of a frame for the script."""
+def told(frame: Frame, ids: dict[Any, str], results: dict[Any, tuple[Any, ...]]) -> dict[str, Any]:
+    """Return the data of a frame for the script. `results` has the places of the results of steps with several."""
     def place(node: Any) -> str | None:
         return ids.get(node.node if type(node) is Output else node)
     return {"phase": frame.phase, "label": frame.label, "nodes": [i for n in frame.nodes if (i := place(n))],
             "ways": [[a, b] for s, t in frame.ways if (a := place(s)) and (b := place(t))],
             "values": [i for n, _ in frame.values if (i := place(n))],
-            "gradients": [[i, text, key] for n, text, key in frame.gradients if (i := place(n))]}
+            "gradients": [[i, results[n.node].index(n) if type(n) is Output else 0, text, key] for n, text, key in frame.gradients if (i := place(n))]}
 
 
 def leaves(explanation: Any, ids: dict[Any, str]) -> list[dict[str, str]]:
@@ -105,9 +105,10 @@ def leaves(explanation: Any, ids: dict[Any, str]) -> list[dict[str, str]]:
     return [{"name": name, "place": explanation.keys[place], "node": ids.get(place, "")} for name, _, place in explanation.given]
 
 
-def keys(explanation: Any, ids: dict[Any, str]) -> dict[str, str]:
-    """Return {box: the place whose value it shows} for steps with one result."""
-    return {node: explanation.keys[place] for place, node in ids.items() if place in explanation.keys and type(getattr(place, "dtype", None)) is not tuple}
+def keys(explanation: Any, ids: dict[Any, str]) -> dict[str, list[str]]:
+    """Return {box: the places in the program whose values it shows}."""
+    places = {box: explanation.results.get(place, (place,)) for place, box in ids.items()}
+    return {box: [explanation.keys[p] for p in of] for box, of in places.items() if all(p in explanation.keys for p in of)}
 
 
 __all__ = ["framed", "page"]

@@ -63,11 +63,14 @@ const Stepping = (() => {
     for (const past of frames.slice(0, count + 1)) {
       if (past.phase !== "back") for (const id of past.nodes) nodes.get(id)?.classList.add("done");
       for (const id of past.values) nodes.get(id)?.classList.add("has-value");
-      for (const [id, text, key] of past.gradients) lines.set(id, [text, key]);
+      for (const [id, result, text, key] of past.gradients) {
+        if (!lines.has(id)) lines.set(id, []);
+        lines.get(id)[result] = live && key && Arrays.now(key) ? Arrays.text(Arrays.now(key), 18) : text;
+      }
     }
-    for (const [id, [text, key]] of lines) {
+    for (const [id, texts] of lines) {
       const node = nodes.get(id), line = node?.querySelector(".gradient");
-      if (line) written(line, `grad ${live && key && Arrays.now(key) ? Arrays.text(Arrays.now(key), 18) : text}`);
+      if (line) written(line, `grad ${together(texts, keys[id]?.length ?? 1)}`);
       node?.classList.add("has-gradient");
     }
     const frame = frames[count];
@@ -80,12 +83,18 @@ const Stepping = (() => {
     for (const edge of edges) edge.classList.toggle("lit", ways.has(`${edge.dataset.from} ${edge.dataset.to}`));
   }
 
+  // The texts of a step's results in one line: of the first two.
+  function together(texts, count) {
+    const first = Array.from({length: Math.min(count, 2)}, (_, i) => texts[i] ?? "?");
+    return first.join(", ") + (count > 2 ? ", …" : "");
+  }
+
   // Other arrays are shown now: in the graph, in this frame, and later in the others.
   function changed() {
     live = true;
-    for (const [id, place] of Object.entries(keys)) {
-      const line = nodes.get(id)?.querySelector(".value"), array = Arrays.now(`v:${place}`);
-      if (line && array) written(line, `= ${Arrays.text(array, 18)}`);
+    for (const [id, places] of Object.entries(keys)) {
+      const line = nodes.get(id)?.querySelector(".value"), arrays = places.map(place => Arrays.now(`v:${place}`));
+      if (line && arrays.every(Boolean)) written(line, `= ${together(arrays.map(array => Arrays.text(array, 18)), places.length)}`);
     }
     for (const section of sections) stale.add(section);
     write(sections[at], true);

@@ -1,8 +1,8 @@
-/* Calls of ops on plain CPU tensors, and the recording of their steps, like the lanes of core/dispatch.py and `record` of core/tape.py, on the same
-   objects. The offsets of these objects' slots are found at run time, once (`learn`). A lane calls Python's lane for all that is not plain: other
+/* Calls of ops on plain CPU tensors, and the recording of their steps, like those of core/dispatch.py and `record` of core/tape.py, on the same
+   objects. The offsets of these objects' slots are found at run time, once (`learn`). A fast path calls Python's function for all that is not plain: other
    classes, dtypes and devices, watched steps, errors of shapes. */
-#include "lane.h"
-#include "guest.h"
+#include "fast_path.h"
+#include "numpy_state.h"
 
 #include <string.h>
 
@@ -227,19 +227,19 @@ static PyObject *written(PyObject *const *args, Py_ssize_t count, int (*write)(P
 PyObject *record_step(PyObject *self, PyObject *const *args, Py_ssize_t count) { (void)self; return written(args, count, write_step); }
 PyObject *record_careful(PyObject *self, PyObject *const *args, Py_ssize_t count) { (void)self; return written(args, count, write_carefully); }
 
-/* ── lanes ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
+/* ── fast paths ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
 #define MOST_OPERANDS 5
 #define MOST_WORDS 8
 
-typedef struct Lane {
+typedef struct FastPath {
     PyObject_HEAD
     Vectorcall call;
     PyObject *otherwise, *op, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
     char kinds[16];
     int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed;
     /* shows: 1 if the result may be a view, 2 if it always is; composite: without gradient formulas; mixed: operands may be of several dtypes */
-} Lane;
+} FastPath;
 
 static int is_plain(PyObject *value)
 {
@@ -272,9 +272,9 @@ static PyObject *pack(PyObject *const *values, int count)
     return tuple;
 }
 
-/* The state of one call of a lane. */
+/* The state of one call of a fast path. */
 typedef struct Call {
-    Lane *lane;
+    FastPath *path;
     PyObject *record, *operands, *edges, *params, *pair, *residual;         /* record: the function that records the step, or NULL */
     int needs;
 } Call;
@@ -282,10 +282,10 @@ typedef struct Call {
 /* Write the step that made `out`; −1 for an error. */
 static int recorded(Call *call, PyObject *out)
 {
-    PyObject **plan = &call->lane->plan[call->needs], *done;
+    PyObject **plan = &call->path->plan[call->needs], *done;
     if (!*plan) {
         PyObject *key = PyLong_FromLong(call->needs);
-        *plan = key ? PyObject_GetItem(call->lane->plans, key) : NULL;
+        *plan = key ? PyObject_GetItem(call->path->plans, key) : NULL;
         Py_XDECREF(key);
         if (!*plan) return -1;
     }
@@ -301,7 +301,7 @@ static int recorded(Call *call, PyObject *out)
     return done ? 0 : -1;
 }
 
-/* Clear an error about shapes or memory, which Python's lane will raise with an explanation. */
+/* Clear an error about shapes or memory, which Python's function will raise with an explanation. */
 static void leave_to_python(void)
 {
     if (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_MemoryError)) PyErr_Clear();
@@ -317,11 +317,11 @@ static PyObject *as_array(PyObject *y)
 }
 
 /* Call a kernel that is no map, in a region if it computes: it may call NumPy. */
-static PyObject *called(const Lane *lane, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
+static PyObject *called(const FastPath *path, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
 {
     Region region;
-    int large = lane->shows < 2 && is_large(values, count + (keywords ? PyTuple_Size(keywords) : 0));
-    if (lane->shows && !large) return PyObject_Vectorcall(kernel, values, count, keywords);
+    int large = path->shows < 2 && is_large(values, count + (keywords ? PyTuple_Size(keywords) : 0));
+    if (path->shows && !large) return PyObject_Vectorcall(kernel, values, count, keywords);
     if (region_enter(&region, large)) return NULL;
     PyObject *found = PyObject_Vectorcall(kernel, values, count, keywords);
     if (region_leave(&region)) Py_CLEAR(found);
@@ -335,7 +335,7 @@ static PyObject *served(Call *call, PyObject *pair, PyObject **values, int count
     pair = Py_NewRef(pair);
     for (;;) {
         PyObject *forward = Py_XNewRef(SLOT(pair, pair_at[FORWARD])), *below;
-        found = forward ? called(call->lane, forward, values, count, keywords) : NULL;
+        found = forward ? called(call->path, forward, values, count, keywords) : NULL;
         Py_XDECREF(forward);
         if (found != Py_NotImplemented) break;
         below = Py_XNewRef(SLOT(pair, pair_at[BELOW]));
@@ -363,14 +363,14 @@ static PyObject *served(Call *call, PyObject *pair, PyObject **values, int count
 static PyObject *computed(Call *call, PyObject *kernel, PyObject **values, int count, PyObject *keywords)
 {
     if (Py_TYPE(kernel) == map_type) return as_array(call_map(kernel, values, count, keywords));
-    if (Py_TYPE(kernel) != pair_type) return as_array(called(call->lane, kernel, values, count, keywords));
+    if (Py_TYPE(kernel) != pair_type) return as_array(called(call->path, kernel, values, count, keywords));
     return served(call, kernel, values, count, keywords);
 }
 
-static int is_view(Lane *lane, PyObject *y, PyObject *x)
+static int is_view(FastPath *path, PyObject *y, PyObject *x)
 {
     PyObject *base = ((Array *)y)->base;
-    return lane->shows == 2 || (lane->shows && (y == x || (base && (base == x || base == ((Array *)x)->base))));
+    return path->shows == 2 || (path->shows && (y == x || (base && (base == x || base == ((Array *)x)->base))));
 }
 
 /* Make a view of the operand, with its origin. Takes the reference y. */
@@ -390,7 +390,7 @@ static PyObject *new_view(Call *call, PyObject *y)
         Py_XDECREF(origin);
         return NULL;
     }
-    PyObject *const slots[] = {parent, call->lane->op, call->operands, call->params, kind};
+    PyObject *const slots[] = {parent, call->path->op, call->operands, call->params, kind};
     for (int i = 0; i < ORIGIN_SLOTS; i++) fill(origin, origin_at[i], Py_NewRef(slots[i]));
     Py_DECREF(SLOT(out, tensor_at[ORIGIN]));
     fill(out, tensor_at[ORIGIN], origin);
@@ -434,51 +434,51 @@ static PyObject *in_order(PyObject *y, PyObject *const *values, int count)
     return found;
 }
 
-/* Return the result of a call with plain operands; NULL without an error if Python's lane must compute it. */
+/* Return the result of a call with plain operands; NULL without an error if Python's function must compute it. */
 static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyObject *keywords)
 {
-    Lane *lane = call->lane;
+    FastPath *path = call->path;
     int plain = !call->record || call->record == own_record || call->record == careful, pair = Py_TYPE(kernel) == pair_type;
-    if ((pair ? !plain : lane->composite) || (lane->shows && call->needs && !(plain && call->record))) return NULL;
-    PyObject *y = computed(call, kernel, values, lane->operands, keywords);
-    if (y && lane->elementwise && !lane->shows && may_stray(values, lane->operands)) y = in_order(y, values, lane->operands);
-    int seen = y && is_view(lane, y, values[0]);
+    if ((pair ? !plain : path->composite) || (path->shows && call->needs && !(plain && call->record))) return NULL;
+    PyObject *y = computed(call, kernel, values, path->operands, keywords);
+    if (y && path->elementwise && !path->shows && may_stray(values, path->operands)) y = in_order(y, values, path->operands);
+    int seen = y && is_view(path, y, values[0]);
     PyObject *out = !y ? NULL : seen ? new_view(call, y) : new_tensor(y, new_object(cpu), Py_None);
     if (out && (call->record ? recorded(call, out) : seen ? 0 : mark_inference(SLOT(out, tensor_at[STORAGE])))) Py_CLEAR(out);
     return out;
 }
 
 /* Return the array of an operand, or the operand itself; NULL if it is not plain. `dtype` is the earlier operands' dtype. */
-static PyObject *value_of(Lane *lane, int i, PyObject *a, Dtype **dtype)
+static PyObject *value_of(FastPath *path, int i, PyObject *a, Dtype **dtype)
 {
     if (!is_plain(a))
-        return i && (a == Py_None ? lane->operands > 2
-                                  : lane->numbers && (*dtype)->kind == 'f' && (Py_TYPE(a) == &PyFloat_Type || Py_TYPE(a) == &PyLong_Type)) ? Py_NewRef(a) : NULL;
+        return i && (a == Py_None ? path->operands > 2
+                                  : path->numbers && (*dtype)->kind == 'f' && (Py_TYPE(a) == &PyFloat_Type || Py_TYPE(a) == &PyLong_Type)) ? Py_NewRef(a) : NULL;
     PyObject *x = SLOT(a, tensor_at[ARRAY]), *storage = SLOT(a, tensor_at[STORAGE]);
     if (!x || !storage || Py_TYPE(x) != array_type || Py_TYPE(storage) != cpu) return NULL;
     if (!*dtype) {
         *dtype = ((Array *)x)->dtype;
-        if (!strchr(lane->kinds, (*dtype)->kind)) return NULL;
-    } else if (((Array *)x)->dtype != *dtype && (!lane->mixed || ((Array *)x)->dtype->kind == 'V')) return NULL;
+        if (!strchr(path->kinds, (*dtype)->kind)) return NULL;
+    } else if (((Array *)x)->dtype != *dtype && (!path->mixed || ((Array *)x)->dtype->kind == 'V')) return NULL;
     return Py_NewRef(x);
 }
 
-/* Return the result of operands whose references are held; NULL without an error if Python's lane must compute it. */
-static PyObject *run_held(Lane *lane, PyObject *const *args, PyObject **values, PyObject *kernel, PyObject *keywords)
+/* Return the result of operands whose references are held; NULL without an error if Python's function must compute it. */
+static PyObject *run_held(FastPath *path, PyObject *const *args, PyObject **values, PyObject *kernel, PyObject *keywords)
 {
     PyObject *edges[MOST_OPERANDS], *out = NULL;
-    Call call = {.lane = lane};
-    int count = lane->operands, held = 0;
+    Call call = {.path = path};
+    int count = path->operands, held = 0;
     for (; held < count; held++) {
         edges[held] = values[held] == args[held] ? Py_NewRef(Py_None) : edge_of(args[held]);
         if (!edges[held]) goto done;
         call.needs |= (edges[held] != Py_None) << held;
     }
-    if (call.needs && lane->tracked) {
+    if (call.needs && path->tracked) {
         if (!(call.record = PyObject_GetAttr(mode, record_name))) goto done;
         if (call.record == Py_None) Py_CLEAR(call.record);
     }
-    if (call.record || lane->shows) call.operands = pack(args, count), call.edges = pack(edges, count), call.params = words(args + count, keywords);
+    if (call.record || path->shows) call.operands = pack(args, count), call.edges = pack(edges, count), call.params = words(args + count, keywords);
     if (!PyErr_Occurred()) out = result_of(&call, kernel, values, keywords);
     PyObject *const mine[] = {call.record, call.operands, call.edges, call.params, call.pair, call.residual};
     for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) Py_XDECREF(mine[i]);
@@ -487,29 +487,29 @@ done:
     return out;
 }
 
-/* Return the result; NULL without an error if Python's lane must compute it. References to arrays and kernel are held: finding a node may run Python
+/* Return the result; NULL without an error if Python's function must compute it. References to arrays and kernel are held: finding a node may run Python
    code, and other threads may replace them meanwhile. */
-static PyObject *run(Lane *lane, PyObject *const *args, PyObject *keywords)
+static PyObject *run(FastPath *path, PyObject *const *args, PyObject *keywords)
 {
     PyObject *values[MOST_OPERANDS + MOST_WORDS], *out = NULL;
     Dtype *dtype = NULL;
-    int count = lane->operands, held = 0;
+    int count = path->operands, held = 0;
     Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
     if (named > MOST_WORDS) return NULL;
-    while (held < count && (values[held] = value_of(lane, held, args[held], &dtype))) held++;
-    PyObject *kernel = held == count ? Py_XNewRef(PyDict_GetItemWithError(lane->kernels, (PyObject *)cpu)) : NULL;
+    while (held < count && (values[held] = value_of(path, held, args[held], &dtype))) held++;
+    PyObject *kernel = held == count ? Py_XNewRef(PyDict_GetItemWithError(path->kernels, (PyObject *)cpu)) : NULL;
     for (Py_ssize_t i = 0; i < named; i++) values[count + i] = args[count + i];
-    if (kernel) out = run_held(lane, args, values, kernel, keywords);
+    if (kernel) out = run_held(path, args, values, kernel, keywords);
     Py_XDECREF(kernel);
     while (held) Py_DECREF(values[--held]);
     return out;
 }
 
-static PyObject *call_lane(PyObject *self, PyObject *const *args, size_t nargs, PyObject *keywords)
+static PyObject *call_path(PyObject *self, PyObject *const *args, size_t nargs, PyObject *keywords)
 {
-    Lane *lane = (Lane *)self;
-    PyObject *found = COUNT(nargs) == lane->operands && (!keywords || lane->parameters) ? run(lane, args, keywords) : NULL;
-    return found || PyErr_Occurred() ? found : PyObject_Vectorcall(lane->otherwise, args, nargs, keywords);
+    FastPath *path = (FastPath *)self;
+    PyObject *found = COUNT(nargs) == path->operands && (!keywords || path->parameters) ? run(path, args, keywords) : NULL;
+    return found || PyErr_Occurred() ? found : PyObject_Vectorcall(path->otherwise, args, nargs, keywords);
 }
 
 static PyObject *bind(PyObject *self, PyObject *instance, PyObject *owner)
@@ -518,69 +518,69 @@ static PyObject *bind(PyObject *self, PyObject *instance, PyObject *owner)
     return !instance || instance == Py_None ? Py_NewRef(self) : PyObject_CallFunctionObjArgs(method_type, self, instance, NULL);
 }
 
-static int visit_lane(PyObject *self, visitproc visit, void *arg)
+static int visit_path(PyObject *self, visitproc visit, void *arg)
 {
-    Lane *lane = (Lane *)self;
-    Py_VISIT(lane->otherwise);
-    Py_VISIT(lane->op);
-    Py_VISIT(lane->kernels);
-    Py_VISIT(lane->plans);
-    Py_VISIT(lane->dict);
-    for (int i = 0; i < 1 << MOST_OPERANDS; i++) Py_VISIT(lane->plan[i]);
+    FastPath *path = (FastPath *)self;
+    Py_VISIT(path->otherwise);
+    Py_VISIT(path->op);
+    Py_VISIT(path->kernels);
+    Py_VISIT(path->plans);
+    Py_VISIT(path->dict);
+    for (int i = 0; i < 1 << MOST_OPERANDS; i++) Py_VISIT(path->plan[i]);
     Py_VISIT(Py_TYPE(self));
     return 0;
 }
 
-static int clear_lane(PyObject *self)
+static int clear_path(PyObject *self)
 {
-    Lane *lane = (Lane *)self;
-    Py_CLEAR(lane->otherwise);
-    Py_CLEAR(lane->op);
-    Py_CLEAR(lane->kernels);
-    Py_CLEAR(lane->plans);
-    Py_CLEAR(lane->dict);
-    for (int i = 0; i < 1 << MOST_OPERANDS; i++) Py_CLEAR(lane->plan[i]);
+    FastPath *path = (FastPath *)self;
+    Py_CLEAR(path->otherwise);
+    Py_CLEAR(path->op);
+    Py_CLEAR(path->kernels);
+    Py_CLEAR(path->plans);
+    Py_CLEAR(path->dict);
+    for (int i = 0; i < 1 << MOST_OPERANDS; i++) Py_CLEAR(path->plan[i]);
     return 0;
 }
 
-static void free_lane(PyObject *self)
+static void free_path(PyObject *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    if (((Lane *)self)->weak) PyObject_ClearWeakRefs(self);
-    clear_lane(self);
+    if (((FastPath *)self)->weak) PyObject_ClearWeakRefs(self);
+    clear_path(self);
     PyObject_GC_Del(self);
     Py_DECREF(type);
 }
 
-static PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Lane, call), READONLY, NULL},
-                                {"__dictoffset__", T_PYSSIZET, offsetof(Lane, dict), READONLY, NULL},
-                                {"__weaklistoffset__", T_PYSSIZET, offsetof(Lane, weak), READONLY, NULL}, {0}};
+static PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(FastPath, call), READONLY, NULL},
+                                {"__dictoffset__", T_PYSSIZET, offsetof(FastPath, dict), READONLY, NULL},
+                                {"__weaklistoffset__", T_PYSSIZET, offsetof(FastPath, weak), READONLY, NULL}, {0}};
 static PyGetSetDef dictionary[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
 static PyType_Slot slots[] = {{Py_tp_call, PyVectorcall_Call}, {Py_tp_descr_get, bind}, {Py_tp_members, members}, {Py_tp_getset, dictionary},
-                              {Py_tp_traverse, visit_lane}, {Py_tp_clear, clear_lane}, {Py_tp_dealloc, free_lane}, {0, NULL}};
-static PyType_Spec spec = {"tensorgrad._compiled.Lane", sizeof(Lane), 0,
+                              {Py_tp_traverse, visit_path}, {Py_tp_clear, clear_path}, {Py_tp_dealloc, free_path}, {0, NULL}};
+static PyType_Spec spec = {"tensorgrad._compiled.FastPath", sizeof(FastPath), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
-static PyTypeObject *lane_type;
+static PyTypeObject *path_type;
 
-/* lane(otherwise, op, kernels, plans, kinds, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed): `otherwise` is Python's lane. */
-PyObject *new_lane(PyObject *self, PyObject *args)
+/* fast_path(otherwise, op, kernels, plans, kinds, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed): `otherwise` is Python's function. */
+PyObject *new_path(PyObject *self, PyObject *args)
 {
     PyObject *otherwise, *op, *kernels, *plans;
     const char *kinds;
     int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOO!Osipppippp:lane", &otherwise, &op, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters,
+    if (!PyArg_ParseTuple(args, "OOO!Osipppippp:fast_path", &otherwise, &op, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters,
                           &shows, &elementwise, &composite, &mixed)) return NULL;
-    if (!lane_type || operands < 1 || operands > MOST_OPERANDS || strlen(kinds) >= sizeof ((Lane *)0)->kinds)
-        return PyErr_SetString(PyExc_ValueError, "no lane for such an op"), NULL;
-    Lane *lane = (Lane *)new_object(lane_type);
-    if (!lane) return NULL;
-    lane->call = call_lane, lane->otherwise = Py_NewRef(otherwise), lane->op = Py_NewRef(op), lane->kernels = Py_NewRef(kernels), lane->plans = Py_NewRef(plans);
-    strcpy(lane->kinds, kinds);
-    lane->operands = operands, lane->tracked = tracked, lane->numbers = numbers, lane->parameters = parameters, lane->shows = shows;
-    lane->elementwise = elementwise, lane->composite = composite, lane->mixed = mixed;
-    return (PyObject *)lane;
+    if (!path_type || operands < 1 || operands > MOST_OPERANDS || strlen(kinds) >= sizeof ((FastPath *)0)->kinds)
+        return PyErr_SetString(PyExc_ValueError, "no fast path for such an op"), NULL;
+    FastPath *path = (FastPath *)new_object(path_type);
+    if (!path) return NULL;
+    path->call = call_path, path->otherwise = Py_NewRef(otherwise), path->op = Py_NewRef(op), path->kernels = Py_NewRef(kernels), path->plans = Py_NewRef(plans);
+    strcpy(path->kinds, kinds);
+    path->operands = operands, path->tracked = tracked, path->numbers = numbers, path->parameters = parameters, path->shows = shows;
+    path->elementwise = elementwise, path->composite = composite, path->mixed = mixed;
+    return (PyObject *)path;
 }
 
 /* ── the layout of Python's objects ──────────────────────────────────────────────────────────────────────────────────────────────────── */
@@ -605,8 +605,8 @@ static int find_slots(PyTypeObject *type, const char *const *names, int count, P
     return found == count && !PyErr_Occurred();
 }
 
-/* learn(TensorBase, Node, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin): set the Python objects of the lanes.
-   Return True if the lanes can be used. */
+/* learn(TensorBase, Node, Plan, Pair, backend, mode, clock, plain, node_of, no_params, refuse_inference, Origin): set the Python objects of the fast paths.
+   Return True if the fast paths can be used. */
 PyObject *learn(PyObject *self, PyObject *args)
 {
     static const char *const of_tensor[] = {"array", "_storage", "_node", "_grad", "origin"};
@@ -628,9 +628,9 @@ PyObject *learn(PyObject *self, PyObject *args)
     PyObject *types = PyImport_ImportModule("types");
     method_type = types ? PyObject_GetAttrString(types, "MethodType") : NULL;
     Py_XDECREF(types);
-    lane_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    path_type = (PyTypeObject *)PyType_FromSpec(&spec);
     own_record = PyObject_GetAttrString(self, "record"), careful = PyObject_GetAttrString(self, "record_careful"), nowhere = PyObject_GetAttrString(given[4], "nowhere");
-    if (!method_type || !lane_type || !own_record || !careful || !nowhere) return NULL;
+    if (!method_type || !path_type || !own_record || !careful || !nowhere) return NULL;
     const struct { PyObject **name; const char *text; } names[] = {{&record_name, "record"}, {&grad_name, "grad"}, {&inference_name, "inference"},
                                                                    {&no_grad_name, "no_grad"}, {&memory_name, "memory"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (!(*names[i].name = PyUnicode_InternFromString(names[i].text))) return NULL;
@@ -638,7 +638,7 @@ PyObject *learn(PyObject *self, PyObject *args)
     tensor_base = tensor_type = (PyTypeObject *)given[0], step_base = (PyTypeObject *)given[1], plan_type = (PyTypeObject *)given[2];
     pair_type = (PyTypeObject *)given[3], cpu = (PyTypeObject *)given[4], mode = given[5], clock_ = given[6], plain_types = given[7], node_of = given[8];
     no_params = given[9], refuse = given[10], origin_type = (PyTypeObject *)given[11];
-    if (PyModule_AddObjectRef(self, "Lane", (PyObject *)lane_type)) return NULL;
+    if (PyModule_AddObjectRef(self, "FastPath", (PyObject *)path_type)) return NULL;
     Py_RETURN_TRUE;
 }
 

@@ -1,6 +1,6 @@
 /* One step of a backward, like `_step` in core/sweep.py and `pull` in core/step.py: a step with one result on the CPU, without hooks, for all leaves.
    All others are left to Python. */
-#include "lane.h"
+#include "fast_path.h"
 
 #include <string.h>
 

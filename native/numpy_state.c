@@ -1,7 +1,7 @@
 /* NumPy's state while the package computes: its handling of overflow, its buffer, its memory handler, and the number of BLAS's threads. The state
 belongs to the program, so it is set where NumPy is called and restored right after. The first two are one value of a context variable: setting a
 prepared value and restoring the old one takes some 70 ns, which kernels of ours never spend. */
-#include "guest.h"
+#include "numpy_state.h"
 
 extern PyObject *PyContextVar_Set(PyObject *, PyObject *);                      /* beyond the limited API, but unchanged since Python 3.7 */
 extern int PyContextVar_Reset(PyObject *, PyObject *);

@@ -1,6 +1,6 @@
-/* The slots of Python's tensors, steps and plans, as `learn` in lane.c finds them. */
-#ifndef TENSORGRAD_LANE_H
-#define TENSORGRAD_LANE_H
+/* The slots of Python's tensors, steps and plans, as `learn` in fast_path.c finds them. */
+#ifndef TENSORGRAD_FAST_PATH_H
+#define TENSORGRAD_FAST_PATH_H
 #include "arrays.h"
 
 enum { ARRAY, STORAGE, NODE, GRAD, ORIGIN, TENSOR_SLOTS };

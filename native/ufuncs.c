@@ -4,7 +4,7 @@
    f(a) and f(a, b, out=None, p=0.0): each operand is a contiguous array of float32 or float64, or a number; one of two may be broadcast along rows of the
    other, along columns, or both. */
 #include "check.h"
-#include "guest.h"
+#include "numpy_state.h"
 
 #include <string.h>
 

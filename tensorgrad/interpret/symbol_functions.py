@@ -18,7 +18,7 @@ from ..ops.base import OPS
 from ..storage.base import NoValues
 from ..storage.cpu import NumpyStorage
 from ._batched_ops import runner
-from ._symbol import Symbol, elementwise, laid, together
+from .symbol import Symbol, elementwise, laid, together
 
 BY_VALUES = set("nonzero flatnonzero argwhere unique compress extract array_equal allclose".split())
 GROUPS = {"linalg", "fft", "lib", "lib.stride_tricks"}

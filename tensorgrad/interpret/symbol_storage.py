@@ -23,8 +23,8 @@ import numpy as np
 
 from ..device import device as Device
 from ..storage.base import NoValues, Storage
-from ._symbol import Symbol, in_columns, together
-from ._symbol_functions import Functions, as_symbol, rule_of
+from .symbol import Symbol, in_columns, together
+from .symbol_functions import Functions, as_symbol, rule_of
 
 __all__ = ["FakeStorage", "MetaStorage", "NoValues", "Symbol", "SymbolStorage"]
 

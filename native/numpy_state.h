@@ -1,6 +1,6 @@
-/* NumPy's state while the package computes: see guest.c. */
-#ifndef TENSORGRAD_GUEST_H
-#define TENSORGRAD_GUEST_H
+/* NumPy's state while the package computes: see numpy_state.c. */
+#ifndef TENSORGRAD_NUMPY_STATE_H
+#define TENSORGRAD_NUMPY_STATE_H
 #include "arrays.h"
 
 #define LARGE_SIDE 128                          /* elements: the outer product of smaller arrays is not large either */

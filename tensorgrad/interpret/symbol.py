@@ -1,5 +1,7 @@
 """An array without elements: a shape, a dtype, strides and a start address.
 
+RuntimeError for a size in bytes that 63 bits do not hold, as for other arrays.
+
 NumPy computes the views, on ghosts: arrays with the shape and strides of a symbol, over memory that is never read.
 """
 from __future__ import annotations
@@ -16,6 +18,7 @@ import numpy as np
 from ..ops.indexing import ARRAY, indexed_shape
 from ..storage.base import TWO_SIDED, NoValues, attach_operators
 from ..storage.layout import row_strides, slowest_first
+from ..storage.out_of_memory import overflowed
 
 _GROUND = np.zeros(16, np.uint8)                        # the memory that ghosts claim
 _ADDRESS = _GROUND.__array_interface__["data"][0]
@@ -35,7 +38,7 @@ class _Ghost:
 class Symbol:
     """An array that has `shape`, `dtype` and `strides`, but no elements. Writes to it are checked and dropped.
 
-    >>> from tensorgrad.interpret.symbols import Symbol
+    >>> from tensorgrad.interpret.symbol_storage import Symbol
     >>> x = Symbol((2, 1, 3), "float32")
     >>> (x.T[0] + Symbol((5, 1, 1), "float64")).shape
     (5, 1, 2)
@@ -56,6 +59,8 @@ class Symbol:
     def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None, base: Symbol | None = None,
                  start: int | None = None) -> None:
         self.shape, self.dtype, self.base = shape, np.dtype(dtype), base
+        if base is None and prod(shape) * self.dtype.itemsize >= 1 << 63:
+            raise overflowed(shape)
         self._strides = None if strides is None or strides == row_strides(shape, self.dtype.itemsize) else strides
         self.start = next(_blocks) << 80 if start is None else start
 
@@ -279,7 +284,14 @@ def kind_of(a: Any) -> Any:
 def together(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that several broadcast to."""
     longest = max(shapes, key=len)
-    return longest if all(not s or s == longest for s in shapes) else np.broadcast_shapes(*shapes)
+    if all(not s or s == longest for s in shapes):
+        return longest
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        if "too large" in str(error):
+            raise overflowed() from None
+        raise
 
 
 def _operate(function: Any, operands: Any, self: Symbol) -> Any:
