@@ -142,9 +142,11 @@ def launched_by_mpi() -> bool:
 
 def check_one_machine(init_method: str | None, world_size: int) -> None:
     """Check, before ranks wait for each other, that a launcher has not started some of them elsewhere. Errors: RuntimeError if it has."""
-    url, beside = urlparse(init_method or "env://"), os.environ.get("LOCAL_WORLD_SIZE", "")
-    size = str(world_size) if world_size > 0 else _query(url.query).get("world_size", os.environ.get("WORLD_SIZE", ""))
-    if url.scheme == "env" and "RANK" in os.environ and beside.isdecimal() and size.isdecimal() and int(beside) < int(size):
+    beside = os.environ.get("LOCAL_WORLD_SIZE", "")
+    if not (init_method is None or str(init_method).startswith("env:")) or "RANK" not in os.environ or not beside.isdecimal():
+        return
+    size = str(world_size) if world_size > 0 else _query(urlparse(init_method or "").query).get("world_size", os.environ.get("WORLD_SIZE", ""))
+    if size.isdecimal() and int(beside) < int(size):
         raise _scattered(int(size), f"{beside} are on this one")
 
 
