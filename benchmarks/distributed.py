@@ -28,6 +28,7 @@ SIZES = {"4 KB": 4096, "64 KB": 65536, "4 MB": 4 << 20, "100 MB": 100_000_000}
 NAMES = {"mpi4py": "mpi4py", "mpi": "tensorgrad, mpi", "gloo": "tensorgrad, gloo", "torch": "PyTorch, gloo"}
 PARTS = ("all_reduce", "messages", "training", "losses")
 HEADING = "## Several processes"
+BY_HAND = "## Other runs and machines"
 STEPS = 5                   # of training, whose losses are compared
 
 
@@ -261,8 +262,8 @@ def written_into(text: str, lines: Sequence[str], simulation: bool) -> str:
 
 
 def kept(path: Path) -> str:
-    """The section of a document, which `benchmarks.run` leaves as it was."""
-    found = re.search(rf"^{HEADING}\n.*", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE) if path.exists() else None
+    """Return the sections of a document that `benchmarks.run` does not write."""
+    found = re.search(rf"^({BY_HAND}|{HEADING})\n.*", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE) if path.exists() else None
     return f"\n{found[0]}" if found else ""
 
 

@@ -18,7 +18,8 @@ OTHERS = {"jax": "JAX", "tinygrad": "tinygrad", "mygrad": "MyGrad", "autograd": 
 WIDE = 0.2                                      # quartiles further apart than this part of the median are shown
 EVEN = 1.05                                     # ratios up to this, and down to its inverse, count as equal
 BLUE, SKY = "#0072B2", "#7FC4EE"                # told apart by all kinds of eyes, and in print
-MARKS = {"numpy": ("orange", "#D55E00"), "jax": ("green", "#009E73")}          # columns beside the first that the chart has, too
+# columns beside the first that the chart has, too
+MARKS = {"numpy": ("orange", "#D55E00"), "jax": ("green", "#009E73")}
 Found = Mapping[str, Measurement]
 
 
@@ -42,7 +43,9 @@ class Report:
         return [column for column in self.columns if column in COLUMNS or group == "training"]
 
     def rounds_of(self, group: str) -> list[list[str]]:
-        """Which columns are timed in turn, with PyTorch: ours, and each other library by itself, whose threads would be in the way of ours."""
+        """Which columns are timed in turn, with PyTorch: ours, and each other library by itself, whose threads would be
+        in the way of ours.
+        """
         return [self.columns_of(""), *([column] for column in self.columns_of(group) if column in OTHERS)]
 
     def add(self, group: str, section: str, name: str, found: Found) -> None:
@@ -58,7 +61,8 @@ class Report:
 
 
 def ratios(sections: list[dict[str, Found]], column: str) -> list[float]:
-    return [found[column].ratio for rows in sections for found in rows.values() if column in found and found[column].ratio is not None]
+    return [found[column].ratio for rows in sections for found in rows.values()
+            if column in found and found[column].ratio is not None]
 
 
 def geometric_mean(values: list[float]) -> float | None:
@@ -85,7 +89,8 @@ def cell(found: Measurement) -> str:
 
 
 def table(head: list[str], lines: list[list[str]]) -> list[str]:
-    lines = [[text.replace("|", "\\|") for text in line] for line in [head, ["---", *["---:"] * (len(head) - 1)], *lines]]
+    lines = [[text.replace("|", "\\|") for text in line]
+             for line in [head, ["---", *["---:"] * (len(head) - 1)], *lines]]
     return [*("| " + " | ".join(line) + " |" for line in lines), ""]
 
 
@@ -94,14 +99,20 @@ def mean_cell(sections: list[dict[str, Found]], column: str) -> str:
 
 
 def overview(report: Report) -> list[str]:
-    """A line for each group: the geometric means, and how many rows are faster, equal, slower, or failed. The sections of machinery have little in common."""
+    """A line for each group: the geometric means, and how many rows are faster, equal, slower, or failed.
+
+    The sections of machinery have little in common.
+    """
     own, lines = report.columns_of(""), []
-    parts = [(TITLES[group], [rows for _, rows in report.of(group)]) for group in report.groups() if group != "machinery"]
-    for title, sections in parts + [(f"{TITLES['machinery']}: {section}", [rows]) for section, rows in report.of("machinery")]:
+    parts = [(TITLES[group], [rows for _, rows in report.of(group)]) for group in report.groups()
+             if group != "machinery"]
+    for title, sections in parts + [(f"{TITLES['machinery']}: {section}", [rows])
+                                    for section, rows in report.of("machinery")]:
         found = ratios(sections, report.columns[0])
         faster, slower = sum(value < 1 / EVEN for value in found), sum(value > EVEN for value in found)
         bad = sum(row[column].problem != "" for rows in sections for row in rows.values() for column in own)
-        lines.append([title, *(mean_cell(sections, column) for column in own), *map(str, (faster, len(found) - faster - slower, slower, bad))])
+        lines.append([title, *(mean_cell(sections, column) for column in own),
+                      *map(str, (faster, len(found) - faster - slower, slower, bad))])
     return table(["geometric means of ratios", *map(COLUMNS.get, own), "faster", "equal", "slower", "failed"], lines)
 
 
@@ -115,32 +126,63 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
+METHOD = (
+    "A ratio is tensorgrad's time over PyTorch's, eager: **below 1 tensorgrad is faster, above 1 it is slower**.",
+    "All libraries run the same code, each in a process of its own, with its own settings of memory and threads.",
+    "They take turns, block by block. Before each block the threads of the others fall asleep.",
+    "PyTorch's threads are bound to a processor each, without which PyTorch is slower at times.",
+    "A ratio is the median over the rounds; quartiles follow it if they are more than a fifth of it apart.",
+    "Times are those of the first column of ratios. Means are geometric. Rows within 5 % count as equal.",
+    "Values, gradients and losses of three steps are compared first; a row that differs or fails says so.",
+    "Trust means more than rows, and ratios more than times: on a shared machine, PyTorch's own time of a row changes "
+    "up to twofold between runs.")
+METHOD_OF_OTHERS = (
+    "Other libraries train after ours, each in turn with PyTorch, on as many processors, from PyTorch's parameters and "
+    "inputs. Dropout and noise are left out of their comparison.",
+    "JAX and tinygrad compile the whole step beforehand; that time is not counted. “–”: the library lacks a function "
+    "that the network needs.")
+
+
 def introduction(report: Report) -> list[str]:
+    """Return the lines above the first table: how the figures were measured, on which machine."""
     clock = "CPU time of the process" if report.clock == "cpu" else "wall time"
-    others = [OTHERS[column] for column in report.columns if column in OTHERS]
-    lines = [
-        f"{datetime.date.today()}, {os.cpu_count()} processors: {processor()}, threads: {report.threads}, {', '.join(report.versions)}. Command: "
-        f"`{report.command}` ({report.seconds / 60:.0f} minutes, load average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). "
-        f"float32, {clock}.",
-        "Ratios are tensorgrad's time over PyTorch's, eager: **below 1 tensorgrad is faster, above 1 it is slower**. All run the same code, each in a process "
-        "of its own, with its own settings of memory and threads: in turn, block by block, each after a rest in which the others' threads fall asleep; "
-        "PyTorch's are bound to a processor each, without which it is slower at times. A ratio is the median of those of the rounds, with its quartiles where "
-        "they are far apart. Before anything is timed the results are compared: values, gradients, losses of three steps; a row that differs or fails says so. "
-        + ("" if report.compiled else "**There were no compiled kernels in this run.** ")
-        + "Times are those of the first column of ratios. Trust ratios more than times, and means more than rows: they come from one moment of one machine, "
-        "and where that is shared PyTorch's own time of a row differs by up to a factor of two from run to run.", *([report.note] if report.note else [])]
-    if others and "training" in report.groups():
-        lines.append(
-            f"The training steps of {', '.join(others)} are measured after ours, in the same way, each in turn with PyTorch, on as many processors, "
-            "from PyTorch's parameters and inputs; losses and gradients are compared without dropout and noise, of which every library has its own. JAX and "
-            "tinygrad compile the whole step beforehand, which is not counted. “–”: the library lacks functions that the network needs.")
-    return [text for line in lines for text in (line, "")]
+    others = any(column in OTHERS for column in report.columns) and "training" in report.groups()
+    method = (*METHOD, *(METHOD_OF_OTHERS if others else ()))
+    about = (f"{datetime.date.today()}, {os.cpu_count()} processors: {processor()}, threads: {report.threads}, "
+             f"{', '.join(report.versions)}. Command: `{report.command}` ({report.seconds / 60:.0f} minutes, load "
+             f"average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). float32, {clock}.")
+    missing = "" if report.compiled else "**There were no compiled kernels in this run.**"
+    paragraphs = ["\n".join(f"{i}. {line}" for i, line in enumerate(method, 1)), about, missing, report.note]
+    return [text for paragraph in paragraphs if paragraph for text in (paragraph, "")]
+
+
+def slower(report: Report) -> list[str]:
+    """Return the section of rows in which tensorgrad is slower than PyTorch, the slowest first."""
+    own = report.columns_of("")
+    parts = [(group, section, rows) for group in report.groups() for section, rows in report.of(group)]
+    lines, tails = [], []
+    for column in own:
+        found = [row[column].ratio for _, _, rows in parts for row in rows.values()
+                 if column in row and row[column].ratio]
+        late = sum(ratio > EVEN for ratio in found)
+        tails.append(f"{late} of {len(found)} rows with {COLUMNS[column]}")
+    for group, section, rows in parts:
+        for name, row in rows.items():
+            if (ratio := row[own[0]].ratio) and ratio > EVEN:
+                where = ": ".join(filter(None, (TITLES[group], section)))
+                lines.append((ratio, [name, where, *(cell(row[column]) for column in own)]))
+    lines.sort(key=lambda line: -line[0])
+    head = ["row", "section", *(f"ratio, {COLUMNS[column]}" for column in own)]
+    return ["## Slower than PyTorch", "", f"tensorgrad is slower by more than 5 % in {' and '.join(tails)}. Rows with "
+                                          f"{COLUMNS[own[0]]}:", "",
+            *(table(head, [line for _, line in lines]) if lines else ["none", ""])]
 
 
 def markdown(report: Report, picture: str = "") -> str:
-    lines = ["# Benchmark", "", *introduction(report)]
+    lines = ["# Benchmark", "", "How fast tensorgrad is beside PyTorch, and where it is slower.", "",
+             *introduction(report)]
     lines += [f"![Ratios, row by row]({picture})", ""] if picture else []
-    lines += overview(report)
+    lines += [*overview(report), *slower(report)]
     for group in report.groups():
         lines += [f"## {TITLES[group]}", ""]
         for section, rows in report.of(group):
@@ -162,12 +204,14 @@ def section_table(rows: dict[str, Found], columns: list[str]) -> list[str]:
     if set(columns) & set(OTHERS):
         shared = ({name: found for name, found in rows.items() if found[column].ratio} for column in columns)
         body.append([f"*{COLUMNS[own]}, the same rows*", "", "", *(f"*{mean_cell([some], own)}*" for some in shared)])
-    return table(["", "tensorgrad", "PyTorch", *(f"ratio, {COLUMNS[column]}" if column in COLUMNS else OTHERS[column] for column in columns)], body)
+    return table(["", "tensorgrad", "PyTorch",
+                  *(f"ratio, {COLUMNS[column]}" if column in COLUMNS else OTHERS[column] for column in columns)], body)
 
 
 # ── picture ───────────────────────────────────────────────────────────────────────────────────
 
-Line = tuple[str, list[tuple[str, Found]]]          # a label, and what was found for it: forward and backward share a line; a heading has nothing
+# a label, and what was found for it: forward and backward share a line; a heading has nothing
+Line = tuple[str, list[tuple[str, Found]]]
 
 
 def lines_of(report: Report) -> dict[str, dict[str, list[tuple[str, Found]]]]:
@@ -179,13 +223,18 @@ def lines_of(report: Report) -> dict[str, dict[str, list[tuple[str, Found]]]]:
             for name, found in rows.items():
                 if any(measurement.ratio for measurement in found.values()):
                     heading = ": ".join(filter(None, (TITLES[group], section.removesuffix(f", {way}"))))
-                    out.setdefault(heading, {}).setdefault(name.removesuffix(f", {way}"), []).append((SKY if way == "backward" else BLUE, found))
-    means = {heading: geometric_mean(ratios([dict(bars) for bars in lines.values()], report.columns[0])) for heading, lines in out.items()}
-    return {heading + (f", mean {means[heading]:.2f}" if means[heading] else ""): lines for heading, lines in out.items()}
+                    out.setdefault(heading, {}).setdefault(name.removesuffix(f", {way}"),
+                                                           []).append((SKY if way == "backward" else BLUE, found))
+    means = {heading: geometric_mean(ratios([dict(bars) for bars in lines.values()], report.columns[0]))
+             for heading, lines in out.items()}
+    return {heading + (f", mean {means[heading]:.2f}" if means[heading] else ""): lines
+            for heading, lines in out.items()}
 
 
 def columns_of(headed: Mapping[str, Mapping[str, Any]], number: int) -> list[list[tuple[str, Any]]]:
-    """The lines in columns of about the same height; a heading stands above its lines, never alone at the foot of a column."""
+    """The lines in columns of about the same height; a heading stands above its lines, never alone at the foot of a
+    column.
+    """
     height, parts = -(-sum(len(lines) + 1 for lines in headed.values()) // number), [[]]
     for heading, lines in headed.items():
         for i, line in enumerate(lines.items()):
@@ -196,7 +245,9 @@ def columns_of(headed: Mapping[str, Mapping[str, Any]], number: int) -> list[lis
 
 
 def chart(report: Report, path: Path) -> bool:
-    """A bar for each ratio, from 1 to the left where tensorgrad is faster, to the right where it is slower; whether there is anything to draw."""
+    """A bar for each ratio, from 1 to the left where tensorgrad is faster, to the right where it is slower; whether
+    there is anything to draw.
+    """
     if not (headed := lines_of(report)):
         return False
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -206,12 +257,15 @@ def chart(report: Report, path: Path) -> bool:
     figure = Figure(figsize=(6.4 * len(parts), 0.165 * tallest + 1.2), dpi=80, layout="constrained")
     FigureCanvasAgg(figure)
     columns = [column for column in report.columns if column == report.columns[0] or column in MARKS]
-    shown = [ratio for column in columns for ratio in ratios([rows for group in report.groups() for _, rows in report.of(group)], column)]
+    shown = [ratio for column in columns
+             for ratio in ratios([rows for group in report.groups() for _, rows in report.of(group)], column)]
     for axes, part in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts):
         draw(axes, part, columns)
         axes.set(xlim=(min(0.5, *shown) / 1.1, max(2.0, *shown) * 1.1), ylim=(tallest - 0.4, -0.6))
-    figure.suptitle("Time of tensorgrad over PyTorch's: bars to the left of 1 are faster, to the right slower", fontsize=10)
-    legend = [f"{COLUMNS[columns[0]]}: dark, light the backward pass of operations", *(f"{(COLUMNS | OTHERS)[name]}: {MARKS[name][0]}" for name in columns[1:])]
+    figure.suptitle("Time of tensorgrad over PyTorch's: bars to the left of 1 are faster, to the right slower",
+                    fontsize=10)
+    legend = [f"{COLUMNS[columns[0]]}: dark, light the backward pass of operations",
+              *(f"{(COLUMNS | OTHERS)[name]}: {MARKS[name][0]}" for name in columns[1:])]
     figure.supxlabel("; ".join(legend), fontsize=9)
     figure.savefig(path)
     few_colours(path)

@@ -299,19 +299,19 @@ def get_file_path(*path_components: str) -> str:
 
 @public(method=False)
 def sym_int(a: Any) -> int:
-    """int(a)"""
+    """Return int(a)."""
     return int(a)
 
 
 @public(method=False)
 def sym_float(a: Any) -> float:
-    """float(a)"""
+    """Return float(a)."""
     return float(a)
 
 
 @public(method=False)
 def sym_not(a: Any) -> bool:
-    """not a"""
+    """Return not a."""
     return not a
 
 

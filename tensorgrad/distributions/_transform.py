@@ -90,7 +90,7 @@ class Transform:
         raise NotImplementedError(f"{self.__class__} does not implement _inverse")
 
     def log_abs_det_jacobian(self, x, y):
-        """ln |det dy/dx|"""
+        """ln |det dy/dx|."""
         raise NotImplementedError(f"{self.__class__} does not implement log_abs_det_jacobian")
 
     def __repr__(self):

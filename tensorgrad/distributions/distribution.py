@@ -152,11 +152,11 @@ class Distribution:
         raise NotImplementedError(f"{self.__class__} does not implement enumerate_support")
 
     def entropy(self):
-        """−E[ln p(x)]"""
+        """−E[ln p(x)]."""
         raise NotImplementedError(f"{self.__class__} does not implement entropy")
 
     def perplexity(self):
-        """exp(entropy)"""
+        """exp(entropy)."""
         return tg.exp(self.entropy())
 
     def _extended_shape(self, sample_shape=EMPTY):

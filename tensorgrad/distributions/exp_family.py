@@ -30,7 +30,7 @@ class ExponentialFamily(Distribution):
         return params, normalizer, grad(normalizer.sum(), params, create_graph=True)
 
     def entropy(self):
-        """F(θ) − ⟨θ, ∇F(θ)⟩ − E[k(x)]"""
+        """F(θ) − ⟨θ, ∇F(θ)⟩ − E[k(x)]."""
         carrier = self._mean_carrier_measure
         params, normalizer, slopes = self._normalized()
         inner = [(p * g).reshape(self._batch_shape + (-1,)).sum(-1) for p, g in zip(params, slopes, strict=True)]

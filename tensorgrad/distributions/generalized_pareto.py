@@ -45,13 +45,13 @@ class GeneralizedPareto(Distribution):
         return -self.scale.log() - tg.where(flat, z, tg.where(y == 0, y, y * tg.log1p(c * z)))
 
     def log_survival_function(self, value):
-        """ln P(X > value)"""
+        """ln P(X > value)."""
         self._check(value)
         z, (flat, c) = (value - self.loc) / self.scale, self._shape()
         return tg.where(flat, -z, -tg.log1p(c * z) / c)
 
     def log_cdf(self, value):
-        """ln P(X ≤ value)"""
+        """ln P(X ≤ value)."""
         return tg.log1p(-tg.exp(self.log_survival_function(value)))
 
     def cdf(self, value):

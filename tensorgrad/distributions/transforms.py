@@ -45,7 +45,7 @@ class Increasing:
 
 
 class ExpTransform(Same, Increasing, Transform):
-    """y = exp x"""
+    """y = exp x."""
 
     codomain = constraints.positive
 
@@ -60,7 +60,7 @@ class ExpTransform(Same, Increasing, Transform):
 
 
 class PowerTransform(Transform):
-    """y = x^exponent"""
+    """y = x^exponent."""
 
     domain = codomain = constraints.positive
     bijective = True
@@ -100,7 +100,7 @@ def clipped_sigmoid(x):
 
 
 class SigmoidTransform(Same, Increasing, Transform):
-    """y = 1 / (1 + exp(−x))"""
+    """y = 1 / (1 + exp(−x))."""
 
     codomain = constraints.unit_interval
 
@@ -117,7 +117,7 @@ class SigmoidTransform(Same, Increasing, Transform):
 
 
 class SoftplusTransform(Same, Increasing, Transform):
-    """y = ln(1 + exp x)"""
+    """y = ln(1 + exp x)."""
 
     codomain = constraints.positive
 
@@ -132,7 +132,7 @@ class SoftplusTransform(Same, Increasing, Transform):
 
 
 class TanhTransform(Same, Increasing, Transform):
-    """y = tanh x"""
+    """y = tanh x."""
 
     codomain = constraints.interval(-1.0, 1.0)
 
@@ -159,7 +159,7 @@ class AbsTransform(Same, Transform):
 
 
 class AffineTransform(Transform):
-    """y = loc + scale·x, on events of `event_dim` dimensions"""
+    """y = loc + scale·x, on events of `event_dim` dimensions."""
 
     bijective = True
     _arguments = ("loc", "scale", "event_dim")
@@ -211,7 +211,7 @@ def equal(a, b):
 
 
 class CumulativeDistributionTransform(Transform):
-    """y = F(x), the distribution function"""
+    """y = F(x), the distribution function."""
 
     bijective, sign, codomain = True, 1, constraints.unit_interval
     _arguments = ("distribution",)
@@ -332,7 +332,7 @@ class CorrCholeskyTransform(Transform):
 
 
 class LowerCholeskyTransform(Same, Transform):
-    """Maps square matrices to lower triangles with a positive diagonal, exp of theirs"""
+    """Maps square matrices to lower triangles with a positive diagonal, exp of theirs."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.lower_cholesky
 
@@ -344,7 +344,7 @@ class LowerCholeskyTransform(Same, Transform):
 
 
 class PositiveDefiniteTransform(Same, Transform):
-    """Maps square matrices to L·Lᵀ, where L is their LowerCholeskyTransform"""
+    """Maps square matrices to L·Lᵀ, where L is their LowerCholeskyTransform."""
 
     domain, codomain = constraints.independent(constraints.real, 2), constraints.positive_definite
 

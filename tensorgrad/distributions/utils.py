@@ -76,7 +76,7 @@ def probs_to_logits(probs, is_binary=False):
 
 def same_as(path):
     """Return a property that is an alias of another attribute, such as "loc" or "base_dist.scale"."""
-    return property(attrgetter(path))
+    return property(attrgetter(path), doc=f"Alias of `{path}`.")
 
 
 class lazy_property:

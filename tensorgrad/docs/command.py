@@ -38,10 +38,13 @@ def leftover(folder: Path, generated: dict[str, str]) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the generated files, or with `--check` say which differ. The status is 1 if some do."""
-    parser = argparse.ArgumentParser(prog="python -m tensorgrad.docs", description="Write the reference in docs/reference/, its index DOCS.md, the "
+    parser = argparse.ArgumentParser(prog="python -m tensorgrad.docs",
+                                     description="Write the reference in docs/reference/, its index DOCS.md, the "
                                      "pictures in docs/ and the type stubs from the code.")
-    parser.add_argument("--check", action="store_true", help="write nothing; list the files that differ, and exit with status 1 if there are any")
-    parser.add_argument("folder", nargs="?", type=Path, default=Path(), help="the root of the repository (default: the working directory)")
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing; list the files that differ, and exit with status 1 if there are any")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(),
+                        help="the root of the repository (default: the working directory)")
     options = parser.parse_args(arguments)
     if not (options.folder / "docs" / "guide").is_dir():
         parser.error(f"{options.folder.resolve()} has no docs/guide: it is not the root of the repository")

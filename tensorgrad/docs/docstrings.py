@@ -6,16 +6,20 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-SOURCE = re.compile(r"\s*(?:https://(?:docs\.)?pytorch\.org/docs )?→ (torch[\w.]*\w)")       # the page of PyTorch that documents a function
+# The page of PyTorch's manual that documents a function.
+SOURCE = re.compile(r"\s*(?:https://pytorch\.org/docs )?→ (torch\.[\w.]*\w)|\s*https://pytorch\.org/docs → [\w. -]*\w")
 HEADINGS = "Parameters|Args|Input|Output|Weights|Shapes?|Returns?|Raises|Errors|Example|Files|Source|Notes?"
 HEADING = re.compile(rf"({HEADINGS}):(.*)", re.DOTALL)
 CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
 NAMED = re.compile(r"\((?:PyTorch: )?`{0,2}(torch\.[\w.]+\w)`{0,2}\)")       # the short form of it
 # Modules whose members share a page of PyTorch's manual, and that page.
-SHARED = {"distributions": "distributions", "special": "special", "distributed": "distributed", "nn.init": "nn.init", "utils.data": "data",
-          "utils.checkpoint": "checkpoint", "amp": "amp", "overrides": "torch.overrides", "utils.tensorboard": "tensorboard", "hub": "hub",
-          "multiprocessing": "multiprocessing", "library": "library", "jit": "jit", "onnx": "onnx", "random": "random", "profiler": "profiler",
-          "fx": "fx", "utils.dlpack": "dlpack", "utils.benchmark": "benchmark_utils", "nn.attention": "nn.attention", "serialization": "notes/serialization"}
+SHARED = {"distributions": "distributions", "special": "special", "distributed": "distributed", "nn.init": "nn.init",
+          "utils.data": "data", "utils.checkpoint": "checkpoint", "amp": "amp", "overrides": "torch.overrides",
+          "utils.tensorboard": "tensorboard", "hub": "hub", "multiprocessing": "multiprocessing", "library": "library",
+          "jit": "jit", "onnx": "onnx", "random": "random", "profiler": "profiler", "fx": "fx",
+          "utils.dlpack": "dlpack", "utils.benchmark": "benchmark_utils",
+          "nn.attention": "nn.attention",
+          "serialization": "notes/serialization"}
 
 
 def docstring(thing: Any) -> str:
@@ -40,11 +44,12 @@ def first_paragraph(thing: Any) -> str:
 def source(thing: Any) -> str:
     """Return a link to the page of PyTorch's manual that a docstring names, or ""."""
     found = SOURCE.search(docstring(thing)) or NAMED.search(first_paragraph(thing))
-    if not found:
+    if not found or not found[1]:
         return ""
     name = found[1]
     module = next((m for m in SHARED if f"{name}.".startswith(f"torch.{m}.")), None)
-    page = f"generated/{name}.html" if module is None else f"{SHARED[module]}.html" + (f"#{name}" if name != f"torch.{module}" else "")
+    page = (f"generated/{name}.html" if module is None else f"{SHARED[module]}.html"
+            + (f"#{name}" if name != f"torch.{module}" else ""))
     return f"[{name}](https://docs.pytorch.org/docs/stable/{page})"
 
 
@@ -125,7 +130,7 @@ def _headed(part: str) -> Iterator[str]:
     items = []
     for entry in entries:
         found = HEADING.match(SOURCE.sub("", entry))
-        if not found:
+        if not found or not found[1]:
             yield from _text(entry)
             continue
         first, _, below = found[2].partition("\n")

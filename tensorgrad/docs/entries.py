@@ -1,4 +1,4 @@
-"""One entry of the reference: what a function, class or op is, from its docstring and from the op table."""
+"""Entries of the reference: signature, docstring, formula and gradients of a function, class or op."""
 from __future__ import annotations
 
 import inspect
@@ -17,7 +17,8 @@ from .signatures import signature_of
 def table(rows: list[tuple[str, ...]], *head: str) -> str:
     """Return a Markdown table; its cells are Markdown."""
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in lines)
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
+                     for row in lines)
 
 
 def summary(thing: Any) -> str:
@@ -28,6 +29,11 @@ def summary(thing: Any) -> str:
 def documented(thing: Any) -> bool:
     """Return True if `thing` has a docstring of its own: numbers and strings show that of their class."""
     return bool(getattr(thing, "__doc__", None)) and (callable(thing) or inspect.isdatadescriptor(thing))
+
+
+def is_ours(thing: Any) -> bool:
+    """Return True unless Python or another package defines `thing`."""
+    return str(getattr(thing, "__module__", None) or "tensorgrad").partition(".")[0] == "tensorgrad"
 
 
 @cache
@@ -42,7 +48,8 @@ def gradients_of(op: str) -> str:
 def forward_of(op: str) -> str:
     """Return the formula of an op as code, or "" where it only repeats the op's name."""
     forward = formulas(OPS[op]).forward
-    return "" if forward.startswith(f"{op}(") and "," not in forward or forward == inspect.getdoc(OPS[op]) else f"`{forward}`"
+    return ("" if forward.startswith(f"{op}(") and "," not in forward or forward == inspect.getdoc(OPS[op])
+            else f"`{forward}`")
 
 
 def computed(function: Any, name: str) -> str:
@@ -56,17 +63,21 @@ def computed(function: Any, name: str) -> str:
         if forward := forward_of(ops[0]):
             lines.append(f"- **Formula**: {forward}")
         lines.append(f"- **Gradient**, given that of the result, g: {gradients_of(ops[0])}")
-    return "\n".join([*lines, f"- **Ops**: {', '.join(called)}" if ops and len(called) == len(ops) else f"- **Made of**: {', '.join(called)}"])
+    return "\n".join([*lines, f"- **Ops**: {', '.join(called)}" if ops and len(called) == len(ops)
+                      else f"- **Made of**: {', '.join(called)}"])
 
 
 def function(name: str, thing: Any, title: str, notes: str = "", maths: bool = True) -> Iterator[str]:
-    """Yield the entry of a function: signature, docstring, formula and gradients if it is one of maths, the page of PyTorch's manual."""
+    """Yield the entry of a function: signature, docstring, formula and gradients if it is one of maths, the page of
+    PyTorch's manual.
+    """
     yield f"### {title}"
     yield f"`{name}{signature_of(thing)}`"
     if documented(thing):
         yield markdown(thing)
     page = source(thing)
-    yield "\n".join(filter(None, (computed(thing, name) if maths else "", notes, f"- **PyTorch**: {page}" if page else "")))
+    yield "\n".join(filter(None, (computed(thing, name) if maths else "", notes,
+                                  f"- **PyTorch**: {page}" if page else "")))
 
 
 def kind(name: str, thing: type, title: str, notes: str = "") -> Iterator[str]:
@@ -75,7 +86,8 @@ def kind(name: str, thing: type, title: str, notes: str = "") -> Iterator[str]:
     yield f"`{name}{signature_of(thing)}`"
     if "__doc__" in vars(thing) and thing.__doc__:
         yield markdown(thing)
-    rows = [(f"`{member}{signature_of(value, not static) if callable(value) else ''}`", summary(value)) for member, value, static in members(thing)]
+    rows = [(f"`{member}{signature_of(value, not static) if callable(value) else ''}`", summary(value))
+            for member, value, static in members(thing)]
     if rows:
         yield table(rows, "member", "purpose")
     page = source(thing)
@@ -84,13 +96,14 @@ def kind(name: str, thing: type, title: str, notes: str = "") -> Iterator[str]:
 
 def members(cls: type) -> list[tuple[str, Any, bool]]:
     """Return (name, value, True if it takes no self) of each public, documented member that a class itself defines."""
-    found = []
-    for name, value in sorted(vars(cls).items()):
-        if name.startswith("_") or isinstance(value, type):
+    found: list[tuple[str, Any, bool]] = []
+    for name, value in sorted(vars(cls).items()) if is_ours(cls) else ():
+        if name.startswith("_") or isinstance(value, type) or name in getattr(cls, "_fields", ()):
             continue
         bound = getattr(cls, name, None)
         shown = value if inspect.isdatadescriptor(value) else bound
-        inherited = any(getattr(base, name, None) is not None and first_paragraph(getattr(base, name)) == first_paragraph(shown) for base in cls.__mro__[1:])
+        inherited = any(getattr(base, name, None) is not None and first_paragraph(getattr(base, name))
+                        == first_paragraph(shown) for base in cls.__mro__[1:])
         if documented(shown) and (callable(shown) or inspect.isdatadescriptor(value)) and not inherited:
             found.append((name, shown, isinstance(value, (staticmethod, classmethod))))
     return found

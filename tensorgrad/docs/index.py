@@ -7,8 +7,8 @@ from pathlib import Path
 from .pages import GENERATED, Page
 
 # The chapters of docs/guide/, which are written by hand.
-GUIDE = ["getting-started", "from-pytorch", "debugging", "teaching", "building-networks", "experiments", "distributed", "devices", "threads", "files",
-         "onnx", "extending", "legacy", "compared"]
+GUIDE = ["getting-started", "from-pytorch", "debugging", "teaching", "building-networks", "experiments", "distributed",
+         "devices", "threads", "files", "onnx", "extending", "legacy", "compared"]
 
 
 def chapter(folder: Path, name: str) -> tuple[str, str]:
@@ -21,11 +21,13 @@ def chapter(folder: Path, name: str) -> tuple[str, str]:
 def index(folder: Path, pages: Iterable[Page]) -> str:
     """Return the text of DOCS.md: a line for each page."""
     lines = [GENERATED, "", "# tensorgrad: documentation", "",
-             "A function takes PyTorch's arguments and gives PyTorch's results unless its entry says otherwise.", "", "## Guide", ""]
+             "A function takes PyTorch's arguments and gives PyTorch's results unless its entry says otherwise.", "",
+             "## Guide", ""]
     for name in GUIDE:
         title, about = chapter(folder, name)
         lines.append(f"- [{title}](docs/guide/{name}.md): {about}")
     lines += ["- [Architecture](docs/architecture.md): how the package is built, on one page.",
-              "- [Contributing](CONTRIBUTING.md): how to add an op in ten minutes, and the rules of the house.", "", "## Reference", ""]
+              "- [Contributing](CONTRIBUTING.md): how to add an op in ten minutes, and the rules of the house.", "",
+              "## Reference", ""]
     lines += [f"- [{page.title}](docs/reference/{page.path}): {page.about}" for page in pages]
     return "\n".join(lines) + "\n"

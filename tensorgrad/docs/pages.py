@@ -45,7 +45,8 @@ def slug(heading: str) -> str:
 def page(path: str, title: str, about: str, blocks: Iterable[str], depth: int = 2) -> Page:
     """Put blocks of Markdown together; `depth` is the number of folders between the page and the repository's root."""
     up = "../" * depth
-    text = "\n\n".join(block for block in (GENERATED, f"# {title}", f"[Index]({up}DOCS.md) · {about}", *blocks) if block)
+    text = "\n\n".join(block for block in (GENERATED, f"# {title}", f"[Index]({up}DOCS.md) · {about}", *blocks)
+                       if block)
     return Page(path, title, about, text + "\n")
 
 
@@ -65,14 +66,18 @@ MATHS = ("linalg", "fft", "special", "windows", "nn.functional")     # modules w
 
 def module_entries(module: Any, prefix: str, names: Iterable[str], elsewhere: dict[str, str]) -> Iterator[str]:
     """Yield the entries of a module's names; those in `elsewhere` are links to the page that has their entry."""
-    linked = []
+    linked, foreign = [], []
     for name in names:
         thing, title = getattr(module, name), f"{prefix}{name}"
         if name in elsewhere:
             linked.append(f"[{name}]({elsewhere[name]})")
+        elif not entries.is_ours(thing):
+            foreign.append(f"`{name}`")
         elif isinstance(thing, type):
             yield from entries.kind(name, thing, title)
         elif callable(thing):
             yield from entries.function(name, thing, title, maths=module.__name__.endswith(MATHS))
+    if foreign:
+        yield f"Also here, from Python's standard library: {' '.join(foreign)}"
     if linked:
         yield f"Also here, documented on another page: {' · '.join(linked)}"

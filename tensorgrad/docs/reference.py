@@ -24,7 +24,8 @@ MODULES = [
     ["autograd", "autograd.functional", "autograd.forward_ad"], ["func"], ["amp"], ["distributions"], ["random"],
     ["serialization", "utils.npz"], ["utils.data"], ["utils.checkpoint"],
     ["utils.tensorboard", "utils.flop_counter", "utils.dlpack", "profiler"],
-    ["distributed", "distributed.nn.functional", "distributed.optim", "distributed.algorithms.join", "distributed.device_mesh"],
+    ["distributed", "distributed.nn.functional", "distributed.optim", "distributed.algorithms.join",
+     "distributed.device_mesh"],
     ["distributed.checkpoint"],
     ["multiprocessing"], ["cuda"], ["accelerator"], ["overrides"], ["library"],
     ["symbolic"], ["layers"], ["layers.utils"], ["graph"], ["experiment", "experiment.callbacks"],
@@ -38,7 +39,8 @@ Things = list[tuple[str, Any]]
 def functions() -> dict[Family, Things]:
     """Return the functions of the root package by family, without forms in place that have a function of their own."""
     from ..api import FUNCTIONS
-    return sorted_into(families.FUNCTIONS, [(name, f) for name, f in FUNCTIONS.items() if not name.startswith("_") and not _in_place(name)])
+    return sorted_into(families.FUNCTIONS,
+                       [(name, f) for name, f in FUNCTIONS.items() if not name.startswith("_") and not _in_place(name)])
 
 
 def _in_place(name: str) -> bool:
@@ -49,7 +51,8 @@ def _in_place(name: str) -> bool:
 @cache
 def root_entries() -> dict[str, str]:
     """Return the place of each root function's entry, relative to docs/reference/."""
-    return {name: f"functions/{family.page}.md#{slug(name)}" for family, things in functions().items() for name, _ in things}
+    return {name: f"functions/{family.page}.md#{slug(name)}" for family, things in functions().items()
+            for name, _ in things}
 
 
 def function_pages() -> Iterator[Page]:
@@ -63,9 +66,12 @@ def function_pages() -> Iterator[Page]:
             also += [f"`torch.{name}_`"] if f"{name}_" in FUNCTIONS else []
             also += [f"`Tensor.{name}_`"] if hasattr(Tensor, f"{name}_") else []
             blocks.extend(entries.function(name, thing, name, f"- **Also**: {', '.join(also)}" if also else ""))
-        yield page(f"functions/{family.page}.md", family.title, family.about[0].upper() + family.about[1:] + ".", blocks, 3)
-    rows = [(f"[`{name}`]({place})", entries.summary(FUNCTIONS[name])) for name, place in sorted(root_entries().items())]
-    yield page("functions.md", "Functions", "All functions of the root, `torch.f` for each f, by name; most are methods of Tensor, too.",
+        yield page(f"functions/{family.page}.md", family.title, family.about[0].upper() + family.about[1:] + ".",
+                   blocks, 3)
+    rows = [(f"[`{name}`]({place})", entries.summary(FUNCTIONS[name]))
+            for name, place in sorted(root_entries().items())]
+    yield page("functions.md", "Functions", "All functions of the root, `torch.f` for each f, by name; most are "
+                                            "methods of Tensor, too.",
                [entries.table(rows, "function", "purpose")])
 
 
@@ -77,12 +83,16 @@ def tensor_page() -> Page:
         if name.endswith("_") and name[:-1] in names:
             continue
         place = root_entries().get(name)
-        shown = f"[`{name}`]({place})" if place else f"`{name}{signature_of(member, not is_static(name)) if callable(member) else ''}`"
+        shown = (f"[`{name}`]({place})" if place
+                 else f"`{name}{signature_of(member, not is_static(name)) if callable(member) else ''}`")
         rows.append((shown, entries.summary(member)))
     in_place = [f"`{name}`" for name in names if name.endswith("_") and name[:-1] in names]
-    blocks = ["A name with a link has the arguments of that function, less the first, which is the tensor.", entries.table(rows, "member", "purpose"),
-              "## In place", "Each of these takes the arguments of the method without `_`, writes the result into the tensor, and returns the tensor. "
-              "The result must have the tensor's shape, and a dtype that the tensor's dtype can hold.", " ".join(in_place)]
+    blocks = ["A name with a link has the arguments of that function, less the first, which is the tensor.",
+              entries.table(rows, "member", "purpose"),
+              "## In place", "Each of these takes the arguments of the method without `_`, writes the result into the "
+              "tensor, and returns the tensor. The result must have the tensor's shape, and a dtype that the tensor's "
+              "dtype can hold.",
+              " ".join(in_place)]
     return page("tensor.md", "Tensor", about(Tensor), blocks)
 
 
@@ -90,7 +100,7 @@ def layer_pages() -> Iterator[Page]:
     """Yield the pages of `nn` and `nn.functional`."""
     from .. import nn
     from ..nn import functional
-    classes = [(n, c) for n, c in vars(nn).items() if isinstance(c, type) and not n.startswith("_") ]
+    classes = [(n, c) for n, c in vars(nn).items() if isinstance(c, type) and not n.startswith("_")]
     for family, things in sorted_into(families.LAYERS, classes).items():
         blocks = [contents(f"nn.{name}" for name, _ in things)]
         for name, thing in things:
@@ -102,13 +112,15 @@ def layer_pages() -> Iterator[Page]:
         elsewhere = {name: root[name] for name, thing in things if name in root and _shared(name, thing)}
         blocks = [contents(f"F.{name}" for name, _ in things if name not in elsewhere)]
         blocks.extend(module_entries(functional, "F.", [name for name, _ in things], elsewhere))
-        yield page(f"nn.functional/{family.page}.md", f"tensorgrad.nn.functional: {family.title}", family.about[0].upper() + family.about[1:] + ".", blocks, 3)
+        yield page(f"nn.functional/{family.page}.md", f"tensorgrad.nn.functional: {family.title}",
+                   family.about[0].upper() + family.about[1:] + ".", blocks, 3)
 
 
 def _shared(name: str, thing: Any) -> bool:
-    """Return True if a function of a namespace is the root's function of the same name."""
+    """Return True if a function of a namespace and the root's function of the same name have one entry."""
     from ..api import FUNCTIONS
-    return FUNCTIONS.get(name) is thing or first_paragraph(FUNCTIONS.get(name)) == first_paragraph(thing)
+    root = FUNCTIONS[name]
+    return root is thing or (signature_of(root), first_paragraph(root)) == (signature_of(thing), first_paragraph(thing))
 
 
 def module_page(names: list[str]) -> Page:
@@ -116,10 +128,12 @@ def module_page(names: list[str]) -> Page:
     blocks = []
     for i, name in enumerate(names):
         module = import_module(f"tensorgrad.{name}")
-        public = [n for n in sorted(module.__all__) if callable(thing := getattr(module, n)) and thing is not str and not n.startswith("_")]
+        public = [n for n in sorted(module.__all__) if callable(thing := getattr(module, n)) and thing is not str
+                  and not n.startswith("_")]
         prefix = f"{name}." if i else ""
         blocks += [f"## tensorgrad.{name}", about(module)] if i else []
-        blocks += [contents(f"{prefix}{n}" for n in public), *module_entries(module, prefix, public, {})]
+        own = (f"{prefix}{n}" for n in public if entries.is_ours(getattr(module, n)))
+        blocks += [contents(own), *module_entries(module, prefix, public, {})]
     module = import_module(f"tensorgrad.{names[0]}")
     return page(f"{names[0]}.md", f"tensorgrad.{names[0]}", about(module), blocks)
 
@@ -130,35 +144,42 @@ def op_page() -> Page:
     for name, op in sorted(OPS.items()):
         if op.__module__.startswith("tensorgrad."):
             path, line = entries.formulas(op).source
-            rows.append((f"[`{name}`](../../{path}#L{line})", inline(first_paragraph(op)), entries.forward_of(name), entries.gradients_of(name)))
-    return page("ops.md", "The op table", "Every op, its formula and its gradients.", [OPS_INTRO, entries.table(rows, "op", "computes", "formula", "gradients")])
+            rows.append((f"[`{name}`](../../{path}#L{line})", inline(first_paragraph(op)), entries.forward_of(name),
+                         entries.gradients_of(name)))
+    return page("ops.md", "The op table", "Every op, its formula and its gradients.",
+                [OPS_INTRO, entries.table(rows, "op", "computes", "formula", "gradients")])
 
 
-OPS_INTRO = """A name leads to the op's definition. Formulas are read from the definitions: g is the gradient of the result `out` (g₀, g₁ … of several results).
-They hold for real numbers and for arrays that are not empty. Σ, max and mean are along the op's axis, · is element by element, @ the product of
-matrices. The engine sums gradients over axes along which an operand was broadcast. Where a formula is long or loops, the table says "see the source"; ⋯
-stands for a detail that the source shows."""
+OPS_INTRO = """A name leads to the op's definition. Formulas are read from the definitions: g is the gradient of the
+result `out` (g₀, g₁ … of several results). They hold for real numbers and for arrays that are not empty. Σ, max and mean
+are along the op's axis, · is element by element, @ the product of matrices. The engine sums gradients over axes along
+which an operand was broadcast. Where a formula is long or loops, the table says "see the source"; ⋯ replaces a detail
+that the source shows."""
 
 
 def absent_page() -> Page:
     """Return the page of PyTorch's names that are absent."""
     rows = [(inline(reason), f"`{_readable(pattern)}`") for reason, pattern in ABSENT.items()]
     return page("absent.md", "Absent names", "Names of PyTorch that tensorgrad does not have, and why.",
-                ["`*` stands for any letters; names are listed without `torch.` and `Tensor.`.", entries.table(rows, "purpose", "names")])
+                ["`*` means any letters; names are listed without `torch.` and `Tensor.`.",
+                 entries.table(rows, "purpose", "names")])
 
 
 def _readable(pattern: str) -> str:
-    for mark, shown in ((r"\w+", "*"), (r"\w*", "*"), (r"\d+", "*"), (r"(Tensor\.)?", ""), (r"Tensor\.", ""), (r"\.", "."), ("(?!Function$|Module$)", ""), ("|", ", ")):
+    for mark, shown in ((r"\w+", "*"), (r"\w*", "*"), (r"\d+", "*"), (r"(Tensor\.)?", ""), (r"Tensor\.", ""),
+                        (r"\.", "."), ("(?!Function$|Module$)", ""), ("|", ", ")):
         pattern = pattern.replace(mark, shown)
     return pattern
 
 
 def decisions_page() -> Page:
     """Return the page of decisions where an older spelling and PyTorch's differ."""
-    intro = ("Names that this project's first version, or a package that it includes, spelled in another way than PyTorch. A name of PyTorch's has PyTorch's "
-             "meaning; older spellings exist beside it where they do not contradict it.")
+    intro = ("Names that this project's first version, or a package that it includes, spelled in another way than "
+             "PyTorch. A name of PyTorch's has PyTorch's meaning; older spellings exist beside it where they do not "
+             "contradict it.")
     rows = [(i, inline(before), inline(now)) for i, before, now in DECISIONS]
-    return page("decisions.md", "Decisions", "Older spellings, and the one that holds.", [intro, entries.table(rows, "id", "earlier, or in question", "now")])
+    return page("decisions.md", "Decisions", "Older spellings, and the one that holds.",
+                [intro, entries.table(rows, "id", "earlier, or in question", "now")])
 
 
 def pages() -> Iterator[Page]:

@@ -9,7 +9,8 @@ from typing import Any
 
 def signature_of(thing: Any, method: bool = False) -> str:
     """Return `(a, b=1, *, c)` for a function or class; of a method without its first parameter."""
-    if isinstance(thing, EnumType):         # Python's own signature of these, and of callable modules, differs between its versions
+    # Python's own signature of these, and of callable modules, differs between its versions
+    if isinstance(thing, EnumType):
         return "(value)"
     if isinstance(thing, type) and issubclass(thing, Exception):
         return "(message)"

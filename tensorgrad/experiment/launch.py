@@ -182,7 +182,7 @@ class _Prepared:
         self.accelerator, self.devices, told = devices_of(request.gpu)
         self.lines += [told] if told else []
         if request.overwrite and request.resume == "":
-            raise Refused("--resume goes on with a run and --overwrite removes it: give one of them")
+            raise Refused("--resume continues a run and --overwrite removes it: give one of them")
         self.folder = import_project(request)
         self.same = request.resume == "" and (self.path / "run.json").exists()
         self.config = self._config()
@@ -284,7 +284,7 @@ class _Prepared:
         except FileExistsError as error:
             if (self.path / "run.json").exists():
                 raise Refused(
-                    f"{self.path} holds a run: --resume goes on with it, --overwrite removes it first, "
+                    f"{self.path} holds a run: --resume continues it, --overwrite removes it first, "
                     "--name or --tag begins another"
                 ) from None
             raise Refused(f"{self.path}: {error.strerror}") from None

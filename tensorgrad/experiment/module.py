@@ -102,7 +102,7 @@ class Module(nn.Module, ModuleHooks, DataHooks, Loaders, HasHyperparameters):
         results = trainer.results
         if results is None:
             raise RuntimeError(
-                f"log({name!r}, …): there is nothing that is logged at this moment; log in steps and hooks of batches "
+                f"log({name!r}, …): nothing can be logged at this moment; log in steps and hooks of batches "
                 "and epochs"
             )
         results.log(name, value, prog_bar, logger, on_step, on_epoch, reduce_fx, sync_dist, batch_size)

@@ -70,7 +70,7 @@ class Run:
         labels: Mapping[str, Any] | None = None,
     ) -> None:
         if resume and overwrite:
-            raise ValueError("Run(): resume goes on with a run and overwrite removes it; give one of them")
+            raise ValueError("Run(): resume continues a run and overwrite removes it; give one of them")
         self.path, self.quiet, self.status = directory.as_path(path), bool(quiet), "starting"
         given = None if config is None else plain(_mapping(config))
         noted = None if labels is None else plain(labels)

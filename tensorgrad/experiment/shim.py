@@ -63,7 +63,7 @@ def init(
     again = resume not in (None, False, "never")
     home = Path(dir, *(_part(p, what) for p, what in ((project, "project"), (name, "name")) if p is not None))
     if again and name is None and resume != "auto":
-        raise ValueError("init(): resume needs the name of the run to go on with")
+        raise ValueError("init(): resume needs the name of the run to continue")
     if resume == "must" and not (home / "run.json").exists():
         raise FileNotFoundError(f"init(): there is no run to resume in {home}")
     if _current is not None:

@@ -200,7 +200,7 @@ class Sweep:
             ) != config:
                 raise Refused(
                     f"{path} holds a sweep with another plan or configuration: "
-                    f"sweep --resume {path.name} goes on with it, --name begins another"
+                    f"sweep --resume {path.name} continues it, --name begins another"
                 )
             return old
         if path.exists() and any(path.iterdir()):

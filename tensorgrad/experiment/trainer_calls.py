@@ -206,7 +206,7 @@ class Calls(Facts):
         if "loop" not in state.get("parts", {}):
             name = type(self.lightning_module).__name__
             raise ValueError(
-                f"{path} holds weights only: fit cannot go on from it; load it with {name}.load_from_checkpoint"
+                f"{path} holds weights only: fit cannot continue from it; load it with {name}.load_from_checkpoint"
             )
         self.hooks("on_load_checkpoint", state)
         self.resuming.load(state)

@@ -58,7 +58,7 @@ class Layer(Waiting, Module):
     def __init_subclass__(cls, abstract: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "build" in vars(cls):
-            raise TypeError(f"{cls.__name__} must not override build(): what is to be made goes into _build(input_shape)")
+            raise TypeError(f"{cls.__name__} must not override build(): create parameters in _build(input_shape)")
         if not abstract:
             REGISTRY[cls.__name__] = cls
 

@@ -62,7 +62,7 @@ class DistributedManager:
         if self._arguments is None:
             found = self.parser.parse_args()
             if found.num_procs < 1 or found.num_nodes < 1 or not 0 <= found.node_rank < found.num_nodes:
-                raise ValueError(f"{found.num_procs} processes on machine {found.node_rank} of {found.num_nodes} cannot be")
+                raise ValueError(f"{found.num_procs} processes on machine {found.node_rank} of {found.num_nodes} is impossible")
             self._arguments = found
         return self._arguments
 

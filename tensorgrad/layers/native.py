@@ -89,7 +89,7 @@ class Native(Layer, abstract=True):
     def _size(self, shape: Any, axis: int, what: str) -> int:
         """Return a size of a shape. AssertionError if there is no such axis or its size is unknown."""
         if not (_nesting.is_simple(shape) and -len(shape) <= axis < len(shape) and shape[axis] is not None):
-            raise AssertionError(f"{type(self).__name__} cannot tell {what} from an input of shape {shape}: that is the size of axis {axis}")
+            raise AssertionError(f"{type(self).__name__} cannot infer {what} from an input of shape {shape}: that is the size of axis {axis}")
         return shape[axis]
 
     # ── building ──────────────────────────────────────────────────────────────────────────────

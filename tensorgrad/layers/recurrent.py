@@ -20,7 +20,7 @@ class _Recurrent(Native, abstract=True):
     def __init__(self, hidden_size: int, *, return_sequences: bool = False, return_state: bool = False, bidirectional: bool = False, num_layers: int = 1,
                  stateful: bool = False, time_major: bool = False, **options: Any) -> None:
         if "batch_first" in options:
-            raise AssertionError("batch_first is not an argument: layers are always batch first; time_major=True turns that round")
+            raise AssertionError("batch_first is not an argument: layers are always batch first; time_major=True puts time first")
         self._begin({"hidden_size": hidden_size, "num_layers": num_layers, "bidirectional": bidirectional, "batch_first": not time_major, **options})
         self.return_sequences, self.return_state, self.stateful, self.time_major = return_sequences, return_state, stateful, time_major
         self._state = None
@@ -128,7 +128,7 @@ class GetRNNState(Layer):
             raise ValueError("there are no states: let the recurrent layer return them with return_state=True")
         states = result[1:]
         if self.mode == "c" and len(states) < 2:
-            raise AssertionError("this recurrent layer has no c: only an LSTM has")
+            raise AssertionError("this recurrent layer has no cell state c: only an LSTM has one")
         if self.mode == "concat" and len(states) > 1:
             return tg.cat(tuple(states), dim=-1)
         return states[self.mode == "c"]

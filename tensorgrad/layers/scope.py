@@ -82,7 +82,7 @@ def ids_to_devices(ids: Any) -> list[Any]:
     if not is_sequence(ids):
         return [id_to_device(ids)]
     if not ids or any(isinstance(id, str) and id in ALL for id in ids):
-        raise AssertionError("a list of devices has one device at least; 'cuda:all' stands alone" if ids else "a list of devices has one device at least")
+        raise AssertionError("a list of devices has one device at least; 'cuda:all' is used alone" if ids else "a list of devices has one device at least")
     return list(map(id_to_device, ids))
 
 

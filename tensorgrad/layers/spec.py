@@ -137,7 +137,7 @@ class _Reader:
         if "type" not in spec:
             raise SpecError(f"{_at(path, 'type')}: missing from {_shown(list(spec))}")
         if None in spec and "null" in spec:
-            raise SpecError(f"{_at(path, 'null')}: positional arguments stand both under None and under 'null'")
+            raise SpecError(f"{_at(path, 'null')}: positional arguments are given both under None and under 'null'")
         cls = self._class(spec["type"], _at(path, "type"))
         args, kwargs = [], {}
         for key, value in spec.items():

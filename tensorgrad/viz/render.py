@@ -34,5 +34,5 @@ def render(tensor: Any, format: str = "image") -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError(f"render() gives a picture of Pillow's, which is not installed: {install('viz')}; render(format='svg') needs nothing") from error
+        raise ImportError(f"render() gives a picture of Pillow's, which is not installed: {install('viz')}; render(format='svg') needs no extra") from error
     return Image.open(BytesIO(graph.png()))

@@ -44,7 +44,7 @@ class Traced:
         return len(self.array)
 
     def __bool__(self) -> bool:
-        raise NoFormula("it goes by the values")
+        raise NoFormula("its path depends on values")
 
     __float__ = __int__ = __index__ = __iter__ = __bool__       # type: ignore[assignment]
 

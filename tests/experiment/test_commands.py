@@ -187,7 +187,7 @@ def test_E21_nothing_is_removed_without_being_asked(folder, capsys):
     assert run(PLAIN, *SHORT, "--name", "_kept") == 0
     before = {p: p.read_bytes() for p in Path("save/_kept").rglob("*") if p.is_file()}
     assert run(PLAIN, *SHORT, "--name", "_kept") == 2
-    assert "--resume goes on with it, --overwrite removes it first" in capsys.readouterr().err
+    assert "--resume continues it, --overwrite removes it first" in capsys.readouterr().err
     checkpoint = "save/_kept/ckpt/epoch-last.pth"
     assert (
         run(PLAIN, "--name", "_kept", "--resume", checkpoint, "--overwrite") == 2

@@ -451,7 +451,7 @@ def test_E38_log_refuses():
     with pytest.raises(RuntimeError, match="attached"):
         module.trainer  # noqa: B018
     trainer().fit(module, loader())
-    with pytest.raises(RuntimeError, match="nothing that is logged"):
+    with pytest.raises(RuntimeError, match="nothing can be logged"):
         module.log("late", 1.0)
 
 

@@ -1,4 +1,6 @@
-"""The reference and the stub are up to date with the code; code in the documents runs, and their links lead somewhere."""
+"""The reference and the stub are up to date with the code; code in the documents runs, and their links lead
+somewhere.
+"""
 import ast
 import functools
 import re
@@ -17,7 +19,8 @@ from tensorgrad.docs.names import absent
 from tensorgrad.docs.pages import Anchors
 
 PAGES = ["README.md", "DOCS.md", "CONTRIBUTING.md", "BENCHMARK.md", "CHANGELOG.md",
-         *(path.relative_to(ROOT).as_posix() for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md")))]
+         *(path.relative_to(ROOT).as_posix() for folder in ("docs", "examples")
+           for path in sorted((ROOT / folder).rglob("*.md")))]
 
 
 def text_of(name):
@@ -32,7 +35,8 @@ def without_code(text):
 
 
 def test_what_is_generated_is_up_to_date():
-    fresh_process("from tensorgrad.docs.command import main\nassert main(['--check']) == 0, 'run python -m tensorgrad.docs'")
+    fresh_process("from tensorgrad.docs.command import main\nassert main(['--check']) == 0, 'run python -m "
+                  "tensorgrad.docs'")
 
 
 def test_help_writes_nothing(tmp_path, capsys):
@@ -52,7 +56,8 @@ def test_check_names_what_differs(tmp_path):
     for name, text in {"docs/reference/a.md": "one\ntwo\n", "docs/reference/gone.md": "", "DOCS.md": "same\n"}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     generated = {"docs/reference/a.md": "one\n2\n", "docs/reference/b.md": "new", "DOCS.md": "same\n"}
-    assert differences(tmp_path, generated) == ["docs/reference/a.md is out of date from line 2 on", "docs/reference/b.md is missing",
+    assert differences(tmp_path, generated) == ["docs/reference/a.md is out of date from line 2 on",
+                                                "docs/reference/b.md is missing",
                                                 "docs/reference/gone.md is generated no more"]
 
 
@@ -63,10 +68,13 @@ def test_families_name_files_that_are_there():
 
 
 def test_every_function_and_layer_is_on_a_page():
-    names = [*(f"{name}" for name in tensorgrad.api.FUNCTIONS if not name.startswith("_")), *(f"nn.{n}" for n in tensorgrad.nn.__all__)]
-    pages = [*(ROOT / "docs" / "reference" / "functions").glob("*.md"), *(ROOT / "docs" / "reference" / "nn").glob("*.md")]
+    names = [*(f"{name}" for name in tensorgrad.api.FUNCTIONS if not name.startswith("_")),
+             *(f"nn.{n}" for n in tensorgrad.nn.__all__)]
+    pages = [*(ROOT / "docs" / "reference" / "functions").glob("*.md"),
+             *(ROOT / "docs" / "reference" / "nn").glob("*.md")]
     text = "".join(path.read_text(encoding="utf-8") for path in pages)
-    headings, in_place = set(re.findall(r"^### (\S+)$", text, flags=re.MULTILINE)), set(re.findall(r"`torch\.(\w+_)`", text))
+    headings, in_place = (set(re.findall(r"^### (\S+)$", text, flags=re.MULTILINE)),
+                          set(re.findall(r"`torch\.(\w+_)`", text)))
     missing = [name for name in names if name not in headings | in_place and (
                    "." not in name or isinstance(getattr(tensorgrad.nn, name[3:]), type))]
     assert not missing
@@ -82,7 +90,8 @@ def test_chapters_of_the_guide_are_in_the_index():
 @pytest.mark.parametrize("name", ["README.md", *(f"docs/guide/{name}.md" for name in GUIDE)])
 def test_chapters_open_with_a_title_and_a_sentence(name):
     title, about = text_of(name).split("\n\n")[:2]
-    assert title.startswith("# ") and "\n" not in title and about.rstrip("*").endswith((".", "alone.")), f"{name}: the index shows its first paragraph"
+    assert (title.startswith("# ") and "\n" not in title
+            and about.rstrip("*").endswith((".", "alone."))), f"{name}: the index shows its first paragraph"
 
 
 def test_code_blocks_run_one_after_the_other():
@@ -157,7 +166,8 @@ def test_docstrings_become_markdown():
     assert source(f) == "[torch.f](https://docs.pytorch.org/docs/stable/generated/torch.f.html)"
     assert markdown(f).split("\n\n") == [
         "The first\nparagraph of &lt;f>.", "Text with a\\*b and `a*b`:", "```text\ndrawn | so\n```",
-        "- **Parameters**:\n  - `x`: Tensor: the input, any shape\n- **Raises**: ValueError for all else", "```pycon\n>>> f()\n```"]
+        "- **Parameters**:\n  - `x`: Tensor: the input, any shape\n- **Raises**: ValueError for all else",
+        "```pycon\n>>> f()\n```"]
 
 
 def test_the_stub_is_python_and_knows_every_public_method():
@@ -175,9 +185,11 @@ def test_public_functions_say_what_they_do():
 def test_modules_say_what_they_take_and_give():
     nn = tensorgrad.nn
     families = {"Module", "Container", "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer"}
-    layers = {n: c for n, c in vars(nn).items() if isinstance(c, type) and issubclass(c, nn.Module) and n not in families}
+    layers = {n: c for n, c in vars(nn).items() if isinstance(c, type) and issubclass(c, nn.Module)
+              and n not in families}
     assert len(layers) > 140
-    missing = {n: [b for b in ("Parameters:", "Input:", "Output:", "Weights:") if b not in (c.__doc__ or "")] for n, c in layers.items()}
+    missing = {n: [b for b in ("Parameters:", "Input:", "Output:", "Weights:") if b not in (c.__doc__ or "")]
+               for n, c in layers.items()}
     containers = {"Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "DataParallel"}
     assert not {n: m for n, m in missing.items() if m and n not in containers}
 
@@ -185,14 +197,17 @@ def test_modules_say_what_they_take_and_give():
 # ── the list of what is not there ─────────────────────────────────────────────────────────────────────────────────────
 
 
-NAMESPACES = ("", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "optim",
-              "optim.lr_scheduler", "linalg", "fft", "special", "signal.windows", "distributions", "autograd.functional", "func", "cuda", "amp", "random")
+NAMESPACES = ("", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
+              "nn.utils.parametrizations", "optim", "optim.lr_scheduler", "linalg", "fft", "special", "signal.windows",
+              "distributions", "autograd.functional", "func", "cuda", "amp", "random")
 
 
 def public_names(home):
     """Names of functions and classes that belong to PyTorch: those that it lists, or those that it defines."""
-    listed = home.__all__ if hasattr(home, "__all__") and home.__name__ != "torch" else [n for n in dir(home) if not n.startswith("_")]
-    return [n for n in listed if callable(value := getattr(home, n)) and not isinstance(value, types.ModuleType) and n != "Tensor"
+    listed = (home.__all__ if hasattr(home, "__all__") and home.__name__ != "torch"
+              else [n for n in dir(home) if not n.startswith("_")])
+    return [n for n in listed if callable(value := getattr(home, n)) and not isinstance(value, types.ModuleType)
+            and n != "Tensor"
             and str(getattr(value, "__module__", None) or "torch").startswith(("torch", "builtins"))]
 
 
@@ -200,7 +215,8 @@ def public_names(home):
 @pytest.mark.parametrize("namespace", NAMESPACES)
 def test_names_of_pytorch_are_there_or_listed(namespace):
     torch = pytest.importorskip("torch")
-    home, ours = (functools.reduce(getattr, filter(None, namespace.split(".")), library) for library in (torch, tensorgrad))
+    home, ours = (functools.reduce(getattr, filter(None, namespace.split(".")), library)
+                  for library in (torch, tensorgrad))
     missing = [f"{namespace}.{n}".lstrip(".") for n in public_names(home) if not hasattr(ours, n)]
     assert not [name for name in missing if absent(name) is None]
 

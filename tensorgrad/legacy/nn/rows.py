@@ -123,6 +123,6 @@ def classes(rows: Mapping[str, Row], base: type, namespace: dict[str, Any]) -> l
     """Make the classes of a table in a module's namespace, and return their names."""
     for name, row in rows.items():
         taken = signature(row.arguments)
-        doc = f"{row.says}\n\nArguments, in the order of Lua: {taken}"
+        doc = f"{row.says}.\n\nArguments, in the order of Lua: {taken}"
         namespace[name] = type(name, (base,), {"row": row, "__signature__": taken, "__doc__": doc, "__module__": namespace["__name__"], **row.methods})
     return list(rows)

@@ -364,7 +364,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """softmax((x + noise) / τ): a sample of a class, soft, or hard with the gradient of the soft one. E. Jang, S. Gu, B. Poole (2016)
+    """softmax((x + noise) / τ): a sample of a class, soft, or hard with the gradient of the soft one. E. Jang, S. Gu, B. Poole (2016).
 
     https://pytorch.org/docs → torch.nn.functional.gumbel_softmax
 

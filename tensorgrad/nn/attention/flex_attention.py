@@ -92,7 +92,7 @@ class BlockMask:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(B, H, Q, KV)"""
+        """The sizes (B, H, Q, KV)."""
         return tuple(self.mask.shape)
 
     def to_dense(self) -> Any:

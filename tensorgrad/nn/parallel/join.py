@@ -72,7 +72,7 @@ class Joinable(ABC):
 
 
 class Join:
-    """A block for processes with unlike numbers of batches: `with Join([model, optimizer]): …`
+    """A block for processes with unlike numbers of batches: `with Join([model, optimizer]): …`.
 
     A process that leaves the block runs the hooks of all joinables again and again, until all processes have left it.
     https://pytorch.org/docs → torch.distributed.algorithms.Join

@@ -126,7 +126,7 @@ class ChildFailedError(Exception):
 
     def __init__(self, name: str, failures: dict[int, ProcessFailure]) -> None:
         if not failures:
-            raise AssertionError("a ChildFailedError tells of one failure at least")
+            raise AssertionError("a ChildFailedError reports at least one failure")
         self.name, self.failures = name, failures
         super().__init__(self.format_msg())
 
