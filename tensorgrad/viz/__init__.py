@@ -1,12 +1,12 @@
 """Pictures and explanations of the tape.
 
-`tape` reads all that is known of some steps, once. `model` is the plain graph that is drawn of it, by `drawing`
-alone: `fold` groups it, `layout` and `scene` place it, `svg`, `dot`, `html` and `matplotlib_export` write it; `graph`
-and `render` offer it. `step_texts` puts the steps into words, with `formulas` from the source of the ops (`reading`, `notation`) or, for whole layers, from
-`textbook_gradients`. `report` lists the steps, `explained_graph`, `frames` and `animation` walk through them, and
-`explain` offers them. `exercises` ask about them. `nan` finds where a NaN came from, and `nan_search` stops a program
-at its first one. `monitor` shows a training while it runs. `watch` notes where steps are made, `last_loss` the last
-loss of a program. `collectives` shows what ranks send to each other.
+`tape` reads all that is known of some steps, once. `model` is the plain graph that is drawn of it, by `drawing` alone:
+`fold` groups it, `layout` and `scene` place it, `svg`, `dot`, `html` and `matplotlib_export` write it; `graph` and
+`render` offer it. `step_texts` puts the steps into words, with `formulas` from the source of the ops (`reading`,
+`notation`) or, for whole layers, from `textbook_gradients`. `report` lists the steps, `explained_graph`, `frames` and
+`animation` walk through them, and `explain` offers them. `exercises` ask about them. `nan` finds where a NaN came from,
+and `nan_search` stops a program at its first one. `monitor` shows a training while it runs. `watch` notes where steps
+are made, `last_loss` the last loss of a program. `collectives` shows what ranks send to each other.
 """
 from importlib import import_module
 from typing import Any
