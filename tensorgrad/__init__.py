@@ -83,7 +83,7 @@ def _later(module: str, name: str) -> _Any:
 _ABOVE.update(constructed=_later("api.tensor_types", "legacy_tensor"), render=_later("viz", "render"))
 
 
-def is_cuda_available() -> bool:
+def is_cuda_available() -> "bool":
     """Return True if there is a CUDA device, or a simulated one."""
     return _import_module(f"{__name__}.cuda").is_available()  # type: ignore[no-any-return]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, overload
 
 new_size = tuple.__new__
 _get = tuple.__getitem__
@@ -44,21 +44,27 @@ class Size(tuple[int, ...]):
         """
         return prod(self)
 
+    @overload  # type: ignore[override]
+    def __getitem__(self, key: SupportsIndex) -> int: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> Size: ...
+
     def __getitem__(self, key: Any) -> Any:
         item = _get(self, key)
         return new_size(Size, item) if type(key) is slice else item
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: tuple[int, ...]) -> Size:  # type: ignore[override]
         if isinstance(other, tuple):
             return Size(tuple.__add__(self, other))
         if hasattr(other, "__array__"):
             return NotImplemented  # an array adds elementwise
         raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: tuple[int, ...]) -> Size:
         return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
-    def __mul__(self, count: Any) -> Any:
+    def __mul__(self, count: SupportsIndex) -> Size:
         try:
             return new_size(Size, tuple.__mul__(self, count))
         except TypeError:

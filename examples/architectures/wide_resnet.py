@@ -52,7 +52,8 @@ class WideResNet(nn.Module):
 
     def __init__(self, classes=10):
         super().__init__()
-        layers, inputs = [nn.Conv2d(3, 16, 3, padding=1)], 16
+        layers: list[nn.Module] = [nn.Conv2d(3, 16, 3, padding=1)]
+        inputs = 16
         for channels, stride in GROUPS:
             for k in range(BLOCKS):
                 layers.append(Block(inputs, channels, stride if k == 0 else 1))

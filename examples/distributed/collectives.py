@@ -46,7 +46,7 @@ def main():
     dist.all_gather_object(objects, {"rank": rank})
     told["objects"] = objects
 
-    lines = [None] * ranks
+    lines: list = [None] * ranks
     dist.all_gather_object(lines, told)
     if rank == 0:
         for name in told:

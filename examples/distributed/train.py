@@ -83,7 +83,7 @@ def check(net):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
     parser.add_argument("--epochs", type=int, default=20, metavar="N")
     parser.add_argument("--points", type=int, default=4096, metavar="N")
     parser.add_argument("--batch-size", type=int, default=256, metavar="N", help="of all ranks together")

@@ -34,7 +34,7 @@ def netpbm(data, file):
     header = re.match(rb"P[56]" + 3 * rb"(?:\s|#[^\n]*\n)+(\d+)" + rb"\s", data)
     width, height, most = map(int, header.groups()) if header else (0, 0, 0)
     channels = 3 if data[1:2] == b"6" else 1
-    if most != 255 or len(data) < header.end() + width * height * channels:
+    if header is None or most != 255 or len(data) < header.end() + width * height * channels:
         raise ValueError(f"{file} is damaged, or not of 8 bits a value")
     pixels = np.frombuffer(data, np.uint8, width * height * channels, header.end())
     return pixels.reshape((height, width, 3) if channels == 3 else (height, width))

@@ -360,7 +360,7 @@ class Tensor(TensorBase):
 
     # ── to Python and NumPy ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def item(self) -> bool | int | float | complex:
+    def item(self) -> Any:
         """The only element, as a Python number."""
         if (n := self.array.size) != 1 or self.is_meta:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors" if n == 1 else f"a Tensor with {n} elements cannot be converted to Scalar")

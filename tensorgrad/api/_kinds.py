@@ -10,7 +10,10 @@ separate arguments. `_signatures` has the calls that this cannot say.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import EllipsisType
 from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
 
 from .._tensor import Tensor
 from ..device import device
@@ -32,3 +35,4 @@ Layout: TypeAlias = layout
 MemoryFormat: TypeAlias = memory_format
 Storage: TypeAlias = Any                            # a class of `tensorgrad.storage.typed`, which lies above
 Names: TypeAlias = Sequence[str | None]
+Subscript: TypeAlias = SupportsIndex | slice | EllipsisType | Tensor | np.ndarray | Sequence[Any] | None

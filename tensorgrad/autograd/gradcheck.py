@@ -505,7 +505,7 @@ def _check_zero_gradients(check: _Check, masked: bool) -> None:
 def _check_undefined_gradients(check: _Check) -> None:
     """A gradient that is not there counts as zero: of all outputs at once, and of each in turn."""
 
-    class Undefined(autograd.Function):  # type: ignore[misc]
+    class Undefined(autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x.clone()

@@ -66,7 +66,7 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 # ── one tensor ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Replace the tensor of each rank by the reduction of all, in place. https://pytorch.org/docs → torch.distributed.all_reduce
 
     >>> import tensorgrad as torch
@@ -94,7 +94,7 @@ def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = Non
 
 
 @overridable
-def broadcast(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False, group_src: int | None = None) -> Work | None:
+def broadcast(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False, group_src: int | None = None) -> Work | Any:
     """Replace the tensor of each rank by that of one: rank `src` of the world, or `group_src` of the group.
 
     https://pytorch.org/docs → torch.distributed.broadcast
@@ -110,7 +110,7 @@ def broadcast(tensor: Any, src: int | None = None, group: ProcessGroup | None = 
 
 @overridable
 def reduce(tensor: Any, dst: int | None = None, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False,
-           group_dst: int | None = None) -> Work | None:
+           group_dst: int | None = None) -> Work | Any:
     """Replace the tensor of one rank by the reduction of all; others keep theirs. https://pytorch.org/docs → torch.distributed.reduce"""
     found = _group(group)
     root = _place(found, dst, group_dst)
@@ -125,7 +125,7 @@ def reduce(tensor: Any, dst: int | None = None, op: ReduceOp = SUM, group: Proce
 
 
 @overridable
-def all_gather(tensor_list: list[Any], tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def all_gather(tensor_list: list[Any], tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Fill a list of tensors, one for each rank, with the tensors of all ranks. https://pytorch.org/docs → torch.distributed.all_gather"""
     _check_list(tensor_list, "tensor_list")
     _check(tensor, "tensor")
@@ -138,7 +138,7 @@ def all_gather(tensor_list: list[Any], tensor: Any, group: ProcessGroup | None =
 
 @overridable
 def gather(tensor: Any, gather_list: list[Any] | None = None, dst: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
-           group_dst: int | None = None) -> Work | None:
+           group_dst: int | None = None) -> Work | Any:
     """Fill a list of tensors on one rank, by default the first, with the tensors of all ranks. https://pytorch.org/docs → torch.distributed.gather"""
     _check(tensor, "tensor")
     if gather_list:
@@ -155,7 +155,7 @@ def gather(tensor: Any, gather_list: list[Any] | None = None, dst: int | None = 
 
 @overridable
 def scatter(tensor: Any, scatter_list: list[Any] | None = None, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
-            group_src: int | None = None) -> Work | None:
+            group_src: int | None = None) -> Work | Any:
     """Fill the tensor of each rank from a list on one rank, by default the first. https://pytorch.org/docs → torch.distributed.scatter"""
     _check(tensor, "tensor")
     if scatter_list:
@@ -179,7 +179,7 @@ def _check_owner(own: bool, tensors: Any, name: str, owner: str) -> None:
 
 
 @overridable
-def reduce_scatter(output: Any, input_list: list[Any], op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def reduce_scatter(output: Any, input_list: list[Any], op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Fill the tensor of rank i with the reduction of the i-th tensors of all lists. https://pytorch.org/docs → torch.distributed.reduce_scatter"""
     _check(output, "output")
     _check_list(input_list, "input_list")
@@ -191,7 +191,7 @@ def reduce_scatter(output: Any, input_list: list[Any], op: ReduceOp = SUM, group
 
 
 @overridable
-def all_to_all(output_tensor_list: list[Any], input_tensor_list: list[Any], group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def all_to_all(output_tensor_list: list[Any], input_tensor_list: list[Any], group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Send the i-th tensor of a list to rank i, and fill the i-th of another with what rank i sent. Sizes may differ.
 
     https://pytorch.org/docs → torch.distributed.all_to_all
@@ -209,7 +209,7 @@ def all_to_all(output_tensor_list: list[Any], input_tensor_list: list[Any], grou
 
 
 @overridable
-def all_gather_single(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def all_gather_single(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Fill one tensor with the tensors of all ranks: `(n * rows, …)` or `(n, rows, …)` of n tensors `(rows, …)`.
 
     https://pytorch.org/docs → torch.distributed.all_gather_into_tensor
@@ -226,7 +226,7 @@ def all_gather_single(output_tensor: Any, input_tensor: Any, group: ProcessGroup
 
 
 @overridable
-def reduce_scatter_single(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def reduce_scatter_single(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Fill the tensor of rank i with the i-th part of the reduction of all inputs, which are as long as all outputs together.
 
     https://pytorch.org/docs → torch.distributed.reduce_scatter_tensor
@@ -242,13 +242,13 @@ def reduce_scatter_single(output: Any, input: Any, op: ReduceOp = SUM, group: Pr
     return work if async_op else None
 
 
-def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Do as `all_gather_single`, under its old name. https://pytorch.org/docs → torch.distributed.all_gather_into_tensor"""
     _renamed("all_gather_into_tensor", "all_gather_single")
     return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
-def reduce_scatter_tensor(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def reduce_scatter_tensor(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Do as `reduce_scatter_single`, under its old name. https://pytorch.org/docs → torch.distributed.reduce_scatter_tensor"""
     _renamed("reduce_scatter_tensor", "reduce_scatter_single")
     return reduce_scatter_single(output, input, op, group, async_op)
@@ -258,19 +258,19 @@ def _renamed(old: str, new: str) -> None:
     warnings.warn(f"`torch.distributed.{old}` is deprecated. Please use `torch.distributed.{new}` instead.", FutureWarning, stacklevel=flight_recorder.level())
 
 
-def _all_gather_base(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def _all_gather_base(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Do as `all_gather_single`, under an older name."""
     return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
-def _reduce_scatter_base(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+def _reduce_scatter_base(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Do as `reduce_scatter_single`, under an older name."""
     return reduce_scatter_single(output, input, op, group, async_op)
 
 
 @overridable
 def all_to_all_single(output: Any, input: Any, output_split_sizes: Sequence[int] | None = None, input_split_sizes: Sequence[int] | None = None,
-                      group: ProcessGroup | None = None, async_op: bool = False) -> Work | None:
+                      group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Send the i-th part of a tensor's rows to rank i, and fill the i-th part of another with what rank i sent.
 
     Parts are equal, or have the numbers of rows that are given. https://pytorch.org/docs → torch.distributed.all_to_all_single
@@ -287,7 +287,7 @@ def all_to_all_single(output: Any, input: Any, output_split_sizes: Sequence[int]
 # ── barriers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None) -> Work | None:
+def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None) -> Work | Any:
     """Wait until all ranks are here. https://pytorch.org/docs → torch.distributed.barrier"""
     if timeout is not None and not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")

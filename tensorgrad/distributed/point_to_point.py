@@ -13,7 +13,7 @@ __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 
 @overridable
-def isend(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_dst: int | None = None) -> Work | None:
+def isend(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_dst: int | None = None) -> Work | Any:
     """Begin to send a tensor to a rank. https://pytorch.org/docs → torch.distributed.isend"""
     found = _group(group)
     place = _place(found, dst, group_dst)
@@ -24,7 +24,7 @@ def isend(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None
 
 
 @overridable
-def irecv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_src: int | None = None) -> Work | None:
+def irecv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_src: int | None = None) -> Work | Any:
     """Begin to receive a tensor from a rank, or from whichever sends first. https://pytorch.org/docs → torch.distributed.irecv"""
     _check(tensor, "tensor")
     if _outside(group):

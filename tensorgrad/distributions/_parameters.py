@@ -1,9 +1,16 @@
 """Parameters that come in two forms: probabilities, or their logarithms."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits, same_as
 
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
-def one_of(probs, logits):
+
+def one_of(probs: Any, logits: Any) -> None:
     """Raise ValueError unless exactly one of them is given."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
@@ -16,11 +23,11 @@ class TwoForms:
     _is_binary = False
 
     @lazy_property
-    def logits(self):
+    def logits(self) -> Tensor:
         return probs_to_logits(self.probs, self._is_binary)
 
     @lazy_property
-    def probs(self):
+    def probs(self) -> Tensor:
         return logits_to_probs(self.logits, self._is_binary)
 
     @property
@@ -28,7 +35,7 @@ class TwoForms:
         return self.probs if "probs" in self.__dict__ else self.logits
 
     @property
-    def param_shape(self):
+    def param_shape(self) -> Any:
         return self._param.size()
 
 
@@ -57,7 +64,7 @@ class CategoricalParameters:
     param_shape = same_as("_categorical.param_shape")
 
 
-def counted(count, dtype, distribution, expand):
+def counted(count: Any, dtype: Any, distribution: Any, expand: Any) -> Any:
     """Return 0 … count − 1 along a new first dimension: the values of a variable, for the whole batch."""
     batch_shape = distribution.batch_shape
     values = tg.arange(count, dtype=dtype, device=distribution._param.device).view((-1,) + (1,) * len(batch_shape))

@@ -1,21 +1,29 @@
 """Transforms of separate parts of a tensor."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from . import constraints
 from ._transform import Transform
 from .utils import lazy_property, sum_rightmost
 
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 
 class _Pieces(Transform):
     """Base of CatTransform and StackTransform."""
 
-    def __init__(self, tseq, dim, cache_size):
+    def __init__(self, tseq: Any, dim: Any, cache_size: Any) -> None:
         constraints.require(all(isinstance(t, Transform) for t in tseq), "All elements of tseq must be Transform instances")
         super().__init__(cache_size)
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
 
     @property
-    def bijective(self):
+    def bijective(self) -> Any:
         return all(t.bijective for t in self.transforms)
 
     def _check_dim(self, z, name, length, what, subject="tensor"):
@@ -38,18 +46,19 @@ class CatTransform(_Pieces):
 
     _arguments = ("transforms", "dim", "lengths")
 
-    def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None,
+                 cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         constraints.require(len(self.lengths) == len(self.transforms),
                             f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})")
 
     @lazy_property
-    def event_dim(self):
+    def event_dim(self) -> int:
         return max(t.event_dim for t in self.transforms)
 
     @lazy_property
-    def length(self):
+    def length(self) -> int:
         return sum(self.lengths)
 
     def _split(self, z, name, subject="tensor"):
@@ -59,17 +68,17 @@ class CatTransform(_Pieces):
     def _join(self, parts):
         return tg.cat(parts, dim=self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = [sum_rightmost(term, max(self.event_dim - t.event_dim, 0)) for t, term in zip(self.transforms, self._log_dets(x, y), strict=True)]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
         return tg.cat(terms, dim=dim) if dim < 0 else sum(terms)
 
     @constraints.dependent_property
-    def domain(self):
+    def domain(self) -> Any:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
-    def codomain(self):
+    def codomain(self) -> Any:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -78,7 +87,7 @@ class StackTransform(_Pieces):
 
     _arguments = ("transforms", "dim")
 
-    def __init__(self, tseq, dim=0, cache_size=0):
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
 
     def _split(self, z, name, subject="tensor"):
@@ -88,13 +97,13 @@ class StackTransform(_Pieces):
     def _join(self, parts):
         return tg.stack(parts, dim=self.dim)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self._join(self._log_dets(x, y))
 
     @constraints.dependent_property
-    def domain(self):
+    def domain(self) -> Any:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
-    def codomain(self):
+    def codomain(self) -> Any:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)

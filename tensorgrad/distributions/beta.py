@@ -1,9 +1,17 @@
 """Probabilities, given observed successes and failures."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .. import api as tg
 from . import constraints
 from .dirichlet import Dirichlet
 from .exp_family import ExponentialFamily
 from .utils import NUMBER, broadcast_all
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["Beta"]
 
@@ -21,7 +29,8 @@ class Beta(ExponentialFamily):
     has_rsample = True
     _expands = ("_dirichlet",)
 
-    def __init__(self, concentration1, concentration0, validate_args=None):
+    def __init__(self, concentration1: Tensor | float, concentration0: Tensor | float,
+                 validate_args: bool | None = None) -> None:
         if isinstance(concentration1, NUMBER) and isinstance(concentration0, NUMBER):
             both = tg.tensor([float(concentration1), float(concentration0)])
         else:
@@ -30,34 +39,34 @@ class Beta(ExponentialFamily):
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
     @property
-    def concentration1(self):
+    def concentration1(self) -> Tensor:
         return self._dirichlet.concentration[..., 0]
 
     @property
-    def concentration0(self):
+    def concentration0(self) -> Tensor:
         return self._dirichlet.concentration[..., 1]
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.concentration1 / (self.concentration1 + self.concentration0)
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return self._dirichlet.mode[..., 0]
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         return self._dirichlet.log_prob(tg.stack([value, 1 - value], -1))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return self._dirichlet.entropy()
 
     @property

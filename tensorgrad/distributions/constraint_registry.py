@@ -7,6 +7,10 @@ https://pytorch.org/docs → torch.distributions.constraint_registry
 >>> torch.distributions.biject_to(constraints.greater_than(2.))(torch.tensor([0., 1.]))
 tensor([3.0000, 4.7183])
 """
+from __future__ import annotations
+
+from typing import Any
+
 from . import constraints, transforms
 from .utils import NUMBER
 
@@ -16,11 +20,11 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 class ConstraintRegistry:
     """A table from constraint classes to functions that make a transform for a constraint."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._registry = {}
         super().__init__()
 
-    def register(self, constraint, factory=None):
+    def register(self, constraint: Any, factory: Any = None) -> Any:
         """Register a function for a constraint (an instance or a class), or return a decorator.
 
         TypeError for anything else.
@@ -34,7 +38,7 @@ class ConstraintRegistry:
         self._registry[constraint] = factory
         return factory
 
-    def __call__(self, constraint):
+    def __call__(self, constraint: Any) -> Any:
         """Return the transform onto a constraint's set. NotImplementedError if there is none for its class."""
         try:
             factory = self._registry[type(constraint)]
@@ -47,18 +51,18 @@ biject_to = ConstraintRegistry()         # bijections
 transform_to = ConstraintRegistry()      # transforms that suit optimizers better, not always bijective
 
 
-def between(constraint):
+def between(constraint: Any) -> Any:
     low, high = constraint.lower_bound, constraint.upper_bound
     if isinstance(low, NUMBER) and low == 0 and isinstance(high, NUMBER) and high == 1:
         return transforms.SigmoidTransform()
     return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(low, high - low)])
 
 
-def above(constraint):
+def above(constraint: Any) -> Any:
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
 
 
-def below(constraint):
+def below(constraint: Any) -> Any:
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
 
 

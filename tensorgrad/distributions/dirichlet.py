@@ -1,9 +1,17 @@
 """Points of the simplex: probabilities that add up to 1."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from ..autograd.function import Function, once_differentiable
 from ..nn.functional import one_hot
 from . import constraints
 from .exp_family import ExponentialFamily
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["Dirichlet"]
 
@@ -12,14 +20,14 @@ class _Dirichlet(Function):
     """Draws, differentiable with respect to the concentration."""
 
     @staticmethod
-    def forward(ctx, concentration):
+    def forward(ctx: Any, concentration: Any) -> Tensor:
         x = tg._sample_dirichlet(concentration)
         ctx.save_for_backward(x, concentration)
         return x
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, g):
+    def backward(ctx: Any, g: Any) -> Any:
         x, concentration = ctx.saved_tensors
         total = concentration.sum(-1, True).expand_as(concentration)
         return tg._dirichlet_grad(x, concentration, total) * (g - (x * g).sum(-1, True))
@@ -38,37 +46,37 @@ class Dirichlet(ExponentialFamily):
     has_rsample = True
     _expands = ("concentration",)
 
-    def __init__(self, concentration, validate_args=None):
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return _Dirichlet.apply(self.concentration.expand(self._extended_shape(sample_shape)))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         a = self.concentration
         return tg.xlogy(a - 1, value).sum(-1) + tg.lgamma(a.sum(-1)) - tg.lgamma(a).sum(-1)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.concentration / self.concentration.sum(-1, True)
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         excess = (self.concentration - 1).clamp(min=0)
         mode = excess / excess.sum(-1, True)
         corner = one_hot(mode.argmax(dim=-1), mode.shape[-1]).to(mode)            # all concentrations below 1: the density is infinite at each corner
         return tg.where((self.concentration < 1).all(dim=-1, keepdim=True), corner, mode)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         a, total = self.concentration, self.concentration.sum(-1, True)
         return a * (total - a) / (total.pow(2) * (total + 1))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         a, total = self.concentration, self.concentration.sum(-1)
         return (tg.lgamma(a).sum(-1) - tg.lgamma(total) - (a.size(-1) - total) * tg.digamma(total)
                 - ((a - 1) * tg.digamma(a)).sum(-1))

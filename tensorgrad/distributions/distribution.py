@@ -1,9 +1,18 @@
 """The base of all distributions: shapes, validation, expansion, printing."""
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
 from . import constraints
 from .utils import EMPTY, lazy_property
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from ..size import Size
+    from .constraints import Constraint
 
 __all__ = ["Distribution"]
 
@@ -28,13 +37,14 @@ class Distribution:
     _keeps: tuple[str, ...] = ()          # attributes that an expanded distribution copies unchanged
 
     @staticmethod
-    def set_default_validate_args(value):
+    def set_default_validate_args(value: bool) -> None:
         """Set the default of `validate_args`. ValueError unless it is a bool."""
         if value not in (True, False):
             raise ValueError
         Distribution._validate_args = value
 
-    def __init__(self, batch_shape=EMPTY, event_shape=EMPTY, validate_args=None):
+    def __init__(self, batch_shape: Size = EMPTY, event_shape: Size = EMPTY,
+                 validate_args: bool | None = None) -> None:
         self._batch_shape, self._event_shape = batch_shape, event_shape
         if validate_args is not None:
             self._validate_args = validate_args
@@ -58,7 +68,7 @@ class Distribution:
                 raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
                                  f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}")
 
-    def expand(self, batch_shape, _instance=None):
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """The distribution with its parameters expanded to another batch shape, without a copy."""
         owner = next((cls for cls in type(self).__mro__ if "_expands" in vars(cls)), None)
         if owner is None:
@@ -84,78 +94,78 @@ class Distribution:
     # ── properties ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def batch_shape(self):
+    def batch_shape(self) -> Size:
         """The shape over which parameters are batched."""
         return self._batch_shape
 
     @property
-    def event_shape(self):
+    def event_shape(self) -> Size:
         """The shape of a single variable."""
         return self._event_shape
 
     @property
-    def arg_constraints(self):
+    def arg_constraints(self) -> dict[str, Constraint]:
         """Parameter names → the constraints that they must satisfy."""
         raise NotImplementedError(f"{self.__class__} does not implement arg_constraints")
 
     @property
-    def support(self):
+    def support(self) -> Constraint | None:
         """The constraint that values must satisfy."""
         raise NotImplementedError(f"{self.__class__} does not implement support")
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         raise NotImplementedError(f"{self.__class__} does not implement mean")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         raise NotImplementedError(f"{self.__class__} does not implement variance")
 
     @property
-    def stddev(self):
+    def stddev(self) -> Tensor:
         return self.variance.sqrt()
 
     # ── methods ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def sample(self, sample_shape=EMPTY):
+    def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         """Draw random numbers, without a gradient."""
         with tg.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=EMPTY):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         """Draw random numbers as differentiable functions of the parameters."""
         raise NotImplementedError(f"{self.__class__} does not implement rsample")
 
-    def sample_n(self, n):
+    def sample_n(self, n: int) -> Tensor:
         """Deprecated: sample((n,))."""
         warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample(tg.Size((n,)))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability, or of its density, at a value."""
         raise NotImplementedError(f"{self.__class__} does not implement log_prob")
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         """The probability of at most a value."""
         raise NotImplementedError(f"{self.__class__} does not implement cdf")
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         """Return the value x with P(X ≤ x) = value."""
         raise NotImplementedError(f"{self.__class__} does not implement icdf")
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a discrete distribution, along a new first dimension."""
         raise NotImplementedError(f"{self.__class__} does not implement enumerate_support")
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """−E[ln p(x)]."""
         raise NotImplementedError(f"{self.__class__} does not implement entropy")
 
-    def perplexity(self):
+    def perplexity(self) -> Tensor:
         """exp(entropy)."""
         return tg.exp(self.entropy())
 
@@ -188,6 +198,6 @@ class Distribution:
             raise ValueError(f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
                              f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         shown = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
         return f"{self.__class__.__name__}({', '.join(f'{name}: {v if v.numel() == 1 else v.size()}' for name, v in shown.items())})"

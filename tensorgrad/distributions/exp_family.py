@@ -1,7 +1,14 @@
 """Exponential families: p(x; θ) = exp(⟨t(x), θ⟩ − F(θ) + k(x))."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import api as tg
 from ..autograd import grad
 from .distribution import Distribution
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["ExponentialFamily"]
 
@@ -29,7 +36,7 @@ class ExponentialFamily(Distribution):
         normalizer = self._log_normalizer(*params)
         return params, normalizer, grad(normalizer.sum(), params, create_graph=True)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         """F(θ) − ⟨θ, ∇F(θ)⟩ − E[k(x)]."""
         carrier = self._mean_carrier_measure
         params, normalizer, slopes = self._normalized()

@@ -1,5 +1,8 @@
 """Greatest values."""
+from __future__ import annotations
+
 from math import pi, sqrt
+from typing import TYPE_CHECKING
 
 from .. import api as tg
 from . import constraints
@@ -7,6 +10,9 @@ from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform
 from .uniform import Uniform
 from .utils import NUMBER, broadcast_all, euler_constant, same_as
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["Gumbel"]
 
@@ -23,7 +29,7 @@ class Gumbel(TransformedDistribution):
     support = constraints.real
     _expands = ("base_dist", "loc", "scale")
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         info = tg.finfo(self.loc.dtype)
         low, high = info.tiny, 1 - info.eps
@@ -33,24 +39,24 @@ class Gumbel(TransformedDistribution):
                       ExpTransform().inv, AffineTransform(loc=loc, scale=-self.scale)]
         super().__init__(Uniform(low, high, validate_args=validate_args), transforms, validate_args=validate_args)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         y = (self.loc - value) / self.scale
         return (y - y.exp()) - self.scale.log()
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.loc + self.scale * euler_constant
 
     mode = same_as("loc")
 
     @property
-    def stddev(self):
+    def stddev(self) -> Tensor:
         return pi / sqrt(6) * self.scale
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.stddev.pow(2)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return self.scale.log() + (1 + euler_constant)

@@ -1,8 +1,14 @@
 """The positive half of a normal distribution."""
+from __future__ import annotations
+
 from math import pi, sqrt
+from typing import TYPE_CHECKING
 
 from ._half import Half
 from .normal import Normal
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["HalfNormal"]
 
@@ -17,13 +23,13 @@ class HalfNormal(Half):
 
     _expands = ("base_dist",)
 
-    def __init__(self, scale, validate_args=None):
+    def __init__(self, scale: Tensor | float, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), validate_args)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.scale * sqrt(2 / pi)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.scale.pow(2) * (1 - 2 / pi)

@@ -1,13 +1,20 @@
 """Kullback–Leibler divergence, by the classes of two distributions. https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.kl"""
+from __future__ import annotations
+
 import warnings
 from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .distribution import Distribution
 
 __all__ = ["kl_divergence", "register_kl"]
 
 _KL_REGISTRY = {}
 
 
-def register_kl(type_p, type_q):
+def register_kl(type_p: Any, type_q: Any) -> Any:
     """Decorate a function that computes the divergence for these classes and their subclasses without their own.
 
     TypeError for other types.
@@ -51,7 +58,7 @@ def _dispatch(type_p, type_q):
     return _KL_REGISTRY[left]
 
 
-def kl_divergence(p, q):
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """KL(p ‖ q) = E[ln p(x) − ln q(x)] for x from p. NotImplementedError if there is no formula. → torch.distributions.kl.kl_divergence
 
     >>> import tensorgrad as torch

@@ -1,11 +1,18 @@
 """Random correlation matrices, as their Cholesky factors."""
+from __future__ import annotations
+
+from collections.abc import Sequence
 from math import log, pi
+from typing import TYPE_CHECKING
 
 from .. import api as tg
 from . import constraints
 from .beta import Beta
 from .distribution import Distribution
 from .utils import EMPTY, broadcast_all
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["LKJCholesky"]
 
@@ -24,7 +31,7 @@ class LKJCholesky(Distribution):
     support = constraints.corr_cholesky
     _expands, _keeps = ("concentration", "_beta"), ("dim",)
 
-    def __init__(self, dim, concentration=1.0, validate_args=None):
+    def __init__(self, dim: int, concentration: Tensor | float = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
@@ -34,7 +41,7 @@ class LKJCholesky(Distribution):
         self._beta = Beta(row + 0.5, (self.concentration + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * row)    # of the squared off-diagonal rows
         super().__init__(self.concentration.shape, tg.Size((dim, dim)), validate_args)
 
-    def sample(self, sample_shape=EMPTY):
+    def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         square = self._beta.sample(sample_shape).unsqueeze(-1)
         normal = tg.randn(self._extended_shape(sample_shape), dtype=square.dtype, device=square.device).tril(-1)
         direction = normal / normal.norm(dim=-1, keepdim=True)
@@ -43,7 +50,7 @@ class LKJCholesky(Distribution):
         diagonal = tg.clamp(1 - tg.sum(rows ** 2, dim=-1), min=tg.finfo(rows.dtype).tiny).sqrt()
         return rows + tg.diag_embed(diagonal)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         n = self.dim - 1
         diagonal = value.diagonal(dim1=-1, dim2=-2)[..., 1:]

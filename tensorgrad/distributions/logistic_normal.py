@@ -1,9 +1,16 @@
 """Points of the simplex, from normal numbers."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import constraints
 from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import StickBreakingTransform
 from .utils import same_as
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["LogisticNormal"]
 
@@ -21,7 +28,7 @@ class LogisticNormal(TransformedDistribution):
     has_rsample = True
     _expands = ("base_dist",)
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base if base.batch_shape else base.expand([1]), StickBreakingTransform(), validate_args=validate_args)
 

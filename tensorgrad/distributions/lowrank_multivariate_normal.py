@@ -1,11 +1,18 @@
 """Normal vectors in many dimensions, whose covariance has few parameters."""
+from __future__ import annotations
+
+from collections.abc import Sequence
 from math import log, pi
+from typing import TYPE_CHECKING
 
 from .. import api as tg
 from . import constraints
 from ._gaussian import add_identity, apply, capacitance_tril, lowrank_logdet, lowrank_mahalanobis
 from .distribution import Distribution
 from .utils import EMPTY, lazy_property, same_as, standard_normal
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["LowRankMultivariateNormal"]
 
@@ -27,7 +34,7 @@ class LowRankMultivariateNormal(Distribution):
     _expands = ("loc", "cov_factor", "cov_diag")
     _keeps = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
 
-    def __init__(self, loc, cov_factor, cov_diag, validate_args=None):
+    def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         event_shape = loc.shape[-1:]
@@ -53,28 +60,28 @@ class LowRankMultivariateNormal(Distribution):
     mean = mode = same_as("loc")
 
     @lazy_property
-    def variance(self):
+    def variance(self) -> Tensor:
         W, D = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
         return (W.pow(2).sum(-1) + D).expand(self._batch_shape + self._event_shape)
 
     @lazy_property
-    def scale_tril(self):
+    def scale_tril(self) -> Tensor:
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         W = self._unbroadcasted_cov_factor / root
         return self._broadcast(root * tg.linalg.cholesky(add_identity(W @ W.mT)))
 
     @lazy_property
-    def covariance_matrix(self):
+    def covariance_matrix(self) -> Tensor:
         W = self._unbroadcasted_cov_factor
         return self._broadcast(W @ W.mT + tg.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Tensor:
         W, D = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
         A = tg.linalg.solve_triangular(self._capacitance_tril, W.mT / D.unsqueeze(-2), upper=False)
         return self._broadcast(tg.diag_embed(D.reciprocal()) - A.mT @ A)
 
-    def rsample(self, sample_shape=EMPTY):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         shape = self._extended_shape(sample_shape)
         common = standard_normal(shape[:-1] + self.cov_factor.shape[-1:], self.loc)
         own = standard_normal(shape, self.loc)
@@ -83,10 +90,10 @@ class LowRankMultivariateNormal(Distribution):
     def _log_det(self):
         return lowrank_logdet(self._unbroadcasted_cov_diag, self._capacitance_tril)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         distance = lowrank_mahalanobis(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, value - self.loc, self._capacitance_tril)
         return -0.5 * (self._event_shape[0] * log(2 * pi) + self._log_det() + distance)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return (0.5 * (self._event_shape[0] * (1 + log(2 * pi)) + self._log_det())).expand(self._batch_shape)

@@ -1,9 +1,17 @@
 """Mixtures of distributions of one family."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution
 from .utils import EMPTY, same_as
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["MixtureSameFamily"]
 
@@ -23,7 +31,8 @@ class MixtureSameFamily(Distribution):
     has_rsample = False
     _expands, _keeps = ("_mixture_distribution", "_component_distribution"), ("_num_component", "_event_ndims")
 
-    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+    def __init__(self, mixture_distribution: Any, component_distribution: Distribution,
+                 validate_args: bool | None = None) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
         if not isinstance(component_distribution, Distribution):
@@ -41,7 +50,7 @@ class MixtureSameFamily(Distribution):
         super().__init__(batch_shape, event_shape, validate_args=validate_args)
 
     @constraints.dependent_property
-    def support(self):
+    def support(self) -> Any:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
     mixture_distribution = same_as("_mixture_distribution")
@@ -59,23 +68,23 @@ class MixtureSameFamily(Distribution):
         return x.unsqueeze(-1 - self._event_ndims)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self._mixed(self._component_distribution.mean)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         component = self._component_distribution
         return self._mixed(component.variance) + self._mixed((component.mean - self._pad(self.mean)).pow(2))
 
-    def cdf(self, x):
+    def cdf(self, x: Tensor) -> Tensor:
         return tg.sum(self._component_distribution.cdf(self._pad(x)) * self._mixture_distribution.probs, dim=-1)
 
-    def log_prob(self, x):
+    def log_prob(self, x: Tensor) -> Tensor:
         self._check(x)
         log_weights = tg.log_softmax(self._mixture_distribution.logits, dim=-1)
         return tg.logsumexp(self._component_distribution.log_prob(self._pad(x)) + log_weights, dim=-1)
 
-    def sample(self, sample_shape=EMPTY):
+    def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         with tg.no_grad():
             dim = len(sample_shape) + len(self._batch_shape)
             chosen = self._mixture_distribution.sample(sample_shape)
@@ -83,5 +92,5 @@ class MixtureSameFamily(Distribution):
             index = chosen.reshape(chosen.shape + (1,) * (self._event_ndims + 1)).expand(chosen.shape + (1,) + self._event_shape)
             return tg.gather(samples, dim, index).squeeze(dim)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MixtureSameFamily(\n  {self._mixture_distribution},\n  {self._component_distribution})"

@@ -1,11 +1,18 @@
 """Normal vectors."""
+from __future__ import annotations
+
+from collections.abc import Sequence
 from math import log, pi
+from typing import TYPE_CHECKING
 
 from .. import api as tg
 from . import constraints
 from ._gaussian import Triangular, apply, factor, log_diagonal, mahalanobis, one_covariance
 from .distribution import Distribution
 from .utils import EMPTY, lazy_property, same_as, standard_normal
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["MultivariateNormal"]
 
@@ -26,7 +33,8 @@ class MultivariateNormal(Triangular, Distribution):
     has_rsample = True
     _expands, _keeps = ("loc", "covariance_matrix", "precision_matrix", "scale_tril"), ("_unbroadcasted_scale_tril",)
 
-    def __init__(self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+    def __init__(self, loc: Tensor, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None,
+                 scale_tril: Tensor | None = None, validate_args: bool | None = None) -> None:
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
         name, matrix = one_covariance(covariance_matrix, precision_matrix, scale_tril, ValueError)
@@ -40,22 +48,22 @@ class MultivariateNormal(Triangular, Distribution):
         self._unbroadcasted_scale_tril = factor(name, matrix)
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Tensor:
         return self._broadcast(tg.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     mean = mode = same_as("loc")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
 
-    def rsample(self, sample_shape=EMPTY):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         return self.loc + apply(self._unbroadcasted_scale_tril, standard_normal(self._extended_shape(sample_shape), self.loc))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         distance = mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * log(2 * pi) + distance) - log_diagonal(self._unbroadcasted_scale_tril)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return (0.5 * self._event_shape[0] * (1 + log(2 * pi)) + log_diagonal(self._unbroadcasted_scale_tril)).expand(self._batch_shape)

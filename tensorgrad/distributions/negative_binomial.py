@@ -1,4 +1,9 @@
 """The number of successes before a number of failures."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .. import api as tg
 from ..nn.functional import logsigmoid
 from . import constraints
@@ -6,6 +11,9 @@ from ._parameters import BinaryParameters
 from .distribution import Distribution
 from .gamma import Gamma
 from .utils import EMPTY, lazy_property
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["NegativeBinomial"]
 
@@ -22,31 +30,32 @@ class NegativeBinomial(BinaryParameters, Distribution):
     support = constraints.nonnegative_integer
     _expands = ("total_count", "probs", "logits")
 
-    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
+    def __init__(self, total_count: Tensor | float, probs: Tensor | None = None, logits: Tensor | None = None,
+                 validate_args: bool | None = None) -> None:
         self.total_count, = self._set_parameters(probs, logits, total_count)
         super().__init__(self._param.shape, validate_args=validate_args)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.total_count * tg.exp(self.logits)
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.mean / tg.sigmoid(-self.logits)
 
     @lazy_property
     def _gamma(self):
         return Gamma(concentration=self.total_count, rate=tg.exp(-self.logits), validate_args=False)
 
-    def sample(self, sample_shape=EMPTY):
+    def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         with tg.no_grad():
             return tg.poisson(self._gamma.sample(sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         n = self.total_count
         likelihood = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)

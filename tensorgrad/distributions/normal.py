@@ -1,10 +1,17 @@
 """The normal distribution."""
+from __future__ import annotations
+
+from collections.abc import Sequence
 from math import log, pi, sqrt
+from typing import TYPE_CHECKING
 
 from .. import api as tg
 from . import constraints
 from .exp_family import ExponentialFamily
 from .utils import EMPTY, broadcast_all, same_as, standard_normal
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["Normal"]
 
@@ -23,7 +30,7 @@ class Normal(ExponentialFamily):
     _expands = ("loc", "scale")
     _mean_carrier_measure = 0
 
-    def __init__(self, loc, scale, validate_args=None):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
@@ -31,29 +38,29 @@ class Normal(ExponentialFamily):
     stddev = same_as("scale")
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.stddev.pow(2)
 
-    def sample(self, sample_shape=EMPTY):
+    def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with tg.no_grad():
             return tg.normal(self.loc.expand(shape), self.scale.expand(shape))
 
-    def rsample(self, sample_shape=EMPTY):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         return self.loc + standard_normal(self._extended_shape(sample_shape), self.loc) * self.scale
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         return -((value - self.loc) ** 2) / (2 * self.scale ** 2) - self.scale.log() - log(sqrt(2 * pi))
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
         return 0.5 * (1 + tg.erf((value - self.loc) * self.scale.reciprocal() / sqrt(2)))
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * tg.erfinv(2 * value - 1) * sqrt(2)
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return 0.5 + 0.5 * log(2 * pi) + tg.log(self.scale)
 
     @property

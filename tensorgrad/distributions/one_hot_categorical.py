@@ -1,4 +1,9 @@
 """A choice among several outcomes, as a vector of zeros with a single 1."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .. import api as tg
 from ..nn.functional import one_hot
 from . import constraints
@@ -6,6 +11,9 @@ from ._parameters import CategoricalParameters
 from .categorical import Categorical
 from .distribution import Distribution
 from .utils import EMPTY, same_as
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -23,31 +31,32 @@ class OneHotCategorical(CategoricalParameters, Distribution):
     has_enumerate_support = True
     _expands = CategoricalParameters._expands
 
-    def __init__(self, probs=None, logits=None, validate_args=None):
+    def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None,
+                 validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=validate_args)
 
     mean = same_as("probs")
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return one_hot(self.probs.argmax(dim=-1), num_classes=self.event_shape[0]).to(self.probs)
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=EMPTY):
+    def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         return one_hot(self._categorical.sample(sample_shape), self.event_shape[0]).to(self.probs)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         return self._categorical.log_prob(value.max(-1)[1])
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand=True):
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.event_shape[0]
         values = tg.eye(n, dtype=self._param.dtype, device=self._param.device).view((n,) + (1,) * len(self._batch_shape) + (n,))
         return values.expand((n,) + self._batch_shape + (n,)) if expand else values
@@ -65,6 +74,6 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape=EMPTY):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         samples = self.sample(sample_shape)
         return samples + (self.probs - self.probs.detach())

@@ -1,10 +1,18 @@
 """Continuous relaxations of Bernoulli draws, which have gradients."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from . import constraints
 from ._parameters import BinaryParameters
 from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import SigmoidTransform
 from .utils import EMPTY, broadcast_all, clamp_probs, same_as, uniform
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
@@ -19,18 +27,19 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
     support = constraints.real
     _expands, _keeps = BinaryParameters._expands, ("temperature",)
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature: Tensor, probs: Tensor | float | None = None, logits: Tensor | float | None = None,
+                 validate_args: bool | None = None) -> None:
         self.temperature = temperature
         self._set_parameters(probs, logits)
         super().__init__(self._param.shape, validate_args=validate_args)
 
-    def rsample(self, sample_shape=EMPTY):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         u = clamp_probs(uniform(shape, probs))
         return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         logits, value = broadcast_all(self.logits, value)
         diff = logits - value.mul(self.temperature)
@@ -52,7 +61,8 @@ class RelaxedBernoulli(TransformedDistribution):
     has_rsample = True
     _expands = ("base_dist",)
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature: Tensor, probs: Tensor | float | None = None, logits: Tensor | float | None = None,
+                 validate_args: bool | None = None) -> None:
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
 
     temperature = same_as("base_dist.temperature")

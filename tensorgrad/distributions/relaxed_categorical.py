@@ -1,4 +1,9 @@
 """Continuous relaxations of categorical draws, which have gradients."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from .. import api as tg
 from . import constraints
 from ._parameters import CategoricalParameters
@@ -7,6 +12,9 @@ from .distribution import Distribution
 from .transformed_distribution import TransformedDistribution
 from .transforms import ExpTransform
 from .utils import EMPTY, broadcast_all, clamp_probs, same_as, uniform
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
@@ -22,17 +30,18 @@ class ExpRelaxedCategorical(CategoricalParameters, Distribution):
     has_rsample = True
     _expands, _keeps = CategoricalParameters._expands, ("temperature",)
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature: Tensor, probs: Tensor | None = None, logits: Tensor | None = None,
+                 validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         super().__init__(self._categorical.batch_shape, self.param_shape[-1:], validate_args=validate_args)
 
-    def rsample(self, sample_shape=EMPTY):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         u = clamp_probs(uniform(self._extended_shape(sample_shape), self.logits))
         scores = (self.logits - (-u.log()).log()) / self.temperature
         return scores - scores.logsumexp(dim=-1, keepdim=True)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         n = self._categorical._num_events
         self._check(value)
         logits, value = broadcast_all(self.logits, value)
@@ -56,7 +65,8 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     has_rsample = True
     _expands = ("base_dist",)
 
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+    def __init__(self, temperature: Tensor, probs: Tensor | None = None, logits: Tensor | None = None,
+                 validate_args: bool | None = None) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 

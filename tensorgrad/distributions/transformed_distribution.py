@@ -1,10 +1,18 @@
 """Distributions of transformed variables."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from . import constraints
 from .distribution import Distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
 from .utils import EMPTY, same_as, sum_rightmost
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["TransformedDistribution"]
 
@@ -26,7 +34,8 @@ class TransformedDistribution(Distribution):
     arg_constraints = {}
     _expands, _keeps = ("base_dist",), ("transforms",)
 
-    def __init__(self, base_distribution, transforms, validate_args=None):
+    def __init__(self, base_distribution: Distribution, transforms: Transform | list[Transform],
+                 validate_args: bool | None = None) -> None:
         self.transforms = [transforms] if isinstance(transforms, Transform) else transforms
         if not isinstance(self.transforms, list):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
@@ -48,7 +57,7 @@ class TransformedDistribution(Distribution):
         super().__init__(new_shape[:cut], new_shape[cut:], validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=False)
-    def support(self):
+    def support(self) -> Any:
         if not self.transforms:
             return self.base_dist.support
         support = self.transforms[-1].codomain
@@ -62,14 +71,14 @@ class TransformedDistribution(Distribution):
             x = transform(x)
         return x
 
-    def sample(self, sample_shape=EMPTY):
+    def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         with tg.no_grad():
             return self._transformed(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape=EMPTY):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         return self._transformed(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         event_dim, log_prob, y = len(self.event_shape), 0.0, value
         for transform in reversed(self.transforms):
@@ -86,12 +95,12 @@ class TransformedDistribution(Distribution):
             sign = sign * transform.sign
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
-    def cdf(self, value):
+    def cdf(self, value: Tensor) -> Tensor:
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
         return self._monotonize_cdf(self.base_dist.cdf(value))
 
-    def icdf(self, value):
+    def icdf(self, value: Tensor) -> Tensor:
         return self._transformed(self.base_dist.icdf(self._monotonize_cdf(value)))

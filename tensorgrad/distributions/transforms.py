@@ -7,7 +7,10 @@ https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.tr
 >>> exp(x), exp.inv(exp(x)), exp.log_abs_det_jacobian(x, exp(x))
 (tensor([1.0000, 2.7183]), tensor([0.0000, 1.0000]), tensor([0., 1.]))
 """
+from __future__ import annotations
+
 from math import log
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
 from ..nn.functional import logsigmoid, pad, softplus
@@ -15,6 +18,10 @@ from . import constraints
 from ._transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, _InverseTransform, identity_transform  # noqa: F401
 from ._transform_pieces import CatTransform, StackTransform
 from .utils import NUMBER, broadcast_all, lazy_property, same_as, tril_matrix_to_vec, vec_to_tril_matrix
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .distribution import Distribution
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",
@@ -29,7 +36,7 @@ LOG_2 = log(2)
 class Same:
     """Base of transforms without parameters: any two of a class are equal."""
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return isinstance(other, type(self))
 
     __hash__ = None
@@ -55,7 +62,7 @@ class ExpTransform(Same, Increasing, Transform):
     def _inverse(self, y):
         return y.log()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return x
 
 
@@ -66,15 +73,15 @@ class PowerTransform(Transform):
     bijective = True
     _arguments = ("exponent",)
 
-    def __init__(self, exponent, cache_size=0):
+    def __init__(self, exponent: Tensor, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.exponent, = broadcast_all(exponent)
 
     @lazy_property
-    def sign(self):
+    def sign(self) -> int:
         return self.exponent.sign()
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return isinstance(other, PowerTransform) and self.exponent.eq(other.exponent).all().item()
 
     __hash__ = None
@@ -85,16 +92,16 @@ class PowerTransform(Transform):
     def _inverse(self, y):
         return y.pow(1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.exponent * y / x).abs().log()
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Any) -> Any:
         return tg.broadcast_shapes(shape, self.exponent.shape)
 
     inverse_shape = forward_shape
 
 
-def clipped_sigmoid(x):
+def clipped_sigmoid(x: Tensor) -> Any:
     info = tg.finfo(x.dtype)
     return tg.clamp(tg.sigmoid(x), min=info.tiny, max=1 - info.eps)
 
@@ -112,7 +119,7 @@ class SigmoidTransform(Same, Increasing, Transform):
         y = y.clamp(min=info.tiny, max=1 - info.eps)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -softplus(-x) - softplus(x)
 
 
@@ -127,7 +134,7 @@ class SoftplusTransform(Same, Increasing, Transform):
     def _inverse(self, y):
         return (-y).expm1().neg().log() + y
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return -softplus(-x)
 
 
@@ -142,7 +149,7 @@ class TanhTransform(Same, Increasing, Transform):
     def _inverse(self, y):
         return tg.atanh(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return 2 * (LOG_2 - x - softplus(-2 * x))        # ln(1 − tanh² x), without the overflow to ln 0
 
 
@@ -164,25 +171,25 @@ class AffineTransform(Transform):
     bijective = True
     _arguments = ("loc", "scale", "event_dim")
 
-    def __init__(self, loc, scale, event_dim=0, cache_size=0):
+    def __init__(self, loc: Tensor | float, scale: Tensor | float, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
     event_dim = same_as("_event_dim")
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self):
+    def domain(self) -> Any:
         return constraints.independent(constraints.real, self.event_dim) if self.event_dim else constraints.real
 
     codomain = domain
 
-    def __eq__(self, other):
+    def __eq__(self, other: Any) -> Any:
         return isinstance(other, AffineTransform) and equal(self.loc, other.loc) and equal(self.scale, other.scale)
 
     __hash__ = None
 
     @property
-    def sign(self):
+    def sign(self) -> Tensor | int:
         scale = self.scale
         return (scale > 0) - (scale < 0) if isinstance(scale, NUMBER) else scale.sign()
 
@@ -192,20 +199,20 @@ class AffineTransform(Transform):
     def _inverse(self, y):
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         n, scale = self.event_dim, self.scale
         slope = tg.full_like(x, log(abs(scale))) if isinstance(scale, NUMBER) else tg.abs(scale).log()
         if not n:
             return slope.expand(x.shape)
         return slope.view(slope.size()[:-n] + (-1,)).sum(-1).expand(x.shape[:-n])
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Any) -> Any:
         return tg.broadcast_shapes(shape, getattr(self.loc, "shape", ()), getattr(self.scale, "shape", ()))
 
     inverse_shape = forward_shape
 
 
-def equal(a, b):
+def equal(a: Any, b: Any) -> Any:
     """Return True if two parameters, numbers or tensors, are equal in all elements."""
     return a == b if isinstance(a, NUMBER) and isinstance(b, NUMBER) else (a == b).all().item()
 
@@ -216,7 +223,7 @@ class CumulativeDistributionTransform(Transform):
     bijective, sign, codomain = True, 1, constraints.unit_interval
     _arguments = ("distribution",)
 
-    def __init__(self, distribution, cache_size=0):
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.distribution = distribution
 
@@ -228,14 +235,14 @@ class CumulativeDistributionTransform(Transform):
     def _inverse(self, y):
         return self.distribution.icdf(y)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
 
 
 # ── of vectors and matrices ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def at_least(ndim, shape):
+def at_least(ndim: Any, shape: Any) -> None:
     if len(shape) < ndim:
         raise ValueError("Too few dimensions on input")
 
@@ -252,7 +259,7 @@ class SoftmaxTransform(Same, Transform):
     def _inverse(self, y):
         return y.log()
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Any) -> Any:
         at_least(1, shape)
         return shape
 
@@ -273,20 +280,20 @@ class StickBreakingTransform(Same, Transform):
         left = tg.clamp(1 - parts.cumsum(-1), min=tg.finfo(y.dtype).tiny)
         return parts.log() - left.log() + log_parts(parts)
 
-    def log_abs_det_jacobian(self, x, y):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         x = x - log_parts(x)
         return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Any) -> Any:
         at_least(1, shape)
         return shape[:-1] + (shape[-1] + 1,)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Any) -> Any:
         at_least(1, shape)
         return shape[:-1] + (shape[-1] - 1,)
 
 
-def log_parts(x):
+def log_parts(x: Tensor) -> Any:
     """Return ln n, …, ln 1 for n numbers: the logarithm of the number of parts that follow each."""
     n = x.shape[-1]
     return (n + 1 - x.new_ones(n).cumsum(-1)).log()
@@ -311,11 +318,11 @@ class CorrCholeskyTransform(Transform):
         t = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(left, diag=-1).sqrt()
         return (t.log1p() - t.neg().log1p()) / 2
 
-    def log_abs_det_jacobian(self, x, y, intermediates=None):
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
         left = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)
         return 0.5 * left.log().sum(-1) - 2 * (x + softplus(-2 * x) - LOG_2).sum(dim=-1)
 
-    def forward_shape(self, shape):
+    def forward_shape(self, shape: Any) -> Any:
         at_least(1, shape)
         count = shape[-1]
         n = round((0.25 + 2 * count) ** 0.5 + 0.5)
@@ -323,7 +330,7 @@ class CorrCholeskyTransform(Transform):
             raise ValueError("Input is not a flattened lower-diagonal number")
         return shape[:-1] + (n, n)
 
-    def inverse_shape(self, shape):
+    def inverse_shape(self, shape: Any) -> Any:
         at_least(2, shape)
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")

@@ -1,8 +1,14 @@
 """Helpers of distributions: parameters that broadcast, probabilities and logits, lazy attributes."""
+from __future__ import annotations
+
 from functools import update_wrapper
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec", "vec_to_tril_matrix"]
 
@@ -11,11 +17,11 @@ NUMBER = (int, float)
 EMPTY = tg.Size()
 
 
-def is_tensor(value):
+def is_tensor(value: Tensor) -> Any:
     return isinstance(value, tg.Tensor) or hasattr(value, "__torch_function__")
 
 
-def broadcast_all(*values):
+def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     """Broadcast numbers and tensors; numbers take dtype and device of the first tensor. ValueError for anything else.
 
     >>> import tensorgrad as torch
@@ -29,12 +35,12 @@ def broadcast_all(*values):
     return tg.broadcast_tensors(*(v if is_tensor(v) else tg.tensor(v, **options) for v in values))
 
 
-def standard_normal(shape, like):
+def standard_normal(shape: Any, like: Any) -> Any:
     """Standard normal numbers with the dtype and device of a tensor."""
     return tg.empty(shape, dtype=like.dtype, device=like.device).normal_()
 
 
-def uniform(shape, like):
+def uniform(shape: Any, like: Any) -> Any:
     """Uniform numbers on [0, 1) with the dtype and device of a tensor."""
     return tg.rand(shape, dtype=like.dtype, device=like.device)
 
@@ -44,7 +50,7 @@ def _standard_normal(shape, dtype, device):
     return tg.empty(shape, dtype=dtype, device=device).normal_()
 
 
-def sum_rightmost(value, dim):
+def sum_rightmost(value: Tensor, dim: Any) -> Any:
     """The sum over the last `dim` dimensions."""
     return value.reshape(value.shape[:-dim] + (-1,)).sum(-1) if dim else value
 
@@ -52,18 +58,18 @@ def sum_rightmost(value, dim):
 _sum_rightmost = sum_rightmost
 
 
-def logits_to_probs(logits, is_binary=False):
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """softmax(logits) along the last dimension; sigmoid(logits) if `is_binary`."""
     return tg.sigmoid(logits) if is_binary else tg.softmax(logits, dim=-1)
 
 
-def clamp_probs(probs):
+def clamp_probs(probs: Tensor) -> Tensor:
     """Clamp probabilities to [eps, 1 − eps], with the machine epsilon of their dtype."""
     eps = tg.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
-def probs_to_logits(probs, is_binary=False):
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """ln p; ln(p / (1 − p)) if `is_binary`. Finite: probabilities of 0 and 1 are clamped first.
 
     >>> import tensorgrad as torch
@@ -74,7 +80,7 @@ def probs_to_logits(probs, is_binary=False):
     return tg.log(p) - tg.log1p(-p) if is_binary else tg.log(p)
 
 
-def same_as(path):
+def same_as(path: Any) -> Any:
     """Return a property that is an alias of another attribute, such as "loc" or "base_dist.scale"."""
     return property(attrgetter(path), doc=f"Alias of `{path}`.")
 
@@ -82,11 +88,11 @@ def same_as(path):
 class lazy_property:
     """A property that is computed once, on first access, with gradients enabled."""
 
-    def __init__(self, wrapped):
+    def __init__(self, wrapped: Any) -> None:
         self.wrapped = wrapped
         update_wrapper(self, wrapped)
 
-    def __get__(self, instance, obj_type=None):
+    def __get__(self, instance: Any, obj_type: Any = None) -> Any:
         if instance is None:
             return self
         with tg.enable_grad():
@@ -95,13 +101,13 @@ class lazy_property:
         return value
 
 
-def below(n, diag, device):
+def below(n: Any, diag: Any, device: Any) -> Any:
     """Return the mask of an n × n matrix that is True on the diagonal `diag` and below it."""
     places = tg.arange(n, device=device)
     return places < places.view(-1, 1) + (diag + 1)
 
 
-def tril_matrix_to_vec(mat, diag=0):
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
     """The lower triangles of matrices, row by row, as vectors. ValueError unless the diagonal exists.
 
     >>> import tensorgrad as torch
@@ -114,7 +120,7 @@ def tril_matrix_to_vec(mat, diag=0):
     return mat[..., below(n, diag, mat.device)]
 
 
-def vec_to_tril_matrix(vec, diag=0):
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Matrices with the vectors' values in their lower triangles, row by row. ValueError if their number fits none.
 
     >>> import tensorgrad as torch

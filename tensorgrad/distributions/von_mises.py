@@ -1,10 +1,17 @@
 """The analogue of the normal distribution on a circle."""
+from __future__ import annotations
+
+from collections.abc import Sequence
 from math import log, pi
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
 from . import constraints
 from .distribution import Distribution
 from .utils import EMPTY, broadcast_all, lazy_property, same_as
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["VonMises"]
 
@@ -15,14 +22,14 @@ LARGE = ((0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281, -0.020577
          (0.39894228, -0.03988024, -0.00362018, 0.00163801, -0.01031555, 0.02282967, -0.02895312, 0.01787654, -0.00420059))
 
 
-def polynomial(y, coefficients):
+def polynomial(y: Tensor, coefficients: Any) -> Any:
     result = coefficients[-1]
     for c in coefficients[-2::-1]:
         result = c + y * result
     return result
 
 
-def log_bessel(x, order=0):
+def log_bessel(x: Tensor, order: Any = 0) -> Any:
     """ln I₀(x) or ln I₁(x)"""
     small = polynomial((x / 3.75) ** 2, SMALL[order])
     small = (x.abs() * small if order else small).log()
@@ -30,7 +37,7 @@ def log_bessel(x, order=0):
     return tg.where(x < 3.75, small, large)
 
 
-def wrapped_cauchy(concentration):
+def wrapped_cauchy(concentration: Any) -> Any:
     """Return the parameter of the wrapped Cauchy distribution that proposes draws. (Best and Fisher 1979.)"""
     tau = 1 + (1 + 4 * concentration ** 2).sqrt()
     rho = (tau - (2 * tau).sqrt()) / (2 * concentration)
@@ -50,16 +57,16 @@ class VonMises(Distribution):
     has_rsample = False
     _expands = ("loc", "concentration")
 
-    def __init__(self, loc, concentration, validate_args=None):
+    def __init__(self, loc: Tensor, concentration: Tensor, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         return self.concentration * tg.cos(value - self.loc) - log(2 * pi) - log_bessel(self.concentration)
 
     @tg.no_grad()
-    def sample(self, sample_shape=EMPTY):
+    def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
         loc, concentration = self.loc.double(), self.concentration.double()         # float32 hangs for small concentrations
         r = wrapped_cauchy(concentration)
         shape = self._extended_shape(sample_shape)
@@ -78,5 +85,5 @@ class VonMises(Distribution):
     mean = mode = same_as("loc")
 
     @lazy_property
-    def variance(self):
+    def variance(self) -> Tensor:
         return 1 - (log_bessel(self.concentration, 1) - log_bessel(self.concentration, 0)).exp()

@@ -1,10 +1,17 @@
 """Times to failure."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import api as tg
 from . import constraints
 from .exponential import Exponential
 from .transformed_distribution import TransformedDistribution
 from .transforms import AffineTransform, PowerTransform
 from .utils import broadcast_all, euler_constant
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
 
 __all__ = ["Weibull"]
 
@@ -21,7 +28,8 @@ class Weibull(TransformedDistribution):
     support = constraints.positive
     _expands = ("base_dist", "scale", "concentration", "concentration_reciprocal")
 
-    def __init__(self, scale, concentration, validate_args=None):
+    def __init__(self, scale: Tensor | float, concentration: Tensor | float,
+                 validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         self.concentration_reciprocal = self.concentration.reciprocal()
         base = Exponential(tg.ones_like(self.scale), validate_args=validate_args)
@@ -29,18 +37,18 @@ class Weibull(TransformedDistribution):
         super().__init__(base, transforms, validate_args=validate_args)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self.scale * tg.exp(tg.lgamma(1 + self.concentration_reciprocal))
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         return self.scale * ((self.concentration - 1) / self.concentration) ** self.concentration.reciprocal()
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         r = self.concentration_reciprocal
         return self.scale.pow(2) * (tg.exp(tg.lgamma(1 + 2 * r)) - tg.exp(2 * tg.lgamma(1 + r)))
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         r = self.concentration_reciprocal
         return euler_constant * (1 - r) + tg.log(self.scale * r) + 1

@@ -1,6 +1,10 @@
 """Random covariance matrices."""
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
 from math import log, nan
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
 from . import constraints
@@ -9,12 +13,15 @@ from .chi2 import Chi2
 from .exp_family import ExponentialFamily
 from .utils import EMPTY, NUMBER, lazy_property
 
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+
 __all__ = ["Wishart"]
 
 LOG_2 = log(2)
 
 
-def multivariate_digamma(x, p):
+def multivariate_digamma(x: Tensor, p: Any) -> Any:
     """Σ ψ(x − j/2) for j < p"""
     constraints.require(x.gt((p - 1) / 2).all(), "Wrong domain for multivariate digamma function.")
     return tg.digamma(x.unsqueeze(-1) - tg.arange(p, dtype=x.dtype, device=x.device) / 2).sum(-1)
@@ -37,11 +44,13 @@ class Wishart(Triangular, ExponentialFamily):
     _mean_carrier_measure = 0
 
     @property
-    def arg_constraints(self):
+    def arg_constraints(self) -> Any:
         return {"covariance_matrix": constraints.positive_definite, "precision_matrix": constraints.positive_definite,
                 "scale_tril": constraints.lower_cholesky, "df": constraints.greater_than(self.event_shape[-1] - 1)}
 
-    def __init__(self, df, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args=None):
+    def __init__(self, df: Tensor | float, covariance_matrix: Tensor | None = None,
+                 precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
+                 validate_args: bool | None = None) -> None:
         name, matrix = one_covariance(covariance_matrix, precision_matrix, scale_tril, AssertionError)
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
@@ -61,7 +70,7 @@ class Wishart(Triangular, ExponentialFamily):
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - tg.arange(n, **like).expand(batch_shape + (-1,)))
 
     @lazy_property
-    def precision_matrix(self):
+    def precision_matrix(self) -> Tensor:
         tril = self._unbroadcasted_scale_tril
         return self._broadcast(tg.cholesky_solve(tg.eye(tril.shape[-1], dtype=tril.dtype, device=tril.device), tril))
 
@@ -70,16 +79,16 @@ class Wishart(Triangular, ExponentialFamily):
         return x.expand(self._batch_shape).unsqueeze(-1).unsqueeze(-1)
 
     @property
-    def mean(self):
+    def mean(self) -> Tensor:
         return self._matrices(self.df) * self.covariance_matrix
 
     @property
-    def mode(self):
+    def mode(self) -> Tensor:
         factor = self.df - self._event_shape[-1] - 1
         return self._matrices(tg.where(factor <= 0, nan, factor)) * self.covariance_matrix
 
     @property
-    def variance(self):
+    def variance(self) -> Tensor:
         V = self.covariance_matrix
         diagonal = V.diagonal(dim1=-2, dim2=-1)
         return self._matrices(self.df) * (V.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
@@ -97,7 +106,7 @@ class Wishart(Triangular, ExponentialFamily):
     def _any_of_batch(self, flags):
         return flags.amax([-1 - i for i in range(len(self._batch_shape))]) if self._batch_shape else flags
 
-    def rsample(self, sample_shape=EMPTY, max_try_correction=10):
+    def rsample(self, sample_shape: Sequence[int] = EMPTY, max_try_correction: Any = 10) -> Tensor:
         sample_shape = tg.Size(sample_shape)
         sample = self._bartlett_sampling(sample_shape)
         # Like PyTorch, redraw (with its warning) where the first draws are positive definite, not where they are singular.
@@ -112,14 +121,14 @@ class Wishart(Triangular, ExponentialFamily):
                     break
         return sample
 
-    def log_prob(self, value):
+    def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         df, p, tril = self.df, self._event_shape[-1], self._unbroadcasted_scale_tril
         trace = tg.cholesky_solve(value, tril).diagonal(dim1=-2, dim2=-1).sum(dim=-1)
         normalizer = -df * (p * LOG_2 / 2 + log_diagonal(tril)) - tg.mvlgamma(df / 2, p=p)
         return normalizer + (df - p - 1) / 2 * tg.linalg.slogdet(value).logabsdet - trace / 2
 
-    def entropy(self):
+    def entropy(self) -> Tensor:
         df, p = self.df, self._event_shape[-1]
         volume = (p + 1) * (p * LOG_2 / 2 + log_diagonal(self._unbroadcasted_scale_tril))
         return volume + tg.mvlgamma(df / 2, p=p) - (df - p - 1) / 2 * multivariate_digamma(df / 2, p) + df * p / 2

@@ -7,7 +7,7 @@ from pathlib import Path
 from . import architecture, backward
 from .index import index
 from .reference import pages
-from .stub import stubs
+from .stubs import stubs
 
 
 def files(folder: Path) -> dict[str, str]:

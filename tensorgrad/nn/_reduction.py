@@ -1,11 +1,12 @@
 """Reductions of losses, and the two deprecated flags that `reduction` replaced."""
+from __future__ import annotations
 
 import warnings
 
 NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
-def get_enum(reduction):
+def get_enum(reduction: str) -> int:
     """Return the number of a reduction in PyTorch's native functions.
 
     >>> from tensorgrad.nn._reduction import get_enum
@@ -20,7 +21,7 @@ def get_enum(reduction):
     return NUMBERS[reduction]
 
 
-def legacy_get_string(size_average, reduce, emit_warning=True):
+def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
     """Return the reduction of the deprecated flags; None counts as True."""
     if reduce is not None and not reduce:
         reduction = "none"

@@ -6,13 +6,25 @@ Random numbers are drawn in PyTorch's order, so the same seed gives the same par
 >>> torch.nn.init.constant_(torch.empty(2), 0.5)
 tensor([0.5000, 0.5000])
 """
+from __future__ import annotations
+
 import functools
 import math
 import threading
 import warnings
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ParamSpec
+
+    from .._tensor import Tensor
+    from ..generator import Generator
+
+    P = ParamSpec("P")
 
 __all__ = [
     "calculate_gain", "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_", "dirac_",
@@ -29,7 +41,7 @@ _mode = _Mode()
 
 
 @contextmanager
-def skipped():
+def skipped() -> Any:
     """A context manager in which the functions of this file do nothing, and draw no random numbers."""
     before, _mode.is_skipping = _mode.is_skipping, True
     try:
@@ -38,7 +50,7 @@ def skipped():
         _mode.is_skipping = before
 
 
-def _initializer(fill):
+def _initializer(fill: Callable[P, Any]) -> Callable[P, Tensor]:
     """Run a function that fills its first argument without recording, and return that argument."""
     @functools.wraps(fill)
     def initialize(tensor, *args, **kwargs):
@@ -51,37 +63,37 @@ def _initializer(fill):
 
 # ── simple fillings ───────────────────────────────────────────────────────────────────────────
 @_initializer
-def uniform_(tensor, a=0.0, b=1.0, generator=None):
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with draws from U(a, b)."""
     tensor.uniform_(a, b, generator=generator)
 
 
 @_initializer
-def normal_(tensor, mean=0.0, std=1.0, generator=None):
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with draws from N(mean, std²)."""
     tensor.normal_(mean, std, generator=generator)
 
 
 @_initializer
-def constant_(tensor, val):
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
     tensor.fill_(val)
 
 
 @_initializer
-def ones_(tensor):
+def ones_(tensor: Tensor) -> Tensor:
     """Fill with 1."""
     tensor.fill_(1.0)
 
 
 @_initializer
-def zeros_(tensor):
+def zeros_(tensor: Tensor) -> Tensor:
     """Fill with 0."""
     tensor.zero_()
 
 
 @_initializer
-def eye_(tensor):
+def eye_(tensor: Tensor) -> Tensor:
     """Make a matrix the identity; ValueError unless there are 2 dimensions.
 
     >>> import tensorgrad as torch
@@ -93,7 +105,7 @@ def eye_(tensor):
 
 
 @_initializer
-def dirac_(tensor, groups=1):
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Make the weight of a convolution one that returns its input: 1 at the kernel's centre, output i from input i."""
     if tensor.ndim not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
@@ -107,7 +119,7 @@ def dirac_(tensor, groups=1):
 
 
 @_initializer
-def sparse_(tensor, sparsity, std=0.01, generator=None):
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Fill a matrix with draws from N(0, std²), then set the fraction `sparsity` of each column to 0, at random."""
     _check_matrix(tensor)
     rows, columns = tensor.shape
@@ -124,7 +136,7 @@ def _check_matrix(tensor):
 
 
 # ── scaled to the width of a layer ────────────────────────────────────────────────────────────
-def calculate_gain(nonlinearity, param=None):
+def calculate_gain(nonlinearity: Any, param: int | float | None = None) -> float:
     """The factor that keeps the scale of activations through a nonlinearity; `param` is leaky_relu's slope.
 
     >>> import tensorgrad as torch
@@ -152,20 +164,21 @@ _LINEAR = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_tra
 
 
 @_initializer
-def xavier_uniform_(tensor, gain=1.0, generator=None):
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with draws from U(-a, a), a = gain · √(6 / (fan_in + fan_out))."""
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     tensor.uniform_(-bound, bound, generator=generator)
 
 
 @_initializer
-def xavier_normal_(tensor, gain=1.0, generator=None):
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with draws from N(0, std²), std = gain · √(2 / (fan_in + fan_out))."""
     tensor.normal_(0.0, _xavier_std(tensor, gain), generator=generator)
 
 
 @_initializer
-def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+                     generator: Generator | None = None) -> Tensor:
     """Fill with draws from U(-b, b), b = gain · √(3 / fan); `a` is leaky_relu's slope."""
     if not _warn_if_empty(tensor):
         bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
@@ -173,14 +186,15 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
 
 @_initializer
-def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
+def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+                    generator: Generator | None = None) -> Tensor:
     """Fill with draws from N(0, std²), std = gain / √fan; `a` is leaky_relu's slope."""
     if not _warn_if_empty(tensor):
         tensor.normal_(0, _kaiming_std(tensor, a, mode, nonlinearity), generator=generator)
 
 
 @_initializer
-def uniform_fan_in(tensor, fan_in=None):
+def uniform_fan_in(tensor: Tensor, fan_in: Any = None) -> None:
     """Fill with draws from U(-√(1/fan_in), √(1/fan_in)).
 
     Unless given, fan_in is the number of inputs of one output: the length of a vector, the second size of a matrix
@@ -231,7 +245,7 @@ def _warn_if_empty(tensor):
 
 # ── constrained draws ─────────────────────────────────────────────────────────────────────────
 @_initializer
-def orthogonal_(tensor, gain=1, generator=None):
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Make a matrix (all but the first dimension flattened) `gain` times one with orthonormal rows or columns."""
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -247,7 +261,8 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 @_initializer
-def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+                  generator: Generator | None = None) -> Tensor:
     """Fill with draws from N(mean, std²), truncated to [a, b] by redrawing."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
@@ -286,12 +301,12 @@ def _reject_uniform(tensor, mean, std, a, b, generator):
 
 
 # ── other names ───────────────────────────────────────────────────────────────────────────────
-def zeros(tensor):
+def zeros(tensor: Tensor) -> Any:
     """Fill with 0: `zeros_` under a shorter name."""
     return zeros_(tensor)
 
 
-def ones(tensor):
+def ones(tensor: Tensor) -> Any:
     """Fill with 1: `ones_` under a shorter name."""
     return ones_(tensor)
 

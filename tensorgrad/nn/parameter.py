@@ -1,9 +1,16 @@
 """Tensors that belong to a module: parameters, buffers, and uninitialized ones, whose shape is unknown."""
+from __future__ import annotations
+
 from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
 from .._tensor.torch_function import disabled
 from ..core.dispatch import PLAIN
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from ..api._kinds import Device, Dtype
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "UninitializedTensorMixin",
            "is_lazy"]
@@ -16,7 +23,7 @@ class _Marked(type(tg.Tensor)):
     Tensor.
     """
 
-    def __instancecheck__(cls, thing):
+    def __instancecheck__(cls, thing: Any) -> Any:
         if super().__instancecheck__(thing):
             return True
         mark = cls.__dict__.get("_mark")
@@ -38,22 +45,22 @@ class Parameter(tg.Tensor, metaclass=_Marked):
     _mark = "_is_param"
     __torch_function__ = disabled
 
-    def __new__(cls, data=None, requires_grad=True):
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         if data is None:
             data = tg.empty(0)
         if type(data) is tg.Tensor or type(data) is Parameter:
             return tg.Tensor._make_subclass(cls, data, requires_grad)
         return _marked_twin(data, requires_grad)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Any:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
         return memo[id(self)]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         recipe = self.data, self.requires_grad, OrderedDict()
         if attributes := vars(self):
             return _rebuild_parameter_with_state, (*recipe, dict(attributes))
@@ -102,7 +109,7 @@ class Buffer(tg.Tensor, metaclass=_Marked):
     _mark = "_is_buffer"
     __torch_function__ = disabled
 
-    def __new__(cls, data=None, *, persistent=True):
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = tg.empty(0)
         buffer = data.detach().requires_grad_(data.requires_grad)
@@ -131,14 +138,14 @@ class UninitializedTensorMixin:
         tensor._empty = empty
         return tensor
 
-    def materialize(self, shape, device=None, dtype=None):
+    def materialize(self, shape: Any, device: Device | None = None, dtype: Dtype | None = None) -> None:
         """Become an ordinary tensor of that shape, in place, with undefined values."""
         self.data = tg.empty(shape, device=device or self.device, dtype=dtype or self.dtype)
         del self._empty
         self.__class__ = self.cls_to_become
 
     @property
-    def array(self):
+    def array(self) -> Any:
         kind = type(self).__name__
         raise ValueError(
             "Attempted to use an uninitialized parameter in a function of tensors. This error happens when you are using "
@@ -146,69 +153,69 @@ class UninitializedTensorMixin:
             "`forward` with a dummy batch to initialize the parameters before calling torch functions")
 
     @array.setter
-    def array(self, array):
+    def array(self, array: Any) -> None:
         _ARRAY.__set__(self, array)
 
     @property
-    def data(self):
+    def data(self) -> Any:
         return self._empty
 
     @data.setter
-    def data(self, value):
+    def data(self, value: Tensor) -> None:
         tg.Tensor.data.__set__(self, value)
         self._empty = value
 
     @property
-    def dtype(self):
+    def dtype(self) -> Any:
         return self._empty.dtype
 
     @property
-    def shape(self):
+    def shape(self) -> Any:
         raise RuntimeError(
             "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
             "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
             "to initialize the parameters before accessing their attributes.")
 
-    def size(self, dim=None):
+    def size(self, dim: Any = None) -> Any:
         return self._empty.size() if dim is None else self._empty.size(dim)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Any:
         return self._empty.to(*args, **kwargs)
 
-    def type(self, *args, **kwargs):
+    def type(self, *args: Any, **kwargs: Any) -> Any:
         return self._empty.type(*args, **kwargs)
 
-    def cpu(self):
+    def cpu(self) -> Any:
         return self._empty.cpu()
 
-    def cuda(self, *args, **kwargs):
+    def cuda(self, *args: Any, **kwargs: Any) -> Any:
         return self._empty.cuda(*args, **kwargs)
 
-    def float(self):
+    def float(self) -> Any:
         return self.to(tg.float32)
 
-    def double(self):
+    def double(self) -> Any:
         return self.to(tg.float64)
 
-    def half(self):
+    def half(self) -> Any:
         return self.to(tg.float16)
 
-    def copy_(self, source, non_blocking=False):
+    def copy_(self, source: Any, non_blocking: bool = False) -> Any:
         self._empty.copy_(source.data)
         return self
 
-    def share_memory_(self):
+    def share_memory_(self) -> Any:
         raise RuntimeError(
             "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
             "before calling `module.share_memory()`.")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: Any) -> Any:
         return type(self), (self.requires_grad,)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: Any) -> Any:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
         return memo[id(self)]
@@ -228,7 +235,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad=True, device=None, dtype=None):
+    def __new__(cls, requires_grad: bool = True, device: Device | None = None, dtype: Dtype | None = None) -> None:
         return cls._make(requires_grad, device, dtype)
 
 
@@ -237,13 +244,14 @@ class UninitializedBuffer(UninitializedTensorMixin, tg.Tensor):
 
     cls_to_become = tg.Tensor
 
-    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+    def __new__(cls, requires_grad: bool = False, device: Device | None = None, dtype: Dtype | None = None,
+                persistent: bool = True) -> None:
         buffer = cls._make(requires_grad, device, dtype)
         buffer.persistent = persistent
         buffer._is_buffer = True
         return buffer
 
 
-def is_lazy(param):
+def is_lazy(param: Any) -> bool:
     """Return True for a parameter or buffer whose shape is still unknown."""
     return isinstance(param, UninitializedTensorMixin)

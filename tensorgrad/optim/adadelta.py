@@ -1,6 +1,14 @@
 """Adadelta: steps in the units of the parameters."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import UpdateRule, add_, average_square_, check, check_rate, count, decayed, scalar
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['Adadelta']
 
@@ -26,8 +34,9 @@ class Adadelta(UpdateRule):
     0.6838
     """
 
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False,
-                 maximize=False, differentiable=False):
+    def __init__(self, params: Params, lr: float | Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6,
+                 weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
+                 maximize: bool = False, differentiable: bool = False) -> None:
         check_rate(lr)
         check(0.0 <= rho <= 1.0, f'Invalid rho value: {rho}')
         check(0.0 <= eps, f'Invalid epsilon value: {eps}')
@@ -36,10 +45,10 @@ class Adadelta(UpdateRule):
             'lr': lr, 'rho': rho, 'eps': eps, 'weight_decay': weight_decay, 'maximize': maximize,
             'capturable': capturable, 'foreach': foreach, 'differentiable': differentiable})
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         return {'step': scalar(0), 'square_avg': tg.zeros_like(param), 'acc_delta': tg.zeros_like(param)}
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         count(state)
         squares, deltas = state['square_avg'], state['acc_delta']
         grad = decayed(grad, param, o.weight_decay)

@@ -1,6 +1,14 @@
 """Adafactor: Adam whose second moment is kept as a row and a column."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import UpdateRule, check, check_rate, count, scalar
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['Adafactor']
 
@@ -31,8 +39,9 @@ class Adafactor(UpdateRule):
     (0.75, torch.Size([2, 1]))
     """
 
-    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None,
-                 maximize=False):
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, beta2_decay: float = -0.8,
+                 eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0, *,
+                 foreach: bool | None = None, maximize: bool = False) -> None:
         check_rate(lr, 'Learning rate should be >= 0 but is: {}')
         check(0.0 >= beta2_decay, f'beta2_decay should be <= 0 but is: {beta2_decay}')
         check(eps[0] is None or 0.0 <= eps[0], f'epsilon1 should be >= 0 but is: {eps[0]}')
@@ -43,7 +52,7 @@ class Adafactor(UpdateRule):
             'lr': lr, 'beta2_decay': beta2_decay, 'eps': eps, 'd': d, 'weight_decay': weight_decay,
             'foreach': foreach, 'maximize': maximize})
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         if param.is_complex():
             raise RuntimeError('Adafactor does not support complex parameters')
         grad, shape = param.grad, tuple(param.shape)
@@ -52,7 +61,7 @@ class Adafactor(UpdateRule):
         return {'step': scalar(0), 'row_var': grad.new_zeros((*shape[:-1], 1)),
                 'col_var': grad.new_zeros((*shape[:-2], 1, shape[-1]))}
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         step = count(state)
         smallest, smallest_scale = tg.finfo(param.dtype).eps if o.eps[0] is None else o.eps[0], o.eps[1]
         newest = step ** o.beta2_decay
@@ -69,10 +78,10 @@ class Adafactor(UpdateRule):
         param.add_(update, alpha=-rate / max(1.0, rms(update) / o.d))
 
 
-def rms(x) -> float:
+def rms(x: Tensor) -> float:
     """The root mean square of all elements."""
     return x.norm(2).item() / x.numel() ** 0.5
 
 
-def mean_square(x, dim: int):
+def mean_square(x: Tensor, dim: int) -> Any:
     return tg.norm(x, dim=dim, keepdim=True).square_().div_(x.size(dim))

@@ -1,6 +1,14 @@
 """Adagrad: steps scaled by all squared gradients so far."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import UpdateRule, addcdiv_, check, check_implementation, check_rate, count, decayed, root, scalar
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['Adagrad']
 
@@ -24,8 +32,9 @@ class Adagrad(UpdateRule):
     0.75
     """
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
-                 foreach=None, *, maximize=False, differentiable=False, fused=None):
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+                 initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
+                 maximize: bool = False, differentiable: bool = False, fused: bool | None = None) -> None:
         check_rate(lr)
         check(0.0 <= lr_decay, f'Invalid lr_decay value: {lr_decay}')
         check(0.0 <= weight_decay, f'Invalid weight_decay value: {weight_decay}')
@@ -41,18 +50,18 @@ class Adagrad(UpdateRule):
             for param in group['params']:
                 self.state[param] = self.new_state(param, None)
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         start = self.defaults['initial_accumulator_value']
         with tg.no_grad():
             return {'step': scalar(0),
                     'sum': tg.full_like(param, complex(start, start) if param.is_complex() else start)}
 
-    def share_memory(self):
+    def share_memory(self) -> None:
         """Move the sums to shared memory (PyTorch: ``Tensor.share_memory_``)."""
         for state in self.state.values():
             state['sum'].share_memory_()
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         step, total = count(state), state['sum']
         grad = decayed(grad, param, o.weight_decay)
         total.addcmul_(grad, grad)

@@ -1,4 +1,8 @@
 """Adam: steps scaled by running means of the gradient and its square."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import (
     UpdateRule,
@@ -16,6 +20,10 @@ from .rule import (
     scalar,
     scale_,
 )
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['Adam']
 
@@ -43,8 +51,11 @@ class Adam(UpdateRule):
     [0.75, 1.25]
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
-                 maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3,
+                 betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
+                 maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+                 fused: bool | None = None, decoupled_weight_decay: bool = False) -> None:
         tensors_wanted = capturable or not foreach
         check(not isinstance(lr, tg.Tensor) or tensors_wanted,
               'lr as a Tensor is not supported for capturable=False and foreach=True')
@@ -60,20 +71,20 @@ class Adam(UpdateRule):
             'decoupled_weight_decay': decoupled_weight_decay})
         check_implementation(fused, foreach, differentiable)
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         state = {'step': scalar(0), 'exp_avg': tg.zeros_like(param), 'exp_avg_sq': tg.zeros_like(param)}
         if options.amsgrad:
             state['max_exp_avg_sq'] = tg.zeros_like(param)
         return state
 
-    def update_all(self, updates, o):
+    def update_all(self, updates: Any, o: Any) -> None:
         rows = [(param, state['exp_avg'], state['exp_avg_sq'], state['max_exp_avg_sq'] if o.amsgrad else None, state['step'], grad)
                 for param, grad, state in updates]
         left = at_once('adam', rows, 3, lr=o.lr, beta1=o.betas[0], beta2=o.betas[1], eps=o.eps, weight_decay=o.weight_decay,
                        decoupled=o.decoupled_weight_decay)
         super().update_all([updates[place] for place in left], o)
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         step, (beta1, beta2) = count(state), o.betas
         mean, square = state['exp_avg'], state['exp_avg_sq']
         bias = (1 - beta2 ** step) ** 0.5  # the root of v's bias correction, outside of the fraction
@@ -89,7 +100,7 @@ class Adam(UpdateRule):
         addcdiv_(param, mean, root(square, o.eps * bias), -o.lr * bias / (1 - beta1 ** step))
 
 
-def check_kinds_of_betas(betas, tensors_wanted) -> None:
+def check_kinds_of_betas(betas: Any, tensors_wanted: Any) -> None:
     """Raise ValueError unless both betas are floats, or both are tensors of one element."""
     kinds = [tg.Tensor if isinstance(beta, tg.Tensor) else type(beta) for beta in betas[:2]]
     check(kinds in ([float, float], [tg.Tensor, tg.Tensor]), 'betas must be either both floats or both Tensors')

@@ -1,6 +1,14 @@
 """Adamax: Adam in the infinity norm."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import UpdateRule, addcdiv_, check, check_betas, check_rate, count, decayed, maximum_, scalar
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['Adamax']
 
@@ -25,8 +33,9 @@ class Adamax(UpdateRule):
     0.75
     """
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
-                 differentiable=False, capturable=False):
+    def __init__(self, params: Params, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False,
+                 differentiable: bool = False, capturable: bool = False) -> None:
         check_rate(lr)
         check(0.0 <= eps, f'Invalid epsilon value: {eps}')
         check_betas(betas)
@@ -35,10 +44,10 @@ class Adamax(UpdateRule):
             'lr': lr, 'betas': betas, 'eps': eps, 'weight_decay': weight_decay, 'foreach': foreach,
             'maximize': maximize, 'differentiable': differentiable, 'capturable': capturable})
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         return {'step': scalar(0), 'exp_avg': tg.zeros_like(param), 'exp_inf': tg.zeros_like(param)}
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         step, (beta1, beta2) = count(state), o.betas
         mean, largest = state['exp_avg'], state['exp_inf']
         grad = decayed(grad, param, o.weight_decay)

@@ -1,6 +1,14 @@
 """Averaged stochastic gradient descent."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import UpdateRule, check, check_rate, count, decayed, scalar
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['ASGD']
 
@@ -29,18 +37,19 @@ class ASGD(UpdateRule):
 
     captured = 'params, mus, etas, and state_steps'
 
-    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
-                 differentiable=False, capturable=False):
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
+                 t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None, maximize: bool = False,
+                 differentiable: bool = False, capturable: bool = False) -> None:
         check_rate(lr)
         check(0.0 <= weight_decay, f'Invalid weight_decay value: {weight_decay}')
         super().__init__(params, {
             'lr': lr, 'lambd': lambd, 'alpha': alpha, 't0': t0, 'weight_decay': weight_decay, 'foreach': foreach,
             'maximize': maximize, 'differentiable': differentiable, 'capturable': capturable})
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         return {'step': scalar(0), 'eta': scalar(options.lr), 'mu': scalar(1), 'ax': tg.zeros_like(param)}
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         step, eta, mu, average = count(state), state['eta'].item(), state['mu'].item(), state['ax']
         grad = decayed(grad, param, o.weight_decay)
         param.mul_(1 - o.lambd * eta).add_(grad, alpha=-eta)

@@ -3,11 +3,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import api as tg
 from .optimizer import Optimizer
 from .rule import check, check_rate, plain
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['LBFGS']
 
@@ -42,8 +46,9 @@ class LBFGS(Optimizer):
     [1.0, 2.0]
     """
 
-    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9,
-                 history_size=100, line_search_fn=None):
+    def __init__(self, params: Params, lr: float | Tensor = 1, max_iter: int = 20, max_eval: int | None = None,
+                 tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
+                 line_search_fn: str | None = None) -> None:
         check_rate(lr)
         super().__init__(params, {
             'lr': lr, 'max_iter': max_iter, 'max_eval': max_iter * 5 // 4 if max_eval is None else max_eval,
@@ -56,7 +61,7 @@ class LBFGS(Optimizer):
         return self.param_groups[0]['params']
 
     @tg.no_grad()
-    def step(self, closure: Callable):
+    def step(self, closure: Callable) -> Any:
         """Iterate on the function that ``closure`` computes, with its gradients; return its value before the step."""
         closure = tg.enable_grad()(closure)
         group = self.param_groups[0]
@@ -151,21 +156,21 @@ class LBFGS(Optimizer):
             offset += real.numel()
 
 
-def flat(x):
+def flat(x: Tensor) -> Any:
     """Return the elements of x as a vector, complex ones as two real numbers."""
     return tg.view_as_real(x).reshape(-1) if x.is_complex() else x.reshape(-1)
 
 
-def dot(x, y) -> float:
+def dot(x: Tensor, y: Tensor) -> float:
     return x.dot(y).item()
 
 
-def largest(x) -> float:
+def largest(x: Tensor) -> float:
     """The maximum norm."""
     return x.abs().max().item()
 
 
-def first_length(iteration: int, gradient, lr: float) -> float:
+def first_length(iteration: int, gradient: Any, lr: float) -> float:
     """Return the length to try first; a short one in the first iteration, in which the curvature is unknown."""
     if iteration > 1:
         return lr

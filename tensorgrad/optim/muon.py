@@ -1,8 +1,15 @@
 """Muon: momentum, orthogonalised."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
 from .rule import UpdateRule, add_, check, check_rate, scale_
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['Muon']
 
@@ -31,8 +38,9 @@ class Muon(UpdateRule):
 
     takes_complex = True
 
-    def __init__(self, params, lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True,
-                 ns_coefficients=(3.4445, -4.775, 2.0315), eps=1e-7, ns_steps=5, adjust_lr_fn=None):
+    def __init__(self, params: Params, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
+                 nesterov: bool = True, ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+                 eps: float = 1e-7, ns_steps: int = 5, adjust_lr_fn: str | None = None) -> None:
         check_rate(lr, 'Learning rate should be >= 0 but is: {}')
         check(0.0 <= momentum, f'momentum should be >= 0 but is: {momentum}')
         check(0.0 <= weight_decay, f'weight decay should be >= 0 but is: {weight_decay}')
@@ -46,12 +54,12 @@ class Muon(UpdateRule):
                 check(param.ndim == 2, 'Muon only supports 2D parameters whereas we found a parameter with '
                                        f'size: {param.size()}')
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         if param.is_complex():
             raise RuntimeError('Muon does not support complex parameters')
         return {'momentum_buffer': tg.zeros_like(param.grad)}
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         buffer = state['momentum_buffer'].lerp_(grad, 1 - o.momentum)
         direction = grad.lerp(buffer, o.momentum) if o.nesterov else buffer
         direction = orthogonal(direction, o.ns_coefficients, o.ns_steps, o.eps)
@@ -59,7 +67,7 @@ class Muon(UpdateRule):
         add_(param, direction, -o.lr * size_factor(param.shape, o.adjust_lr_fn))
 
 
-def orthogonal(matrix, coefficients, steps: int, eps: float):
+def orthogonal(matrix: Any, coefficients: Any, steps: int, eps: float) -> Any:
     r"""A matrix with the singular vectors of ``matrix`` and singular values near 1, in the precision of bfloat16.
 
     Each Newton-Schulz step applies :math:`x \mapsto a x + b x^3 + c x^5` to the singular values.
@@ -78,12 +86,12 @@ def orthogonal(matrix, coefficients, steps: int, eps: float):
     return x.T if tall else x
 
 
-def rounded(x):
+def rounded(x: Tensor) -> Any:
     """Round to the precision of bfloat16, but keep float32, which computes faster."""
     return x.bfloat16().float()
 
 
-def size_factor(shape, adjust_lr_fn: str | None) -> float:
+def size_factor(shape: Any, adjust_lr_fn: str | None) -> float:
     """Return the factor of the learning rate for a matrix of this shape."""
     rows, columns = shape
     if adjust_lr_fn == 'match_rms_adamw':

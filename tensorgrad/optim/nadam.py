@@ -1,4 +1,8 @@
 """NAdam: Adam with Nesterov momentum."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import (
     UpdateRule,
@@ -13,6 +17,10 @@ from .rule import (
     scalar,
     scale_,
 )
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['NAdam']
 
@@ -43,9 +51,10 @@ class NAdam(UpdateRule):
 
     captured = 'params, mu_products and state_steps'
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
-                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,
-                 differentiable=False):
+    def __init__(self, params: Params, lr: float | Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
+                 decoupled_weight_decay: bool = False, *, foreach: bool | None = None, maximize: bool = False,
+                 capturable: bool = False, differentiable: bool = False) -> None:
         check_rate(lr)
         check(0.0 <= eps, f'Invalid epsilon value: {eps}')
         check_betas(betas)
@@ -56,11 +65,11 @@ class NAdam(UpdateRule):
             'decoupled_weight_decay': decoupled_weight_decay, 'maximize': maximize, 'foreach': foreach,
             'capturable': capturable, 'differentiable': differentiable})
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         return {'step': scalar(0), 'mu_product': scalar(1), 'exp_avg': tg.zeros_like(param),
                 'exp_avg_sq': tg.zeros_like(param)}
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         step, (beta1, beta2) = count(state), o.betas
         mean, square = state['exp_avg'], state['exp_avg_sq']
         if o.weight_decay != 0 and o.decoupled_weight_decay:

@@ -18,7 +18,7 @@ KINDS_OF_HOOKS = ('step_pre', 'step_post', 'state_dict_pre', 'state_dict_post', 
 
 
 class _Required:
-    def __repr__(self):
+    def __repr__(self) -> str:
         return '<required parameter>'
 
 
@@ -113,7 +113,7 @@ class Optimizer:
         if not hasattr(cls.step, 'hooked'):
             cls.step = _with_hooks(cls.step)
 
-    def step(self, closure: Callable | None = None):
+    def step(self, closure: Callable | None = None) -> float | None:
         """Update the parameters once. ``closure`` computes the loss and the gradients anew; its result is returned."""
         raise NotImplementedError(f'{type(self).__name__} does not define step')
 

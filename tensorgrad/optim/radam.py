@@ -1,4 +1,8 @@
 """RAdam: Adam that waits until its variance can be trusted."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import (
     UpdateRule,
@@ -14,6 +18,10 @@ from .rule import (
     scalar,
     scale_,
 )
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['RAdam']
 
@@ -41,8 +49,10 @@ class RAdam(UpdateRule):
     0.25
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
-                 foreach=None, maximize=False, capturable=False, differentiable=False):
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
+                 foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+                 differentiable: bool = False) -> None:
         check_rate(lr)
         check(0.0 <= eps, f'Invalid epsilon value: {eps}')
         check_betas(betas)
@@ -52,10 +62,10 @@ class RAdam(UpdateRule):
             'foreach': foreach, 'capturable': capturable, 'decoupled_weight_decay': decoupled_weight_decay,
             'differentiable': differentiable})
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         return {'step': scalar(0), 'exp_avg': tg.zeros_like(param), 'exp_avg_sq': tg.zeros_like(param)}
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         step, (beta1, beta2) = count(state), o.betas
         mean, square = state['exp_avg'], state['exp_avg_sq']
         if o.weight_decay != 0 and o.decoupled_weight_decay:

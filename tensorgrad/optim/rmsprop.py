@@ -1,6 +1,14 @@
 """RMSprop: steps scaled by the root mean square of the gradient."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import UpdateRule, add_, addcdiv_, average_square_, check, check_rate, count, decayed, root, scalar
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['RMSprop']
 
@@ -26,8 +34,9 @@ class RMSprop(UpdateRule):
     0.5
     """
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
-                 capturable=False, foreach=None, maximize=False, differentiable=False):
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+                 weight_decay: float = 0, momentum: float = 0, centered: bool = False, capturable: bool = False,
+                 foreach: bool | None = None, maximize: bool = False, differentiable: bool = False) -> None:
         check_rate(lr)
         check(0.0 <= eps, f'Invalid epsilon value: {eps}')
         check(0.0 <= momentum, f'Invalid momentum value: {momentum}')
@@ -38,7 +47,7 @@ class RMSprop(UpdateRule):
             'weight_decay': weight_decay, 'capturable': capturable, 'foreach': foreach, 'maximize': maximize,
             'differentiable': differentiable})
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         state = {'step': scalar(0), 'square_avg': tg.zeros_like(param)}
         if options.momentum > 0:
             state['momentum_buffer'] = tg.zeros_like(param)
@@ -46,7 +55,7 @@ class RMSprop(UpdateRule):
             state['grad_avg'] = tg.zeros_like(param)
         return state
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         count(state)
         square = state['square_avg']
         grad = decayed(grad, param, o.weight_decay)

@@ -1,6 +1,14 @@
 """Rprop: steps by the sign of the gradient alone."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .. import api as tg
 from .rule import UpdateRule, check, check_rate, count, plain, scalar
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['Rprop']
 
@@ -27,20 +35,21 @@ class Rprop(UpdateRule):
     [0.25, 1.25]
     """
 
-    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
-                 maximize=False, differentiable=False):
+    def __init__(self, params: Params, lr: float | Tensor = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+                 step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
+                 foreach: bool | None = None, maximize: bool = False, differentiable: bool = False) -> None:
         check_rate(lr)
         check(0.0 < etas[0] < 1.0 < etas[1], f'Invalid eta values: {etas[0]}, {etas[1]}')
         super().__init__(params, {
             'lr': lr, 'etas': etas, 'step_sizes': step_sizes, 'foreach': foreach, 'maximize': maximize,
             'differentiable': differentiable, 'capturable': capturable})
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         lr = float(plain(options.lr))
         return {'step': scalar(0), 'prev': tg.zeros_like(param),
                 'step_size': tg.full_like(param.grad, complex(lr, lr) if param.is_complex() else lr)}
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         count(state)
         (minus, plus), (smallest, largest) = o.etas, o.step_sizes
         previous, size = state['prev'], state['step_size']

@@ -1,5 +1,13 @@
 """Stochastic gradient descent with momentum."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .rule import UpdateRule, add_, at_once, check, check_implementation, check_rate, decayed
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from .optimizer import Params
 
 __all__ = ['SGD']
 
@@ -28,8 +36,9 @@ class SGD(UpdateRule):
 
     takes_complex = True
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
-                 foreach=None, differentiable=False, fused=None):
+    def __init__(self, params: Params, lr: float | Tensor = 1e-3, momentum: float = 0, dampening: float = 0,
+                 weight_decay: float | Tensor = 0, nesterov: bool = False, *, maximize: bool = False,
+                 foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None) -> None:
         momentum = 0 if momentum is None else momentum
         check_rate(lr)
         check(not momentum < 0.0, f'Invalid momentum value: {momentum}')
@@ -42,10 +51,10 @@ class SGD(UpdateRule):
             'fused': fused})
         check_implementation(fused, foreach, differentiable)
 
-    def new_state(self, param, options):
+    def new_state(self, param: Any, options: Any) -> Any:
         return {'momentum_buffer': None} if options.momentum != 0 else {}
 
-    def update_all(self, updates, o):
+    def update_all(self, updates: Any, o: Any) -> Any:
         def row(param, grad, state):
             if o.momentum == 0:
                 return param, None, grad
@@ -54,7 +63,7 @@ class SGD(UpdateRule):
                        weight_decay=o.weight_decay, nesterov=o.nesterov)
         super().update_all([updates[place] for place in left], o)
 
-    def update(self, param, grad, state, o):
+    def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         buffer = state.get('momentum_buffer')
         grad = decayed(grad, param, o.weight_decay)
         if o.momentum != 0:

@@ -6,12 +6,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
 from ..nn import Module
 from .lr_scheduler.base import LRScheduler, inside_step, per_group
 from .optimizer import Optimizer
 from .rule import check
+
+if TYPE_CHECKING:
+    from .._tensor import Tensor
+    from ..api._kinds import Device
 
 __all__ = [
     'AveragedModel', 'SWALR', 'get_ema_avg_fn', 'get_ema_multi_avg_fn', 'get_swa_avg_fn', 'get_swa_multi_avg_fn',
@@ -97,7 +102,7 @@ def check_decay(decay: float) -> None:
           f'Invalid decay value {decay} provided. Please provide a value in [0,1] range.')
 
 
-def is_inexact(x) -> bool:
+def is_inexact(x: Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
@@ -118,7 +123,7 @@ class AveragedModel(Module):
     3.0
     """
 
-    def __init__(self, model: Module, device=None, avg_fn: Callable | None = None,
+    def __init__(self, model: Module, device: int | Device | None = None, avg_fn: Callable | None = None,
                  multi_avg_fn: Callable | None = None, use_buffers: bool = False) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
@@ -131,7 +136,7 @@ class AveragedModel(Module):
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
         """The output of the averaged model."""
         return self.module(*args, **kwargs)
 
@@ -168,7 +173,7 @@ class AveragedModel(Module):
 
 
 @tg.no_grad()
-def update_bn(loader: Iterable, model: Module, device=None) -> None:
+def update_bn(loader: Iterable, model: Module, device: int | Device | None = None) -> None:
     """Recompute the running statistics of all batch norms of ``model`` from the inputs of ``loader``.
 
     Of batches that are lists or tuples, the first part is the input. (PyTorch: ``torch.optim.swa_utils.update_bn``.)
@@ -225,7 +230,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> Any:
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import device as _device
+from ..device import KINDS, defaults, get_default_device
+from ..device import device as Device
 
 clock = count(1)  # the one clock: it dates tape nodes and in-place writes
 RECALLED = 8      # the number of latest writes whose dates a storage keeps, for its error messages
@@ -138,8 +139,8 @@ class Storage:
             cls._check_complete()
         cls.xp, cls.nowhere = Namespace(cls), cls()
         if isinstance(cls.__dict__.get("device"), str):
-            _device.KINDS.add(cls.device.partition(":")[0])
-            cls.device = _device.device(cls.device)
+            KINDS.add(cls.device.partition(":")[0])
+            cls.device = Device(cls.device)
         if "device" in cls.__dict__:
             Storage.by_device[str(cls.device)] = cls
 
@@ -208,11 +209,11 @@ class Storage:
 
 def backend_of(spec: Any) -> type[Storage]:
     """The storage class of a device: 'cpu', 'cuda:1', a device object, or None for the default device."""
-    device = _device.get_default_device() if spec is None else \
-        spec if isinstance(spec, _device.device) else _device.device(spec)
+    device = get_default_device() if spec is None else \
+        spec if isinstance(spec, Device) else Device(spec)
     found = Storage.by_device.get(device._text)
     if found is None and device.type == "cuda":
-        index = _device.defaults.current_cuda if device.index is None else device.index
+        index = defaults.current_cuda if device.index is None else device.index
         return Storage.by_device.get(f"cuda:{index}") or Storage.makers["cuda"](index)
     if found is None and device.type == "meta":
         return Storage.makers["meta"](0)
@@ -220,7 +221,7 @@ def backend_of(spec: Any) -> type[Storage]:
         found = Storage.by_device.get(device.type) if device.index in (None, 0) else None
     if found is None and device.type in ("xpu", "mtia"):
         raise AssertionError(f"Torch not compiled with {device.type.upper()} enabled")
-    if found is None and device.type not in _device.KINDS:
+    if found is None and device.type not in KINDS:
         raise RuntimeError(f"PyTorch is not linked with support for {device.type} devices")
     if found is None:
         raise RuntimeError(f"no storage backend is registered for the device {device}: "

@@ -1,5 +1,8 @@
 """Helpers around training (PyTorch: ``torch.utils``): ``checkpoint``, ``data``, ``hooks``, …"""
+from __future__ import annotations
+
 import importlib
+from typing import Any
 
 from ..messages.missing_names import MissingName as _MissingName
 
@@ -7,7 +10,7 @@ __all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extensio
            'safetensors', 'serialization']
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """Import a submodule when it is first asked for."""
     if name in __all__ or name in ('_pytree', 'tensorboard'):
         return importlib.import_module(f'{__name__}.{name}')

@@ -1,11 +1,15 @@
 """Handles of hooks (PyTorch: ``torch.utils.hooks``)."""
+from __future__ import annotations
+
+from typing import Any
+
 from .._tensor.copying import warn_if_has_hooks
 from ..core.node import RemovableHandle
 
 __all__ = ['RemovableHandle', 'unserializable_hook', 'warn_if_has_hooks']
 
 
-def unserializable_hook(f):
+def unserializable_hook(f: Any) -> Any:
     """Mark a tensor's hook as not serializable, so that saving the tensor without it does not warn."""
     f.__torch_unserializable__ = True
     return f

@@ -1,5 +1,7 @@
 """A data module of any two data sets."""
 
+from typing import Any
+
 from tensorgrad.experiment import DataModule, datasets
 from tensorgrad.utils.data import DataLoader
 
@@ -14,6 +16,8 @@ class Loaders(DataModule):
         self.specs, self.batch_size, self.drop_last = (train_dataset_spec, val_dataset_spec), batch_size, drop_last
 
     def setup(self, stage: str) -> None:
+        self.train: Any
+        self.val: Any
         self.train, self.val = (None if spec is None else datasets.make(spec) for spec in self.specs)
 
     def train_dataloader(self) -> DataLoader:

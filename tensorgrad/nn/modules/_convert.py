@@ -1,14 +1,20 @@
 """Move a module to another device or dtype, in place: parameters keep their identity, buffers their names."""
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING, Any, Self
 
 from ... import api as tg
 from ..parameter import is_lazy
+
+if TYPE_CHECKING:
+    from ...api._kinds import Device
 
 
 class ConvertMixin:
     """The part of `Module` that changes devices and dtypes. Every method returns the module."""
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move and cast all parameters and buffers: `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`.
 
         A dtype must be floating point or complex, and only tensors of such dtypes are cast. Parameters keep their
@@ -37,42 +43,42 @@ class ConvertMixin:
 
         return self._apply(convert)
 
-    def cuda(self, device=None):
+    def cuda(self, device: Device | None = None) -> Self:
         """Move to the GPU."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """Move to the CPU."""
         return self._apply(lambda tensor: tensor.cpu())
 
-    def type(self, dst_type):
+    def type(self, dst_type: Any) -> Self:
         """Cast all parameters and buffers, integers too."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
-    def float(self):
+    def float(self) -> Self:
         """Cast floating-point parameters and buffers to float32."""
         return self._cast(tg.float32)
 
-    def double(self):
+    def double(self) -> Self:
         """Cast floating-point parameters and buffers to float64."""
         return self._cast(tg.float64)
 
-    def half(self):
+    def half(self) -> Self:
         """Cast floating-point parameters and buffers to float16."""
         return self._cast(tg.float16)
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
         """Cast floating-point parameters and buffers to bfloat16."""
         return self._cast(tg.bfloat16)
 
     def _cast(self, dtype):
         return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self, *, device: Device | None, recurse: bool = True) -> Self:
         """Move to a device without copying: all values are undefined afterwards."""
         return self._apply(lambda tensor: tg.empty_like(tensor, device=device), recurse=recurse)
 
-    def share_memory(self):
+    def share_memory(self) -> Self:
         """Move to shared memory. See PyTorch's `torch.Tensor.share_memory_`."""
         return self._apply(lambda tensor: tensor.share_memory_())
 
@@ -103,7 +109,7 @@ def _replace_contents(tensor, fn):
         tensor.data = replacement
 
 
-def parse_to(*args, **kwargs):
+def parse_to(*args: Any, **kwargs: Any) -> Any:
     """Return the arguments of `to` as (device, dtype, non_blocking, memory_format), None or False for missing ones."""
     first = args[0] if args else kwargs.get("other")
     if isinstance(first, tg.Tensor):

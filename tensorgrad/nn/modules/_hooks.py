@@ -3,14 +3,22 @@
 Hooks live in ordered tables, one per kind, on every module and (for hooks on all modules) in this file.
 A module without hooks skips this file: see `Module.__call__`.
 """
+from __future__ import annotations
+
 import functools
 import warnings
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from ...core.node import RemovableHandle
 from ._backward_hooks import BackwardHook, watch_output_node
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from .module import Module
 
 __all__ = [
     "register_module_forward_pre_hook",
@@ -44,31 +52,31 @@ _global_is_full_backward_hook = None               # the kind of backward hooks 
 class BoundHook:
     """A hook with a weak reference to the module that is its first argument."""
 
-    def __init__(self, hook, module=None):
+    def __init__(self, hook: Any, module: Module | None = None) -> None:
         self.hook = hook
         self.module = None if module is None else weakref.ref(module)
         functools.update_wrapper(self, hook, updated=())
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.module is None:
             return self.hook(*args, **kwargs)
         if (module := self.module()) is None:
             raise RuntimeError("You are trying to call the hook of a dead Module!")
         return self.hook(module, *args, **kwargs)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         if self.module is None:
             return BoundHook, (self.hook,)
         return BoundHook.revive, (self.hook, self.module())
 
     @classmethod
-    def revive(cls, hook, module):
+    def revive(cls, hook: Any, module: Module) -> Any:
         if module is None:
             raise RuntimeError("You are trying to revive the hook of a dead Module!")
         return cls(hook, module)
 
 
-def add_hook(hook, table, *marks, prepend=False):
+def add_hook(hook: Any, table: Any, *marks: Any, prepend: bool = False) -> Any:
     """Put a hook into a table, its id into the tables `marks`, and return a handle that removes them."""
     handle = RemovableHandle(table, extra_dict=list(marks))
     table[handle.id] = hook
@@ -79,7 +87,7 @@ def add_hook(hook, table, *marks, prepend=False):
     return handle
 
 
-def run_registration_hooks(hooks, module, name, value):
+def run_registration_hooks(hooks: Any, module: Module, name: str, value: Tensor) -> Any:
     """Return the value to register; each hook may replace it."""
     for hook in tuple(hooks.values()):
         replacement = hook(module, name, value)
@@ -89,43 +97,44 @@ def run_registration_hooks(hooks, module, name, value):
 
 
 # ── hooks on all modules ──────────────────────────────────────────────────────────────────────
-def register_module_buffer_registration_hook(hook):
+def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, buffer) -> None or buffer` whenever any module registers a buffer."""
     return add_hook(hook, _global_buffer_registration_hooks)
 
 
-def register_module_module_registration_hook(hook):
+def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, submodule) -> None or submodule` whenever any module registers a submodule."""
     return add_hook(hook, _global_module_registration_hooks)
 
 
-def register_module_parameter_registration_hook(hook):
+def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, parameter) -> None or parameter` whenever any module registers a parameter."""
     return add_hook(hook, _global_parameter_registration_hooks)
 
 
-def register_module_forward_pre_hook(hook):
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, args) -> None or args` before the forward of every module."""
     return add_hook(hook, _global_forward_pre_hooks)
 
 
-def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool = False,
+                                 always_call: bool = False) -> RemovableHandle:
     """Call `hook(module, args, output) -> None or output` after the forward of every module."""
     marks = [_global_forward_hooks_with_kwargs] * with_kwargs + [_global_forward_hooks_always_called] * always_call
     return add_hook(hook, _global_forward_hooks, *marks)
 
 
-def register_module_full_backward_pre_hook(hook):
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_output) -> None or grad_output` before the backward of every module."""
     return add_hook(hook, _global_backward_pre_hooks)
 
 
-def register_module_backward_hook(hook):
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output)` at the last node of every module (deprecated kind of hook)."""
     return _register_global_backward_hook(hook, full=False)
 
 
-def register_module_full_backward_hook(hook):
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_input, grad_output) -> None or grad_input` in the backward of every module."""
     return _register_global_backward_hook(hook, full=True)
 
@@ -144,7 +153,7 @@ def _register_global_backward_hook(hook, full):
 class HookMixin:
     """The part of `Module` that registers hooks. Each method returns a handle with a `remove()`."""
 
-    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
         """Call `hook(module, args) -> None or args` before each forward.
 
         With `with_kwargs`, the hook is `hook(module, args, kwargs) -> None or (args, kwargs)`.
@@ -159,7 +168,8 @@ class HookMixin:
         marks = [self._forward_pre_hooks_with_kwargs] * with_kwargs
         return add_hook(hook, self._forward_pre_hooks, *marks, prepend=prepend)
 
-    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+    def register_forward_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False,
+                              always_call: bool = False) -> RemovableHandle:
         """Call `hook(module, args, output) -> None or output` after each forward.
 
         With `with_kwargs`, the hook is `hook(module, args, kwargs, output)`; with `always_call` it runs even if
@@ -169,16 +179,16 @@ class HookMixin:
         marks = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
         return add_hook(hook, self._forward_hooks, *marks, prepend=prepend)
 
-    def register_full_backward_pre_hook(self, hook, prepend=False):
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output) -> None or grad_output` before each backward."""
         self._hooked = True
         return add_hook(hook, self._backward_pre_hooks, prepend=prepend)
 
-    def register_full_backward_hook(self, hook, prepend=False):
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output) -> None or grad_input` in each backward."""
         return self._register_backward_hook(hook, full=True, prepend=prepend)
 
-    def register_backward_hook(self, hook):
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Like `register_full_backward_hook`, but it sees the module's last node only (deprecated)."""
         return self._register_backward_hook(hook, full=False)
 
@@ -199,7 +209,7 @@ class HookMixin:
 
 
 # ── a call with hooks ─────────────────────────────────────────────────────────────────────────
-def call_with_hooks(module, args, kwargs):
+def call_with_hooks(module: Module, args: Any, kwargs: Any) -> Any:
     """Call `module.forward(*args, **kwargs)` and the module's hooks."""
     if not (module._backward_hooks or module._backward_pre_hooks or module._forward_hooks or module._forward_pre_hooks
             or _global_backward_hooks or _global_backward_pre_hooks
@@ -216,12 +226,12 @@ def call_with_hooks(module, args, kwargs):
 class HookedCall:
     """A call of a module with hooks: its arguments and result so far, and the hooks that have run."""
 
-    def __init__(self, module, args, kwargs):
+    def __init__(self, module: Module, args: Any, kwargs: Any) -> None:
         self.module, self.args, self.kwargs = module, args, kwargs
         self.result = None
         self.have_run = set()
 
-    def run(self):
+    def run(self) -> Any:
         module = self.module
         self.run_pre_hooks()
         watcher = self.watch_gradients()
@@ -234,7 +244,7 @@ class HookedCall:
             watch_output_node(hooks, self.args, self.result)
         return self.result
 
-    def run_pre_hooks(self):
+    def run_pre_hooks(self) -> None:
         module = self.module
         for key, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
             if key in module._forward_pre_hooks_with_kwargs:
@@ -248,7 +258,7 @@ class HookedCall:
             elif (answer := hook(module, self.args)) is not None:
                 self.args = answer if isinstance(answer, tuple) else (answer,)
 
-    def watch_gradients(self):
+    def watch_gradients(self) -> Any:
         """Pass the inputs through a gate, if there are full backward hooks."""
         hooks = self.module._backward_hooks_of_kind(full=True)
         pre_hooks = [*_global_backward_pre_hooks.values(), *self.module._backward_pre_hooks.values()]
@@ -258,12 +268,12 @@ class HookedCall:
         self.args = watcher.watch_inputs(self.args)
         return watcher
 
-    def run_forward_hooks(self):
+    def run_forward_hooks(self) -> None:
         for key, hook in (*_global_forward_hooks.items(), *self.module._forward_hooks.items()):
             self.have_run.add(key)
             self.run_forward_hook(key, hook)
 
-    def run_forward_hook(self, key, hook):
+    def run_forward_hook(self, key: Any, hook: Any) -> None:
         module = self.module
         if key in module._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
             answer = hook(module, self.args, self.kwargs, self.result)
@@ -272,7 +282,7 @@ class HookedCall:
         if answer is not None:
             self.result = answer
 
-    def run_what_always_runs(self):
+    def run_what_always_runs(self) -> None:
         """Run the hooks registered with `always_call` after an exception, unless they ran before it."""
         module = self.module
         everywhere = ((key, hook, "global module", _global_forward_hooks_always_called)

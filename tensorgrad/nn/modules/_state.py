@@ -1,13 +1,19 @@
 """A module's state as a dictionary: save it, load it, and import it from other libraries."""
+from __future__ import annotations
+
 import warnings
 from collections import OrderedDict, namedtuple
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import api as tg
 from ...messages.escaping import escaped
 from ..parameter import Parameter, is_lazy
 from ._hooks import BoundHook, add_hook
+
+if TYPE_CHECKING:
+    from ...core.node import RemovableHandle
+    from .module import Module
 
 EXTRA_STATE = "_extra_state"
 
@@ -17,7 +23,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
     __slots__ = ()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return super().__repr__() if any(self) else "<All keys matched successfully>"
 
     __str__ = __repr__
@@ -31,7 +37,7 @@ class StateMixin:
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
     # ── saving ────────────────────────────────────────────────────────────────────────────────
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """Every parameter and persistent buffer by its full name. See PyTorch's `torch.nn.Module.state_dict`.
 
         The tensors share the module's memory, detached unless `keep_vars`. `prefix` is put before each name.
@@ -81,16 +87,17 @@ class StateMixin:
                      if tensor is not None and name not in transient)
         return state
 
-    def get_extra_state(self):
+    def get_extra_state(self) -> Any:
         """Return additional state for the `state_dict`; override together with `set_extra_state`."""
         raise RuntimeError(_NEVER_CALLED.format("get"))
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state: Any) -> None:
         """Restore the state that `get_extra_state` returned."""
         raise RuntimeError(_NEVER_CALLED.format("set"))
 
     # ── loading ───────────────────────────────────────────────────────────────────────────────
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True,
+                        assign: bool = False) -> _IncompatibleKeys:
         """Copy tensors into the parameters and buffers of the same names, here and below.
 
         With `assign`, the given tensors take the place of the module's own. Returns `missing_keys` and
@@ -150,7 +157,7 @@ class StateMixin:
                 if name not in (self._modules if dot else local_state):
                     yield key
 
-    def init_from_torch(self, module):
+    def init_from_torch(self, module: Module) -> Any:
         """Take over, in place, the state of a module of the same structure from PyTorch, or from anything like it.
 
         `module.state_dict()` must give values with `detach().cpu().numpy()`; PyTorch itself is never imported.
@@ -171,11 +178,11 @@ class StateMixin:
         return self
 
     # ── hooks ─────────────────────────────────────────────────────────────────────────────────
-    def register_state_dict_pre_hook(self, hook):
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, prefix, keep_vars)` before `state_dict` collects."""
         return add_hook(hook, self._state_dict_pre_hooks)
 
-    def register_state_dict_post_hook(self, hook):
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)`, which may change the dictionary in place."""
         hook._from_public_api = True
         return add_hook(hook, self._state_dict_hooks)
@@ -187,14 +194,14 @@ class StateMixin:
                                "registered via register_state_dict_post_hook")
         return add_hook(hook, self._state_dict_hooks)
 
-    def register_load_state_dict_pre_hook(self, hook):
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, …)` with the arguments of `_load_from_state_dict`; it may change any of them in place."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
         return add_hook(BoundHook(hook, self if with_module else None), self._load_state_dict_pre_hooks)
 
-    def register_load_state_dict_post_hook(self, hook):
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)`, which may change both lists in place."""
         return add_hook(hook, self._load_state_dict_post_hooks)
 
@@ -202,12 +209,12 @@ class StateMixin:
 class _Loading:
     """A run of `load_state_dict`: the arguments of every module, and the problems reported."""
 
-    def __init__(self, metadata, assign):
+    def __init__(self, metadata: Any, assign: Any) -> None:
         self.metadata, self.assign = metadata, assign
         self.error_msgs = []
         self.incompatible_keys = _IncompatibleKeys([], [])
 
-    def load(self, module, state_dict, prefix):
+    def load(self, module: Module, state_dict: Any, prefix: str) -> None:
         """Load a module and its children, each from its own part of the dictionary, which its hooks may change."""
         local_metadata = {} if self.metadata is None else self.metadata.get(prefix[:-1], {})
         if self.assign:
@@ -224,7 +231,7 @@ class _Loading:
                     "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
                     "values, if incompatible_keys need to be modified, it should be done inplace.")
 
-    def raise_errors(self, module, strict):
+    def raise_errors(self, module: Module, strict: Any) -> None:
         problems = self.error_msgs
         if strict:
             missing, unexpected = (", ".join(f'"{escaped(key)}"' for key in keys) for keys in self.incompatible_keys)

@@ -1,12 +1,22 @@
 """The tree of submodules: walk it, and find modules and tensors by their paths."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Self
+
 from ..parameter import Parameter
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ..parameter import Parameter
+    from .module import Module
 
 
 class TreeMixin:
     """The part of `Module` that walks and searches the tree of submodules."""
 
     # ── walking ───────────────────────────────────────────────────────────────────────────────
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """This module and all below it, each with its dotted name, parents first. A shared module comes once.
 
         >>> import tensorgrad as torch
@@ -23,12 +33,12 @@ class TreeMixin:
             if child is not None:
                 yield from child.named_modules(memo, _join(prefix, name), remove_duplicate)
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """The direct children with their names."""
         seen = set()
         for name, child in self._modules.items():
@@ -36,12 +46,13 @@ class TreeMixin:
                 seen.add(child)
                 yield name, child
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The direct children."""
         for _, child in self.named_children():
             yield child
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(self, prefix: str = "", recurse: bool = True,
+                         remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
         """All parameters with their dotted names; only this module's own unless `recurse`.
 
         >>> import tensorgrad as torch
@@ -51,17 +62,18 @@ class TreeMixin:
         yield from self._named_members(
             lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All parameters, as optimizers take them; only this module's own unless `recurse`."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(self, prefix: str = "", recurse: bool = True,
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         """All buffers with their dotted names; only this module's own unless `recurse`."""
         yield from self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """All buffers."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
@@ -79,7 +91,7 @@ class TreeMixin:
                 yield _join(path, name), member
 
     # ── finding ───────────────────────────────────────────────────────────────────────────────
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> Module:
         """The module at a dotted path, '' being this one; AttributeError if there is none.
 
         >>> import tensorgrad as torch
@@ -93,7 +105,7 @@ class TreeMixin:
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
-    def set_submodule(self, target, module, strict=False):
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put a module at a dotted path; with `strict`, only in place of another one."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -105,7 +117,7 @@ class TreeMixin:
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path."""
         path, _, name = target.rpartition(".")
         parameter = _attribute(self.get_submodule(path), name)
@@ -113,7 +125,7 @@ class TreeMixin:
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return parameter
 
-    def get_buffer(self, target):
+    def get_buffer(self, target: str) -> Tensor:
         """The buffer at a dotted path."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
@@ -123,14 +135,14 @@ class TreeMixin:
         return buffer
 
     # ── acting on all ─────────────────────────────────────────────────────────────────────────
-    def apply(self, fn):
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Call `fn(module)` on every module below, then on this one; returns this module."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Self:
         """Set training mode (or, with False, evaluation mode) here and below; matters to dropout, batch norm, …"""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -139,17 +151,17 @@ class TreeMixin:
             child.train(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """Set evaluation mode: `train(False)`."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Let all parameters (not) require gradients; False freezes them."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters, or fill them with zeros."""
         for parameter in self.parameters():
             if (grad := parameter.grad) is None:

@@ -1,6 +1,8 @@
 """Activations: elementwise functions, softmaxes along an axis, and multi-head attention."""
+from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from .. import functional as F
@@ -8,6 +10,10 @@ from .. import init as initial
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 from .utils import Functional, declare, named, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
@@ -35,7 +41,7 @@ class Threshold(Functional):
 
     __init__ = settings("threshold", "value", inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
@@ -55,7 +61,7 @@ class ReLU(Functional):
 
     __init__ = settings(inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, inplace=self.inplace)
 
 
@@ -79,7 +85,7 @@ class RReLU(Functional):
 
     __init__ = settings(lower=1 / 8, upper=1 / 3, inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
@@ -112,7 +118,7 @@ class Hardtanh(Functional):
         if self.max_val <= self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
 
@@ -149,7 +155,7 @@ class Sigmoid(Functional):
     tensor([0.5000])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return tg.sigmoid(input)
 
 
@@ -170,7 +176,7 @@ class Hardsigmoid(Functional):
     __init__ = settings(inplace=False)
     extra_repr = Module.extra_repr
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
@@ -187,7 +193,7 @@ class Tanh(Functional):
     tensor([0.])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return tg.tanh(input)
 
 
@@ -207,7 +213,7 @@ class SiLU(Functional):
 
     __init__ = settings(inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, inplace=self.inplace)
 
 
@@ -227,7 +233,7 @@ class Mish(Functional):
 
     __init__ = settings(inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, inplace=self.inplace)
 
 
@@ -248,7 +254,7 @@ class Hardswish(Functional):
     __init__ = settings(inplace=False)
     extra_repr = Module.extra_repr
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
@@ -269,7 +275,7 @@ class ELU(Functional):
 
     __init__ = settings(alpha=1.0, inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
 
@@ -290,7 +296,7 @@ class CELU(Functional):
 
     __init__ = settings(alpha=1.0, inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
@@ -312,7 +318,7 @@ class SELU(Functional):
 
     __init__ = settings(inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
@@ -332,7 +338,7 @@ class GLU(Functional):
 
     __init__ = settings(dim=-1)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
 
 
@@ -352,10 +358,10 @@ class GELU(Functional):
 
     __init__ = settings(approximate="none")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.gelu(input, approximate=self.approximate)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
 
 
@@ -375,10 +381,10 @@ class Hardshrink(Functional):
 
     __init__ = settings(lambd=0.5)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return str(self.lambd)
 
 
@@ -399,7 +405,7 @@ class LeakyReLU(Functional):
 
     __init__ = settings(negative_slope=0.01, inplace=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
 
@@ -416,7 +422,7 @@ class LogSigmoid(Functional):
     tensor([-0.6931])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
@@ -437,7 +443,7 @@ class Softplus(Functional):
 
     __init__ = settings(beta=1.0, threshold=20.0)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
 
 
@@ -457,10 +463,10 @@ class Softshrink(Functional):
 
     __init__ = settings(lambd=0.5)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return str(self.lambd)
 
 
@@ -482,19 +488,20 @@ class PReLU(Module):
 
     __constants__ = ["num_parameters"]
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         declare(self, device, dtype, weight=(num_parameters,))
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         initial.constant_(self.weight, self.init)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return named(self, "num_parameters")
 
 
@@ -511,7 +518,7 @@ class Softsign(Functional):
     tensor([-0.5000,  0.7500])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
@@ -528,7 +535,7 @@ class Tanhshrink(Functional):
     tensor([0.0000, 0.2384])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
@@ -552,7 +559,7 @@ class Softmin(_AlongAxis):
     tensor([0.5000, 0.5000])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
@@ -570,7 +577,7 @@ class Softmax(_AlongAxis):
     tensor([0.5000, 0.5000])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
@@ -588,7 +595,7 @@ class LogSoftmax(_AlongAxis):
     tensor([-0.6931, -0.6931])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
@@ -605,7 +612,7 @@ class Softmax2d(Functional):
     tensor([0.2500])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3, _stacklevel=5)
@@ -646,8 +653,9 @@ class MultiheadAttention(Module):
     __constants__ = ["batch_first"]
     _qkv_same_embed_dim = True  # for modules pickled before there was a choice
 
-    def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None,
-                 vdim=None, batch_first=False, device=None, dtype=None):
+    def __init__(self, embed_dim: Any, num_heads: Any, dropout: float = 0.0, bias: bool = True,
+                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: Any = None, vdim: Any = None,
+                 batch_first: bool = False, device: Device | None = None, dtype: Dtype | None = None) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(f"embed_dim and num_heads must be greater than 0, "
                              f"got embed_dim={embed_dim} and num_heads={num_heads} instead")
@@ -684,8 +692,9 @@ class MultiheadAttention(Module):
             if extra is not None:
                 initial.xavier_normal_(extra)
 
-    def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None,
-                average_attn_weights=True, is_causal=False):
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+                need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
+                is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
         batch_first = self.batch_first and query.dim() == 3
         if batch_first:  # one tensor for what is one: the function then projects query, key and value at once
             turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
@@ -700,7 +709,8 @@ class MultiheadAttention(Module):
         )  # fmt: skip
         return (output.transpose(0, 1) if batch_first else output), weights
 
-    def merge_masks(self, attn_mask, key_padding_mask, query):
+    def merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None,
+                    query: Tensor) -> tuple[Tensor | None, int | None]:
         """Both masks as one, and its kind: None for no mask, 1 for key_padding_mask alone, 2 for all heads."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1

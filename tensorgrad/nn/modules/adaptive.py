@@ -1,7 +1,9 @@
 """A softmax over many classes, most of them rare."""
+from __future__ import annotations
 
-from collections import namedtuple
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 from ... import api as tg
 from ...api._arguments import anywhere
@@ -10,9 +12,16 @@ from .container import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
 
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
+
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
 
-_ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
+
+class _ASMoutput(NamedTuple):
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
@@ -41,7 +50,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     (torch.Size([3, 20]), torch.Size([3]))
     """
 
-    def __init__(self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None):
+    def __init__(self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0,
+                 head_bias: bool = False, device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:
@@ -63,11 +73,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 Linear(width, high - low, bias=False, device=device, dtype=dtype),
             ))  # fmt: skip
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         for linear in (self.head, *(linear for cluster in self.tail for linear in cluster)):
             linear.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         self._check(input_, target_)
         single = target_.dim() == 0
         input, target = (input_.unsqueeze(0), target_.unsqueeze(0)) if single else (input_, target_)
@@ -104,11 +114,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             parts.append(of_cluster + F.log_softmax(cluster(input), dim=1))
         return tg.cat(parts, dim=1)
 
-    def log_prob(self, input):
+    def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes, (N, n_classes)."""
         return self._get_full_log_prob(input, self.head(input))
 
-    def predict(self, input):
+    def predict(self, input: Tensor) -> Tensor:
         """The most likely class of each sample, (N); clusters are only looked into where one wins in the head."""
         head = self.head(input)
         best = head.argmax(dim=1)

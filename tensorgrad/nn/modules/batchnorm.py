@@ -1,4 +1,7 @@
 """Normalization of each channel over the batch, with running statistics for evaluation."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from .. import functional as F
@@ -8,6 +11,10 @@ from ._functions import batch_norm_of_all
 from .lazy import LazyModuleMixin, declare_later
 from .module import Module
 from .utils import PerDimension, check_dims, declare, named
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d",
            "SyncBatchNorm"]  # fmt: skip
@@ -20,8 +27,9 @@ class _NormBase(PerDimension, Module):
     _input_dims: tuple[int, ...]
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None, *, bias=True):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Device | None = None, dtype: Dtype | None = None, *,
+                 bias: bool = True) -> None:
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -37,13 +45,13 @@ class _NormBase(PerDimension, Module):
         self.register_buffer("num_batches_tracked", count)
         self.reset_parameters()
 
-    def reset_running_stats(self):
+    def reset_running_stats(self) -> None:
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -53,7 +61,7 @@ class _NormBase(PerDimension, Module):
     def _check_input_dim(self, input):
         check_dims(input, self._input_dims)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"{self.num_features}, {named(self, 'eps', 'momentum', 'affine')}, bias={self.bias is not None}, "
                 f"{named(self, 'track_running_stats')}")
 
@@ -89,8 +97,9 @@ class _LazyNormBase(LazyModuleMixin):
     torch.Size([2, 4, {each:3}])
     """
 
-    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
-                 bias=True):
+    def __init__(self, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Device | None = None, dtype: Dtype | None = None, *,
+                 bias: bool = True) -> None:
         super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
         self.affine, self.track_running_stats = affine, track_running_stats
         if affine:
@@ -100,11 +109,11 @@ class _LazyNormBase(LazyModuleMixin):
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
             self.num_batches_tracked = tg.tensor(0, dtype=tg.int64, device=device)
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input):
+    def initialize_parameters(self, input: Tensor) -> None:
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
@@ -140,11 +149,12 @@ class _BatchNorm(_NormBase):
 
     _or_flat = ""
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
-                 dtype=None, *, bias=True):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, device: Device | None = None, dtype: Dtype | None = None, *,
+                 bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         updates = self.training and self.track_running_stats
@@ -196,8 +206,9 @@ class SyncBatchNorm(_BatchNorm):
     SyncBatchNorm(4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
     """
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
-                 device=None, dtype=None, *, bias=True):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, process_group: Any | None = None, device: Device | None = None,
+                 dtype: Dtype | None = None, *, bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
@@ -214,7 +225,7 @@ class SyncBatchNorm(_BatchNorm):
         return batch_norm_of_all(input, mean, var, self.weight, self.bias, momentum, self.eps, group)
 
     @classmethod
-    def convert_sync_batchnorm(cls, module, process_group=None):
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Any:
         """Return `module` with each batch norm in it replaced by a SyncBatchNorm of its weights and buffers."""
         converted = module
         if isinstance(module, _BatchNorm):

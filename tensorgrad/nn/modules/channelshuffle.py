@@ -1,7 +1,13 @@
 """Reorder channels."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .. import functional as F
 from .utils import Functional, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["ChannelShuffle"]
 
@@ -22,5 +28,5 @@ class ChannelShuffle(Functional):
 
     __init__ = settings("groups")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)

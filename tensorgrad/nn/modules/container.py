@@ -1,13 +1,19 @@
 """Modules and parameters in lists and dictionaries."""
+from __future__ import annotations
+
 import operator
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any, Self
 
 from ... import api as tg
 from ..parameter import Parameter
 from .module import Module, _addindent, in_parentheses
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 
@@ -15,7 +21,7 @@ __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList
 class Container(Module):
     """Deprecated: any Module can have children."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         warnings.warn(
             "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. "
             "Subclass that instead.", FutureWarning, stacklevel=2)
@@ -38,30 +44,30 @@ class _Numbered(Module):
     def _renumber(self, modules):
         self._modules = {str(i): module for i, module in enumerate(modules)}
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __setitem__(self, index, module):
+    def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._key(index), module)
 
-    def __delitem__(self, index):
+    def __delitem__(self, index: int) -> None:
         names = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
         for name in names:
             delattr(self, name)
         self._renumber(self._modules.values())
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def append(self, module):
+    def append(self, module: Module) -> Self:
         """Add a module at the end; returns the container."""
         self.add_module(str(len(self)), module)
         return self
 
-    def pop(self, key):
+    def pop(self, key: int | slice) -> Module:
         """Take out the module at an index (or those of a slice) and return it."""
         module = self[key]
         del self[key]
@@ -86,7 +92,7 @@ class Sequential(_Numbered):
     )
     """
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], OrderedDict):
             named = args[0].items()
@@ -95,17 +101,17 @@ class Sequential(_Numbered):
         for name, module in named:
             self.add_module(name, module)
 
-    def forward(self, input):
+    def forward(self, input: Any) -> Tensor:
         for module in self._modules.values():
             input = module(input)
         return input
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: slice | int) -> Any:
         if isinstance(idx, slice):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._key(idx)]
 
-    def insert(self, index, module):
+    def insert(self, index: int, module: Module) -> Self:
         """Add a module before the one at an index; returns the container."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -114,24 +120,24 @@ class Sequential(_Numbered):
         self._insert(index, module)
         return self
 
-    def extend(self, sequential):
+    def extend(self, sequential: Iterable[Module]) -> Self:
         """Add several modules at the end; returns the container."""
         for module in sequential:
             self.append(module)
         return self
 
-    def __add__(self, other):
+    def __add__(self, other: Any) -> Self:
         return Sequential(*self, *_sequential(other))
 
-    def __iadd__(self, other):
+    def __iadd__(self, other: Any) -> Self:
         return self.extend(list(_sequential(other)))
 
-    def __mul__(self, other):
+    def __mul__(self, other: int) -> Self:
         return Sequential(*list(self) * self._factor(other))
 
     __rmul__ = __mul__
 
-    def __imul__(self, other):
+    def __imul__(self, other: int) -> Self:
         return self.extend(list(self) * (self._factor(other) - 1))
 
     def _factor(self, factor):
@@ -158,7 +164,7 @@ class ModuleList(_Numbered):
     )
     """
 
-    def __init__(self, modules=None):
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self += modules
@@ -169,16 +175,16 @@ class ModuleList(_Numbered):
             raise IndexError(f"index {index} is out of range")
         return str(index % len(self))
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: int | slice) -> Any:
         if isinstance(idx, slice):
             return type(self)(list(self._modules.values())[idx])
         return self._modules[self._key(idx)]
 
-    def insert(self, index, module):
+    def insert(self, index: int, module: Module) -> None:
         """Add a module before the one at an index."""
         self._insert(index, module)
 
-    def extend(self, modules):
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Add several modules at the end; returns the list."""
         if not isinstance(modules, Iterable):
             raise TypeError("ModuleList.extend should be called with an iterable, but got " + type(modules).__name__)
@@ -186,13 +192,13 @@ class ModuleList(_Numbered):
             self.append(module)
         return self
 
-    def __iadd__(self, modules):
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
-    def __add__(self, other):
+    def __add__(self, other: Iterable[Module]) -> Self:
         return ModuleList(chain(self, other))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         """Show equal neighbours once, with their number."""
         lines, start = [], 0
         for text, equals in groupby(map(repr, self)):
@@ -213,50 +219,50 @@ class ModuleDict(Module):
 
     _keeps_names = True
 
-    def __init__(self, modules=None):
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Module:
         return self._modules[key]
 
-    def __setitem__(self, key, module):
+    def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: str) -> None:
         del self._modules[key]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
 
-    def __contains__(self, key):
+    def __contains__(self, key: str) -> bool:
         return key in self._modules
 
-    def clear(self):
+    def clear(self) -> None:
         """Take out all modules."""
         self._modules.clear()
 
-    def pop(self, key):
+    def pop(self, key: str) -> Module:
         """Take out a module and return it."""
         return self._modules.pop(key)
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         """The names."""
         return self._modules.keys()
 
-    def items(self):
+    def items(self) -> ItemsView[str, Module]:
         """Names and modules."""
         return self._modules.items()
 
-    def values(self):
+    def values(self) -> ValuesView[Module]:
         """The modules."""
         return self._modules.values()
 
-    def update(self, modules):
+    def update(self, modules: Mapping[str, Module]) -> None:
         """Add the modules of a mapping, or of (name, module) pairs."""
         for key, module in _pairs(modules, "ModuleDict", "ModuleDict"):
             self[key] = module
@@ -273,7 +279,7 @@ class ParameterList(Module):
     )
     """
 
-    def __init__(self, values=None):
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self._size = 0
         if values is not None:
@@ -285,33 +291,33 @@ class ParameterList(Module):
             raise IndexError(f"index {index} is out of range")
         return str(index % len(self))
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, slice):
             return type(self)(getattr(self, str(i)) for i in range(*idx.indices(len(self))))
         return getattr(self, self._key(idx))
 
-    def __setitem__(self, idx, param):
+    def __setitem__(self, idx: int, param: Any) -> None:
         setattr(self, self._key(idx), _as_parameter(param))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._size
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter([getattr(self, str(i)) for i in range(len(self))])
 
-    def __iadd__(self, parameters):
+    def __iadd__(self, parameters: Iterable[Any]) -> Self:
         return self.extend(parameters)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def append(self, value):
+    def append(self, value: Any) -> Self:
         """Add a value at the end; returns the list."""
         self._size += 1
         self[-1] = value
         return self
 
-    def extend(self, values):
+    def extend(self, values: Iterable[Any]) -> Self:
         """Add several values at the end; returns the list."""
         if not isinstance(values, Iterable) or isinstance(values, tg.Tensor):
             raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
@@ -319,10 +325,10 @@ class ParameterList(Module):
             self.append(value)
         return self
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(f"  ({i}): {_describe(value, lambda tensor: tensor.dtype)}" for i, value in enumerate(self))
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
 
@@ -336,7 +342,7 @@ class ParameterDict(Module):
 
     _keeps_names = True
 
-    def __init__(self, parameters=None):
+    def __init__(self, parameters: Any = None) -> None:
         super().__init__()
         self._keys = {}                             # an ordered set
         if parameters is not None:
@@ -349,101 +355,101 @@ class ParameterDict(Module):
                 f"'{type(key).__name__}'). Open an issue on github if you need non-string keys.")
         return key
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Any:
         return getattr(self, self._attribute(key))
 
-    def __setitem__(self, key, value):
+    def __setitem__(self, key: str, value: Any) -> None:
         self._keys[key] = None
         setattr(self, self._attribute(key), _as_parameter(value))
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: str) -> None:
         del self._keys[key]
         delattr(self, self._attribute(key))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._keys)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._keys)
 
-    def __reversed__(self):
+    def __reversed__(self) -> Iterator[str]:
         return reversed(self._keys)
 
-    def __contains__(self, key):
+    def __contains__(self, key: str) -> bool:
         return key in self._keys
 
-    def copy(self):
+    def copy(self) -> Self:
         """Another dictionary of the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
-    def setdefault(self, key, default=None):
+    def setdefault(self, key: str, default: Any | None = None) -> Any:
         """The value of a key, which is added if there is none."""
         if key not in self:
             self[key] = default
         return self[key]
 
-    def clear(self):
+    def clear(self) -> None:
         """Take out everything."""
         for key in list(self._keys):
             del self[key]
 
-    def pop(self, key):
+    def pop(self, key: str) -> Any:
         """Take out a value and return it."""
         value = self[key]
         del self[key]
         return value
 
-    def popitem(self):
+    def popitem(self) -> tuple[str, Any]:
         """Take out the last (key, value) and return them."""
         if not self._keys:
             raise KeyError("popitem(): dictionary is empty")
         key = next(reversed(self._keys))
         return key, self.pop(key)
 
-    def get(self, key, default=None):
+    def get(self, key: str, default: Any | None = None) -> Any:
         """The value of a key, or the default."""
         return self[key] if key in self else default
 
-    def fromkeys(self, keys, default=None):
+    def fromkeys(self, keys: Iterable[str], default: Any | None = None) -> Any:
         """Another dictionary with these keys, all with the same value."""
         return ParameterDict((key, default) for key in keys)
 
-    def keys(self):
+    def keys(self) -> Iterable[str]:
         """The keys."""
         return self._keys.keys()
 
-    def items(self):
+    def items(self) -> Iterable[tuple[str, Any]]:
         """Keys and values."""
         return ((key, self[key]) for key in self._keys)
 
-    def values(self):
+    def values(self) -> Iterable[Any]:
         """The values."""
         return (self[key] for key in self._keys)
 
-    def update(self, parameters):
+    def update(self, parameters: Any) -> None:
         """Add the values of a mapping, or of (key, value) pairs; a plain dict's in the order of their keys."""
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             parameters = sorted(parameters.items())
         for key, value in _pairs(parameters, "ParametersDict", "ParameterDict"):
             self[key] = value
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return "\n".join(f"  ({key}): {_describe(value, tg.typename)}" for key, value in self.items())
 
-    def __call__(self, input):
+    def __call__(self, input: Tensor) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
-    def __or__(self, other):
+    def __or__(self, other: Any) -> Any:
         union = self.copy()
         union.update(other)
         return union
 
-    def __ror__(self, other):
+    def __ror__(self, other: Any) -> Any:
         union = other.copy()
         union.update(self)
         return union
 
-    def __ior__(self, other):
+    def __ior__(self, other: Any) -> Self:
         self.update(other)
         return self
 

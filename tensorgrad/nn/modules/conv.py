@@ -1,10 +1,17 @@
 """Convolutions and transposed convolutions over one, two or three axes, with lazy variants."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...ops.windows import input_length
 from .. import functional as F
 from .lazy import LazyModuleMixin, declare_later
 from .module import Module
 from .utils import PerDimension, _ntuple, _reverse_repeat_tuple, changed, declare, named, reset_by_fan_in
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -25,8 +32,11 @@ class _ConvNd(Module):
                      "out_channels", "kernel_size"]  # fmt: skip
     padding_mode = "zeros"  # for modules pickled before there was a choice
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
-                 groups, bias, padding_mode, device=None, dtype=None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: tuple[int, ...], stride: tuple[int, ...],
+                 padding: str | tuple[int, ...], dilation: tuple[int, ...], transposed: bool,
+                 output_padding: tuple[int, ...], groups: int, bias: bool,
+                 padding_mode: Literal['zeros', 'reflect', 'replicate', 'circular'], device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__()
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
@@ -65,10 +75,10 @@ class _ConvNd(Module):
         totals = [step * (kernel - 1) for step, kernel in zip(self.dilation, self.kernel_size)]
         return [side for total in reversed(totals) for side in (total // 2, total - total // 2)]
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         reset_by_fan_in(self.weight, self.bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         nothing, once = (0,) * len(self.kernel_size), (1,) * len(self.kernel_size)
         return (
             f"{self.in_channels}, {self.out_channels}, {named(self, 'kernel_size', 'stride')}"
@@ -107,8 +117,9 @@ class _Conv(PerDimension, _ConvNd):
     torch.Size([2, 8, {each:4}])
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                 dilation: Any = 1, groups: Any = 1, bias: bool = True, padding_mode: str = "zeros",
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         sizes = _ntuple(self._dims)
         padding = padding if isinstance(padding, str) else sizes(padding)
         super().__init__(in_channels, out_channels, sizes(kernel_size), sizes(stride), padding, sizes(dilation),
@@ -120,7 +131,7 @@ class _Conv(PerDimension, _ConvNd):
             input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), 0
         return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -133,8 +144,9 @@ class _ConvTransposeNd(_ConvNd):
     """Base of the transposed convolutions: choose among the input sizes that a strided convolution maps to one
     output size."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
-                 groups, bias, padding_mode, device=None, dtype=None):
+    def __init__(self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any, padding: Any,
+                 dilation: Any, transposed: Any, output_padding: Any, groups: Any, bias: Any, padding_mode: Any,
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
@@ -191,13 +203,14 @@ class _ConvTranspose(PerDimension, _ConvTransposeNd):
     torch.Size([2, 4, {each:10}])
     """
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
-                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                 output_padding: Any = 0, groups: Any = 1, bias: bool = True, dilation: Any = 1,
+                 padding_mode: str = "zeros", device: Device | None = None, dtype: Dtype | None = None) -> None:
         sizes = _ntuple(self._dims)
         super().__init__(in_channels, out_channels, sizes(kernel_size), sizes(stride), sizes(padding), sizes(dilation),
                          True, sizes(output_padding), groups, bias, padding_mode, device, dtype)
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for ConvTranspose{self._dims}d")
         extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self._dims,
@@ -233,11 +246,11 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.out_channels = out_channels
         declare_later(self, device, dtype, "weight", *(["bias"] if bias else []))
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input, *args, **kwargs):
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         if not self.has_uninitialized_params():
             return
         self.in_channels = self._get_in_channels(input)
@@ -257,15 +270,17 @@ class _LazyConvXdMixin(LazyModuleMixin):
 
 
 class _LazyConv(_LazyConvXdMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
-                 padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+                 groups: Any = 1, bias: bool = True, padding_mode: str = "zeros", device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
         self._become_lazy(out_channels, bias, device, dtype)
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True,
-                 dilation=1, padding_mode="zeros", device=None, dtype=None):
+    def __init__(self, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+                 output_padding: Any = 0, groups: Any = 1, bias: bool = True, dilation: Any = 1,
+                 padding_mode: str = "zeros", device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode,
                          device, dtype)
         self._become_lazy(out_channels, bias, device, dtype)

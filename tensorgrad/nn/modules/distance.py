@@ -1,8 +1,14 @@
 """Distance and similarity of pairs of vectors."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .. import functional as F
 from .module import Module
 from .utils import Functional, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
@@ -30,7 +36,7 @@ class PairwiseDistance(Functional):
     def _keep(self, p, **others):
         super()._keep(norm=p, **others)
 
-    def forward(self, x1, x2):
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
@@ -52,5 +58,5 @@ class CosineSimilarity(Functional):
     __init__ = settings(dim=1, eps=1e-8)
     extra_repr = Module.extra_repr
 
-    def forward(self, x1, x2):
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

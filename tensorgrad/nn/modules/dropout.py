@@ -1,7 +1,13 @@
 """Dropout of elements, of channels, and of SELU's activations."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .. import functional as F
 from .utils import Functional, PerDimension, named, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
@@ -14,7 +20,7 @@ class _DropoutNd(Functional):
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
         super()._keep(p=p, inplace=inplace)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return named(self, "p", "inplace")
 
 
@@ -35,7 +41,7 @@ class Dropout(_DropoutNd):
 
     _generate_mask = None  # a function of the input that returns the mask, to replace the random one
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if self._generate_mask is None or not self.training:
             return F.dropout(input, self.p, self.training, self.inplace)
         return input * self._generate_mask(input) / (1 - self.p or 1)
@@ -58,7 +64,7 @@ class _ChannelDropout(PerDimension, _DropoutNd):
     tensor(0)
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self._function)(input, self.p, self.training, self.inplace)
 
 
@@ -84,7 +90,7 @@ class AlphaDropout(_DropoutNd):
     tensor([1., 1., 1.])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
@@ -103,5 +109,5 @@ class FeatureAlphaDropout(_DropoutNd):
     torch.Size([1, 3, 1])
     """
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -1,6 +1,12 @@
 """Join several axes into one, and split one into several."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .utils import Functional, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["Flatten", "Unflatten"]
 
@@ -22,7 +28,7 @@ class Flatten(Functional):
 
     __init__ = settings(start_dim=1, end_dim=-1)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
 
@@ -53,5 +59,5 @@ class Unflatten(Functional):
                                 f"but found element of type {type(size).__name__} at pos {i}")
         super()._keep(dim=dim, unflattened_size=unflattened_size)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)

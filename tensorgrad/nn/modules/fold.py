@@ -1,7 +1,13 @@
 """Convert images to columns of blocks, and back."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .. import functional as F
 from .utils import Functional, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["Fold", "Unfold"]
 
@@ -26,7 +32,7 @@ class Fold(Functional):
 
     __init__ = settings("output_size", "kernel_size", dilation=1, padding=0, stride=1)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
@@ -49,5 +55,5 @@ class Unfold(Functional):
 
     __init__ = settings("kernel_size", dilation=1, padding=0, stride=1)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)

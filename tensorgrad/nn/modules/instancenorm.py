@@ -1,9 +1,15 @@
 """Normalization of each channel of each sample."""
+from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 from .. import functional as F
 from .batchnorm import _LazyNormBase, _NormBase
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
 
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d",
            "LazyInstanceNorm3d"]  # fmt: skip
@@ -32,14 +38,15 @@ class _InstanceNorm(_NormBase):
     torch.Size([2, 4, {each:3}])
     """
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
-                 dtype=None, *, bias=True):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, device: Device | None = None, dtype: Dtype | None = None, *,
+                 bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _get_no_batch_dim(self):
         return self._dims + 1
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         single = self._get_no_batch_dim()
         axis = input.dim() - single

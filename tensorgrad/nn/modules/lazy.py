@@ -1,15 +1,20 @@
 """Modules that learn the shapes of their parameters from the first input they see."""
+from __future__ import annotations
 
 from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ...core.mode import mode
 from ..parameter import UninitializedParameter, is_lazy
 
+if TYPE_CHECKING:
+    from .module import Module
+
 __all__ = ["LazyModuleMixin"]
 
 
-def declare_later(module, device, dtype, *names):
+def declare_later(module: Module, device: Any, dtype: Any, *names: Any) -> None:
     """Register uninitialized parameters, which have no shape yet."""
     for name in names:
         setattr(module, name, UninitializedParameter(device=device, dtype=dtype))
@@ -35,15 +40,15 @@ class LazyModuleMixin:
 
     cls_to_become = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
-    def initialize_parameters(self, *args, **kwargs):
+    def initialize_parameters(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
-    def has_uninitialized_params(self):
+    def has_uninitialized_params(self) -> Any:
         return any(map(is_lazy, chain(self._parameters.values(), self._buffers.values())))
 
     def _infer_parameters(self, module, args, kwargs=None):

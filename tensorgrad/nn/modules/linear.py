@@ -1,6 +1,8 @@
 """Linear and bilinear maps of the last axis, and the map that changes nothing."""
+from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from .. import functional as F
@@ -8,6 +10,10 @@ from .. import init
 from .lazy import LazyModuleMixin, declare_later
 from .module import Module
 from .utils import declare, named, reset_by_fan_in
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
@@ -26,10 +32,10 @@ class Identity(Module):
     tensor([1., 1.])
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input
 
 
@@ -54,19 +60,20 @@ class Linear(Module):
 
     __constants__ = ["in_features", "out_features"]
 
-    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         declare(self, device, dtype, weight=(out_features, in_features), bias=(out_features,) if bias else None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         reset_by_fan_in(self.weight, self.bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{named(self, 'in_features', 'out_features')}, bias={self.bias is not None}"
 
 
@@ -96,24 +103,25 @@ class Bilinear(Module):
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
 
-    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         declare(self, device, dtype, weight=(out_features, in1_features, in2_features),
                 bias=(out_features,) if bias else None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if self.in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got (in1_features={self.in1_features})")
         bound = 1 / math.sqrt(self.in1_features)
         for parameter in self.parameters(recurse=False):
             init.uniform_(parameter, -bound, bound)
 
-    def forward(self, input1, input2):
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{named(self, *self.__constants__)}, bias={self.bias is not None}"
 
 
@@ -136,16 +144,17 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     cls_to_become = Linear
 
-    def __init__(self, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, out_features: int, bias: bool = True, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__(0, 0, False)
         self.out_features = out_features
         declare_later(self, device, dtype, "weight", *(["bias"] if bias else []))
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input):
+    def initialize_parameters(self, input: Tensor) -> None:
         width = input.shape[-1]
         if self.has_uninitialized_params():
             with tg.no_grad():

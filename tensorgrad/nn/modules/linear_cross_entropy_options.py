@@ -1,4 +1,5 @@
 """How `linear_cross_entropy` may trade memory for time."""
+from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -32,9 +33,9 @@ class LinearCrossEntropyOptions:
     batch_chunk_size: int | None = None
     chunking_method: str | None = "auto"
     acc_policy: str = "auto"
-    acc_dtype: "tg.dtype | None" = None
+    acc_dtype: tg.dtype | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         size, dtype = self.batch_chunk_size, self.acc_dtype
         if self.acc_policy not in POLICIES:
             raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")

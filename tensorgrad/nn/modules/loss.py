@@ -1,7 +1,9 @@
 """Losses: functions of predictions and targets, reduced to their mean, to their sum, or not at all."""
+from __future__ import annotations
 
 import math
 import warnings
+from typing import TYPE_CHECKING, Any
 
 from .. import functional as F
 from .._reduction import legacy_get_string
@@ -9,6 +11,10 @@ from .distance import PairwiseDistance
 from .linear import Linear
 from .module import Module
 from .utils import Functional, named, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Ints
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
@@ -53,7 +59,7 @@ class L1Loss(_Loss):
     tensor(2.)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
@@ -72,7 +78,7 @@ class MSELoss(_Loss):
     tensor(5.)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
@@ -94,7 +100,7 @@ class SmoothL1Loss(_Loss):
 
     __init__ = settings(size_average=None, reduce=None, reduction="mean", beta=1.0)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
@@ -120,7 +126,7 @@ class HuberLoss(_Loss):
             raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super()._keep(reduction=reduction, delta=delta)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
@@ -148,7 +154,7 @@ class CrossEntropyLoss(_WeightedLoss):
     __init__ = settings(weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                         label_smoothing=0.0)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.cross_entropy(input, target, weight=self.weight, ignore_index=self.ignore_index,
                                reduction=self.reduction, label_smoothing=self.label_smoothing)
 
@@ -192,7 +198,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         outputs = math.prod(out_features, start=num_classes)
         self.linear = Linear(in_features, outputs, bias=bias, device=device, dtype=dtype)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         shape = (self.num_classes, *self.out_features)
         bias = self.linear.bias
         return F.linear_cross_entropy(
@@ -201,7 +207,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
             ignore_index=self.ignore_index, label_smoothing=self.label_smoothing, options=self.options,
         )  # fmt: skip
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"in_features={self.linear.in_features}, {named(self, 'num_classes', 'out_features')}, "
                 f"bias={self.linear.bias is not None}, "
                 f"{named(self, 'reduction', 'ignore_index', 'label_smoothing', 'options')}")
@@ -226,7 +232,7 @@ class NLLLoss(_WeightedLoss):
 
     __init__ = settings(weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean")
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
@@ -244,7 +250,8 @@ class NLLLoss2d(NLLLoss):
     tensor(9.)
     """
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    def __init__(self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100,
+                 reduce: Any = None, reduction: str = "mean") -> None:
         warnings.warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
                       "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.", FutureWarning,
                       stacklevel=2)
@@ -267,7 +274,7 @@ class BCELoss(_WeightedLoss):
     tensor(0.6931)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -292,7 +299,7 @@ class BCEWithLogitsLoss(_Loss):
 
     __init__ = settings(weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(input, target, self.weight, pos_weight=self.pos_weight,
                                                   reduction=self.reduction)
 
@@ -319,7 +326,7 @@ class PoissonNLLLoss(_Loss):
 
     __init__ = settings(log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean")
 
-    def forward(self, log_input, target):
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         return F.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full, eps=self.eps,
                                   reduction=self.reduction)
 
@@ -344,7 +351,7 @@ class GaussianNLLLoss(_Loss):
 
     __init__ = settings("*", full=False, eps=1e-6, reduction="mean")
 
-    def forward(self, input, target, var):
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
@@ -366,7 +373,7 @@ class KLDivLoss(_Loss):
 
     __init__ = settings(size_average=None, reduce=None, reduction="mean", log_target=False)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
@@ -391,7 +398,8 @@ class CTCLoss(_Loss):
 
     __init__ = settings(blank=0, reduction="mean", zero_infinity=False)
 
-    def forward(self, log_probs, targets, input_lengths, target_lengths):
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor | Ints,
+                target_lengths: Tensor | Ints) -> Tensor:
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
                           self.zero_infinity)
 
@@ -415,7 +423,7 @@ class HingeEmbeddingLoss(_Loss):
 
     __init__ = settings(margin=1.0, size_average=None, reduce=None, reduction="mean")
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -434,7 +442,7 @@ class SoftMarginLoss(_Loss):
     tensor(0.6931)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -465,7 +473,7 @@ class MultiMarginLoss(_WeightedLoss):
             raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
         super()._keep(p=p, weight=weight, **others)
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multi_margin_loss(input, target, p=self.p, margin=self.margin, weight=self.weight,
                                    reduction=self.reduction)
 
@@ -485,7 +493,7 @@ class MultiLabelMarginLoss(_Loss):
     tensor(0.3750)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
@@ -505,7 +513,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
     tensor(0.6931)
     """
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
@@ -527,7 +535,7 @@ class CosineEmbeddingLoss(_Loss):
 
     __init__ = settings(margin=0.0, size_average=None, reduce=None, reduction="mean")
 
-    def forward(self, input1, input2, target):
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -549,7 +557,7 @@ class MarginRankingLoss(_Loss):
 
     __init__ = settings(margin=0.0, size_average=None, reduce=None, reduction="mean")
 
-    def forward(self, input1, input2, target):
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
 
@@ -583,7 +591,7 @@ class TripletMarginLoss(_Loss):
         _check_margin("TripletMarginLoss", margin)
         super()._keep(margin=margin, **others)
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps,
                                      swap=self.swap, reduction=self.reduction)
 
@@ -613,7 +621,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         distance = PairwiseDistance() if distance_function is None else distance_function
         super()._keep(distance_function=distance, margin=margin, **others)
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
             anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap,
             reduction=self.reduction,

@@ -3,7 +3,10 @@
 Parts of it are in other files: the tree of submodules (_tree), the state (_state), moving and casting (_convert), hooks
 (_hooks). This file has registration of attributes, calling and printing.
 """
+from __future__ import annotations
+
 from collections import OrderedDict
+from typing import Any
 
 from ... import api as tg
 from ..._tensor.torch_function import CONTAINERS, NODES, node_among
@@ -74,7 +77,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
     _hooked = True                                  # until an instance's __init__ has set it
     _keeps_names = False                            # True for dictionaries: their names are data
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
             self._reject(args, kwargs)
         own = self.__dict__
@@ -100,7 +103,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
     # ── calling ───────────────────────────────────────────────────────────────────────────────
     forward = _forward_unimplemented
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if NODES and (kwargs or len(args) != 1 or type(args[0]) in CONTAINERS) and (node := node_among(args, kwargs)) is not None:
             return node._joined_by(self, args, kwargs)
         start = next(clock)
@@ -112,11 +115,11 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         ended(self, start, result)
         return result
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: there is no compiler, and every program runs without one."""
 
     # ── registration ──────────────────────────────────────────────────────────────────────────
-    def register_parameter(self, name, param):
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Make a parameter (or None, to reserve the name) an attribute."""
         _check_initialized(self, "parameter")
         self._check_name("parameter", name, self._parameters)
@@ -132,7 +135,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
             param = run_registration_hooks(_hooks._global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make a tensor (or None) an attribute that moves with the module and, if `persistent`, is saved with it.
 
         >>> import tensorgrad as torch
@@ -149,14 +152,14 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         self._buffers[name] = run_registration_hooks(_hooks._global_buffer_registration_hooks, self, name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
-    def add_module(self, name, module):
+    def add_module(self, name: str, module: Module | None) -> None:
         """Make a module (or None) a child."""
         if not (module is None or isinstance(module, Module)):
             raise TypeError(f"{tg.typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._set_child(name, module)
 
-    def register_module(self, name, module):
+    def register_module(self, name: str, module: Module | None) -> None:
         """Make a module (or None) a child: an alias of `add_module`."""
         self.add_module(name, module)
 
@@ -175,7 +178,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
             raise KeyError(f"attribute '{name}' already exists")
 
     # ── attributes ────────────────────────────────────────────────────────────────────────────
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         for table in ("_parameters", "_buffers", "_modules"):
             if table in own and name in own[table]:
@@ -184,7 +187,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
                 return own[table][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
         is_tensor = isinstance(value, Tensor)
         if is_tensor and isinstance(value, Parameter):
@@ -226,7 +229,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
             own[table].pop(name, None)
         own["_non_persistent_buffers_set"].discard(name)
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         for table in (self._parameters, self._buffers, self._modules):
             if name in table:
                 del table[name]
@@ -234,14 +237,14 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
                 return
         super().__delattr__(name)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}
         return sorted(name for name in names if not name[0].isdigit())
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         return dict(self.__dict__)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         """Restore from a pickle; add tables that a pickle of an older version lacks."""
         self.__dict__.update(state)
         for table in _hooks.MODULE_TABLES:
@@ -260,11 +263,11 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
     def _get_name(self):
         return type(self).__name__
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """Return the text between the parentheses of `repr`; subclasses override it."""
         return ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
         if len(lines) == 1 and not self._modules:
@@ -273,7 +276,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         return in_parentheses(self._get_name(), lines)
 
 
-def in_parentheses(name, lines):
+def in_parentheses(name: str, lines: Any) -> Any:
     """`name(...)` with one line per item."""
     return name + "(" + "".join(f"\n  {line}" for line in lines) + ("\n" if lines else "") + ")"
 

@@ -1,6 +1,8 @@
 """Normalization within each sample: over trailing axes, over groups of channels, over neighbouring channels."""
+from __future__ import annotations
 
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ...autograd.function import Function
@@ -8,6 +10,10 @@ from .. import functional as F
 from .. import init
 from .module import Module
 from .utils import Functional, declare, named, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
 
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
@@ -19,7 +25,7 @@ class _Affine(Module):
         declare(self, device, dtype, weight=shape if affine else None, bias=shape if affine and bias else None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -52,16 +58,17 @@ class LayerNorm(_Affine):
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__()
         self.normalized_shape, self.eps = _shape(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
         self._declare_affine(self.normalized_shape, elementwise_affine, bias, device, dtype)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.normalized_shape}, {named(self, 'eps', 'elementwise_affine')}, bias={self.bias is not None}"
 
 
@@ -88,17 +95,18 @@ class GroupNorm(_Affine):
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+                 device: Device | None = None, dtype: Dtype | None = None, *, bias: bool = True) -> None:
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self._declare_affine((num_channels,), affine, bias, device, dtype)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"{self.num_groups}, {self.num_channels}, {named(self, 'eps', 'affine')}, "
                 f"bias={self.bias is not None}")
 
@@ -124,21 +132,22 @@ class RMSNorm(Module):
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+    def __init__(self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True,
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__()
         self.normalized_shape, self.eps = _shape(normalized_shape), eps
         self.elementwise_affine = elementwise_affine
         declare(self, device, dtype, weight=self.normalized_shape if elementwise_affine else None)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.normalized_shape}, {named(self, 'eps', 'elementwise_affine')}"
 
 
@@ -163,10 +172,10 @@ class LocalResponseNorm(Functional):
 
     __init__ = settings("size", alpha=1e-4, beta=0.75, k=1.0)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"{self.size}, {named(self, 'alpha', 'beta', 'k')}"
 
 
@@ -192,7 +201,7 @@ class CrossMapLRN2d(LocalResponseNorm):
 
     __init__ = settings("size", alpha=1e-4, beta=0.75, k=1)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         return _CrossMapLRN.apply(input, self.size, self.alpha, self.beta, self.k)
@@ -202,7 +211,7 @@ class _CrossMapLRN(Function):
     """Sums over channels as products with a 0/1 matrix, whose entry (c, d) says whether window c holds channel d."""
 
     @staticmethod
-    def forward(ctx, input, size, alpha, beta, k):
+    def forward(ctx: Any, input: Tensor, size: Any, alpha: Any, beta: Any, k: Any) -> Tensor:
         reach = (size - 1) // 2
         offset = _CrossMapLRN.offsets(input)
         near = (offset.abs() <= reach) | (tg.arange(len(offset), device=input.device) == 0)
@@ -213,7 +222,7 @@ class _CrossMapLRN(Function):
         return output
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: Any) -> Any:
         input, scale, output = ctx.saved_tensors
         size, alpha, beta = ctx.settings
         offset, down = _CrossMapLRN.offsets(input), int(size - (size - 1) / 2)
@@ -222,10 +231,10 @@ class _CrossMapLRN(Function):
         return grad * scale**-beta - 2 * alpha * beta / size * input * shared, None, None, None, None
 
     @staticmethod
-    def offsets(input):
+    def offsets(input: Tensor) -> Any:
         channel = tg.arange(input.size(1), device=input.device)
         return channel - channel.unsqueeze(1)
 
     @staticmethod
-    def sums(near, values):
+    def sums(near: Any, values: Any) -> Any:
         return (near.to(values.dtype) @ values.flatten(2)).view(values.shape)

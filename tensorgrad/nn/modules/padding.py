@@ -1,7 +1,13 @@
 """Padding of the last one, two or three axes."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .. import functional as F
 from .utils import Functional, PerDimension, _ntuple, check_dims, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
@@ -33,17 +39,17 @@ class _PadNd(PerDimension, Functional):
     def _keep(self, padding, **others):
         super()._keep(padding=_ntuple(2 * self._dims)(padding), **others)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return str(self.padding)
 
 
 class _CircularPadNd(_PadNd):
     _mode, _rule = "circular", "the elements from the other end"
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         check_dims(input, (self._dims + 1, self._dims + 2))
         return super().forward(input)
 
@@ -73,10 +79,10 @@ class _ConstantPadNd(_PadNd):
 
     __init__ = settings("padding", "value")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 

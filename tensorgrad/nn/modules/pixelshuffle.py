@@ -1,7 +1,13 @@
 """Move channels to finer pixels, and pixels to channels."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from .. import functional as F
 from .utils import Functional, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
@@ -22,7 +28,7 @@ class PixelShuffle(Functional):
 
     __init__ = settings("upscale_factor")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
 
@@ -42,5 +48,5 @@ class PixelUnshuffle(Functional):
 
     __init__ = settings("downscale_factor")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)

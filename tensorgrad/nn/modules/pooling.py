@@ -1,8 +1,14 @@
 """Pooling: reduce windows of a fixed size, windows for a fixed output size, or windows of random sizes to a number
 each."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from .. import functional as F
 from .utils import Functional, PerDimension, _ntuple, _single, named, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
@@ -45,12 +51,12 @@ class _MaxPoolNd(_Pool):
 
     __init__ = settings("kernel_size", stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         pool = getattr(F, self._function)
         return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
                     return_indices=self.return_indices)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return named(self, "kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
 
@@ -85,7 +91,7 @@ class _MaxUnpoolNd(_Pool):
         for name in sizes:
             setattr(self, name, _ntuple(self._dims)(getattr(self, name)))
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Any, output_size: Any = None) -> Tensor:
         return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -119,12 +125,12 @@ class _AvgPoolNd(_Pool):
     __init__ = settings("kernel_size", stride=None, padding=0, ceil_mode=False, count_include_pad=True,
                         divisor_override=None)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         pool = getattr(F, self._function)
         return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
                     self.divisor_override)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return named(self, "kernel_size", "stride", "padding")
 
 
@@ -136,7 +142,7 @@ class AvgPool1d(_AvgPoolNd, dims=1):
         for name in ("kernel_size", "stride", "padding"):
             setattr(self, name, _single(getattr(self, name)))
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
@@ -163,7 +169,7 @@ class _LPPoolNd(PerDimension, Functional):
 
     __init__ = settings("norm_type", "kernel_size", stride=None, ceil_mode=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         pool = getattr(F, self._function)
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
@@ -213,12 +219,12 @@ class _FractionalMaxPoolNd(PerDimension, Functional):
         if output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         pool = getattr(F, self._function)
         return pool(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
                     _random_samples=self._random_samples)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return ""
 
 
@@ -245,10 +251,10 @@ class _AdaptiveMaxPoolNd(PerDimension, Functional):
 
     __init__ = settings("output_size", return_indices=False)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return named(self, "output_size")
 
 
@@ -275,7 +281,7 @@ class _AdaptiveAvgPoolNd(PerDimension, Functional):
 
     __init__ = settings("output_size")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return getattr(F, self._function)(input, self.output_size)
 
 

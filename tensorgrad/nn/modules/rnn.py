@@ -1,8 +1,10 @@
 """Recurrent layers, over whole sequences and step by step."""
+from __future__ import annotations
 
 import math
 import warnings
 from numbers import Number
+from typing import TYPE_CHECKING, Any
 
 from ...advice import misfit
 from .. import functional as F
@@ -10,6 +12,11 @@ from .. import init
 from ..utils.rnn import PackedSequence
 from .module import Module
 from .utils import changed, declare
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
+    from ..parameter import Parameter
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
 
@@ -49,8 +56,9 @@ class RNNBase(Module):
                      "bidirectional", "proj_size"]  # fmt: skip
     proj_size = 0  # for modules pickled before there were projections
 
-    def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
-                 bidirectional=False, proj_size=0, device=None, dtype=None):
+    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0,
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__()
         _check_options(input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         if mode not in GATES:
@@ -79,7 +87,7 @@ class RNNBase(Module):
             shapes["weight_hr"] = (self.proj_size, self.hidden_size)
         return shapes
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         _reset_by_hidden_size(self)
 
     @property
@@ -91,26 +99,26 @@ class RNNBase(Module):
         return [getattr(self, name) for name in self._flat_weights_names]
 
     @property
-    def all_weights(self):
+    def all_weights(self) -> list[list[Parameter]]:
         """The weights, a list for each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         """Return the state to pickle, with the lists of weights that PyTorch expects."""
         return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         super().__setstate__({name: value for name, value in state.items() if not name.startswith("_flat_weight")})
 
-    def flatten_parameters(self):
+    def flatten_parameters(self) -> None:
         """Do nothing: weights need no contiguous buffer here. Kept for programs that call it."""
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         options = changed(self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False)
         return f"{self.input_size}, {self.hidden_size}{options}"
 
     # checks ───────────────────────────────────────────────────────────────────────────────────
-    def check_input(self, input, batch_sizes):
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         dtype = getattr(self, self._all_weights[0][0]).dtype
         if input.dtype != dtype:
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). "
@@ -127,14 +135,15 @@ class RNNBase(Module):
             return int(batch_sizes[0])
         return input.size(0 if self.batch_first else 1)
 
-    def get_expected_hidden_size(self, input, batch_sizes):
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         return self.num_layers * self._directions, self._batch(input, batch_sizes), self.proj_size or self.hidden_size
 
-    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+    def check_hidden_size(self, hx: Tensor, expected_hidden_size: tuple[int, int, int],
+                          msg: str = "Expected hidden size {}, got {}") -> None:
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
-    def check_forward_args(self, input, hidden, batch_sizes):
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
@@ -155,7 +164,7 @@ class RNNBase(Module):
         return f"hx should also be {dims}-D but got {hx.dim()}-D tensor"
 
     # forward ──────────────────────────────────────────────────────────────────────────────────
-    def permute_hidden(self, hx, permutation):
+    def permute_hidden(self, hx: Tensor, permutation: Tensor | None) -> Any:
         return hx if permutation is None else _each(lambda h: h.index_select(1, permutation), hx)
 
     def _initial(self, input, batch_sizes):
@@ -168,7 +177,7 @@ class RNNBase(Module):
         return F._rnn(self.mode, input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
                       self.bidirectional, self.batch_first, batch_sizes)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> tuple[Any, Any]:
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         self._check_dims(input, hx)
@@ -244,7 +253,7 @@ class RNN(RNNBase):
     (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
         if len(args) > 3:
             nonlinearity, args = args[3], args[:3] + args[4:]
@@ -283,7 +292,7 @@ class GRU(RNNBase):
     (torch.Size([5, 3, 40]), torch.Size([2, 3, 20]))
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
@@ -318,16 +327,16 @@ class LSTM(RNNBase):
     (torch.Size([5, 3, 5]), torch.Size([1, 3, 5]), torch.Size([1, 3, 20]))
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
-    def get_expected_cell_size(self, input, batch_sizes):
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         return self.num_layers * self._directions, self._batch(input, batch_sizes), self.hidden_size
 
     def _initial(self, input, batch_sizes):
         return super()._initial(input, batch_sizes), input.new_zeros(self.get_expected_cell_size(input, batch_sizes))
 
-    def check_forward_args(self, input, hidden, batch_sizes):
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         self.check_input(input, batch_sizes)
         sizes = self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes)
         for i, size in enumerate(sizes):
@@ -362,7 +371,8 @@ class RNNCellBase(Module):
 
     __constants__ = ["input_size", "hidden_size", "bias"]
 
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = num_chunks * hidden_size
@@ -371,10 +381,10 @@ class RNNCellBase(Module):
                 bias_hh=biases)
         self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         _reset_by_hidden_size(self)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         options = changed(self, bias=True)
         if "nonlinearity" in vars(self):
             options += changed(self, nonlinearity="tanh")
@@ -427,11 +437,12 @@ class RNNCell(RNNCellBase):
 
     __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return self._step(f"RNN_{self.nonlinearity.upper()}", input, hx)
@@ -456,10 +467,11 @@ class LSTMCell(RNNCellBase):
     (torch.Size([3, 20]), torch.Size([3, 20]))
     """
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         return self._step("LSTM", input, hx)
 
 
@@ -481,8 +493,9 @@ class GRUCell(RNNCellBase):
     torch.Size([3, 20])
     """
 
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step("GRU", input, hx)

@@ -1,4 +1,7 @@
 """Tables of vectors, looked up by index, one by one or in bags."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from .. import functional as F
@@ -6,6 +9,10 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 from .utils import changed
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
 
 __all__ = ["Embedding", "EmbeddingBag"]
 
@@ -27,7 +34,7 @@ class _Table(Module):
         if weight is None:
             self.reset_parameters()
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
@@ -69,24 +76,26 @@ class Embedding(_Table):
                      "sparse"]  # fmt: skip
     _padding_name = "Padding_idx"
 
-    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0,
-                 scale_grad_by_freq=False, sparse=False, _weight=None, _freeze=False, device=None, dtype=None):
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+                 max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                 sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__()
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self._make_table(num_embeddings, embedding_dim, padding_idx, _weight, not _freeze, device, dtype)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
                            self.scale_grad_by_freq, self.sparse)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         options = changed(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
         return f"{self.num_embeddings}, {self.embedding_dim}{options}"
 
     @classmethod
-    def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0,
-                        scale_grad_by_freq=False, sparse=False):
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, padding_idx: Any = None, max_norm: Any = None,
+                        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
         """An Embedding whose weight is `embeddings` (rows, width), fixed unless `freeze=False`."""
         cls._check_pretrained(embeddings)
         return cls(*embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
@@ -121,27 +130,31 @@ class EmbeddingBag(_Table):
                      "include_last_offset", "padding_idx"]  # fmt: skip
     _padding_name = "padding_idx"
 
-    def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
-                 mode="mean", sparse=False, _weight=None, include_last_offset=False, padding_idx=None, device=None,
-                 dtype=None):
+    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+                 scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+                 _weight: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
+                 device: Device | None = None, dtype: Dtype | None = None) -> None:
         super().__init__()
         self.max_norm, self.norm_type, self.mode = max_norm, norm_type, mode
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.include_last_offset = include_last_offset
         self._make_table(num_embeddings, embedding_dim, padding_idx, _weight, True, device, dtype)
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(self, input: Tensor, offsets: Tensor | None = None,
+                per_sample_weights: Tensor | None = None) -> Tensor:
         return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
                                self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         options = changed(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
         padding = changed(self, padding_idx=None)
         return f"{self.num_embeddings}, {self.embedding_dim}{options}, mode={self.mode!r}{padding}"
 
     @classmethod
-    def from_pretrained(cls, embeddings, freeze=True, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
-                        mode="mean", sparse=False, include_last_offset=False, padding_idx=None):
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
+                        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+                        sparse: bool = False, include_last_offset: bool = False,
+                        padding_idx: int | None = None) -> Any:
         """An EmbeddingBag whose weight is `embeddings` (rows, width), fixed unless `freeze=False`."""
         cls._check_pretrained(embeddings)
         bags = cls(*embeddings.shape, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,

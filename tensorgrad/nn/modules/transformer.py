@@ -1,7 +1,10 @@
 """The transformer: stacks of attention and feed-forward blocks."""
+from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ...api._arguments import is_hollow, is_unknown
@@ -13,6 +16,10 @@ from .dropout import Dropout
 from .linear import Linear
 from .module import Module
 from .normalization import LayerNorm
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device, Dtype
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
            "TransformerEncoderLayer"]  # fmt: skip
@@ -116,8 +123,10 @@ class TransformerEncoderLayer(_Layer):
     torch.Size([10, 3, 8])
     """
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: str | Callable[[Tensor], Tensor] = F.relu, layer_norm_eps: float = 1e-5,
+                 batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__()
         self._build(["self_attn"], d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
                     norm_first, bias, device, dtype)
@@ -125,7 +134,8 @@ class TransformerEncoderLayer(_Layer):
         gelu = self.activation is F.gelu or isinstance(self.activation, GELU)
         self.activation_relu_or_gelu = 1 if relu else 2 if gelu else 0
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool = False) -> Tensor:
         src_key_padding_mask, src_mask = _canonical_masks(
             src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype)
         x = self._residual(src, self.norm1, self._sa_block, src_mask, src_key_padding_mask, is_causal)
@@ -161,14 +171,17 @@ class TransformerDecoderLayer(_Layer):
     torch.Size([5, 3, 8])
     """
 
-    def __init__(self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation=F.relu, layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: str | Callable[[Tensor], Tensor] = F.relu, layer_norm_eps: float = 1e-5,
+                 batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__()
         self._build(["self_attn", "multihead_attn"], d_model, nhead, dim_feedforward, dropout, activation,
                     layer_norm_eps, batch_first, norm_first, bias, device, dtype)
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False):
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
         x = self._residual(tgt, self.norm1, self._sa_block, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         x = self._residual(x, self.norm2, self._mha_block, memory, memory_mask, memory_key_padding_mask,
                            memory_is_causal)
@@ -189,7 +202,7 @@ class _Stack(Module):
 
     __constants__ = ["norm"]
 
-    def __init__(self, layer, num_layers, norm):
+    def __init__(self, layer: Any, num_layers: Any, norm: Any) -> None:
         super().__init__()
         self.layers = _get_clones(layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
@@ -217,7 +230,8 @@ class TransformerEncoder(_Stack):
     torch.Size([3, 10, 8])
     """
 
-    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+    def __init__(self, encoder_layer: Any, num_layers: int, norm: Module | None = None,
+                 enable_nested_tensor: bool = True, mask_check: bool = True) -> None:
         super().__init__(encoder_layer, num_layers, norm)
         self.enable_nested_tensor = self.use_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
@@ -226,7 +240,8 @@ class TransformerEncoder(_Stack):
                           f"encoder_layer{obstacle}", stacklevel=2)
             self.use_nested_tensor = False
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                is_causal: bool | None = None) -> Tensor:
         src_key_padding_mask, mask = _canonical_masks(
             src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
         is_causal = _is_causal(mask, is_causal, src, self._batch_first())
@@ -283,11 +298,12 @@ class TransformerDecoder(_Stack):
     torch.Size([5, 3, 8])
     """
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
         super().__init__(decoder_layer, num_layers, norm)
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None, tgt_is_causal=None, memory_is_causal=False):
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                tgt_is_causal: bool | None = None, memory_is_causal: bool = False) -> Tensor:
         tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, tgt, self._batch_first())
         output = tgt
         for layer in self.layers:
@@ -332,9 +348,12 @@ class Transformer(Module):
             [0., 0.]])
     """
 
-    def __init__(self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
-                 dropout=0.1, activation=F.relu, custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-5,
-                 batch_first=False, norm_first=False, bias=True, device=None, dtype=None):
+    def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
+                 dim_feedforward: int = 2048, dropout: float = 0.1,
+                 activation: str | Callable[[Tensor], Tensor] = F.relu, custom_encoder: Any | None = None,
+                 custom_decoder: Any | None = None, layer_norm_eps: float = 1e-5, batch_first: bool = False,
+                 norm_first: bool = False, bias: bool = True, device: Device | None = None,
+                 dtype: Dtype | None = None) -> None:
         super().__init__()
         layer = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
                  device, dtype)  # fmt: skip
@@ -355,9 +374,11 @@ class Transformer(Module):
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
 
-    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
-                tgt_key_padding_mask=None, memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None,
-                memory_is_causal=False):
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+                memory_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+                tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+                src_is_causal: bool | None = None, tgt_is_causal: bool | None = None,
+                memory_is_causal: bool = False) -> Tensor:
         batch_axis = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch_axis) != tgt.size(batch_axis):
             raise RuntimeError("the batch number of src and tgt must be equal")
@@ -371,6 +392,6 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+    def generate_square_subsequent_mask(sz: int, device: Device | None = None, dtype: Dtype | None = None) -> Tensor:
         """A mask that hides the future: minus infinity above the diagonal, zero elsewhere."""
         return _generate_square_subsequent_mask(sz, device, dtype)

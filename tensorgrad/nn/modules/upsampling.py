@@ -1,7 +1,13 @@
 """Interpolation to another size."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from .. import functional as F
 from .utils import Functional, settings
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
 
@@ -34,14 +40,14 @@ class Upsample(Functional):
             scale_factor = float(scale_factor) if scale_factor else None
         super()._keep(name=type(self).__name__, scale_factor=scale_factor, **others)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
                              recompute_scale_factor=self.recompute_scale_factor)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         super().__setstate__({"recompute_scale_factor": True, **state})
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         which = "size" if self.scale_factor is None else "scale_factor"
         return f"{which}={getattr(self, which)!r}, mode={self.mode!r}"
 

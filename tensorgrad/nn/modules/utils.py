@@ -1,4 +1,5 @@
 """Helpers of layers: sizes as tuples, settings as attributes, parameters by shape, text between brackets."""
+from __future__ import annotations
 
 import math
 from collections.abc import Iterable
@@ -6,11 +7,15 @@ from functools import lru_cache
 from inspect import Parameter as Argument
 from inspect import Signature
 from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from .. import init
 from ..parameter import Parameter
 from .module import Module
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["consume_prefix_in_state_dict_if_present"]
 
@@ -38,7 +43,7 @@ def _list_with_default(out_size, defaults):
     return [default if size is None else size for size, default in zip(out_size, defaults[-len(out_size):])]
 
 
-def check_dims(input, allowed):
+def check_dims(input: Tensor, allowed: Any) -> None:
     if input.dim() not in allowed:
         wanted = " or ".join(f"{n}D" for n in allowed)
         raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
@@ -49,7 +54,7 @@ DEPRECATED = {"size_average", "reduce", "min_value", "max_value"}  # deprecated 
 
 
 @lru_cache(typed=True)
-def argument(name, kind=Argument.POSITIONAL_OR_KEYWORD, default=Argument.empty):
+def argument(name: str, kind: Any = Argument.POSITIONAL_OR_KEYWORD, default: Any = Argument.empty) -> Any:
     """Return a parameter of a signature; cached, because layers share most of them."""
     return Argument(name, kind, default=default)
 
@@ -60,7 +65,7 @@ class settings:
     Names without a default come first; a "*" after them makes those with a default keyword-only.
     """
 
-    def __init__(self, *required, **defaults):
+    def __init__(self, *required: Any, **defaults: Any) -> None:
         positional, keyword = Argument.POSITIONAL_OR_KEYWORD, Argument.KEYWORD_ONLY
         self.names = [name for name in (*required, *defaults) if name != "*"]
         self.signature = Signature([
@@ -69,7 +74,7 @@ class settings:
             *(argument(name, keyword if "*" in required else positional, v) for name, v in defaults.items()),
         ])
 
-    def __set_name__(self, owner, name):
+    def __set_name__(self, owner: Any, name: str) -> None:
         signature = self.signature
 
         def __init__(self, /, *args, **kwargs):
@@ -90,7 +95,7 @@ class settings:
             owner.__constants__ = [name for name in self.names if name not in DEPRECATED]
 
 
-def call_like_python(owner, signature, self, args, kwargs):
+def call_like_python(owner: Any, signature: Any, self: Any, args: Any, kwargs: Any) -> None:
     """Call an empty function of this signature, to raise Python's own TypeError for wrong arguments."""
     marks = [f"{p.name}{'' if p.default is p.empty else '=None'}" for p in signature.parameters.values()]
     keyword_only = [p.kind is p.KEYWORD_ONLY for p in signature.parameters.values()]
@@ -111,7 +116,7 @@ class Functional(Module):
         for name, value in values.items():
             setattr(self, name, value)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return named(self, *(name for name in self.__constants__ if name != "inplace" or self.inplace))
 
 
@@ -125,7 +130,7 @@ class PerDimension:
     _dims: int
     _doc: str
 
-    def __init_subclass__(cls, dims=None, **kwargs):
+    def __init_subclass__(cls, dims: Any = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if dims is not None:
             cls._dims = dims
@@ -135,7 +140,7 @@ class PerDimension:
             cls.__doc__ = cls._doc.format(cls=cls, name=cls.__name__, n=dims, axes=axes, each=_ForEach(dims))
 
 
-def renamed(function, name):
+def renamed(function: Any, name: str) -> Any:
     """Return a copy of a function under another `__qualname__`."""
     twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
     twin.__kwdefaults__, twin.__qualname__, twin.__doc__ = function.__kwdefaults__, name, function.__doc__
@@ -144,19 +149,19 @@ def renamed(function, name):
 
 
 class _ForEach(int):
-    def __format__(self, what):
+    def __format__(self, what: Any) -> Any:
         return ", ".join([what] * self)
 
 
 # ── parameters ────────────────────────────────────────────────────────────────────────────────
-def declare(module, device, dtype, **shapes):
+def declare(module: Module, device: Any, dtype: Any, **shapes: Any) -> None:
     """Register uninitialized parameters in this order; a shape of None registers the name without a parameter."""
     for name, shape in shapes.items():
         value = None if shape is None else Parameter(tg.empty(shape, device=device, dtype=dtype))
         module.register_parameter(name, value)
 
 
-def reset_by_fan_in(weight, bias):
+def reset_by_fan_in(weight: Any, bias: Any) -> None:
     """Draw weight and bias uniformly from ±1/sqrt(fan_in), fan_in being the number of weights per output."""
     init.kaiming_uniform_(weight, a=math.sqrt(5))
     if bias is not None:
@@ -166,19 +171,19 @@ def reset_by_fan_in(weight, bias):
 
 
 # ── printing ──────────────────────────────────────────────────────────────────────────────────
-def named(module, *names):
+def named(module: Module, *names: Any) -> Any:
     """`alpha=1.0, beta=2`: settings by name."""
     return ", ".join(f"{name}={getattr(module, name)}" for name in names)
 
 
-def changed(module, **defaults):
+def changed(module: Module, **defaults: Any) -> Any:
     """`, stride=2`: those settings that are not at their defaults, each after a comma."""
     return "".join(f", {name}={getattr(module, name)}" for name, value in defaults.items()
                    if getattr(module, name) != value)
 
 
 # ── state ─────────────────────────────────────────────────────────────────────────────────────
-def consume_prefix_in_state_dict_if_present(state_dict, prefix):
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Take `prefix` off the names in a state_dict, in place: `module.` where a parallel wrapper has saved it.
 
     >>> from tensorgrad.nn.modules.utils import consume_prefix_in_state_dict_if_present

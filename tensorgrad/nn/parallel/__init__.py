@@ -1,5 +1,8 @@
 """Modules on several devices, and in several processes. https://pytorch.org/docs → torch.nn.parallel"""
+from __future__ import annotations
+
 import warnings
+from typing import Any
 
 from . import comm
 from .data_parallel import DataParallel, data_parallel
@@ -17,7 +20,7 @@ __all__ = ["DataParallel", "DistributedDataParallel", "GPUReplicate", "Join", "P
 class DistributedDataParallelCPU(DistributedDataParallel):
     """An old name of DistributedDataParallel."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn("`torch.nn.parallel.DistributedDataParallelCPU` is deprecated, please use `torch.nn.parallel.DistributedDataParallel` instead.",
                       FutureWarning, stacklevel=2)
         super().__init__(*args, **kwargs)

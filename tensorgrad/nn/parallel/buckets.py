@@ -1,4 +1,8 @@
 """Buckets: the gradients of several parameters in one flat piece of memory, which travels between processes as one."""
+from __future__ import annotations
+
+from typing import Any
+
 from ...core.dispatch import wrap
 from ...dtype import FROM_NUMPY
 from ...runtime.numpy_state import compute
@@ -6,7 +10,7 @@ from ...runtime.numpy_state import compute
 __all__ = ["Bucket", "GradBucket", "assigned"]
 
 
-def assigned(parameters, order, limits):
+def assigned(parameters: Any, order: Any, limits: Any) -> Any:
     """Return lists of indices of parameters, one for each bucket, in the order in which buckets are full.
 
     Parameters are taken in `order`. Those of one dtype and device share a bucket until it has as many bytes as its limit; from the last of `limits` on,
@@ -38,17 +42,17 @@ class Bucket:
 
     __slots__ = ("indices", "parameters", "flat", "views", "lasting", "fresh", "pending", "copied", "work", "room", "_storage")
 
-    def __init__(self, indices, parameters, lasting, room=None):
+    def __init__(self, indices: Any, parameters: Any, lasting: Any, room: Any = None) -> None:
         self.indices, self.parameters, self.lasting, self.room = indices, parameters, lasting, room
         self._storage = parameters[0]._storage.nowhere          # whose guard makes the device the current one, see core.sweep.on
         self.flat, self.views, self.work = None, [None] * len(parameters), None
         self.fresh, self.copied, self.pending = False, [], len(parameters)
 
-    def begin(self):
+    def begin(self) -> None:
         """Get ready for another backward."""
         self.pending, self.copied, self.work, self.fresh = len(self.parameters), [], None, False
 
-    def prepare(self):
+    def prepare(self) -> None:
         """Make the memory, unless all gradients are in it already, or it lasts: where the group reduces it fast, if it has such a place."""
         self.fresh = True
         if self.flat is not None and (self.lasting or all(p._grad is not None and p._grad.array is view
@@ -64,7 +68,7 @@ class Bucket:
             self.views[place] = laid_out(self.flat[start:start + array.size], array)
             start += array.size
 
-    def take(self, place, factor, used=True):
+    def take(self, place: Any, factor: Any, used: bool = True) -> None:
         """Move the gradient of a parameter into its view, times `factor`; zeros if there is none.
 
         A gradient whose memory belongs to something else, such as a buffer of the program's own, is copied, and copied back in the end.
@@ -90,19 +94,19 @@ class Bucket:
         else:
             self.copied.append((grad, view))
 
-    def release(self):
+    def release(self) -> None:
         """Give gradients memory of their own again."""
         for parameter, view in zip(self.parameters, self.views, strict=True):
             if parameter._grad is not None and parameter._grad.array is view:
                 settle(parameter._grad, view.copy())
 
-    def tensor(self):
+    def tensor(self) -> Any:
         """The whole memory as a tensor."""
         if not self.fresh:
             self.prepare()
         return wrap(self.flat, type(self._storage)())
 
-    def finish(self):
+    def finish(self) -> None:
         """Wait for the sum of all processes; gradients have it then."""
         work, self.work = self.work, None
         if work is not None:
@@ -113,12 +117,12 @@ class Bucket:
         self.copied = []
 
 
-def settle(grad, view):
+def settle(grad: Any, view: Any) -> None:
     """Let a gradient have its memory at a place in a bucket, where its values are."""
     grad.array, grad._storage = view, type(grad._storage)()
 
 
-def laid_out(piece, array):
+def laid_out(piece: Any, array: Any) -> Any:
     """A flat piece of memory in the shape of an array, its axes in the array's order if that fills its memory."""
     shape = array.shape
     if array.flags.c_contiguous or len(shape) < 2:
@@ -136,22 +140,22 @@ class GradBucket:
     https://pytorch.org/docs → torch.distributed.GradBucket
     """
 
-    def __init__(self, bucket, index, last):
+    def __init__(self, bucket: Any, index: int, last: Any) -> None:
         self._bucket, self._index, self._last, self._buffer = bucket, index, last, bucket.tensor()
 
-    def index(self):
+    def index(self) -> Any:
         """The number of the bucket, in the order in which they travel."""
         return self._index
 
-    def buffer(self):
+    def buffer(self) -> Any:
         """The gradients as one flat tensor."""
         return self._buffer
 
-    def set_buffer(self, buffer):
+    def set_buffer(self, buffer: Any) -> None:
         """Put another tensor in the place of the flat one."""
         self._buffer = buffer
 
-    def gradients(self):
+    def gradients(self) -> Any:
         """The gradient of each parameter: views of the buffer."""
         found, start = [], 0
         for parameter, view in zip(self._bucket.parameters, self._bucket.views, strict=True):
@@ -163,10 +167,10 @@ class GradBucket:
             start += size
         return found
 
-    def parameters(self):
+    def parameters(self) -> Any:
         """The parameters, in the order of their gradients."""
         return list(self._bucket.parameters)
 
-    def is_last(self):
+    def is_last(self) -> Any:
         """Return True if it is the last bucket of this backward."""
         return self._last

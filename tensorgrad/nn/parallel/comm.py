@@ -1,12 +1,18 @@
 """Copies between devices: the plain functions below replicate, scatter and gather. https://pytorch.org/docs → torch.cuda.comm"""
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["broadcast", "broadcast_coalesced", "gather", "reduce_add", "reduce_add_coalesced", "scatter"]
 
 
-def place(device, *, cpu=False):
+def place(device: Any, *, cpu: bool = False) -> Any:
     """A device from a number, a name, a device, or None (the current CUDA device); with `cpu`, the CPU is one, too, and -1 stands for it."""
     from ...cuda import current_device
     if isinstance(device, int):
@@ -17,7 +23,7 @@ def place(device, *, cpu=False):
     return tg.device("cuda", current_device()) if found.type == "cuda" and found.index is None else found
 
 
-def destination_of(device):
+def destination_of(device: Any) -> Any:
     """The device to gather on: the CPU, too."""
     if device == -1:
         warnings.warn("Using -1 to represent CPU tensor is deprecated. Please use a device object or string instead, e.g., \"cpu\".", FutureWarning,
@@ -25,7 +31,7 @@ def destination_of(device):
     return place(device, cpu=True)
 
 
-def broadcast(tensor, devices=None, *, out=None):
+def broadcast(tensor: Tensor, devices: Any = None, *, out: Any = None) -> Any:
     """Copies of a tensor, on `devices` or in the tensors `out`; the tensor itself where it is there already.
 
     >>> import tensorgrad as torch
@@ -40,13 +46,13 @@ def broadcast(tensor, devices=None, *, out=None):
     return tuple(tensor.to(place(device)) for device in devices)
 
 
-def broadcast_coalesced(tensors, devices, buffer_size=10485760):
+def broadcast_coalesced(tensors: Any, devices: Any, buffer_size: Any = 10485760) -> Any:
     """Copies of several tensors on each of the devices: a list for each device. Nothing is copied into buffers first."""
     devices = [place(device) for device in devices]
     return [[tensor.to(device) for tensor in tensors] for device in devices]
 
 
-def reduce_add(inputs, destination=None):
+def reduce_add(inputs: Any, destination: Any = None) -> Any:
     """The sum of tensors of several devices, on one of these.
 
     Errors: AssertionError for tensors on the CPU, ValueError for unlike shapes, RuntimeError if none is on the destination.
@@ -66,12 +72,13 @@ def reduce_add(inputs, destination=None):
     return total
 
 
-def reduce_add_coalesced(inputs, destination=None, buffer_size=10485760):
+def reduce_add_coalesced(inputs: Any, destination: Any = None, buffer_size: Any = 10485760) -> Any:
     """The sums of several tensors that each device has one of: `inputs` holds a list for each device."""
     return tuple(reduce_add(same, destination) for same in zip(*inputs, strict=True))
 
 
-def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=None):
+def scatter(tensor: Tensor, devices: Any = None, chunk_sizes: Any = None, dim: Any = 0, streams: Any = None, *,
+            out: Any = None) -> Any:
     """Chunks of a tensor along an axis, on `devices` or in the tensors `out`; of `chunk_sizes`, or as equal as can be."""
     if out is not None:
         for name, value in ("devices", devices), ("chunk_sizes", chunk_sizes):
@@ -84,7 +91,7 @@ def scatter(tensor, devices=None, chunk_sizes=None, dim=0, streams=None, *, out=
     return tuple(part.to(device) for part, device in zip(parts, devices))
 
 
-def gather(tensors, dim=0, destination=None, *, out=None):
+def gather(tensors: Any, dim: Any = 0, destination: Any = None, *, out: Any = None) -> Any:
     """Tensors of several devices side by side along an axis, on the device `destination` or in the tensor `out`.
 
     >>> import tensorgrad as torch

@@ -1,7 +1,11 @@
 """Run a module on several devices, each on a part of the batch."""
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
 from itertools import chain
 from types import GenericAlias
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ..modules import Module
@@ -9,6 +13,10 @@ from .comm import place
 from .parallel_apply import parallel_apply
 from .replicate import replicate
 from .scatter_gather import gather, scatter_kwargs
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device
 
 __all__ = ["DataParallel", "data_parallel"]
 
@@ -36,7 +44,8 @@ class DataParallel(Module):
 
     __class_getitem__ = classmethod(GenericAlias)        # DataParallel[Net], for type checkers
 
-    def __init__(self, module, device_ids=None, output_device=None, dim=0):
+    def __init__(self, module: Module, device_ids: Sequence[int | Device] | None = None,
+                 output_device: int | Device | None = None, dim: int = 0) -> None:
         super().__init__()
         from ...cuda import device_count
         self.module, self.device_ids = module, []
@@ -50,7 +59,7 @@ class DataParallel(Module):
         if len(devices) == 1:
             self.module.to(self.src_device_obj)
 
-    def forward(self, *inputs, **kwargs):
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         if not self.device_ids:
             return self.module(*inputs, **kwargs)
         check_placement(self.module, self.src_device_obj)
@@ -63,20 +72,23 @@ class DataParallel(Module):
 
     # the four steps of forward, which subclasses may override ─────────────────────────────────
 
-    def replicate(self, module, device_ids):
+    def replicate(self, module: Module, device_ids: Sequence[int | Device]) -> Any:
         return replicate(module, device_ids, not tg.is_grad_enabled())
 
-    def scatter(self, inputs, kwargs, device_ids):
+    def scatter(self, inputs: tuple[Any, ...], kwargs: dict[str, Any] | None,
+                device_ids: Sequence[int | Device]) -> Any:
         return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)
 
-    def parallel_apply(self, replicas, inputs, kwargs):
+    def parallel_apply(self, replicas: Any, inputs: Sequence[Any], kwargs: Any) -> list[Any]:
         return parallel_apply(replicas, inputs, kwargs, self.device_ids[:len(replicas)])
 
-    def gather(self, outputs, output_device):
+    def gather(self, outputs: Any, output_device: int | Device) -> Any:
         return gather(outputs, output_device, dim=self.dim)
 
 
-def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+def data_parallel(module: Module, inputs: Any, device_ids: Sequence[int | Device] | None = None,
+                  output_device: int | Device | None = None, dim: int = 0,
+                  module_kwargs: Any | None = None) -> Tensor:
     """Return the output of a module computed on several CUDA devices. See PyTorch's `torch.nn.parallel.data_parallel`.
 
     Args are those of DataParallel, with the inputs (a tensor or a tuple of arguments) and the keyword arguments of the call.
@@ -97,7 +109,7 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
     return gather(outputs, devices[0] if output_device is None else output_device, dim)
 
 
-def check_placement(module, device):
+def check_placement(module: Module, device: Any) -> None:
     """Raise unless all of the module is on the device."""
     for tensor in chain(module.parameters(), module.buffers()):
         if tensor.device != device:
@@ -105,7 +117,7 @@ def check_placement(module, device):
                                f"{tensor.device}")
 
 
-def warn_of_imbalance(device_ids):
+def warn_of_imbalance(device_ids: Any) -> None:
     """Warn of a device that has less than three quarters of another's memory, or else of another's processors."""
     from ...cuda import get_device_properties
     found = [get_device_properties(i) for i in device_ids]

@@ -1,8 +1,12 @@
 """Train a module in several processes, each on its own batches. https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel"""
+from __future__ import annotations
+
 import inspect
 import os
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ...futures import Future
@@ -15,6 +19,9 @@ from .initial_sync import broadcast_coalesced, check_alike
 from .join import Join, Joinable, JoinHook
 from .reducer import Reducer
 from .scatter_gather import scatter_kwargs
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["DistributedDataParallel"]
 
@@ -61,10 +68,14 @@ class DistributedDataParallel(Module, Joinable):
     >>> dist.destroy_process_group()
     """
 
-    def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=None, init_sync=True, process_group=None,
-                 bucket_cap_mb=None, find_unused_parameters=False, check_reduction=False, gradient_as_bucket_view=False, static_graph=False,
-                 delay_all_reduce_named_params=None, param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None,
-                 skip_all_reduce_unused_params=False, bucket_cap_mb_list=None, batched_grad_copy=False, forward_sync_buffers=None):
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: Any = 0,
+                 broadcast_buffers: Any = None, init_sync: bool = True, process_group: Any = None,
+                 bucket_cap_mb: Any = None, find_unused_parameters: bool = False, check_reduction: bool = False,
+                 gradient_as_bucket_view: bool = False, static_graph: bool = False,
+                 delay_all_reduce_named_params: Any = None, param_to_hook_all_reduce: Any = None,
+                 mixed_precision: Any = None, device_mesh: Any = None, skip_all_reduce_unused_params: bool = False,
+                 bucket_cap_mb_list: list[int] | None = None, batched_grad_copy: bool = False,
+                 forward_sync_buffers: bool | None = None) -> None:
         super().__init__()
         Joinable.__init__(self)
         if delay_all_reduce_named_params is not None or param_to_hook_all_reduce is not None or mixed_precision is not None:
@@ -124,12 +135,12 @@ class DistributedDataParallel(Module, Joinable):
         return new is not None or self.forward_sync_buffers
 
     @property
-    def broadcast_buffers(self):
+    def broadcast_buffers(self) -> bool:
         """Deprecated name of `forward_sync_buffers`."""
         return self.forward_sync_buffers
 
     @broadcast_buffers.setter
-    def broadcast_buffers(self, value):
+    def broadcast_buffers(self, value: Tensor) -> bool:
         self.forward_sync_buffers = value
 
     def _trained(self):
@@ -143,7 +154,7 @@ class DistributedDataParallel(Module, Joinable):
 
     # ── a step ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def forward(self, *inputs, **kwargs):
+    def forward(self, *inputs: Any, **kwargs: Any) -> Tensor:
         records = tg.is_grad_enabled()
         counted = records and self.require_backward_grad_sync
         if counted:
@@ -165,7 +176,7 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer.prepare()
         return output
 
-    def will_sync_module_buffers(self):
+    def will_sync_module_buffers(self) -> Any:
         """Return True if the next forward begins with the buffers of the first process."""
         return self.require_forward_param_sync and self.forward_sync_buffers and self.process_group.size() > 1 and \
             next(self.module.buffers(), None) is not None
@@ -182,7 +193,7 @@ class DistributedDataParallel(Module, Joinable):
         broadcast_coalesced(self.process_group, [*parameters, *(self._synced_buffers() if buffers else ())], root, TOGETHER)
 
     @contextmanager
-    def no_sync(self):
+    def no_sync(self) -> Any:
         """Return a context manager that accumulates gradients locally.
 
         The first forward and backward after it averages the sums over the processes.
@@ -195,7 +206,7 @@ class DistributedDataParallel(Module, Joinable):
 
     # ── communication hooks ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def register_comm_hook(self, state, hook):
+    def register_comm_hook(self, state: object, hook: Callable) -> None:
         """Have `hook(state, bucket)` reduce each GradBucket in place of the all-reduce and the division; it gives a Future of the flat tensor.
 
         https://pytorch.org/docs → ddp_comm_hooks. Errors: TypeError unless it can be called, ValueError for annotations of other types, RuntimeError for a
@@ -251,7 +262,8 @@ class DistributedDataParallel(Module, Joinable):
 
     # ── uneven inputs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True,
+             throw_on_early_termination: bool = False) -> Any:
         """Return a context manager for uneven numbers of batches.
 
         Processes that are done take part in the collectives of the others, with zeros. At the end all processes have
@@ -265,17 +277,17 @@ class DistributedDataParallel(Module, Joinable):
         """
         return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
 
-    def join_hook(self, **kwargs):
+    def join_hook(self, **kwargs: Any) -> Any:
         """Return the hook that answers for this process when it has no more data."""
         return ModuleJoinHook(self, **kwargs)
 
     @property
-    def join_device(self):
+    def join_device(self) -> Any:
         """Device of the tensors that processes exchange."""
         return self.device
 
     @property
-    def join_process_group(self):
+    def join_process_group(self) -> Any:
         """Group of the processes that train together."""
         return self.process_group
 
@@ -303,7 +315,7 @@ class DistributedDataParallel(Module, Joinable):
 
     # ── pickling ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         if self.process_group is not processes.default_group or self.process_group is None:
             raise RuntimeError("DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you have called "
                                "init_process_group and have not passed process_group argument to DDP constructor")
@@ -312,7 +324,7 @@ class DistributedDataParallel(Module, Joinable):
             del state[name]
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
         self.process_group = _group(None, None)
         self._comm_hooks = []
@@ -323,11 +335,11 @@ class DistributedDataParallel(Module, Joinable):
 class ModuleJoinHook(JoinHook):
     """Hook of a process without data: takes part in the collectives of the other processes' steps."""
 
-    def __init__(self, module, divide_by_initial_world_size=True, **others):
+    def __init__(self, module: Module, divide_by_initial_world_size: bool = True, **others: Any) -> None:
         self.module = module
         module._divide_by_initial_world_size = divide_by_initial_world_size
 
-    def main_hook(self):
+    def main_hook(self) -> None:
         module, reducer = self.module, self.module.reducer
         reducer.rebuild()
         if module.will_sync_module_buffers():
@@ -336,7 +348,7 @@ class ModuleJoinHook(JoinHook):
         if syncs:
             reducer.shadow()
 
-    def post_hook(self, is_last_joiner):
+    def post_hook(self, is_last_joiner: Any) -> None:
         """Take over the parameters and buffers of a process that finished last."""
         module = self.module
         module._copy_state(module._common_rank(is_last_joiner), module.forward_sync_buffers)

@@ -1,4 +1,7 @@
 """Processes agree at the start: their modules are alike, and have the values of one of them."""
+from __future__ import annotations
+
+from typing import Any
 from zlib import crc32
 
 from ... import api as tg
@@ -8,7 +11,7 @@ from ..processes import at_once
 __all__ = ["broadcast_coalesced", "check_alike"]
 
 
-def check_alike(group, parameters):
+def check_alike(group: Any, parameters: Any) -> None:
     """Raise RuntimeError in all processes unless each has as many parameters as the first, of the same shapes, strides and dtypes."""
     if group.size() == 1:
         return
@@ -46,7 +49,7 @@ def _gathered(group, numbers, device):
     return [part.tolist() for part in parts]
 
 
-def broadcast_coalesced(group, tensors, root=0, limit=250 << 20, dated=True):
+def broadcast_coalesced(group: Any, tensors: Any, root: Any = 0, limit: Any = 250 << 20, dated: bool = True) -> None:
     """Put the values of one process into tensors of all, which travel together: up to `limit` bytes of one dtype and device at once.
 
     Unless `dated`, autograd does not take that for a change in place.

@@ -1,16 +1,25 @@
 """Modules at work at the same time, each in a thread and on a device of its own."""
+from __future__ import annotations
+
 import threading
+from collections.abc import Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ..._tensor.torch_function import state
 from ._errors import ExceptionWrapper
 from .comm import place
 
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...api._kinds import Device
+    from ..modules.module import Module
+
 __all__ = ["get_a_var", "parallel_apply"]
 
 
-def get_a_var(obj):
+def get_a_var(obj: Tensor | list[Any] | tuple[Any, ...] | dict[Any, Any]) -> Tensor | None:
     """The first tensor in a nest of lists, tuples and dicts, or None."""
     if isinstance(obj, tg.Tensor):
         return obj
@@ -20,7 +29,9 @@ def get_a_var(obj):
     return None
 
 
-def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
+def parallel_apply(modules: Sequence[Module], inputs: Sequence[Any],
+                   kwargs_tup: Sequence[dict[str, Any]] | None = None,
+                   devices: Sequence[int | Device | None] | None = None) -> list[Any]:
     """The results of `modules[i](*inputs[i], **kwargs_tup[i])`, each computed in a thread with `devices[i]` as the current device.
 
     An error in a thread is raised again here, with the traceback in its message. See PyTorch's `torch.nn.parallel.parallel_apply`.
@@ -36,7 +47,7 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
     return applied(modules, inputs, kwargs_tup, [place(device) for device in devices or [None] * len(modules)])
 
 
-def applied(modules, inputs, kwargs_tup, devices):
+def applied(modules: Any, inputs: Any, kwargs_tup: Any, devices: Any) -> Any:
     """`parallel_apply` for devices of any kind."""
     results = [None] * len(modules)
     modes, grad = state.modes, tg.is_grad_enabled()

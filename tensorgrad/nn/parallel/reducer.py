@@ -1,5 +1,8 @@
 """Gradients become the mean of those of all processes while backward goes on. S. Li et al., PyTorch Distributed, VLDB 2020"""
+from __future__ import annotations
+
 import weakref
+from typing import Any
 
 from ... import api as tg
 from ...core.dispatch import wrap
@@ -47,7 +50,8 @@ class Reducer:
         skips_unused: whether a bucket that no gradient came to does not travel: all processes must leave out the same
     """
 
-    def __init__(self, parameters, names, group, limits, finds_unused=False, static=False, lasting=False, skips_unused=False):
+    def __init__(self, parameters: Any, names: Any, group: Any, limits: Any, finds_unused: bool = False,
+                 static: bool = False, lasting: bool = False, skips_unused: bool = False) -> None:
         self.parameters, self.names, self.group, self.limits = parameters, names, group, limits
         self.finds_unused, self.static, self.lasting, self.skips_unused = finds_unused, static, lasting, skips_unused
         self.hook = self.state = None
@@ -61,10 +65,10 @@ class Reducer:
         self._fill(range(len(parameters) - 1, -1, -1))
         self.handles = [p.register_post_accumulate_grad_hook(_listener(weakref.ref(self), i)) for i, p in enumerate(parameters)]
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.remove_hooks()
 
-    def remove_hooks(self):
+    def remove_hooks(self) -> None:
         """Let gradients come without being noticed."""
         for handle in self.__dict__.get("handles", ()):
             handle.remove()
@@ -77,7 +81,7 @@ class Reducer:
         self.places = [self.places[i] for i in range(len(self.parameters))]
         self._reset()
 
-    def rebuild(self):
+    def rebuild(self) -> None:
         """Once, after the first backward, arrange buckets in the order in which gradients came to the first process."""
         if self.rebuilt or not self.arrivals:
             return
@@ -93,19 +97,19 @@ class Reducer:
         self._fill(order)
 
     @property
-    def travels(self):
+    def travels(self) -> Any:
         """Return True if there is anything to do besides counting."""
         return self.hook is not None or self.group.size() > 1
 
     # ── one iteration ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def prepare(self):
+    def prepare(self) -> None:
         """Count the gradients of the next backward. Errors: RuntimeError if some of those of the last one never came."""
         self.check_finished()
         self._reset()
         self.expecting = True
 
-    def check_finished(self):
+    def check_finished(self) -> None:
         """Raise RuntimeError if parameters got no gradient in the last backward."""
         if self.unfinished:
             raise RuntimeError(self._what_is_missing())
@@ -125,7 +129,7 @@ class Reducer:
                 f"Parameters which did not receive grad for rank {rank}: {', '.join(reversed([self.names[i] for i in missing]))}\n"
                 f"Parameter indices which did not receive grad for rank {rank}: {' '.join(map(str, missing))}")
 
-    def arrived(self, index):
+    def arrived(self, index: int) -> None:
         """A backward has added all it has to the gradient of a parameter."""
         self.used[index] = 1
         if not self.expecting:
@@ -186,7 +190,7 @@ class Reducer:
             self.expecting = self.unfinished = False        # this backward is over
             raise
 
-    def start(self, bucket, index):
+    def start(self, bucket: Any, index: int) -> Any:
         """Let a bucket travel: by the communication hook, or by an all-reduce. What to wait for."""
         if self.hook is None:
             tensor = bucket.tensor()
@@ -203,7 +207,7 @@ class Reducer:
     def _asks_who_used(self):
         return self.group.size() > 1 and (self.finds_unused and not self.static or self.static and self.used_anywhere is None)
 
-    def exchange_used(self):
+    def exchange_used(self) -> Any:
         """Return how many processes have a gradient for each parameter, as a tensor."""
         counts = tg.tensor(self.used, dtype=tg.int32, device=self.parameters[0].device)
         at_once(self.group.allreduce, counts)
@@ -251,7 +255,7 @@ class Reducer:
 
     # ── for processes that have no more data ──────────────────────────────────────────────────────────────────────────
 
-    def shadow(self):
+    def shadow(self) -> None:
         """Take part in the reductions of a backward of others, with zeros; gradients are the mean of theirs then."""
         works = []
         for index, bucket in enumerate(self.buckets):
@@ -275,10 +279,10 @@ class Reducer:
 class Result:
     """Pending result of a communication hook, which goes into the bucket once it is waited for."""
 
-    def __init__(self, future, bucket):
+    def __init__(self, future: Any, bucket: Any) -> None:
         self.future, self.bucket = future, bucket
 
-    def wait(self):
+    def wait(self) -> None:
         """Until it is there."""
         result = self.future.wait()
         result = result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result

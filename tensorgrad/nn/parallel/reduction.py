@@ -1,9 +1,15 @@
 """Reduce gradients while backward is still under way."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..modules.module import Module
 
 __all__ = ["reduce_early"]
 
 
-def reduce_early(module, reduce):
+def reduce_early(module: Module, reduce: Any) -> Any:
     """Call `reduce(parameter)` once backward has accumulated a parameter's whole gradient; return handles to undo it.
 
     Each parameter has its turn once in a backward, however often the module was called or the parameter is used, right after its last use: while

@@ -1,14 +1,21 @@
 """Copies of a module on several devices, for one forward pass."""
+from __future__ import annotations
+
 from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ._functions import Broadcast
 from .comm import place
 
+if TYPE_CHECKING:
+    from ...api._kinds import Device
+
 __all__ = ["replicate"]
 
 
-def replicate(network, devices, detach=False):
+def replicate(network: Any, devices: Sequence[int | Device], detach: bool = False) -> Any:
     """A copy of the module for each device. Gradients that reach the copies' parameters are added up in the module's own.
 
     The copies' parameters are results of a step of the tape, hence no parameters of theirs. The copy on the module's own device shares its
@@ -23,7 +30,7 @@ def replicate(network, devices, detach=False):
     return replicas(network, devices, detach)
 
 
-def replicas(network, devices, detach=False):
+def replicas(network: Any, devices: Any, detach: bool = False) -> Any:
     """`replicate` for devices of any kind."""
     modules = list(network.modules())
     copies = {module: [module._replicate_for_data_parallel() for _ in devices] for module in modules}

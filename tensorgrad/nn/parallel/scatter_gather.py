@@ -1,17 +1,25 @@
 """Split inputs among devices and put outputs together again, within any nest of tuples, lists and dicts."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 from ... import api as tg
 from ._functions import Gather, Scatter
 from .comm import destination_of, place
 
+if TYPE_CHECKING:
+    from ...api._kinds import Device
+
 __all__ = ["gather", "is_namedtuple", "scatter", "scatter_kwargs"]
 
 
-def is_namedtuple(obj):
+def is_namedtuple(obj: Any) -> bool:
     """Return True if the object is a namedtuple."""
     return isinstance(obj, tuple) and hasattr(obj, "_fields") and hasattr(obj, "_asdict")
 
 
-def scatter(inputs, target_gpus, dim=0):
+def scatter(inputs: Any, target_gpus: Any, dim: Any = 0) -> Any:
     """Return, for each device, the inputs with a chunk of each tensor; other things go to all devices.
 
     With fewer elements along `dim` than devices, there are as many results as chunks. See PyTorch's `torch.nn.parallel.scatter`.
@@ -23,7 +31,7 @@ def scatter(inputs, target_gpus, dim=0):
     return scattered(inputs, [place(device) for device in target_gpus], dim)
 
 
-def scattered(inputs, devices, dim):
+def scattered(inputs: Any, devices: Any, dim: Any) -> Any:
     """Like `scatter`, but to devices of any kind."""
     if isinstance(inputs, tg.Tensor):
         return Scatter.apply(devices, None, dim, inputs)
@@ -35,7 +43,8 @@ def scattered(inputs, devices, dim):
     return [inputs for _ in devices]
 
 
-def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
+def scatter_kwargs(inputs: tuple[Any, ...], kwargs: dict[str, Any] | None, target_gpus: Sequence[int | Device],
+                   dim: int = 0) -> tuple[tuple[Any, ...], tuple[dict[str, Any], ...]]:
     """Scatter the arguments of a call; return a tuple of argument tuples and an equally long one of keyword dicts."""
     args = list(scatter(inputs, target_gpus, dim)) if inputs else []
     named = list(scatter(kwargs, target_gpus, dim)) if kwargs else []
@@ -43,7 +52,7 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
     return (*args, *[() for _ in range(count - len(args))]), (*named, *[{} for _ in range(count - len(named))])
 
 
-def gather(outputs, target_device, dim=0):
+def gather(outputs: Any, target_device: Any, dim: Any = 0) -> Any:
     """Concatenate the outputs of several devices along `dim` on the target device.
 
     Tensors may be nested in tuples, lists and dicts; None stays None. See PyTorch's `torch.nn.parallel.gather`.
@@ -53,7 +62,7 @@ def gather(outputs, target_device, dim=0):
     return gathered(outputs, destination_of(target_device), dim)
 
 
-def gathered(outputs, device, dim, cpu=False):
+def gathered(outputs: Any, device: Any, dim: Any, cpu: bool = False) -> Any:
     """Like `gather`; with `cpu`, also from the CPU."""
     first = outputs[0]
     if isinstance(first, tg.Tensor):

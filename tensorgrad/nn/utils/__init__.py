@@ -1,5 +1,8 @@
 """Utilities around modules: clipping gradients, packing sequences, reparametrizing, pruning, fusing."""
+from __future__ import annotations
+
 from importlib import import_module as _import_module
+from typing import Any
 
 from ...messages.missing_names import MissingName as _MissingName
 from . import rnn
@@ -16,7 +19,7 @@ _ELSEWHERE = {name: module for module, names in {
 }.items() for name in names.split()}
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """Import a utility module on first access; most models run without."""
     module = name if name in _LAZY else _ELSEWHERE.get(name)
     if module is None:
@@ -25,7 +28,7 @@ def __getattr__(name):
     return found if module == name else getattr(found, name)
 
 
-def __dir__():
+def __dir__() -> Any:
     return sorted({*globals(), *_LAZY, *_ELSEWHERE})
 
 

@@ -1,14 +1,21 @@
 """Clip gradients."""
+from __future__ import annotations
+
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
 
 
 @tg.no_grad()
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+                   foreach: bool | None = None) -> Any:
     """The norm of all the tensors' elements together: ‖(‖t₁‖, ‖t₂‖, …)‖. `foreach` changes nothing.
 
     RuntimeError if it is infinite or NaN and `error_if_nonfinite`. See PyTorch's `torch.nn.utils.get_total_norm`.
@@ -33,7 +40,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 
 @tg.no_grad()
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(parameters: Any, max_norm: Any, total_norm: Any, foreach: bool | None = None) -> None:
     """Multiply all gradients by max_norm / total_norm, in place, if that is less than 1. `foreach` changes nothing."""
     grads = _grads(_as_list(parameters))
     if not grads:
@@ -44,7 +51,8 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
 
 
 @tg.no_grad()
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
     """Scale all gradients down, in place, such that their total norm is at most `max_norm`; returns the norm before.
 
     See PyTorch's `torch.nn.utils.clip_grad_norm_`.
@@ -64,7 +72,8 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     return total_norm
 
 
-def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                   error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
     """Deprecated: use `clip_grad_norm_`."""
     warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
                   FutureWarning, stacklevel=2)
@@ -72,7 +81,7 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 
 
 @tg.no_grad()
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Clip all elements of all gradients to [-clip_value, clip_value], in place. `foreach` changes nothing."""
     clip_value = float(clip_value)
     for grad in _grads(_as_list(parameters)):

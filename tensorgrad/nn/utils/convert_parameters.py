@@ -1,10 +1,18 @@
 """Convert parameters to a vector, and back."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from ... import api as tg
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
-def parameters_to_vector(parameters):
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Concatenate the elements of all parameters. See PyTorch's `torch.nn.utils.parameters_to_vector`.
 
     >>> import tensorgrad as torch
@@ -16,7 +24,7 @@ def parameters_to_vector(parameters):
     return tg.cat([parameter.view(-1) for parameter in parameters])
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Set the parameters to the elements of a vector: each becomes a view of its piece.
 
     >>> import tensorgrad as torch

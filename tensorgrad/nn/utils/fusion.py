@@ -3,15 +3,21 @@
     (W x + b - mean) / √(var + eps) · weight + bias  =  (scale · W) x + scale · (b - mean) + bias,
     with scale = weight / √(var + eps)
 """
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ..parameter import Parameter
 
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 
 
-def fuse_conv_bn_eval(conv, bn, transpose=False):
+def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """Return a convolution equivalent to `bn(conv(x))`, both in evaluation mode.
 
     >>> import tensorgrad as torch
@@ -27,7 +33,9 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
     return fused
 
 
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+def fuse_conv_bn_weights(conv_w: Tensor, conv_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float,
+                         bn_w: Tensor | None, bn_b: Tensor | None,
+                         transpose: bool = False) -> tuple[Parameter, Parameter]:
     """Return weight and bias of the fused convolution.
 
     `transpose` is for transposed convolutions, whose output channels are dim 1.
@@ -37,7 +45,7 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
     return _fuse(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, shape)
 
 
-def fuse_linear_bn_eval(linear, bn):
+def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """Return a linear layer equivalent to `bn(linear(x))`, both in evaluation mode."""
     _check_evaluating(linear, bn)
     if bn.num_features not in (1, linear.out_features):
@@ -50,7 +58,8 @@ def fuse_linear_bn_eval(linear, bn):
     return fused
 
 
-def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+def fuse_linear_bn_weights(linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float,
+                           bn_w: Tensor, bn_b: Tensor) -> tuple[Parameter, Parameter]:
     """Return weight and bias of the fused linear layer."""
     return _fuse(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, (-1, 1))
 

@@ -1,5 +1,8 @@
 """Construct a module without initializing its parameters."""
+from __future__ import annotations
+
 import inspect
+from typing import Any
 
 from .. import init
 from ..modules.module import Module
@@ -7,7 +10,7 @@ from ..modules.module import Module
 __all__ = ["skip_init"]
 
 
-def skip_init(module_cls, *args, **kwargs):
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """`module_cls(*args, **kwargs)` with undefined parameters, and without drawing random numbers.
 
     The class must take a `device`. See PyTorch's `torch.nn.utils.skip_init`.

@@ -1,5 +1,8 @@
 """Three parametrizations: orthogonal matrices, weight normalization, spectral normalization."""
+from __future__ import annotations
+
 from enum import Enum, auto
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from .. import functional as F
@@ -7,6 +10,9 @@ from ..modules.module import Module
 from . import parametrize
 from .spectral_norm import channel_dim
 from .weight_norm import norm_except_dim, normalized_weight
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -32,7 +38,7 @@ class _Orthogonal(Module):
     chooses such that the map can start at the identity.
     """
 
-    def __init__(self, weight, orthogonal_map, *, use_trivialization=True):
+    def __init__(self, weight: Any, orthogonal_map: Any, *, use_trivialization: bool = True) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map is _OrthMaps.householder:
             raise ValueError("The householder parametrization does not support complex tensors.")
@@ -41,7 +47,7 @@ class _Orthogonal(Module):
         if use_trivialization:
             self.register_buffer("base", None)
 
-    def forward(self, X):
+    def forward(self, X: Tensor) -> Tensor:
         is_wide = X.size(-2) < X.size(-1)
         if is_wide:
             X = X.mT
@@ -51,7 +57,7 @@ class _Orthogonal(Module):
         return Q.mT if is_wide else Q
 
     @tg.no_grad()
-    def right_inverse(self, Q):
+    def right_inverse(self, Q: Tensor) -> Tensor:
         if Q.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. "
                              f"Got a tensor of shape {Q.shape}.")
@@ -122,7 +128,8 @@ def _make_orthogonal(A):
     return tg.linalg.householder_product(X, tau) * X.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
-def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
+def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None = None, *,
+               use_trivialization: bool = True) -> Module:
     """Keep a weight orthogonal: Qᵀ Q = I, or Q Qᵀ = I if it is wide.
 
     `orthogonal_map` is "matrix_exp" (the default for square matrices), "cayley" or "householder" (for others).
@@ -150,18 +157,18 @@ def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization
 class _WeightNorm(Module):
     """(g, v) -> g · v / ‖v‖."""
 
-    def __init__(self, dim=0):
+    def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g, weight_v):
+    def forward(self, weight_g: Any, weight_v: Any) -> Tensor:
         return normalized_weight(weight_v, weight_g, self.dim)
 
-    def right_inverse(self, weight):
+    def right_inverse(self, weight: Any) -> Any:
         return norm_except_dim(weight, self.dim), weight
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module: Module, name: str = "weight", dim: int = 0) -> Any:
     """Train length and direction of a weight separately: w = g · v / ‖v‖, norms taken over all dimensions but `dim`.
 
     See PyTorch's `torch.nn.utils.parametrizations.weight_norm`.
@@ -186,7 +193,7 @@ def weight_norm(module, name="weight", dim=0):
 class _SpectralNorm(Module):
     """w -> w / σ(w); the largest singular value σ = u · W v by power iteration, one step per training step or more."""
 
-    def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         ndim = weight.ndim
         if not -ndim <= dim < ndim:
@@ -216,7 +223,7 @@ class _SpectralNorm(Module):
             self._u.copy_(self._normalize(tg.mv(weight_mat, self._v)))
             self._v.copy_(self._normalize(tg.mv(weight_mat.mH, self._u)))
 
-    def forward(self, weight):
+    def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return self._normalize(weight)
         matrix = self._reshape_weight_to_matrix(weight)
@@ -225,11 +232,12 @@ class _SpectralNorm(Module):
         u, v = self._u.clone(), self._v.clone()     # the buffers change before backward if there is another forward
         return weight / tg.vdot(u, tg.mv(matrix, v))
 
-    def right_inverse(self, value):
+    def right_inverse(self, value: Tensor) -> Tensor:
         return value
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
+                  dim: int | None = None) -> Module:
     """Keep the largest singular value of a weight at 1. See PyTorch's `torch.nn.utils.parametrizations.spectral_norm`.
 
     >>> import tensorgrad as torch

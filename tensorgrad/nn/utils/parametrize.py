@@ -5,14 +5,20 @@
 makes `module.weight` a property with the value f(module.parametrizations.weight.original). The module gets its own
 class for that, derived from the old one. Assigning to `module.weight` calls `f.right_inverse`, if f has one.
 """
+from __future__ import annotations
+
 import copyreg
 from collections.abc import Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ..modules.container import ModuleDict, ModuleList
 from ..parameter import Parameter
+
+if TYPE_CHECKING:
+    from ..modules.module import Module
 
 __all__ = ["cached", "ParametrizationList", "register_parametrization", "is_parametrized", "remove_parametrizations",
            "type_before_parametrizations", "transfer_parametrizations_and_params"]
@@ -28,7 +34,7 @@ class _Cache:
 
 
 @contextmanager
-def cached():
+def cached() -> Any:
     """A context manager in which each parametrized tensor is computed at most once.
 
     >>> import tensorgrad as torch
@@ -53,7 +59,7 @@ class ParametrizationList(ModuleList):
     `original` is that tensor, or `original0`, `original1`, … if the first one's right_inverse gives several.
     """
 
-    def __init__(self, modules, original, unsafe=False):
+    def __init__(self, modules: Sequence[Module], original: Tensor | Parameter, unsafe: bool = False) -> None:
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -100,7 +106,7 @@ class ParametrizationList(ModuleList):
             return [self.original]
         return [getattr(self, f"original{i}") for i in range(self.ntensors)]
 
-    def right_inverse(self, value):
+    def right_inverse(self, value: Tensor) -> None:
         """Set the originals such that the parametrized tensor becomes `value`."""
         with tg.no_grad():
             for module in reversed(list(self)):
@@ -132,7 +138,7 @@ class ParametrizationList(ModuleList):
                                  f"has dtype {original.dtype}")
             original.data = part
 
-    def forward(self):
+    def forward(self) -> Tensor:
         first, *others = self
         value = first(*self._originals)
         for module in others:
@@ -165,7 +171,8 @@ def _register(module, name, tensor):
 
 
 # ── registering and removing ──────────────────────────────────────────────────────────────────
-def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
+def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *,
+                             unsafe: bool = False) -> Module:
     """Make a parameter or buffer a function of itself; several times for a chain of functions. Returns the module.
 
     Unless `unsafe`, ValueError if the shape or dtype would change, or the module has no tensor of that name.
@@ -270,7 +277,7 @@ def _add_property(module, name):
     setattr(type(module), name, property(get, set_original))
 
 
-def is_parametrized(module, tensor_name=None):
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Return True if any tensor of the module, or the tensor of that name, is parametrized."""
     chains = getattr(module, "parametrizations", None)
     if not isinstance(chains, ModuleDict):
@@ -278,7 +285,7 @@ def is_parametrized(module, tensor_name=None):
     return len(chains) > 0 if tensor_name is None else tensor_name in chains
 
 
-def remove_parametrizations(module, tensor_name, leave_parametrized=True):
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Make a tensor ordinary again: with its current value, or its original one unless `leave_parametrized`."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -303,12 +310,13 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     return module
 
 
-def type_before_parametrizations(module):
+def type_before_parametrizations(module: Module) -> type:
     """The class that the module had before anything of it was parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
+def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
+                                         tensor_name: str | None = None) -> Module:
     """Parametrize `to_module` like `from_module`, all tensors or one, and share the originals. Returns `to_module`."""
     if not is_parametrized(from_module):
         return to_module

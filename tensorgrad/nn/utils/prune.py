@@ -3,12 +3,18 @@
 A pruning method computes the mask; as a hook, it multiplies before each forward. Pruning again acts on the elements
 that are left.
 """
+from __future__ import annotations
+
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from .convert_parameters import parameters_to_vector
+
+if TYPE_CHECKING:
+    from ..modules.module import Module
 
 
 class BasePruningMethod(ABC):
@@ -16,14 +22,14 @@ class BasePruningMethod(ABC):
 
     _tensor_name: str
 
-    def __call__(self, module, inputs):
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Any, default_mask: Any) -> None:
         """Return the new mask, of the mask's shape, from the scores `t` of all elements and the present mask."""
 
-    def apply_mask(self, module):
+    def apply_mask(self, module: Module) -> Any:
         """Return the pruned tensor: mask · original."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
@@ -31,7 +37,7 @@ class BasePruningMethod(ABC):
         return getattr(module, self._tensor_name + "_mask").to(original.dtype) * original
 
     @classmethod
-    def apply(cls, module, name, *args, importance_scores=None, **kwargs):
+    def apply(cls, module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
         """Prune a parameter of a module by the method `cls(*args, **kwargs)`, by its values or by other scores."""
         method = cls._on_top_of_what_is_there(module, name, cls(*args, **kwargs))
         tensor = getattr(module, name)
@@ -68,13 +74,13 @@ class BasePruningMethod(ABC):
         container.add_pruning_method(method)
         return container
 
-    def prune(self, t, default_mask=None, importance_scores=None):
+    def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
         """Return the tensor with the pruned elements set to 0; the method and the tensor do not change."""
         scores = _check_scores(importance_scores, t, "tensor t")
         mask = tg.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=mask)
 
-    def remove(self, module):
+    def remove(self, module: Module) -> None:
         """Make the pruned tensor the parameter again."""
         name = self._tensor_name
         if name is None:
@@ -106,14 +112,14 @@ def _hooks_on(module, name):
 class PruningContainer(BasePruningMethod):
     """Several methods on a tensor: each acts on the elements that the others left."""
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         self._pruning_methods = ()
         if len(args) == 1:
             self._tensor_name = args[0]._tensor_name
         for method in args:
             self.add_pruning_method(method)
 
-    def add_pruning_method(self, method):
+    def add_pruning_method(self, method: Any) -> None:
         """Add a method. TypeError unless it is one, ValueError if it acts on a tensor of another name."""
         if method is not None:
             if not isinstance(method, BasePruningMethod):
@@ -124,16 +130,16 @@ class PruningContainer(BasePruningMethod):
                     f"PruningContainer {self}. Found '{method._tensor_name}'")
         self._pruning_methods += (method,)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._pruning_methods)
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self._pruning_methods)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         return self._pruning_methods[idx]
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
         """Return the last method's mask where the others have not pruned, and 0 elsewhere."""
         method = self._pruning_methods[-1]
         part = _part_to_prune(method, t, default_mask)
@@ -175,11 +181,11 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
         return default_mask
 
     @classmethod
-    def apply(cls, module, name):
+    def apply(cls, module: Module, name: str) -> Any:
         return super().apply(module, name)
 
 
@@ -188,11 +194,11 @@ class _Unstructured(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def __init__(self, amount):
+    def __init__(self, amount: Any) -> None:
         _check_amount(amount)
         self.amount = amount
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
         count = _count_to_prune(self.amount, t.numel())
         mask = default_mask.clone()
         if count:
@@ -203,22 +209,22 @@ class _Unstructured(BasePruningMethod):
 class RandomUnstructured(_Unstructured):
     """Prune elements at random."""
 
-    def choose(self, t, count):
+    def choose(self, t: Any, count: Any) -> Any:
         return tg.topk(tg.rand_like(t).view(-1), k=count).indices
 
     @classmethod
-    def apply(cls, module, name, amount):
+    def apply(cls, module: Module, name: str, amount: Any) -> Any:
         return super().apply(module, name, amount=amount)
 
 
 class L1Unstructured(_Unstructured):
     """Prune the elements that are smallest in magnitude."""
 
-    def choose(self, t, count):
+    def choose(self, t: Any, count: Any) -> Any:
         return tg.topk(tg.abs(t).view(-1), k=count, largest=False).indices
 
     @classmethod
-    def apply(cls, module, name, amount, importance_scores=None):
+    def apply(cls, module: Module, name: str, amount: Any, importance_scores: Any = None) -> Any:
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
@@ -227,12 +233,12 @@ class _Structured(BasePruningMethod):
 
     PRUNING_TYPE = "structured"
 
-    def __init__(self, amount, dim=-1):
+    def __init__(self, amount: Any, dim: Any = -1) -> None:
         _check_amount(amount)
         self.amount = amount
         self.dim = dim
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
         if t.ndim <= 1:
             raise ValueError("Structured pruning can only be applied to multidimensional tensors. Found tensor of "
                              f"shape {t.shape} with {t.ndim} dims")
@@ -250,28 +256,28 @@ class _Structured(BasePruningMethod):
 class RandomStructured(_Structured):
     """Prune channels at random."""
 
-    def survivors(self, t, channels, count):
+    def survivors(self, t: Any, channels: Any, count: Any) -> Any:
         draws = tg.rand(channels)
         return (draws > tg.kthvalue(draws, k=count).values).to(t.device)
 
     @classmethod
-    def apply(cls, module, name, amount, dim=-1):
+    def apply(cls, module: Module, name: str, amount: Any, dim: Any = -1) -> Any:
         return super().apply(module, name, amount=amount, dim=dim)
 
 
 class LnStructured(_Structured):
     """Prune the channels with the smallest n-norms."""
 
-    def __init__(self, amount, n, dim=-1):
+    def __init__(self, amount: Any, n: Any, dim: Any = -1) -> None:
         super().__init__(amount, dim)
         self.n = n
 
-    def survivors(self, t, channels, count):
+    def survivors(self, t: Any, channels: Any, count: Any) -> Any:
         norms = tg.norm(t, p=self.n, dim=_all_dims_but(self.dim, t))
         return tg.topk(norms, k=channels - count, largest=True).indices
 
     @classmethod
-    def apply(cls, module, name, amount, n, dim, importance_scores=None):
+    def apply(cls, module: Module, name: str, amount: Any, n: Any, dim: Any, importance_scores: Any = None) -> Any:
         return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
 
 
@@ -280,17 +286,17 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask):
+    def __init__(self, mask: Any) -> None:
         self.mask = mask
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
         if default_mask.shape != self.mask.shape:
             raise AssertionError(
                 f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}")
         return default_mask * self.mask.to(default_mask.dtype)
 
     @classmethod
-    def apply(cls, module, name, mask):
+    def apply(cls, module: Module, name: str, mask: Any) -> Any:
         return super().apply(module, name, mask=mask)
 
 
@@ -311,19 +317,19 @@ def _count_to_prune(amount, size):
 
 
 # ── functions, which return the module ────────────────────────────────────────────────────────
-def identity(module, name):
+def identity(module: Module, name: str) -> Any:
     """Bring a parameter into the form of a pruned one, with a mask of ones."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module, name, amount):
+def random_unstructured(module: Module, name: str, amount: Any) -> Any:
     """Prune elements at random. See PyTorch's `torch.nn.utils.prune.random_unstructured`."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module, name, amount, importance_scores=None):
+def l1_unstructured(module: Module, name: str, amount: Any, importance_scores: Any = None) -> Any:
     """Prune the elements that are smallest in magnitude. See PyTorch's `torch.nn.utils.prune.l1_unstructured`.
 
     >>> import tensorgrad as torch
@@ -335,25 +341,25 @@ def l1_unstructured(module, name, amount, importance_scores=None):
     return module
 
 
-def random_structured(module, name, amount, dim):
+def random_structured(module: Module, name: str, amount: Any, dim: Any) -> Any:
     """Prune channels at random. See PyTorch's `torch.nn.utils.prune.random_structured`."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module, name, amount, n, dim, importance_scores=None):
+def ln_structured(module: Module, name: str, amount: Any, n: Any, dim: Any, importance_scores: Any = None) -> Any:
     """Prune the channels with the smallest n-norms. See PyTorch's `torch.nn.utils.prune.ln_structured`."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module, name, mask):
+def custom_from_mask(module: Module, name: str, mask: Any) -> Any:
     """Prune where the mask is 0. See PyTorch's `torch.nn.utils.prune.custom_from_mask`."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
-def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
+def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
     """Prune several parameters by a common ranking of their elements: `parameters` are pairs (module, name).
 
     See PyTorch's `torch.nn.utils.prune.global_unstructured`.
@@ -380,7 +386,7 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
         custom_from_mask(module, name, mask=part.view_as(tensor))
 
 
-def remove(module, name):
+def remove(module: Module, name: str) -> Any:
     """Make the pruned tensor the parameter again. See PyTorch's `torch.nn.utils.prune.remove`."""
     keys = _hooks_on(module, name)
     if not keys:
@@ -389,7 +395,7 @@ def remove(module, name):
     return module
 
 
-def is_pruned(module):
+def is_pruned(module: Module) -> bool:
     """Return True if any parameter of the module, or below it, is pruned."""
     return any(isinstance(hook, BasePruningMethod)
                for submodule in module.modules() for hook in submodule._forward_pre_hooks.values())

@@ -6,11 +6,17 @@
       a . c
       . . c
 """
+from __future__ import annotations
+
 from collections import namedtuple
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Self
 
 from ... import api as tg
 from ..._tensor.torch_function import namespaced as _namespaced
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",
            "unpad_sequence", "pack_sequence", "unpack_sequence"]
@@ -24,7 +30,8 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
     its inverse. See PyTorch's `torch.nn.utils.rnn.PackedSequence`.
     """
 
-    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+    def __new__(cls, data: Tensor, batch_sizes: Tensor | None = None, sorted_indices: Tensor | None = None,
+                unsorted_indices: Tensor | None = None) -> Self:
         if batch_sizes is None:
             if not (isinstance(data, (list, tuple)) and len(data) == 2):
                 raise AssertionError("Expected data to be a list or tuple of length 2")
@@ -38,20 +45,20 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Return the sequences on another device or of another dtype, as `Tensor.to`; `batch_sizes` remain on the CPU."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._with(data, lambda index: index.to(data.device))
 
-    def cuda(self, *args, **kwargs):
+    def cuda(self, *args: Any, **kwargs: Any) -> Self:
         """Return the sequences on the GPU."""
         return self.to(*args, **kwargs) if args else self.to(**{"device": "cuda", **kwargs})
 
-    def cpu(self, *args, **kwargs):
+    def cpu(self, *args: Any, **kwargs: Any) -> Self:
         """Return the sequences on the CPU."""
         return self.to(*args, **kwargs) if args else self.to(**{"device": "cpu", **kwargs})
 
-    def pin_memory(self):
+    def pin_memory(self) -> Self:
         """Return the sequences in page-locked memory."""
         return self._with(self.data.pin_memory(), lambda index: index.pin_memory())
 
@@ -59,49 +66,49 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
         indices = (None if index is None else move(index) for index in self[2:])
         return type(self)(data, self.batch_sizes, *indices)
 
-    def double(self):
+    def double(self) -> Self:
         """Cast to float64."""
         return self.to(tg.float64)
 
-    def float(self):
+    def float(self) -> Self:
         """Cast to float32."""
         return self.to(tg.float32)
 
-    def half(self):
+    def half(self) -> Self:
         """Cast to float16."""
         return self.to(tg.float16)
 
-    def long(self):
+    def long(self) -> Self:
         """Cast to int64."""
         return self.to(tg.int64)
 
-    def int(self):
+    def int(self) -> Self:
         """Cast to int32."""
         return self.to(tg.int32)
 
-    def short(self):
+    def short(self) -> Self:
         """Cast to int16."""
         return self.to(tg.int16)
 
-    def char(self):
+    def char(self) -> Self:
         """Cast to int8."""
         return self.to(tg.int8)
 
-    def byte(self):
+    def byte(self) -> Self:
         """Cast to uint8."""
         return self.to(tg.uint8)
 
     @property
-    def is_cuda(self):
+    def is_cuda(self) -> bool:
         """True if the data is on the GPU."""
         return self.data.is_cuda
 
-    def is_pinned(self):
+    def is_pinned(self) -> bool:
         """Return True if the data is in page-locked memory."""
         return self.data.is_pinned()
 
 
-def invert_permutation(permutation):
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes this one (None for None).
 
     >>> import tensorgrad as torch
@@ -115,7 +122,8 @@ def invert_permutation(permutation):
 
 
 # ── padded <-> packed ─────────────────────────────────────────────────────────────────────────
-def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+def pack_padded_sequence(input: Tensor, lengths: Tensor | list[int], batch_first: bool = False,
+                         enforce_sorted: bool = True) -> PackedSequence:
     """Leave out the padding of (time, batch, *), or with `batch_first` of (batch, time, *).
 
     Sequences must come in the order of descending length, unless `enforce_sorted` is False; then they are sorted here.
@@ -166,7 +174,8 @@ def _check_lengths(lengths, input, steps, size):
     return counts[0]
 
 
-def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
+                        total_length: int | None = None) -> tuple[Tensor, Tensor]:
     """Undo `pack_padded_sequence`: (time, batch, *) or (batch, time, *), and the lengths.
 
     >>> import tensorgrad as torch
@@ -213,7 +222,8 @@ def _spread(rows, place, shape, padding_value):
 
 
 # ── lists of sequences ────────────────────────────────────────────────────────────────────────
-def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+def pad_sequence(sequences: Tensor | list[Tensor], batch_first: bool = False, padding_value: float = 0.0,
+                 padding_side: str = "right") -> Tensor:
     """Stack sequences (length, *) into (time, batch, *) or (batch, time, *), padding all to the longest.
 
     See PyTorch's `torch.nn.utils.rnn.pad_sequence`.
@@ -265,7 +275,7 @@ def _fitted(sequence, shape):
     return sequence.reshape(len(sequence), *sequence.shape[1:]).expand(len(sequence), *shape)
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first=False):
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """Undo `pad_sequence`: the list of the first `lengths[i]` elements of sequence i.
 
     >>> import tensorgrad as torch
@@ -276,7 +286,7 @@ def unpad_sequence(padded_sequences, lengths, batch_first=False):
     return [sequence[:max(length, 0)].clone() for sequence, length in zip(batch, lengths.tolist(), strict=True)]
 
 
-def pack_sequence(sequences, enforce_sorted=True):
+def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of sequences (length, *). See PyTorch's `torch.nn.utils.rnn.pack_sequence`.
 
     >>> import tensorgrad as torch
@@ -287,7 +297,7 @@ def pack_sequence(sequences, enforce_sorted=True):
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences):
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """Undo `pack_sequence`: the list of sequences.
 
     >>> import tensorgrad as torch

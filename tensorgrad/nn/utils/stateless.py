@@ -1,13 +1,21 @@
 """Call a module with other tensors in place of its parameters and buffers."""
+from __future__ import annotations
+
 import warnings
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ..modules.module import Module
 
 __all__ = ["functional_call"]
 
 
-def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
+def functional_call(module: Module, parameters_and_buffers: dict[str, Tensor], args: Any | tuple | None = None,
+                    kwargs: dict[str, Any] | None = None, *, tie_weights: bool = True, strict: bool = False) -> Any:
     """Deprecated: use `torch.func.functional_call`."""
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future "

@@ -7,10 +7,14 @@ import weakref
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
 from ..optimizer import Optimizer
 from ..rule import check
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 EPOCH_DEPRECATION_WARNING = (
     'The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use '
@@ -26,18 +30,18 @@ def get_values(optimizer: Optimizer, key: str) -> list:
     return [copied(group[key]) for group in optimizer.param_groups]
 
 
-def copied(value):
+def copied(value: Tensor) -> Any:
     return value.clone() if isinstance(value, tg.Tensor) else value
 
 
-def set_value(group: dict, key: str, value) -> None:
+def set_value(group: dict, key: str, value: Tensor) -> None:
     if isinstance(group[key], tg.Tensor):
         group[key].fill_(value.squeeze() if isinstance(value, tg.Tensor) else value)
     else:
         group[key] = value
 
 
-def per_group(name: str, optimizer: Optimizer, value) -> list:
+def per_group(name: str, optimizer: Optimizer, value: Tensor) -> list:
     """Return a list with a value for each parameter group, from such a list or from a single value."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
@@ -47,7 +51,7 @@ def per_group(name: str, optimizer: Optimizer, value) -> list:
     return [copied(part) for part in value]
 
 
-def check_optimizer(optimizer) -> None:
+def check_optimizer(optimizer: Optimizer) -> None:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f'{type(optimizer).__name__} is not an Optimizer')
 
@@ -63,7 +67,7 @@ def inside_step(get_lr: Callable) -> Callable:
     return checked
 
 
-def state_of(function) -> dict | None:
+def state_of(function: Any) -> dict | None:
     """Return the state to save for a user's function: the attributes of an object, None for a def or a lambda."""
     return None if isinstance(function, types.FunctionType) else function.__dict__.copy()
 

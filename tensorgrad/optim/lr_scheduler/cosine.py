@@ -2,10 +2,14 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from ..optimizer import Optimizer
 from ..rule import check
 from .base import LRScheduler, inside_step
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -25,7 +29,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         if self._is_initial:
             return self._unchanged()
         if self._step_count == 1 and self.last_epoch > 0:
@@ -75,7 +79,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
         return [self.eta_min + (lr - self.eta_min) * height / 2 for lr in self.base_lrs]
 

@@ -3,10 +3,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..optimizer import Optimizer
 from ..rule import check
 from .base import LRScheduler, check_optimizer, inside_step, per_group, set_value, state_of
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 
 class _Cyclic(LRScheduler):
@@ -90,7 +94,7 @@ class CyclicLR(_Cyclic):
         return self.gamma ** x if self.mode == 'exp_range' else 1.0
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         place = 1.0 + self.last_epoch / self.total_size - cycle
         height = place / self.step_ratio if place <= self.step_ratio else (place - 1) / (self.step_ratio - 1)
@@ -154,7 +158,7 @@ class OneCycleLR(_Cyclic):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         batch = self.last_epoch
         check(batch <= self.total_steps,
               f'Tried to step {batch} times. The specified number of total steps is {self.total_steps}')

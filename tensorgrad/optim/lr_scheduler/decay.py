@@ -4,10 +4,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from ..optimizer import Optimizer
 from ..rule import check
 from .base import LRScheduler, inside_step, state_of
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
 
 
 class LambdaLR(LRScheduler):
@@ -42,7 +46,7 @@ class LambdaLR(LRScheduler):
                 function.__dict__.update(state)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         return [lr * factor(self.last_epoch) for factor, lr in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
 
@@ -64,7 +68,7 @@ class MultiplicativeLR(LambdaLR):
         super().__init__(optimizer, lr_lambda, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         if self._is_initial:
             return self._unchanged()
         return [group['lr'] * factor(self.last_epoch)
@@ -88,7 +92,7 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return self._unchanged()
         return self._times(self.gamma)
@@ -113,7 +117,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         if self.last_epoch not in self.milestones:
             return self._unchanged()
         return self._times(self.gamma ** self.milestones[self.last_epoch])
@@ -142,7 +146,7 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         if self.last_epoch == 0:
             return self._times(self.factor)
         if self.last_epoch != self.total_iters:
@@ -179,7 +183,7 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         if self.last_epoch == 0:
             return self._times(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -209,7 +213,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         return self._unchanged() if self._is_initial else self._times(self.gamma)
 
     def _get_closed_form_lr(self):
@@ -235,7 +239,7 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     @inside_step
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._unchanged()
         left, left_before = (1.0 - epoch / self.total_iters for epoch in (self.last_epoch, self.last_epoch - 1))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 from ..optimizer import Optimizer
 from ..rule import check
@@ -59,7 +60,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics, epoch: int | None = None) -> None:
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
         """Record the metric of an epoch, and reduce the rates if it has not improved for ``patience`` epochs."""
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)

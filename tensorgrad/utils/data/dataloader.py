@@ -5,7 +5,7 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
@@ -14,6 +14,9 @@ from ._utils.loader_state import Resumed, state_of
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+if TYPE_CHECKING:
+    from ...generator import Generator
 
 __all__ = ['DataLoader', 'default_collate', 'default_convert', 'get_worker_info']
 
@@ -28,6 +31,14 @@ class _Endless(Sampler):
     def __iter__(self) -> Iterator[None]:
         while True:
             yield None
+
+
+class _Indexed(Protocol[T_co]):
+    """Whatever can serve as a data set: a list, a tensor, a range."""
+
+    def __getitem__(self, index: int, /) -> T_co: ...
+
+    def __len__(self) -> int: ...
 
 
 class DataLoader(Generic[T_co]):
@@ -62,12 +73,13 @@ class DataLoader(Generic[T_co]):
 
     __initialized = False
 
-    def __init__(self, dataset: Dataset[T_co], batch_size: int | None = 1, shuffle: bool | None = None,
+    def __init__(self, dataset: Dataset[T_co] | _Indexed[T_co], batch_size: int | None = 1, shuffle: bool | None = None,
                  sampler: Sampler | Iterable | None = None, batch_sampler: Sampler | Iterable | None = None,
                  num_workers: int = 0, collate_fn: Callable | None = None, pin_memory: bool = False,
                  drop_last: bool = False, timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None,
-                 multiprocessing_context=None, generator=None, *, prefetch_factor: int | None = None,
-                 persistent_workers: bool = False, pin_memory_device: str = '', in_order: bool = True) -> None:
+                 multiprocessing_context: Any = None, generator: Generator | None = None, *,
+                 prefetch_factor: int | None = None, persistent_workers: bool = False, pin_memory_device: str = '',
+                 in_order: bool = True) -> None:
         check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         iterable = isinstance(dataset, IterableDataset)
         if iterable:
@@ -136,12 +148,12 @@ class DataLoader(Generic[T_co]):
             self.load_state_dict(attributes['_resumed'])
 
     @property
-    def multiprocessing_context(self):
+    def multiprocessing_context(self) -> Any:
         """The ``multiprocessing`` context that starts workers; None for the default."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
-    def multiprocessing_context(self, context) -> None:
+    def multiprocessing_context(self, context: Any) -> None:
         if context is not None:
             context = find_context(context, self.num_workers)
         self.__multiprocessing_context = context
@@ -243,7 +255,7 @@ def check_worker_options(num_workers: int, timeout: float, prefetch_factor: int 
         raise ValueError('persistent_workers option needs num_workers > 0')
 
 
-def check_iterable_options(shuffle, sampler, batch_sampler) -> None:
+def check_iterable_options(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
     for name, value, unspecified in (('shuffle', shuffle, (False, None)), ('sampler', sampler, (None,)),
                                      ('batch_sampler', batch_sampler, (None,))):
         if not any(value is default for default in unspecified):
@@ -251,7 +263,8 @@ def check_iterable_options(shuffle, sampler, batch_sampler) -> None:
                              f'but got {name}={value}')
 
 
-def check_batch_options(batch_size: int | None, shuffle, sampler, batch_sampler, drop_last: bool) -> None:
+def check_batch_options(batch_size: int | None, shuffle: Any, sampler: Any, batch_sampler: Any,
+                        drop_last: bool) -> None:
     if sampler is not None and shuffle:
         raise ValueError('sampler option is mutually exclusive with shuffle')
     if batch_sampler is not None:
@@ -262,7 +275,7 @@ def check_batch_options(batch_size: int | None, shuffle, sampler, batch_sampler,
         raise ValueError('batch_size=None option disables auto-batching and is mutually exclusive with drop_last')
 
 
-def find_context(context, num_workers: int):
+def find_context(context: Any, num_workers: int) -> Any:
     """Return the ``multiprocessing`` context of this name, or the given context."""
     import multiprocessing
     if num_workers == 0:

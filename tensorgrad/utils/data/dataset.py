@@ -6,10 +6,14 @@ import math
 import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import api as tg
 from .sampler import permutation
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...generator import Generator
 
 __all__ = ['ChainDataset', 'ConcatDataset', 'Dataset', 'IterableDataset', 'StackDataset', 'Subset', 'TensorDataset',
            'random_split']
@@ -34,7 +38,7 @@ class Dataset(Generic[T_co]):
     1
     """
 
-    def __getitem__(self, index) -> T_co:
+    def __getitem__(self, index: int) -> T_co:
         raise NotImplementedError('Subclasses of Dataset should implement __getitem__.')
 
     def __add__(self, other: Dataset) -> ConcatDataset:
@@ -70,12 +74,12 @@ class TensorDataset(Dataset[tuple]):
     (tensor([3, 4]), tensor(6))
     """
 
-    def __init__(self, *tensors) -> None:
+    def __init__(self, *tensors: Tensor) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
             raise AssertionError('Size mismatch between tensors')
         self.tensors = tensors
 
-    def __getitem__(self, index) -> tuple:
+    def __getitem__(self, index: int) -> tuple:
         return tuple(tensor[index] for tensor in self.tensors)
 
     def __len__(self) -> int:
@@ -92,7 +96,7 @@ class StackDataset(Dataset):
     {'image': 'b', 'label': 1}
     """
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ValueError('Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like '
                              'input/output, but both types are given.')
@@ -111,7 +115,7 @@ class StackDataset(Dataset):
         """Join the samples of the parts to a sample."""
         return dict(zip(self.datasets, samples, strict=True)) if isinstance(self.datasets, dict) else tuple(samples)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         return self._joined(dataset[index] for dataset in self._parts())
 
     def __getitems__(self, indices: list) -> list:
@@ -220,7 +224,7 @@ class Subset(Dataset[T_co]):
                 'custom logic. A simple implementation:\n\n'
                 'def __getitems__(self, indices):\n    return [self[index] for index in indices]')
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> Any:
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
         return self.dataset[self.indices[idx]]
@@ -232,14 +236,14 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
-def getitems(dataset, indices: list) -> list:
+def getitems(dataset: Any, indices: list) -> list:
     """Return the samples at ``indices``, with a single call of ``__getitems__`` if the dataset has it."""
     at_once = getattr(dataset, '__getitems__', None)
     return at_once(indices) if callable(at_once) else [dataset[index] for index in indices]
 
 
 def random_split(dataset: Dataset[T_co], lengths: Sequence[int | float],
-                 generator=tg.default_generator) -> list[Subset[T_co]]:
+                 generator: Generator | None = tg.default_generator) -> list[Subset[T_co]]:
     """Split a dataset at random into subsets (PyTorch: ``torch.utils.data.random_split``).
 
     ``lengths`` are numbers of samples, or fractions that add up to 1; samples left by rounding down go to the subsets

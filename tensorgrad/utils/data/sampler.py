@@ -3,9 +3,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import api as tg
+
+if TYPE_CHECKING:
+    from ..._tensor import Tensor
+    from ...generator import Generator
 
 __all__ = ['BatchSampler', 'RandomSampler', 'Sampler', 'SequentialSampler', 'SubsetRandomSampler',
            'WeightedRandomSampler']
@@ -15,17 +19,17 @@ T_co = TypeVar('T_co', covariant=True)
 DRAWN_AT_ONCE = 32  # indices with replacement; affects the order of a seed
 
 
-def draw_seed(generator=None) -> int:
+def draw_seed(generator: Generator | None = None) -> int:
     """Draw a number below 2⁶³ from ``generator``, by default the global one."""
     return tg.empty((), dtype=tg.int64, device=device_of(generator)).random_(generator=generator).item()
 
 
-def device_of(generator):
+def device_of(generator: Any) -> Any:
     """Return the device on which to draw, independently of the default device."""
     return getattr(generator, 'device', 'cpu')
 
 
-def permutation(length: int, generator) -> list[int]:
+def permutation(length: int, generator: Any) -> list[int]:
     return tg.randperm(length, generator=generator, device=device_of(generator)).tolist()
 
 
@@ -79,7 +83,7 @@ class RandomSampler(Sampler[int]):
     """
 
     def __init__(self, data_source: Sized, replacement: bool = False, num_samples: int | None = None,
-                 generator=None) -> None:
+                 generator: Generator | None = None) -> None:
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
@@ -125,7 +129,7 @@ class SubsetRandomSampler(Sampler[int]):
     [3, 5, 7]
     """
 
-    def __init__(self, indices: Sequence[int], generator=None) -> None:
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
         self.generator = generator
 
@@ -148,7 +152,8 @@ class WeightedRandomSampler(Sampler[int]):
     [1, 1, 1, 1]
     """
 
-    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator=None) -> None:
+    def __init__(self, weights: Sequence[float] | Tensor, num_samples: int, replacement: bool = True,
+                 generator: Generator | None = None) -> None:
         check_count('num_samples', num_samples)
         check_flag('replacement', replacement)
         self.weights = tg.as_tensor(weights, dtype=tg.float64)
@@ -196,11 +201,11 @@ class BatchSampler(Sampler[list[int]]):
         return full if self.drop_last or not rest else full + 1
 
 
-def check_count(name: str, value) -> None:
+def check_count(name: str, value: Tensor) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise ValueError(f'{name} should be a positive integer value, but got {name}={value}')
 
 
-def check_flag(name: str, value) -> None:
+def check_flag(name: str, value: Tensor) -> None:
     if not isinstance(value, bool):
         raise ValueError(f'{name} should be a boolean value, but got {name}={value}')
