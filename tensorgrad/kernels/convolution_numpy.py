@@ -9,6 +9,7 @@ runtime/thread_pool.py for its threads and memory.
 """
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import lru_cache, partial
 from itertools import product
 from math import prod
@@ -20,7 +21,8 @@ from numpy.lib.stride_tricks import as_strided
 from ..core.dispatch import OpDispatch
 from ..ops.convolution import Convolution, ConvolutionInput, ConvolutionWeight
 from ..ops.windows import output_length
-from ..runtime.thread_pool import add_up, available, finish, scratch, spans
+from ..runtime.thread_pool import WORTH, add_up, available, finish, scratch, spans
+from ..runtime.threads import single_blas
 from .windows_arrays import padded
 
 CPU = OpDispatch.backend("cpu")
@@ -50,9 +52,16 @@ class Sizes:
         self.framed = tuple(max(p + d, (m - 1) * s + (k - 1) * e + 1) for d, m, k, s, p, e in self.axes)        # images with their border
         self.within = (EVERY, EVERY, *(slice(p, p + d) for d, p in zip(size, padding, strict=True)))
 
+    def nanoseconds(self, n: int) -> float:
+        return n * self.each * (COPY + PRODUCT * self.outputs / self.groups)
+
+    def few_threads(self, n: int) -> Any:
+        """Return a context in which BLAS uses one thread if there is little work: on a busy machine, waiting for another takes ten times as long."""
+        return single_blas if self.nanoseconds(n) <= WORTH else nullcontext()
+
     def images(self, n: int) -> tuple[list[slice], int]:
         """Return blocks of images, and how many threads should share them."""
-        threads = available(n * self.each * (COPY + PRODUCT * self.outputs / self.groups))
+        threads = available(self.nanoseconds(n))
         return spans(n, min(-(-max(-(-n * self.each // BLOCK), threads) // threads) * threads, n)), threads
 
     def rows(self) -> list[slice]:
@@ -206,7 +215,8 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
         if b is not None:
             target += b
     blocks, threads = sizes.images(n)
-    finish([partial(job, images, rows) for images in blocks for rows in sizes.rows()], threads)
+    with sizes.few_threads(n):
+        finish([partial(job, images, rows) for images in blocks for rows in sizes.rows()], threads)
     return y
 
 
@@ -218,7 +228,8 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
     sizes = sizes_of(tuple(size), o, c, w.shape[2:], tuple(length), stride, padding, dilation, groups)
     x, matrices, b = np.empty((n, c, *size), y.dtype), sizes.matrices(w), along(b, len(size))
     blocks, threads = sizes.images(n)
-    finish([partial(sizes.add_windows, x[images], y[images], matrices, b) for images in blocks], threads)
+    with sizes.few_threads(n):
+        finish([partial(sizes.add_windows, x[images], y[images], matrices, b) for images in blocks], threads)
     return x
 
 
@@ -243,7 +254,8 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
             found = np.matmul(g, columns).sum(axis=0, out=out) if order == "first" else np.matmul(g, columns, out=out)
             if i:
                 total += found
-    add_up(task, blocks, len(totals))
+    with sizes.few_threads(n):
+        add_up(task, blocks, len(totals))
     for more in totals[1:]:
         first += more
     if sizes.kernel != tuple(size):
