@@ -61,12 +61,9 @@ def gradcheck(
     >>> torch.autograd.gradcheck(torch.sin, (x,))
     True
     """
-    if not (check_forward_ad or check_backward_ad):
-        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if check_batched_grad and not check_backward_ad:
-        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
-    if check_batched_forward_grad and not check_forward_ad:
-        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    _expect_one(check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad)
+    _expect_with("check_batched_grad", check_batched_grad, check_backward_ad=check_backward_ad)
+    _expect_with("check_batched_forward_grad", check_batched_forward_grad, check_forward_ad=check_forward_ad)
     inputs = _as_tuple(inputs)
     _require_good_inputs(inputs)
     try:
@@ -125,29 +122,16 @@ def gradgradcheck(
     >>> torch.autograd.gradgradcheck(torch.exp, (x,))
     True
     """
-    if not (check_fwd_over_rev or check_rev_over_rev):
-        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
-    if check_undefined_grad and not check_rev_over_rev:
-        raise AssertionError("Setting check_undefined_grad=True requires check_rev_over_rev to be True")
-    if check_batched_grad and not check_rev_over_rev:
-        raise AssertionError("Setting check_batched_grad=True requires check_rev_over_rev to be True")
+    _expect_one(check_fwd_over_rev=check_fwd_over_rev, check_rev_over_rev=check_rev_over_rev)
+    _expect_with("check_undefined_grad", check_undefined_grad, check_rev_over_rev=check_rev_over_rev)
+    _expect_with("check_batched_grad", check_batched_grad, check_rev_over_rev=check_rev_over_rev)
     inputs = _as_tuple(inputs)
     if grad_outputs is None:
         outputs = [y for y in _as_tuple(func(*inputs)) if _requires_grad(y)]
         grad_outputs = tuple(_random_gradient(y, gen_non_contig_grad_outputs) for y in outputs)
     arguments = inputs + _as_tuple(grad_outputs)
-    differentiable = [_requires_grad(x) for x in arguments]
-
-    def gradients(*arguments: Any) -> tuple[Any, ...]:
-        given = [x.requires_grad_() if needs else x for x, needs in zip(arguments, differentiable)]
-        points, weights = given[: len(inputs)], given[len(inputs) :]
-        outputs = [y for y in _as_tuple(func(*points)) if _requires_grad(y)]
-        wanted = [x for x, needs in zip(points, differentiable) if needs]
-        grads = autograd.grad(outputs, wanted, weights, create_graph=True, allow_unused=True)
-        return tuple(g for g in grads if g is not None)
-
     return gradcheck(
-        gradients,
+        _gradients_of(func, len(inputs), [_requires_grad(x) for x in arguments]),
         arguments,
         eps=eps,
         atol=atol,
@@ -162,6 +146,31 @@ def gradgradcheck(
         fast_mode=fast_mode,
         masked=masked,
     )
+
+
+def _gradients_of(func: Callable[..., Any], count: int, differentiable: Sequence[bool]) -> Callable[..., Any]:
+    """Return the function (inputs, gradients of outputs) -> gradients of inputs, where `func` has `count` inputs."""
+
+    def gradients(*arguments: Any) -> tuple[Any, ...]:
+        given = [x.requires_grad_() if needs else x for x, needs in zip(arguments, differentiable)]
+        points, weights = given[:count], given[count:]
+        outputs = [y for y in _as_tuple(func(*points)) if _requires_grad(y)]
+        wanted = [x for x, needs in zip(points, differentiable) if needs]
+        grads = autograd.grad(outputs, wanted, weights, create_graph=True, allow_unused=True)
+        return tuple(g for g in grads if g is not None)
+
+    return gradients
+
+
+def _expect_one(**options: bool) -> None:
+    if not any(options.values()):
+        raise AssertionError(f"Expected at least one of {' or '.join(options)} to be True")
+
+
+def _expect_with(option: str, given: bool, **required: bool) -> None:
+    ((name, value),) = required.items()
+    if given and not value:
+        raise AssertionError(f"Setting {option}=True requires {name} to be True")
 
 
 # ── the checks ─────────────────────────────────────────────────────────────────────────────────

@@ -28,6 +28,7 @@ from .vmap_hooks import batches
 
 Tensor: Any = TensorBase        # the class of the tensors that ops make
 SCALARS = (int, float, complex, generic)
+UNKNOWN: Any = None             # of any type: a value that is found later
 
 
 def results_are(cls: type[TensorBase]) -> None:
@@ -69,48 +70,37 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
 def _general(op: type[Op]) -> Callable[..., Any]:
     """Make the general function of an op, which accepts all operands. Attributes of the op are read once."""
     sequence, arity, kinds, casts, kernels, composite = op.sequence, op.arity, op.kinds, op.casts, op.kernels, op.composite
-    several, shows, tracked, laid = op.several, op.view, op.differentiable, op.elementwise and not op.row_major
-
+    several, shows, tracked = op.several, op.view, op.differentiable
+    laid, needs_all = op.elementwise and not op.row_major, op.elementwise and arity == 2
     def call(*args: Any, **params: Any) -> Any:
-        if sequence:
-            params = dict(zip(op.parameters, args[1:]), **params)
-            args = tuple(args[0])
-        elif arity is not None and len(args) > arity:
-            params = dict(zip(op.parameters, args[arity:]), **params)
-            args = args[:arity]
+        if sequence or (arity is not None and len(args) > arity):
+            args, params = separated(op, args, params)
         arrays: list[Any] = []
         edges: list[Any] = []
-        backend: Any = None
+        backend = dtype = result = UNKNOWN
         needs, bit, mixed, number = 0, 1, False, False
-        dtype: Any = None
         for a in args:
             if isinstance(a, TensorBase):
                 arrays.append(array := a.array)
                 edges.append(node := a._node if a.origin is None else node_of(a))
                 if node is not None:
                     needs |= bit
-                if (b := type(a._storage)) is not backend:
-                    backend = b if backend is None else meet(op, args)
+                if (own := type(a._storage)) is not backend:
+                    backend = own if backend is None else meet(op, args)
                 if array.dtype is not dtype:
-                    if dtype is None:
-                        dtype = array.dtype
-                    else:
-                        mixed = True
+                    dtype, mixed = (array.dtype, mixed) if dtype is None else (dtype, True)
             else:
-                if a is not None:
-                    if not isinstance(a, SCALARS):
-                        raise refused(op, a)
-                    number, mixed = True, mixed or type(a) is complex
-                elif op.elementwise and arity == 2:
+                if not isinstance(a, SCALARS) and (a is not None or needs_all):
                     raise refused(op, a)
-                arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as the Python number it stands for
+                if a is not None:
+                    number, mixed = True, mixed or type(a) is complex
+                arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as a Python number
                 edges.append(None)
             bit <<= 1
         if backend is None:
             raise refused(op, args[0])
         if backend is MOVE:
             return call(*([_gathered(op, args)] if sequence else _gathered(op, args)), **params)
-        result = None
         if (kind := dtype.kind) not in kinds or (mixed and (casts or holds_bfloat16(op, arrays))) or (number and casts and kind not in "fc"):
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
@@ -125,12 +115,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
         except (ValueError, MemoryError) as error:
             raise explained(op, arrays, error) from None
         if several:
-            if result is not None:
-                y = [compute(part.astype, result) if part.dtype.kind == "f" else part for part in y]
-            outs = parts(op, args[0], y) if shows else [fresh(part, backend) for part in y]
-            if needs and tracked and mode.record:
-                record_several(plans_of(op).of(needs, args), args, edges, params, outs)
-            return outs
+            return several_results(op, args, edges, needs, params, y, result, backend)
         if result is not None and y.dtype.kind == "f":
             y = compute(y.astype, result)
         if laid and y.ndim > 1 and backend.ordered is not None:
@@ -145,6 +130,24 @@ def _general(op: type[Op]) -> Callable[..., Any]:
 
 
 general: Callable[[Any], Callable[..., Any]] = cache(_general)
+
+
+def separated(op: type[Op], args: tuple[Any, ...], params: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the operands and the parameters of a call that gives some parameters by position."""
+    count = 1 if op.sequence else op.arity
+    params = dict(zip(op.parameters, args[count:]), **params)
+    return (tuple(args[0]) if op.sequence else args[:count]), params
+
+
+def several_results(op: type[Op], args: tuple[Any, ...], edges: list[Any], needs: int, params: dict[str, Any], arrays: Any, dtype: Any,
+                    backend: Any) -> list[Any]:
+    """Return the Tensors of an op with several results, cast to a dtype if there is one, and record their step."""
+    if dtype is not None:
+        arrays = [compute(array.astype, dtype) if array.dtype.kind == "f" else array for array in arrays]
+    outs: list[Any] = parts(op, args[0], arrays) if op.view else [fresh(array, backend) for array in arrays]
+    if needs and op.differentiable and mode.record:
+        record_several(plans_of(op).of(needs, args), args, edges, params, outs)
+    return outs
 
 
 def refused(op: type[Op], value: Any) -> TypeError:

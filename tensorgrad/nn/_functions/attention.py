@@ -191,6 +191,89 @@ def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: 
     return out, softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
 
 
+def _in_batch(query: Any, key: Any, value: Any, padding: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the tensors of one example as a batch of one; tensors that are one object stay one."""
+    same_key, same_value = query is key, key is value
+    query = query.unsqueeze(1)
+    key = query if same_key else key.unsqueeze(1)
+    value = key if same_value else value.unsqueeze(1)
+    return query, key, value, None if padding is None else padding.unsqueeze(0)
+
+
+def _head_width(width: int, expected: int, heads: int) -> int:
+    if width != expected:
+        raise AssertionError(f"was expecting embedding dimension of {expected}, but got {width}")
+    if width // heads * heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {heads}")
+    return width // heads
+
+
+def _check_sources(key: Any, value: Any, separate: tuple[Any, Any, Any] | None) -> None:
+    """Check the shapes of keys and values; `separate` has the weights of separate projections, all of which must be given."""
+    if separate is None:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        return
+    if tuple(key.shape[:2]) != tuple(value.shape[:2]):
+        raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+    for weight, name in zip(separate, ("q_proj_weight", "k_proj_weight", "v_proj_weight")):
+        if weight is None:
+            raise AssertionError(f"use_separate_proj_weight is True but {name} is None")
+
+
+def _mask_of_heads(mask: Any, length: int, sources: int, heads: int) -> Any:
+    """Return the mask with a first axis for heads; None for None."""
+    if mask is None:
+        return None
+    expected = (length, sources) if mask.dim() == 2 else (heads, length, sources)
+    if tuple(mask.shape) != expected:
+        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {expected}.")
+    return mask.unsqueeze(0) if mask.dim() == 2 else mask
+
+
+def _padding_of_heads(mask: Any, batch: int, sources: int, heads: int) -> Any:
+    """Return a mask (batch, sources) of padded keys for all heads: (batch · heads, 1, sources)."""
+    for axis, expected in enumerate((batch, sources)):
+        if mask.shape[axis] != expected:
+            raise AssertionError(f"Expected key_padded_mask.shape[{axis}] to be {expected}, but got {mask.shape[axis]}")
+    return mask.reshape(batch, 1, 1, sources).expand(-1, heads, -1, -1).reshape(batch * heads, 1, sources)
+
+
+def _one_longer(mask: Any) -> Any:
+    """Return the mask with a further key that may be attended to; None for None."""
+    return None if mask is None else pad(mask, (0, 1))
+
+
+def _check_hint(is_causal: bool, mask: Any) -> None:
+    if is_causal and mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+                           "`generate_square_subsequent_mask` to create this mask.")
+
+
+def _check_biases(bias_k: Any, bias_v: Any, static_k: Any, static_v: Any) -> None:
+    if (bias_k is None) != (bias_v is None):
+        raise AssertionError("bias_k and bias_v must be given together")
+    if bias_k is not None and (static_k is not None or static_v is not None):
+        raise AssertionError(f"bias cannot be added to static {'value' if static_k is None else 'key'}.")
+
+
+def _attended_heads(q: Any, k: Any, v: Any, mask: Any, causal: bool, heads: int) -> Any:
+    """Attention of (batch · heads, length, width), without weights: (length, batch, heads, width)."""
+    parts = [t.reshape(len(q) // heads, heads, *t.shape[1:]) for t in (q, k, v)]
+    mask = None if mask is None else mask.reshape(-1, heads if len(mask) > 1 else 1, *mask.shape[1:])
+    return _attended(*parts, mask, causal).permute(2, 0, 1, 3)
+
+
+def _by_head(projected: Any, static: Any, name: str, heads: int, width: int) -> Any:
+    """Return (heads, length, width) of a projection (length, batch, …), or the static tensor of this shape instead."""
+    if static is None:
+        return projected.reshape(projected.shape[0], heads, width).transpose(0, 1)
+    for axis, expected in ((0, heads), (2, width)):
+        if static.shape[axis] != expected:
+            raise AssertionError(f"expecting {name}.size({axis}) of {expected}, but got {static.shape[axis]}")
+    return static
+
+
 def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
                                  in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
                                  bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
@@ -207,82 +290,43 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     """
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        one = query is key, key is value
-        query = query.unsqueeze(1)
-        key = query if one[0] else key.unsqueeze(1)
-        value = key if one[1] else value.unsqueeze(1)
-        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+        query, key, value, key_padding_mask = _in_batch(query, key, value, key_padding_mask)
     length, batch, width = query.shape
     sources = key.shape[0]
     key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
-    if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-                           "`generate_square_subsequent_mask` to create this mask.")
+    _check_hint(is_causal, attn_mask)
     causal = is_causal and key_padding_mask is None and not need_weights      # then is_causal replaces the mask
     attn_mask = None if causal else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
-    if width != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
-    head = width // num_heads
-    if head * num_heads != width:
-        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        if tuple(key.shape[:2]) != tuple(value.shape[:2]):
-            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
-        for w, name in ((q_proj_weight, "q_proj_weight"), (k_proj_weight, "k_proj_weight"), (v_proj_weight, "v_proj_weight")):
-            if w is None:
-                raise AssertionError(f"use_separate_proj_weight is True but {name} is None")
-    elif key.shape != value.shape:
-        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    head = _head_width(width, embed_dim_to_check, num_heads)
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight)
+    _check_sources(key, value, separate if use_separate_proj_weight else None)
     dropout_p = dropout_p if training else 0.0
     if query is key is value and attn_mask is bias_k is bias_v is static_k is static_v is key_padding_mask is None and not (
             dropout_p or use_separate_proj_weight or add_zero_attn):
         out, weights = _attended_itself(query, in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, num_heads, causal, need_weights)
         weights = weights.mean(1) if need_weights and average_attn_weights else weights
         return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0) if need_weights else None)
-    q, k, v = _projected(query, key, value, (None if use_separate_proj_weight else in_proj_weight, (q_proj_weight, k_proj_weight, v_proj_weight)),
-                         in_proj_bias)
-    if attn_mask is not None:
-        expected = (length, sources) if attn_mask.dim() == 2 else (batch * num_heads, length, sources)
-        if tuple(attn_mask.shape) != expected:
-            raise RuntimeError(f"The shape of the {attn_mask.dim()}D attn_mask is {attn_mask.shape}, but should be {expected}.")
-        attn_mask = attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
-    if (bias_k is None) != (bias_v is None):
-        raise AssertionError("bias_k and bias_v must be given together")
+    q, k, v = _projected(query, key, value, (None if use_separate_proj_weight else in_proj_weight, separate), in_proj_bias)
+    attn_mask = _mask_of_heads(attn_mask, length, sources, batch * num_heads)
+    _check_biases(bias_k, bias_v, static_k, static_v)
     if bias_k is not None:
-        if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key." if static_k is not None else "bias cannot be added to static value.")
         k, v = tg.cat([k, bias_k.repeat(1, batch, 1)]), tg.cat([v, bias_v.repeat(1, batch, 1)])
-        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
-
-    def heads(t: Any) -> Any:
-        return t.reshape(t.shape[0], batch * num_heads, head).transpose(0, 1)
-    q = heads(q)
-    k, v = heads(k) if static_k is None else static_k, heads(v) if static_v is None else static_v
-    for given, name in ((static_k, "static_k"), (static_v, "static_v")):
-        if given is not None and given.shape[0] != batch * num_heads:
-            raise AssertionError(f"expecting {name}.size(0) of {batch * num_heads}, but got {given.shape[0]}")
-        if given is not None and given.shape[2] != head:
-            raise AssertionError(f"expecting {name}.size(2) of {head}, but got {given.shape[2]}")
+        attn_mask, key_padding_mask = _one_longer(attn_mask), _one_longer(key_padding_mask)
+    q = _by_head(q, None, "", batch * num_heads, head)
+    k, v = _by_head(k, static_k, "static_k", batch * num_heads, head), _by_head(v, static_v, "static_v", batch * num_heads, head)
     if add_zero_attn:
         zeros = k.new_zeros(batch * num_heads, 1, head)
         k, v = tg.cat([k, zeros], 1), tg.cat([v, zeros], 1)
-        attn_mask = None if attn_mask is None else pad(attn_mask, (0, 1))
-        key_padding_mask = None if key_padding_mask is None else pad(key_padding_mask, (0, 1))
+        attn_mask, key_padding_mask = _one_longer(attn_mask), _one_longer(key_padding_mask)
     sources = k.shape[1]
     if key_padding_mask is not None:
-        for axis, expected in enumerate((batch, sources)):
-            if key_padding_mask.shape[axis] != expected:
-                raise AssertionError(f"Expected key_padded_mask.shape[{axis}] to be {expected}, but got {key_padding_mask.shape[axis]}")
-        padding = key_padding_mask.reshape(batch, 1, 1, sources).expand(-1, num_heads, -1, -1).reshape(batch * num_heads, 1, sources)
+        padding = _padding_of_heads(key_padding_mask, batch, sources, num_heads)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     if need_weights or dropout_p:
         out, weights = _attend(q, k, v, _causal(q, k) if causal else attn_mask, dropout_p)
         out = out.transpose(0, 1).reshape(length * batch, width)
     else:
-        parts = [t.reshape(batch, num_heads, *t.shape[1:]) for t in (q, k, v)]
-        mask = None if attn_mask is None else attn_mask.reshape(-1, num_heads if len(attn_mask) > 1 else 1, *attn_mask.shape[1:])
-        out = _attended(*parts, mask, causal).permute(2, 0, 1, 3).reshape(length * batch, width)
+        out = _attended_heads(q, k, v, attn_mask, causal, num_heads).reshape(length * batch, width)
     out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
     out = out if batched else out.squeeze(1)
     if not need_weights:
