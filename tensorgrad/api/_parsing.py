@@ -247,6 +247,8 @@ def answer(error: Exception | None, function: Any, namespace: str | None, name: 
     """Return the result or error that replaces the error of a function, or of a method if `namespace` is None."""
     if isinstance(error, NoValues):
         return None
+    # an uninitialized parameter refuses, before anything else does
+    _ = [value.array for value in (*args, *kwargs.values()) if isinstance(value, TensorBase)]
     if namespace is None:
         return _answer_of_method(error, function, name, args, kwargs)
     return _answer_of_function(error, function, namespace, name, args, kwargs)
