@@ -88,11 +88,12 @@ class Explanation:
         told = {step.node: step for step in self.forward}
         for node, text in zip(fixed, brief([node.value for node in fixed])):
             node.value = text
-        for node in placed:
-            step, places = told.get(node.tape), self.results.get(node.tape, [node.tape])
+        results = [self.results.get(node.tape, [node.tape]) for node in placed]
+        shown = together([[table.get(p) for p in places] for table in (values, gradients) for places in results])
+        for node, node.value, node.gradient in zip(placed, shown[:len(placed)], shown[len(placed):], strict=True):
+            step = told.get(node.tape)
             node.name = step.result if step is not None and node.tape in self.results else names[node.tape]
             node.title = node.name if node.kind == "leaf" else node.title if step is None else step.op
-            node.value, node.gradient = together([values.get(p) for p in places]), together([gradients.get(p) for p in places])
         return model
 
     def __len__(self) -> int:

@@ -221,15 +221,16 @@ def brief(things: Iterable[Any]) -> list[str | None]:
     return [None if x is None else (x if isinstance(x, Value) else Value.of(x)).text(BRIEF) for x in things]
 
 
-def together(values: Sequence[Value | None]) -> str | None:
-    """The values of a step's results in a line of its box: those of the first two. None where one of these is not known.
+def together(steps: Sequence[Sequence[Value | None]]) -> list[str | None]:
+    """For each step, the values of its results in a line of its box: those of the first two; None if one is not known.
 
     >>> one, two = Value(np.ones(())), Value(np.arange(2.))
-    >>> together([one]), together([two, one]), together([one, two, two]), together([one, None])
-    ('1', '[0, 1], 1', '1, [0, 1], …', None)
+    >>> together([[one], [two, one], [one, two, two], [one, None]])
+    ['1', '[0, 1], 1', '1, [0, 1], …', None]
     """
-    texts = brief(values[:FIRST])
-    return None if None in texts else ", ".join([*texts, *["…"] * (len(values) > FIRST)])
+    texts = [brief(values[:FIRST]) for values in steps]
+    return [None if None in found else ", ".join([*found, *["…"] * (len(values) > FIRST)])
+            for found, values in zip(texts, steps, strict=True)]
 
 
 def short(number: Any) -> str:
