@@ -16,7 +16,12 @@ from .creation import ones_like
 
 @public(inplace=True, out=True)
 def eq(input: Tensor, other: Tensor | Number) -> Tensor:
-    """input = other, element by element. https://pytorch.org/docs → torch.eq
+    """input = other, element by element.
+
+    Input: two tensors that broadcast, or a tensor and a number
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; TypeError if the first is no tensor
+    https://pytorch.org/docs → torch.eq
 
     >>> import tensorgrad as torch
     >>> torch.eq(torch.tensor([1, 2]), 2)
@@ -28,7 +33,12 @@ def eq(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public("not_equal", inplace=True, out=True)
 def ne(input: Tensor, other: Tensor | Number) -> Tensor:
-    """input ≠ other, element by element. https://pytorch.org/docs → torch.ne
+    """input ≠ other, element by element.
+
+    Input: two tensors that broadcast, or a tensor and a number
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; TypeError if the first is no tensor
+    https://pytorch.org/docs → torch.ne
 
     >>> import tensorgrad as torch
     >>> torch.ne(torch.tensor([1, 2]), 2)
@@ -40,7 +50,13 @@ def ne(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public("less", inplace=True, out=True)
 def lt(input: Tensor, other: Tensor | Number) -> Tensor:
-    """input < other, element by element. https://pytorch.org/docs → torch.lt
+    """input < other, element by element.
+
+    Input: two tensors that broadcast, or a tensor and a number
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if one is complex; TypeError if the first
+        is no tensor
+    https://pytorch.org/docs → torch.lt
 
     >>> import tensorgrad as torch
     >>> torch.lt(torch.tensor([1, 2]), 2)
@@ -52,7 +68,13 @@ def lt(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public("less_equal", inplace=True, out=True)
 def le(input: Tensor, other: Tensor | Number) -> Tensor:
-    """input ≤ other, element by element. https://pytorch.org/docs → torch.le
+    """input ≤ other, element by element.
+
+    Input: two tensors that broadcast, or a tensor and a number
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if one is complex; TypeError if the first
+        is no tensor
+    https://pytorch.org/docs → torch.le
 
     >>> import tensorgrad as torch
     >>> torch.le(torch.tensor([1, 2, 3]), 2)
@@ -64,7 +86,13 @@ def le(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public("greater", inplace=True, out=True)
 def gt(input: Tensor, other: Tensor | Number) -> Tensor:
-    """input > other, element by element. https://pytorch.org/docs → torch.gt
+    """input > other, element by element.
+
+    Input: two tensors that broadcast, or a tensor and a number
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if one is complex; TypeError if the first
+        is no tensor
+    https://pytorch.org/docs → torch.gt
 
     >>> import tensorgrad as torch
     >>> torch.gt(torch.tensor([1, 2, 3]), 2)
@@ -76,7 +104,13 @@ def gt(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public("greater_equal", inplace=True, out=True)
 def ge(input: Tensor, other: Tensor | Number) -> Tensor:
-    """input ≥ other, element by element. https://pytorch.org/docs → torch.ge
+    """input ≥ other, element by element.
+
+    Input: two tensors that broadcast, or a tensor and a number
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if one is complex; TypeError if the first
+        is no tensor
+    https://pytorch.org/docs → torch.ge
 
     >>> import tensorgrad as torch
     >>> torch.ge(torch.tensor([1, 2, 3]), 2)
@@ -91,7 +125,12 @@ def ge(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public()
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Return True if two tensors have equal shapes and elements. https://pytorch.org/docs → torch.equal
+    """Return True if two tensors have equal shapes and elements.
+
+    Input: (*) and (*), of any dtypes
+    Output: a bool; False if the shapes differ
+    Errors: TypeError if one is no tensor
+    https://pytorch.org/docs → torch.equal
 
     >>> import tensorgrad as torch
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
@@ -103,7 +142,14 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 @public()
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """|input − other| ≤ atol + rtol·|other|, element by element. https://pytorch.org/docs → torch.isclose
+    """|input − other| ≤ atol + rtol·|other|, element by element.
+
+    Infinities are close to themselves, and NaN to NaN if equal_nan.
+
+    Input: two tensors of one dtype that broadcast
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the dtypes differ, a tolerance is negative, or the shapes do not broadcast
+    https://pytorch.org/docs → torch.isclose
 
     >>> import tensorgrad as torch
     >>> torch.isclose(torch.tensor([1., 2.]), torch.tensor([1. + 1e-7, 2.1]))
@@ -128,7 +174,12 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 
 @public()
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Return True if `isclose` holds everywhere. https://pytorch.org/docs → torch.allclose
+    """Return True if `isclose` holds everywhere.
+
+    Input: two tensors of one dtype that broadcast
+    Output: a bool
+    Errors: RuntimeError if the dtypes differ, a tolerance is negative, or the shapes do not broadcast
+    https://pytorch.org/docs → torch.allclose
 
     >>> import tensorgrad as torch
     >>> torch.allclose(torch.tensor([1., 2.]), torch.tensor([1., 2. + 1e-6]))
@@ -140,7 +191,14 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 @public(method=False, out="same")
 def isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_unique: bool = False,
          invert: bool = False) -> Tensor:
-    """True where an element is in `test_elements`. https://pytorch.org/docs → torch.isin
+    """True where an element is in `test_elements`.
+
+    With invert, true where an element is not.
+
+    Input: elements (*) and test elements of any shape; either, but not both, may be a number
+    Output: (*), bool
+    Errors: RuntimeError if one is complex or bool; TypeError if both are numbers
+    https://pytorch.org/docs → torch.isin
 
     >>> import tensorgrad as torch
     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 5]))
@@ -212,13 +270,33 @@ def _infinite(input: Any, name: str, value: float) -> Any:
 
 @public(out=True)
 def isposinf(input: Tensor) -> Tensor:
-    """True where an element is +∞. https://pytorch.org/docs → torch.isposinf"""
+    """True where an element is +∞.
+
+    Input: (*), real
+    Output: (*), bool
+    Errors: RuntimeError if the input is complex
+    https://pytorch.org/docs → torch.isposinf
+
+    >>> import tensorgrad as torch
+    >>> torch.isposinf(torch.tensor([1., float('inf'), -float('inf')]))
+    tensor([False,  True, False])
+    """
     return _infinite(input, "isposinf", float("inf"))
 
 
 @public(out=True)
 def isneginf(input: Tensor) -> Tensor:
-    """True where an element is −∞. https://pytorch.org/docs → torch.isneginf"""
+    """True where an element is −∞.
+
+    Input: (*), real
+    Output: (*), bool
+    Errors: RuntimeError if the input is complex
+    https://pytorch.org/docs → torch.isneginf
+
+    >>> import tensorgrad as torch
+    >>> torch.isneginf(torch.tensor([1., float('inf'), -float('inf')]))
+    tensor([False, False,  True])
+    """
     return _infinite(input, "isneginf", -float("inf"))
 
 
@@ -235,8 +313,11 @@ def isreal(input: Tensor) -> Tensor:
 
 @public()
 def is_nonzero(input: Tensor) -> bool:
-    """Return True if the only element is nonzero. Raises RuntimeError for several.
+    """Return True if the only element is nonzero.
 
+    Input: one element, of any shape
+    Output: a bool
+    Errors: RuntimeError if there are several elements, or none
     https://pytorch.org/docs → torch.is_nonzero
 
     >>> import tensorgrad as torch
@@ -262,7 +343,12 @@ def logical_not(input: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
-    """True where both elements are nonzero. https://pytorch.org/docs → torch.logical_and
+    """True where both elements are nonzero.
+
+    Input: two tensors that broadcast, of any dtypes
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; TypeError if one is no tensor
+    https://pytorch.org/docs → torch.logical_and
 
     >>> import tensorgrad as torch
     >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([0, 2]))
@@ -274,7 +360,12 @@ def logical_and(input: Tensor, other: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def logical_or(input: Tensor, other: Tensor) -> Tensor:
-    """True where either element is nonzero. https://pytorch.org/docs → torch.logical_or
+    """True where either element is nonzero.
+
+    Input: two tensors that broadcast, of any dtypes
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; TypeError if one is no tensor
+    https://pytorch.org/docs → torch.logical_or
 
     >>> import tensorgrad as torch
     >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([0, 0]))
@@ -286,7 +377,12 @@ def logical_or(input: Tensor, other: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
-    """True where exactly one element is nonzero. https://pytorch.org/docs → torch.logical_xor
+    """True where exactly one element is nonzero.
+
+    Input: two tensors that broadcast, of any dtypes
+    Output: the broadcast shape, bool
+    Errors: RuntimeError if the shapes do not broadcast; TypeError if one is no tensor
+    https://pytorch.org/docs → torch.logical_xor
 
     >>> import tensorgrad as torch
     >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([0, 2]))
@@ -301,7 +397,12 @@ def logical_xor(input: Tensor, other: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def bitwise_not(input: Tensor) -> Tensor:
-    """The bits inverted; logical not for bools. https://pytorch.org/docs → torch.bitwise_not
+    """The bits inverted; logical not for bools.
+
+    Input: (*), integer or bool
+    Output: (*), of the input's dtype
+    Errors: NotImplementedError if the input is floating or complex
+    https://pytorch.org/docs → torch.bitwise_not
 
     >>> import tensorgrad as torch
     >>> torch.bitwise_not(torch.tensor([0, 5])), torch.bitwise_not(torch.tensor([True]))
@@ -312,7 +413,13 @@ def bitwise_not(input: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The bits that are set in both. https://pytorch.org/docs → torch.bitwise_and
+    """The bits that are set in both.
+
+    Input: two tensors that broadcast, or a tensor and a number: integers or bools
+    Output: the broadcast shape, of the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if one is floating or complex; TypeError if
+        both are numbers
+    https://pytorch.org/docs → torch.bitwise_and
 
     >>> import tensorgrad as torch
     >>> torch.bitwise_and(torch.tensor([6]), torch.tensor([3]))
@@ -323,7 +430,13 @@ def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def bitwise_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The bits that are set in either. https://pytorch.org/docs → torch.bitwise_or
+    """The bits that are set in either.
+
+    Input: two tensors that broadcast, or a tensor and a number: integers or bools
+    Output: the broadcast shape, of the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if one is floating or complex; TypeError if
+        both are numbers
+    https://pytorch.org/docs → torch.bitwise_or
 
     >>> import tensorgrad as torch
     >>> torch.bitwise_or(torch.tensor([6]), torch.tensor([3]))
@@ -334,7 +447,13 @@ def bitwise_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The bits that are set in exactly one. https://pytorch.org/docs → torch.bitwise_xor
+    """The bits that are set in exactly one.
+
+    Input: two tensors that broadcast, or a tensor and a number: integers or bools
+    Output: the broadcast shape, of the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if one is floating or complex; TypeError if
+        both are numbers
+    https://pytorch.org/docs → torch.bitwise_xor
 
     >>> import tensorgrad as torch
     >>> torch.bitwise_xor(torch.tensor([6]), torch.tensor([3]))
@@ -345,7 +464,13 @@ def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The bits moved up by `other` places: input · 2^other. https://pytorch.org/docs → torch.bitwise_left_shift
+    """The bits moved up by `other` places: input · 2^other.
+
+    Input: two tensors that broadcast, or a tensor and a number: integers
+    Output: the broadcast shape, of the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if both are bools, or one is floating or
+        complex
+    https://pytorch.org/docs → torch.bitwise_left_shift
 
     >>> import tensorgrad as torch
     >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
@@ -356,7 +481,13 @@ def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor
 
 @public(inplace=True, out=True)
 def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The bits moved down by `other` places: ⌊input / 2^other⌋. https://pytorch.org/docs → torch.bitwise_right_shift
+    """The bits moved down by `other` places: ⌊input / 2^other⌋.
+
+    Input: two tensors that broadcast, or a tensor and a number: integers
+    Output: the broadcast shape, of the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError if both are bools, or one is floating or
+        complex
+    https://pytorch.org/docs → torch.bitwise_right_shift
 
     >>> import tensorgrad as torch
     >>> torch.bitwise_right_shift(torch.tensor([4, 13]), 2)

@@ -42,9 +42,18 @@ def cast(input: Any, dtype: dtypes.dtype, copy: bool = False) -> Any:
 def to(input: Tensor, *args: Any, device: Device | None = None, dtype: Dtype | None = None, non_blocking: bool = False,
        copy: bool = False, memory_format: MemoryFormat | None = None, other: Tensor | None = None,
        inplace: bool = False) -> Tensor:
-    """The tensor with another dtype or on another device; itself if nothing changes. https://pytorch.org/docs → torch.Tensor.to
+    """The tensor with another dtype or on another device; itself if nothing changes.
 
     With `inplace`, which PyTorch does not take, this tensor itself, and its gradient, become so.
+
+    Output: the input's shape
+    Errors: RuntimeError for an unknown device, or with inplace for a tensor that has a grad_fn; TypeError for other
+        arguments; ImportError for CUDA without CuPy
+    https://pytorch.org/docs → torch.Tensor.to
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([1, 2]).to(torch.float64)
+    tensor([1., 2.], dtype=torch.float64)
     """
     if inplace:
         return become(input, lambda tensor: to(tensor, *args, device=device, dtype=dtype, copy=copy, memory_format=memory_format, other=other))
@@ -99,7 +108,11 @@ def cpu(input: Tensor, *, memory_format: MemoryFormat | None = None, inplace: bo
 @public(function=False)
 def cuda(input: Tensor, device: Device | None = None, non_blocking: bool = False, *,
          memory_format: MemoryFormat | None = None, inplace: bool = False) -> Tensor:
-    """The tensor on a CUDA device: the current one, unless another is named. https://pytorch.org/docs → torch.Tensor.cuda"""
+    """The tensor on a CUDA device: the current one, unless another is named.
+
+    Errors: RuntimeError for another kind of device; ImportError without CuPy
+    https://pytorch.org/docs → torch.Tensor.cuda
+    """
     target = Device("cuda", device) if isinstance(device, int) else Device("cuda" if device is None else device)
     if target.type != "cuda":
         raise RuntimeError("Invalid device, must be cuda device")
@@ -113,7 +126,9 @@ def _caster(name: str, dtype: dtypes.dtype) -> None:
         out = cast(input, dtype)
         return out if memory_format in (None, dtypes.preserve_format) else out.contiguous(memory_format=memory_format)
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"The tensor in {dtype}. https://pytorch.org/docs → torch.Tensor.{name}"
+    method.__doc__ = (f"The tensor in {dtype}; itself if it is that already.\n\nOutput: the input's shape\n"
+                      "Errors: RuntimeError with inplace for a tensor that has a grad_fn\n"
+                      f"https://pytorch.org/docs → torch.Tensor.{name}")
     public(function=False)(method)
 
 
@@ -125,7 +140,16 @@ for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half":
 
 @public(function=False)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
-    """The tensor in the dtype and on the device of another. https://pytorch.org/docs → torch.Tensor.type_as"""
+    """The tensor in the dtype and on the device of another.
+
+    Output: the input's shape
+    Errors: TypeError if other is not a tensor
+    https://pytorch.org/docs → torch.Tensor.type_as
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([1, 2]).type_as(torch.zeros(1))
+    tensor([1., 2.])
+    """
     return to(input, other)
 
 
@@ -134,7 +158,16 @@ LEGACY_TYPES = {f"torch.{SCALAR_TYPES[d.name]}Tensor": d for d in dtypes.ALL} | 
 
 @public(function=False)
 def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, **kwargs: Any) -> Tensor | str:
-    """The name of the tensor's type, or the tensor in another. https://pytorch.org/docs → torch.Tensor.type"""
+    """The name of the tensor's type, or the tensor in another.
+
+    Output: a string without a dtype, else the input's shape
+    Errors: ValueError for an unknown name; TypeError for an object that is neither name, dtype nor type
+    https://pytorch.org/docs → torch.Tensor.type
+
+    >>> import tensorgrad as torch
+    >>> torch.zeros(1).type(), torch.zeros(1).type("torch.LongTensor")
+    ('torch.FloatTensor', tensor([0]))
+    """
     if dtype is None:
         name = f"{SCALAR_TYPES[FROM_NUMPY[input.array.dtype].name]}Tensor"
         return f"torch.{'cuda.' if input.is_cuda else 'meta.' if input.is_meta else ''}{name}"
@@ -158,25 +191,60 @@ def is_tensor(obj: object) -> bool:
 
 @public(method=False)
 def is_floating_point(input: Tensor) -> bool:
-    """Return True if the dtype is a floating point dtype. https://pytorch.org/docs → torch.is_floating_point"""
+    """Return True if the dtype is a floating point dtype.
+
+    Errors: TypeError if the input is not a tensor
+    https://pytorch.org/docs → torch.is_floating_point
+
+    >>> import tensorgrad as torch
+    >>> torch.is_floating_point(torch.zeros(1)), torch.is_floating_point(torch.zeros(1, dtype=torch.int32))
+    (True, False)
+    """
     return input.dtype.is_floating_point  # type: ignore[no-any-return]
 
 
 @public(method=False)
 def is_complex(input: Tensor) -> bool:
-    """Return True if the dtype is complex. https://pytorch.org/docs → torch.is_complex"""
+    """Return True if the dtype is complex.
+
+    Errors: TypeError if the input is not a tensor
+    https://pytorch.org/docs → torch.is_complex
+
+    >>> import tensorgrad as torch
+    >>> torch.is_complex(torch.tensor(1j))
+    True
+    """
     return input.dtype.is_complex  # type: ignore[no-any-return]
 
 
 @public(method=False)
 def numel(input: Tensor) -> int:
-    """The number of elements. https://pytorch.org/docs → torch.numel"""
+    """The number of elements.
+
+    Errors: TypeError if the input is not a tensor
+    https://pytorch.org/docs → torch.numel
+
+    >>> import tensorgrad as torch
+    >>> torch.numel(torch.zeros(2, 3))
+    6
+    """
     return input.array.size  # type: ignore[no-any-return]
 
 
 @public(function=False)
 def copy_(input: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
-    """Take the values of `src`, broadcast and cast to this tensor. https://pytorch.org/docs → torch.Tensor.copy_"""
+    """Take the values of `src`, broadcast and cast to this tensor.
+
+    Input: src: a number, or a tensor broadcastable to this one
+    Output: the tensor itself, changed
+    Errors: RuntimeError if src does not broadcast, or for a leaf that requires grad; TypeError for other objects
+    https://pytorch.org/docs → torch.Tensor.copy_
+
+    >>> import tensorgrad as torch
+    >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
     if isinstance(src, (bool, int, float)):
         return input.fill_(src)  # type: ignore[attr-defined]
     if not isinstance(src, TensorBase):
@@ -205,7 +273,17 @@ def copied(input: Any, src: Any) -> Any:
 @public(function=False)
 def set_(input: Tensor, source: Storage | Tensor | None = None, storage_offset: Index | None = None,
          size: Ints | None = None, stride: Ints | None = None) -> Tensor:
-    """Look at other memory. https://pytorch.org/docs → torch.Tensor.set_"""
+    """Look at other memory.
+
+    Input: source: a tensor or a storage; storage_offset and stride in elements
+    Output: the tensor itself, of the source's shape or the given size
+    Errors: RuntimeError for a leaf that requires grad; TypeError for other objects
+    https://pytorch.org/docs → torch.Tensor.set_
+
+    >>> import tensorgrad as torch
+    >>> torch.zeros(0).set_(torch.arange(4.))
+    tensor([0., 1., 2., 3.])
+    """
     if source is None:
         source = input.new_empty(0)
     if node_of(input) is not None and mode.grad:
@@ -222,7 +300,16 @@ def set_(input: Tensor, source: Storage | Tensor | None = None, storage_offset: 
 
 @public(function=False)
 def apply_(input: Tensor, callable: Callable[..., Any]) -> Tensor:
-    """Replace each element by a Python function of it: slow. https://pytorch.org/docs → torch.Tensor.apply_"""
+    """Replace each element by a Python function of it: slow.
+
+    Output: the tensor itself, changed
+    Errors: RuntimeError for a tensor that requires grad
+    https://pytorch.org/docs → torch.Tensor.apply_
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([1., 2.]).apply_(lambda v: v * v)
+    tensor([1., 4.])
+    """
     if input.requires_grad:
         raise RuntimeError("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.")
     values = [callable(v) for v in input.detach().reshape(-1).tolist()]
@@ -233,7 +320,14 @@ def apply_(input: Tensor, callable: Callable[..., Any]) -> Tensor:
 def map_(input: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by a Python function of it and an element of `tensor`: slow.
 
+    Input: a tensor broadcastable to this one
+    Output: the tensor itself, changed
+    Errors: RuntimeError if it does not broadcast, or for a leaf that requires grad
     https://pytorch.org/docs → torch.Tensor.map_
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([1., 2.]).map_(torch.tensor([3., 4.]), lambda a, b: a * b)
+    tensor([3., 8.])
     """
     pairs = zip(input.detach().reshape(-1).tolist(), tensor.detach().expand_as(input).reshape(-1).tolist(), strict=True)
     return copy_(input, input.new_tensor([callable(a, b) for a, b in pairs]).reshape(input.shape))
@@ -263,7 +357,15 @@ Tensor.is_shared = lambda self: self._storage.shared is not None or self.is_cuda
 
 
 def share_memory_(input: Tensor) -> Tensor:
-    """Move the tensor to memory that processes share. https://pytorch.org/docs → torch.Tensor.share_memory_"""
+    """Move the tensor to memory that processes share.
+
+    Output: the tensor itself
+    https://pytorch.org/docs → torch.Tensor.share_memory_
+
+    >>> import tensorgrad as torch
+    >>> torch.zeros(2).share_memory_().is_shared()
+    True
+    """
     from ..multiprocessing.reductions import init_reductions, share
     init_reductions()
     return share(input)
@@ -307,7 +409,14 @@ Tensor.share_memory_ = share_memory_  # type: ignore[attr-defined]
 
 @public(method=False)
 def typename(obj: object, /) -> str:
-    """The name of an object's type; of a tensor, with its dtype. https://pytorch.org/docs → torch.typename"""
+    """The name of an object's type; of a tensor, with its dtype.
+
+    https://pytorch.org/docs → torch.typename
+
+    >>> import tensorgrad as torch
+    >>> torch.typename(torch.zeros(1)), torch.typename(1)
+    ('torch.FloatTensor', 'int')
+    """
     if isinstance(obj, Tensor):
         return obj.type()  # type: ignore[attr-defined,no-any-return]
     kind = obj if hasattr(obj, "__qualname__") else obj.__class__

@@ -31,9 +31,16 @@ from ._register import check_layout, public
 @public(method=False)
 def tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = None, requires_grad: bool = False,
            pin_memory: bool = False, name: str | None = None) -> Tensor:
-    """A tensor with a copy of the data. https://pytorch.org/docs → torch.tensor
+    """A tensor with a copy of the data.
 
     `name`, which PyTorch does not take, is a label for drawings.
+
+    Input: data: a number, an array or nested sequences of equal lengths; the dtype follows from them: floats give the
+        default dtype, integers int64
+    Output: a leaf of the data's shape
+    Errors: ValueError for sequences of unequal lengths or too large an integer; TypeError for strings or arrays of
+        other dtypes; RuntimeError for other objects, numbers outside the dtype's range, or integers that require grad
+    https://pytorch.org/docs → torch.tensor
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1, 2], [3, 4]]), torch.tensor(0.5)
@@ -100,7 +107,20 @@ def _placed(host: Any, device: Any) -> Any:
 
 @public(method=False)
 def as_tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = None) -> Tensor:
-    """A tensor of the data, in the same memory where that is possible. https://pytorch.org/docs → torch.as_tensor"""
+    """A tensor of the data, in the same memory where that is possible.
+
+    Input: data as for `tensor`; a tensor of the wanted dtype and device is itself the result, a NumPy array keeps its
+        memory
+    Output: the data's shape
+    Errors: ValueError for sequences of unequal lengths or arrays with negative strides; TypeError for strings or arrays
+        of other dtypes
+    https://pytorch.org/docs → torch.as_tensor
+
+    >>> import numpy as np, tensorgrad as torch
+    >>> a = np.zeros(2)
+    >>> torch.as_tensor(a)[0] = 1; a
+    array([1., 0.])
+    """
     if isinstance(data, TensorBase):
         return data.to(device=device, dtype=None if dtype is None else as_dtype(dtype))  # type: ignore[attr-defined]
     if isinstance(data, np.ndarray):
@@ -115,7 +135,16 @@ def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = 
             requires_grad: bool = False) -> Tensor:
     """A tensor of an array, tensor, DLPack or buffer object or nested sequence; `copy` forces or forbids copying.
 
+    Input: data as for `tensor`, DLPack or a buffer
+    Output: the data's shape
+    Errors: ValueError if copy is False and a copy is needed; RuntimeError for integers that require grad; TypeError for
+        strings
     https://pytorch.org/docs → torch.asarray
+
+    >>> import tensorgrad as torch
+    >>> x = torch.zeros(2)
+    >>> torch.asarray(x) is x, torch.asarray(x, copy=True) is x
+    (True, False)
     """
     if not isinstance(obj, (TensorBase, np.ndarray)) and hasattr(obj, "__dlpack__"):
         obj = from_dlpack(obj)
@@ -141,7 +170,18 @@ def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = 
 
 @public(method=False)
 def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """A tensor in the memory of a NumPy array. https://pytorch.org/docs → torch.from_numpy"""
+    """A tensor in the memory of a NumPy array.
+
+    Input: an array of native byte order without negative strides
+    Output: the array's shape and dtype
+    Errors: TypeError for other objects, or for a dtype that tensors lack; ValueError for negative strides or a foreign
+        byte order
+    https://pytorch.org/docs → torch.from_numpy
+
+    >>> import numpy as np, tensorgrad as torch
+    >>> torch.from_numpy(np.arange(3))
+    tensor([0, 1, 2])
+    """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     _check_array(ndarray)
@@ -183,7 +223,18 @@ class _Writable:
 
 @public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Device | None = None, copy: bool | None = None) -> Tensor:
-    """A tensor in the memory of an object of another library, or of a capsule. https://pytorch.org/docs → torch.from_dlpack"""
+    """A tensor in the memory of an object of another library, or of a capsule.
+
+    Input: an object with __dlpack__, or a capsule, which can be taken once
+    Output: the object's shape and dtype
+    Errors: RuntimeError for other objects and used capsules; BufferError for a tensor that requires grad; ValueError for
+        a tensor of another device if copy is False
+    https://pytorch.org/docs → torch.from_dlpack
+
+    >>> import numpy as np, tensorgrad as torch
+    >>> torch.from_dlpack(np.arange(3))
+    tensor([0, 1, 2])
+    """
     place = None if device is None else Device(device)
     if isinstance(ext_tensor, TensorBase):
         if ext_tensor.requires_grad:  # type: ignore[attr-defined]
@@ -222,7 +273,18 @@ def from_dlpack(ext_tensor: Any, *, device: Device | None = None, copy: bool | N
 @public(method=False)
 def frombuffer(buffer: object, *, dtype: Dtype, count: int = -1, offset: int = 0,
                requires_grad: bool = False) -> Tensor:
-    """A tensor in the memory of a buffer. https://pytorch.org/docs → torch.frombuffer"""
+    """A tensor in the memory of a buffer.
+
+    Input: an object with Python's buffer protocol; offset in bytes, count in elements (−1: all)
+    Output: (count)
+    Errors: ValueError if the object is no buffer or is empty, the offset is outside it, its bytes are too few for
+        count, or no multiple of the element's size
+    https://pytorch.org/docs → torch.frombuffer
+
+    >>> import tensorgrad as torch
+    >>> torch.frombuffer(bytearray([1, 2, 3]), dtype=torch.uint8, offset=1)
+    tensor([2, 3], dtype=torch.uint8)
+    """
     try:
         view = memoryview(buffer)
     except TypeError:
@@ -310,7 +372,13 @@ def _filler(name: str) -> Any:
         return as_leaf(new.detach(), requires_grad)
     make.__name__ = make.__qualname__ = name
     what = {"zeros": "zeros", "ones": "ones", "empty": "memory that nobody filled"}[name]
-    make.__doc__ = f"A tensor of {what}. https://pytorch.org/docs → torch.{name}"
+    make.__doc__ = (f"A tensor of {what}.\n\n"
+                    "Input: the size, as numbers or as one sequence\n"
+                    "Output: size, of the default dtype unless another is given\n"
+                    "Errors: RuntimeError for a negative size, or integers that require grad; TypeError without a size, or for one\n"
+                    "    that is not of integers\n"
+                    f"https://pytorch.org/docs → torch.{name}\n\n"
+                    f">>> import tensorgrad as torch\n>>> torch.{name}(2, 3).shape\ntorch.Size([2, 3])\n")
     return public(method=False, out="given")(make)
 
 
@@ -320,7 +388,17 @@ zeros, ones, empty = _filler("zeros"), _filler("ones"), _filler("empty")
 @public(method=False, out="given")
 def full(size: Ints, fill_value: Number, *, dtype: Dtype | None = None, layout: Layout | None = None,
          device: Device | None = None, requires_grad: bool | None = False, pin_memory: bool | None = False) -> Tensor:
-    """A tensor of one value, of the value's dtype. https://pytorch.org/docs → torch.full"""
+    """A tensor of one value, of the value's dtype.
+
+    Output: size, of the value's dtype unless another is given
+    Errors: TypeError if size is not a sequence, or the value is not a number; RuntimeError for a negative size or a
+        value outside the dtype's range
+    https://pytorch.org/docs → torch.full
+
+    >>> import tensorgrad as torch
+    >>> torch.full((2,), 7)
+    tensor([7, 7])
+    """
     if isinstance(fill_value, TensorBase):
         fill_value = fill_value.item()  # type: ignore[attr-defined]
     if isinstance(fill_value, np.integer):
@@ -371,7 +449,11 @@ def _filler_like(name: str) -> Any:
         kind, place = _like(input, dtype, device)
         return _beside(input, laid_out(made(name, input.array.shape, kind, place, requires_grad), input.array, memory_format))
     make.__name__ = make.__qualname__ = f"{name}_like"
-    make.__doc__ = f"`{name}` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.{name}_like"
+    make.__doc__ = (f"`{name}` in the shape, dtype and device of a tensor.\n\n"
+                    "Output: the input's shape, its axes in memory in the input's order\n"
+                    "Errors: TypeError if the input is not a tensor; RuntimeError for integers that require grad\n"
+                    f"https://pytorch.org/docs → torch.{name}_like\n\n"
+                    f">>> import tensorgrad as torch\n>>> torch.{name}_like(torch.tensor([[1, 2]])).shape\ntorch.Size([1, 2])\n")
     return public(method=name != "empty")(make)
 
 
@@ -382,7 +464,16 @@ zeros_like, ones_like, empty_like = _filler_like("zeros"), _filler_like("ones"),
 def full_like(input: Tensor, fill_value: Number, *, dtype: Dtype | None = None, layout: Layout | None = None,
               device: Device | None = None, requires_grad: bool | None = False, pin_memory: bool | None = False,
               memory_format: MemoryFormat | None = None) -> Tensor:
-    """`full` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.full_like"""
+    """`full` in the shape, dtype and device of a tensor.
+
+    Output: the input's shape
+    Errors: RuntimeError for a value that the dtype cannot hold, such as a complex one
+    https://pytorch.org/docs → torch.full_like
+
+    >>> import tensorgrad as torch
+    >>> torch.full_like(torch.zeros(2), 7)
+    tensor([7., 7.])
+    """
     kind, place = _like(input, dtype, device)
     return _beside(input, laid_out(full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad), input.array, memory_format))
 
@@ -396,7 +487,9 @@ def _new(maker: Any, name: str) -> None:
         out = maker(*args, dtype=kind, device=place, requires_grad=requires_grad, **keywords)
         return out if maker is tensor else _beside(self, out)
     method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    method.__doc__ = f"`{name.removeprefix('new_')}` with the dtype and device of this tensor. https://pytorch.org/docs → torch.Tensor.{name}"
+    plain = name.removeprefix("new_")
+    method.__doc__ = (f"`{plain}` with the dtype and device of this tensor.\n\nErrors: as for `{plain}`\n"
+                      f"https://pytorch.org/docs → torch.Tensor.{name}")
     setattr(Tensor, name, method)
 
 
@@ -408,7 +501,17 @@ for _maker in (zeros, ones, empty, full, tensor):
 def empty_strided(size: Ints, stride: Ints, *, dtype: Dtype | None = None, layout: Layout | None = None,
                   device: Device | None = None, requires_grad: bool | None = False,
                   pin_memory: bool | None = False) -> Tensor:
-    """Unfilled memory with given steps along the axes. https://pytorch.org/docs → torch.empty_strided"""
+    """Unfilled memory with given steps along the axes.
+
+    Input: size (d₁, …, dₙ) and stride, in elements, of equal lengths
+    Output: size
+    Errors: RuntimeError if a size or a stride is negative
+    https://pytorch.org/docs → torch.empty_strided
+
+    >>> import tensorgrad as torch
+    >>> torch.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
     out = empty(length, dtype=dtype, device=device).as_strided(size, stride)
     out.origin = None
@@ -419,7 +522,16 @@ def empty_strided(size: Ints, stride: Ints, *, dtype: Dtype | None = None, layou
 def new_empty_strided(self: Tensor, size: Ints, stride: Ints, *, dtype: Dtype | None = None,
                       device: Device | None = None, requires_grad: bool | None = False, layout: Layout | None = None,
                       pin_memory: bool | None = False) -> Tensor:
-    """`empty_strided` with this tensor's dtype and device. https://pytorch.org/docs → torch.Tensor.new_empty_strided"""
+    """`empty_strided` with this tensor's dtype and device.
+
+    Output: size
+    Errors: RuntimeError if a size or a stride is negative
+    https://pytorch.org/docs → torch.Tensor.new_empty_strided
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(1).new_empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
     kind, place = _like(self, dtype, device)
     return empty_strided(size, stride, dtype=kind, device=place, requires_grad=requires_grad)
 
@@ -428,7 +540,17 @@ def new_empty_strided(self: Tensor, size: Ints, stride: Ints, *, dtype: Dtype | 
 def empty_permuted(size: Ints, physical_layout: Ints, *, dtype: Dtype | None = None, layout: Layout | None = None,
                    device: Device | None = None, requires_grad: bool | None = False,
                    pin_memory: bool | None = False) -> Tensor:
-    """Uninitialized memory whose axes have a given order. https://pytorch.org/docs → torch.empty_permuted"""
+    """Uninitialized memory whose axes have a given order.
+
+    Input: physical_layout: the axes from the slowest to the fastest in memory
+    Output: size
+    Errors: RuntimeError if the axes are not a permutation of all, or a size is negative
+    https://pytorch.org/docs → torch.empty_permuted
+
+    >>> import tensorgrad as torch
+    >>> torch.empty_permuted((2, 3), (1, 0)).stride()
+    (1, 2)
+    """
     order, ndim = tuple(physical_layout), len(size)
     if len(order) != ndim:
         raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
@@ -450,7 +572,16 @@ def empty_permuted(size: Ints, physical_layout: Ints, *, dtype: Dtype | None = N
 @public(method=False)
 def scalar_tensor(s: Number, *, dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
                   pin_memory: bool | None = False, requires_grad: bool | None = False) -> Tensor:
-    """A 0-d tensor of a number. https://pytorch.org/docs → torch.scalar_tensor"""
+    """A 0-d tensor of a number.
+
+    Output: (), of the default dtype unless another is given
+    Errors: TypeError if s is a tensor with axes
+    https://pytorch.org/docs → torch.scalar_tensor
+
+    >>> import tensorgrad as torch
+    >>> torch.scalar_tensor(2)
+    tensor(2.)
+    """
     if isinstance(s, TensorBase) and (s.array.ndim or s.requires_grad):  # type: ignore[attr-defined]
         raise TypeError("scalar_tensor(): argument 's' (position 1) must be Number, not Tensor")
     return full((), s, dtype=dtypes.get_default_dtype() if dtype is None and type(s) is not complex else dtype, device=device,
@@ -464,7 +595,17 @@ def scalar_tensor(s: Number, *, dtype: Dtype | None = None, layout: Layout | Non
 def arange(start: Number | None = None, end: Number | None = None, step: Number = 1, *, dtype: Dtype | None = None,
            layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
            pin_memory: bool | None = False) -> Tensor:
-    """start, start + step, … up to but not including end. https://pytorch.org/docs → torch.arange"""
+    """start, start + step, … up to but not including end.
+
+    Output: (⌈(end − start) / step⌉), of int64, or of the default dtype if one of the three is a float
+    Errors: RuntimeError if step is 0 or leads away from end, or an end is not finite; NotImplementedError for bool and
+        complex dtypes; TypeError for tensors with axes
+    https://pytorch.org/docs → torch.arange
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(1, 4), torch.arange(0., 1, 0.25)
+    (tensor([1, 2, 3]), tensor([0.0000, 0.2500, 0.5000, 0.7500]))
+    """
     if start is None and end is None:
         raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of: (Number end), (Number start, Number end)")
     start, end = (0, start) if end is None else (0 if start is None else start, end)
@@ -502,7 +643,17 @@ def _steps(array_xp: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
 @public("range", method=False, out="given", name="range")
 def range_(start: Number, end: Number, step: Number = 1, *, dtype: Dtype | None = None, layout: Layout | None = None,
            device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
-    """arange with the end included (deprecated in PyTorch). https://pytorch.org/docs → torch.range"""
+    """arange with the end included (deprecated in PyTorch).
+
+    Output: (⌊(end − start) / step⌋ + 1), of the default dtype
+    Errors: RuntimeError if step is 0 or leads away from end, or an end is not finite
+    https://pytorch.org/docs → torch.range
+
+    >>> import tensorgrad as torch, warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.range(1, 3)
+    tensor([1., 2., 3.])
+    """
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
                   "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
     if step == 0 or step != step:
@@ -525,7 +676,17 @@ def _check_ends(function: str, start: Any, end: Any) -> None:
 @public(method=False, out="given")
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype: Dtype | None = None,
              layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
-    """`steps` values from start to end, both included, evenly spaced. https://pytorch.org/docs → torch.linspace"""
+    """`steps` values from start to end, both included, evenly spaced.
+
+    Output: (steps), of the default dtype
+    Errors: RuntimeError if steps is negative or an end is a tensor with axes; TypeError if steps is not an integer;
+        NotImplementedError for bool
+    https://pytorch.org/docs → torch.linspace
+
+    >>> import tensorgrad as torch
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
     if in_batch(start, end):
         return each_example(linspace, start, end, steps, dtype=dtype, device=device)
     _check_ends("linspace", start, end)
@@ -562,7 +723,17 @@ def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype:
 def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: float = 10.0, *,
              dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
              requires_grad: bool | None = False) -> Tensor:
-    """base to the powers linspace(start, end, steps). https://pytorch.org/docs → torch.logspace"""
+    """base to the powers linspace(start, end, steps).
+
+    Output: (steps), of the default dtype
+    Errors: RuntimeError if steps is negative, an end is a tensor with axes, or a complex end meets a real dtype;
+        TypeError if steps is not an integer
+    https://pytorch.org/docs → torch.logspace
+
+    >>> import tensorgrad as torch
+    >>> torch.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
     if in_batch(start, end, base):
         return each_example(logspace, start, end, steps, base, dtype=dtype, device=device)
     _check_ends("logspace", start, end)
@@ -584,7 +755,17 @@ def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: flo
 @public(method=False, out="given")
 def eye(n: Index, m: Index | None = None, *, dtype: Dtype | None = None, layout: Layout | None = None,
         device: Device | None = None, requires_grad: bool | None = False, pin_memory: bool | None = False) -> Tensor:
-    """Ones on the diagonal of an n × m matrix, zeros elsewhere. https://pytorch.org/docs → torch.eye"""
+    """Ones on the diagonal of an n × m matrix, zeros elsewhere.
+
+    Output: (n, m), or (n, n)
+    Errors: RuntimeError if n or m is negative
+    https://pytorch.org/docs → torch.eye
+
+    >>> import tensorgrad as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     m = n if m is None else m
     for name, value in (("n", n), ("m", m)):
         if value < 0:
@@ -609,7 +790,18 @@ def _sides(row: Any, col: Any, dtype: Any, function: str) -> tuple[int, int]:
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = dtypes.int64,
                  device: Device | None = None, layout: Layout | None = None, pin_memory: bool | None = False,
                  requires_grad: bool | None = False) -> Tensor:
-    """The places on and below a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.tril_indices"""
+    """The places on and below a diagonal, as a 2 × n tensor.
+
+    Output: (2, n): the rows and the columns, row by row
+    Errors: RuntimeError if row or col is negative; NotImplementedError for dtypes but int32 and int64; TypeError if
+        they are not integers
+    https://pytorch.org/docs → torch.tril_indices
+
+    >>> import tensorgrad as torch
+    >>> torch.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
     row, col = _sides(row, col, dtype, "tril_indices")
     col = min(col, max(row + offset, 0))            # diagonals further right are empty
     check_room((row, col), 1, "tril_indices")
@@ -621,7 +813,18 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = d
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = dtypes.int64,
                  device: Device | None = None, layout: Layout | None = None, pin_memory: bool | None = False,
                  requires_grad: bool | None = False) -> Tensor:
-    """The places on and above a diagonal, as a 2 × n tensor. https://pytorch.org/docs → torch.triu_indices"""
+    """The places on and above a diagonal, as a 2 × n tensor.
+
+    Output: (2, n): the rows and the columns, row by row
+    Errors: RuntimeError if row or col is negative; NotImplementedError for dtypes but int32 and int64; TypeError if
+        they are not integers
+    https://pytorch.org/docs → torch.triu_indices
+
+    >>> import tensorgrad as torch
+    >>> torch.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
     row, col = _sides(row, col, dtype, "triu_indices")
     row = min(row, max(col - offset, 0))            # diagonals further down are empty
     check_room((row, col), 1, "triu_indices")
@@ -631,6 +834,14 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = d
 
 @public(method=True, inplace=False)
 def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
-    """A copy, recorded. https://pytorch.org/docs → torch.clone"""
+    """A copy, recorded.
+
+    Output: the input's shape and dtype; the gradient flows to the input
+    https://pytorch.org/docs → torch.clone
+
+    >>> import tensorgrad as torch
+    >>> torch.clone(torch.tensor([1., 2.], requires_grad=True))
+    tensor([1., 2.], grad_fn=<CloneBackward0>)
+    """
     copied = xp.clone(input)
     return copied if memory_format in (None, dtypes.preserve_format) else copied.contiguous(memory_format)

@@ -26,7 +26,12 @@ def along_axis(op: str, input: Any, dim: int) -> Any:
 
 @public(inplace=True, out="given")
 def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
-    """out[i] = Σ input[j] for j ≤ i along an axis. https://pytorch.org/docs → torch.cumsum
+    """out[i] = Σ input[j] for j ≤ i along an axis.
+
+    Input: (*), any dtype
+    Output: (*); int64 for integers and bools, unless dtype= says otherwise
+    Errors: IndexError if dim is out of range
+    https://pytorch.org/docs → torch.cumsum
 
     >>> import tensorgrad as torch
     >>> torch.tensor([1, 2, 3]).cumsum(0)
@@ -37,7 +42,12 @@ def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
 
 @public(inplace=True, out="given")
 def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
-    """out[i] = Π input[j] for j ≤ i along an axis. https://pytorch.org/docs → torch.cumprod
+    """out[i] = Π input[j] for j ≤ i along an axis.
+
+    Input: (*), any dtype
+    Output: (*); int64 for integers and bools, unless dtype= says otherwise
+    Errors: IndexError if dim is out of range
+    https://pytorch.org/docs → torch.cumprod
 
     >>> import tensorgrad as torch
     >>> torch.tensor([1, 2, 3]).cumprod(0)
@@ -48,7 +58,12 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
 
 @public(out=True)
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """out[i] = ln Σ exp input[j] for j ≤ i along an axis. https://pytorch.org/docs → torch.logcumsumexp
+    """out[i] = ln Σ exp input[j] for j ≤ i along an axis.
+
+    Input: (*), floating or complex
+    Output: (*)
+    Errors: NotImplementedError if the input is of integers or bools; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.logcumsumexp
 
     >>> import tensorgrad as torch
     >>> torch.logcumsumexp(torch.tensor([0., 0., 0.]), 0)
@@ -62,7 +77,12 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 @public(out="same")
 def cummax(input: Tensor, dim: int) -> return_types.cummax:
-    """The running maximum along an axis, and where it is, the last of equal ones. https://pytorch.org/docs → torch.cummax
+    """The running maximum along an axis, and where it is, the last of equal ones.
+
+    Input: (*), real
+    Output: values and indices (int64), each (*)
+    Errors: IndexError if dim is out of range; NotImplementedError if the input is complex
+    https://pytorch.org/docs → torch.cummax
 
     >>> import tensorgrad as torch
     >>> torch.cummax(torch.tensor([1, 3, 2]), 0).values
@@ -73,7 +93,12 @@ def cummax(input: Tensor, dim: int) -> return_types.cummax:
 
 @public(out="same")
 def cummin(input: Tensor, dim: int) -> return_types.cummin:
-    """The running minimum along an axis, and where it is, the last of equal ones. https://pytorch.org/docs → torch.cummin
+    """The running minimum along an axis, and where it is, the last of equal ones.
+
+    Input: (*), real
+    Output: values and indices (int64), each (*)
+    Errors: IndexError if dim is out of range; NotImplementedError if the input is complex
+    https://pytorch.org/docs → torch.cummin
 
     >>> import tensorgrad as torch
     >>> torch.cummin(torch.tensor([2, 3, 1]), 0).values
@@ -97,7 +122,15 @@ def _difference(a: Any, b: Any) -> Any:
 @public(out=True)
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
          append: Tensor | None = None) -> Tensor:
-    """input[i + 1] − input[i] along an axis, n times over. https://pytorch.org/docs → torch.diff
+    """input[i + 1] − input[i] along an axis, n times over.
+
+    Bools give whether neighbours differ.
+
+    Input: (*, m, *), m at dim; prepend and append of other lengths at dim alone
+    Output: (*, m − n, *), m with what is prepended and appended; empty if n ≥ m
+    Errors: RuntimeError if n is negative, prepend or append does not fit, or the input is 0-d; IndexError if dim is out
+        of range
+    https://pytorch.org/docs → torch.diff
 
     >>> import tensorgrad as torch
     >>> torch.diff(torch.tensor([1, 4, 9, 16])), torch.diff(torch.tensor([1, 4, 9, 16]), n=2)
@@ -132,6 +165,13 @@ def _check_extension(input: Any, more: Any, axis: int) -> None:
 def gradient(input: Tensor, *, spacing: Number | Numbers | Tensors | None = 1, dim: Ints | int | None = None,
              edge_order: int = 1) -> tuple[Tensor, ...]:
     """The derivative along each axis from samples: central differences inside, one-sided ones at the ends.
+
+    Inside, at equal steps h: (f[i + 1] − f[i − 1]) / 2h. edge_order=2 takes a parabola at the ends.
+
+    Input: (*); integers become the default dtype; spacing is a step, a step an axis, or a tensor of places an axis
+    Output: a tuple of (*), one for each axis in dim
+    Errors: RuntimeError if an axis is shorter than edge_order + 1, edge_order is neither 1 nor 2, spacing has not an
+        entry for each axis, or dim names an axis twice; IndexError if dim is out of range
     https://pytorch.org/docs → torch.gradient
 
     >>> import tensorgrad as torch
@@ -208,7 +248,15 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int,
 
 @public("trapz", method=False)
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
-    """∫ y dx by the trapezoidal rule, from samples at steps dx or at places x. https://pytorch.org/docs → torch.trapezoid
+    """∫ y dx by the trapezoidal rule, from samples at steps dx or at places x.
+
+    Σ (y[i] + y[i + 1]) / 2 · (x[i + 1] − x[i]); the difference is dx, 1 by default, without x.
+
+    Input: y (*, n, *), n at dim; x (n), or of a shape that broadcasts to y's
+    Output: (*, *), in the unit of y times that of x
+    Errors: RuntimeError if x has another length than y, or the shapes do not broadcast, or one is bool; TypeError if
+        both x and dx are given; IndexError if dim is out of range or y is 0-d
+    https://pytorch.org/docs → torch.trapezoid
 
     >>> import tensorgrad as torch
     >>> torch.trapezoid(torch.tensor([1., 5., 10.]))
@@ -223,7 +271,15 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
 
 @public(method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: int = -1) -> Tensor:
-    """∫ y dx up to each sample but the first. https://pytorch.org/docs → torch.cumulative_trapezoid
+    """∫ y dx up to each sample but the first.
+
+    out[k] = Σ (y[i] + y[i + 1]) / 2 · (x[i + 1] − x[i]) for i ≤ k; the difference is dx, 1 by default, without x.
+
+    Input: y (*, n, *), n at dim; x (n), or of a shape that broadcasts to y's
+    Output: (*, n − 1, *), in the unit of y times that of x
+    Errors: RuntimeError if x has another length than y, or the shapes do not broadcast, or one is bool; TypeError if
+        both x and dx are given; IndexError if dim is out of range or y is 0-d
+    https://pytorch.org/docs → torch.cumulative_trapezoid
 
     >>> import tensorgrad as torch
     >>> torch.cumulative_trapezoid(torch.tensor([1., 5., 10.]))

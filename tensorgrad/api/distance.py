@@ -16,7 +16,12 @@ from .shape import broadcast_shapes
 
 @public(method=False, name="cosine_similarity")
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """x₁·x₂ / (max(|x₁|, ε) max(|x₂|, ε)) along an axis. https://pytorch.org/docs → torch.nn.functional.cosine_similarity
+    """x₁·x₂ / (max(|x₁|, ε) max(|x₂|, ε)) along an axis.
+
+    Input: (*, d), (*, d), which broadcast; floating point, dtypes promote; d is the axis `dim`
+    Output: (*), from −1 to 1
+    Errors: IndexError if dim is out of range; RuntimeError if the shapes do not broadcast, or for integers
+    https://pytorch.org/docs → torch.nn.functional.cosine_similarity
 
     >>> import tensorgrad as torch
     >>> torch.cosine_similarity(torch.tensor([[1., 0.]]), torch.tensor([[1., 1.]]))
@@ -46,7 +51,12 @@ def _length(x: Any, axis: int, eps: float) -> Any:
 
 @public(method=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of x₁ − x₂ + ε along the last axis. https://pytorch.org/docs → torch.nn.functional.pairwise_distance
+    """The p-norm of x₁ − x₂ + ε along the last axis.
+
+    Input: (*, d), (*, d), which broadcast
+    Output: (*), or (*, 1) with keepdim
+    Errors: RuntimeError if the shapes do not broadcast
+    https://pytorch.org/docs → torch.nn.functional.pairwise_distance
 
     >>> import tensorgrad as torch
     >>> torch.pairwise_distance(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.]]))
@@ -57,7 +67,12 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 @public(method=False)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm distance of every pair of rows. https://pytorch.org/docs → torch.nn.functional.pdist
+    """The p-norm distance of every pair of rows.
+
+    Input: (n, d), floating point
+    Output: (n·(n − 1)/2), the pairs (0, 1), (0, 2), …, (n − 2, n − 1)
+    Errors: RuntimeError if the input is not 2-D or not floating point, or p is negative
+    https://pytorch.org/docs → torch.nn.functional.pdist
 
     >>> import tensorgrad as torch
     >>> torch.pdist(torch.tensor([[0., 0.], [3., 4.], [0., 1.]]))

@@ -17,11 +17,18 @@ ELLIPSIS = "."     # in parsed subscripts; its axes get the labels ".0", ".1", �
 
 @public(method=False)
 def einsum(*args: Any) -> Tensor:
-    """Σ of products of operands over the subscripts that the output lacks. https://pytorch.org/docs → torch.einsum
+    """Σ of products of operands over the subscripts that the output lacks.
 
     einsum('ij,jk->ik', a, b) or einsum(a, [0, 1], b, [1, 2], [0, 2]). Repeated subscripts of one operand take its
     diagonal, '...' means axes that broadcast; without '->' the output has the subscripts that occur once, in
     alphabetical order.
+
+    Input: an axis for each subscript of a tensor; equal subscripts mean equal sizes, or 1, which broadcasts
+    Output: an axis for each subscript of the output
+    Errors: RuntimeError if the subscripts do not fit the operands' axes or sizes, the output has a subscript twice or
+        one that no operand has, or dtypes differ where products are summed; ValueError without operands, or for a
+        number outside [0, 52)
+    https://pytorch.org/docs → torch.einsum
 
     >>> import tensorgrad as torch
     >>> a = torch.tensor([[1., 2.], [3., 4.]])

@@ -40,6 +40,11 @@ def _cholesky(a: Any, upper: bool, check_errors: bool, name: str) -> Any:
 @linalg()
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.linalg_cholesky_ex:
     """`cholesky`, and for each matrix the order of the first leading minor that is not positive, or 0.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: L (*, n, n), info (*) of int32
+    Errors: RuntimeError if the matrices are not square, or for integers; NotImplementedError for halves; LinAlgError if
+        one is not positive definite and check_errors is set
     https://pytorch.org/docs → torch.linalg.cholesky_ex
 
     >>> import tensorgrad as torch
@@ -51,7 +56,14 @@ def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = Fals
 
 @linalg()
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """L of L·Lᴴ = A for a positive definite A, or Lᴴ with `upper`. https://pytorch.org/docs → torch.linalg.cholesky
+    """L of L·Lᴴ = A for a positive definite A, or Lᴴ with `upper`.
+
+    Input: (*, n, n), floating point or complex of full precision; only the lower triangle is read, with `upper` the
+        upper
+    Output: (*, n, n)
+    Errors: LinAlgError if a matrix is not positive definite; RuntimeError if they are not square, or for integers;
+        NotImplementedError for halves
+    https://pytorch.org/docs → torch.linalg.cholesky
 
     >>> import tensorgrad as torch
     >>> torch.linalg.cholesky(torch.tensor([[4., 2.], [2., 2.]]))
@@ -63,7 +75,19 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
 @public(name="cholesky", out=True)
 def _root_cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """L of L·Lᴴ = A, or Lᴴ: `linalg.cholesky`. https://pytorch.org/docs → torch.cholesky"""
+    """L of L·Lᴴ = A, or Lᴴ: `linalg.cholesky`.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*, n, n)
+    Errors: LinAlgError if a matrix is not positive definite; RuntimeError if they are not square; NotImplementedError
+        for integers and halves
+    https://pytorch.org/docs → torch.cholesky
+
+    >>> import tensorgrad as torch
+    >>> torch.cholesky(torch.tensor([[4., 2.], [2., 2.]]))
+    tensor([[2., 0.],
+            [1., 1.]])
+    """
     if getattr(getattr(input, "array", None), "size", 1) == 0:
         return xp.clone(input)
     if getattr(getattr(input, "array", None), "ndim", 0) > 1:
@@ -74,7 +98,13 @@ def _root_cholesky(input: Tensor, upper: bool = False) -> Tensor:
 
 @public(out=True)
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """X of A·X = B = input from A's Cholesky factor, input2. https://pytorch.org/docs → torch.cholesky_solve
+    """X of A·X = B = input from A's Cholesky factor, input2.
+
+    Input: B (*, n, k), factor (*, n, n), of one dtype of full precision; leading axes broadcast
+    Output: (*, n, k)
+    Errors: RuntimeError if an operand has less than two axes, the factor is not square, they do not fit, or the dtypes
+        differ; NotImplementedError for integers and halves
+    https://pytorch.org/docs → torch.cholesky_solve
 
     >>> import tensorgrad as torch
     >>> torch.cholesky_solve(torch.tensor([[4.], [8.]]), torch.tensor([[2., 0.], [0., 2.]]))
@@ -105,7 +135,13 @@ def check_pair(b: Any, a: Any, name: str) -> None:
 
 @public(out=True)
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
-    """A⁻¹ from A's Cholesky factor. https://pytorch.org/docs → torch.cholesky_inverse
+    """A⁻¹ from A's Cholesky factor.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*, n, n)
+    Errors: LinAlgError if there is a zero on the diagonal; RuntimeError if the matrices are not square;
+        NotImplementedError for integers and halves
+    https://pytorch.org/docs → torch.cholesky_inverse
 
     >>> import tensorgrad as torch
     >>> torch.cholesky_inverse(torch.tensor([[2., 0.], [0., 1.]]))
@@ -149,6 +185,11 @@ def _check_lu(info: Any, function: str) -> None:
 @linalg()
 def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> return_types.linalg_lu_factor_ex:
     """`lu_factor`, and for each matrix one plus the place of the first zero on the diagonal of U, or 0.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: LU (*, m, n), pivots (*, min(m, n)) and info (*) of int32
+    Errors: RuntimeError if there are less than two axes, without pivoting, or if check_errors is set and U has a zero
+        on its diagonal; NotImplementedError for integers and halves
     https://pytorch.org/docs → torch.linalg.lu_factor_ex
 
     >>> import tensorgrad as torch
@@ -163,7 +204,13 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 @linalg()
 def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor:
-    """L and U of P·L·U = A in one matrix, and the row that was exchanged with each row, from 1. https://pytorch.org/docs → torch.linalg.lu_factor
+    """L and U of P·L·U = A in one matrix, and the row that was exchanged with each row, from 1.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: LU (*, m, n), pivots (*, min(m, n)) of int32
+    Errors: RuntimeError if there are less than two axes, U has a zero on its diagonal, or without pivoting;
+        NotImplementedError for integers and halves
+    https://pytorch.org/docs → torch.linalg.lu_factor
 
     >>> import tensorgrad as torch
     >>> torch.linalg.lu_factor(torch.tensor([[1., 2.], [2., 2.]]))
@@ -179,7 +226,13 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> return_types.linalg_lu_factor
 
 @linalg()
 def lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
-    """P·L·U = A for a permutation P, a triangle L with ones on its diagonal and a triangle U. https://pytorch.org/docs → torch.linalg.lu
+    """P·L·U = A for a permutation P, a triangle L with ones on its diagonal and a triangle U.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: P (*, m, m), L (*, m, k), U (*, k, n), for k = min(m, n)
+    Errors: RuntimeError if there are less than two axes, or without pivoting; NotImplementedError for integers and
+        halves
+    https://pytorch.org/docs → torch.linalg.lu
 
     >>> import tensorgrad as torch
     >>> torch.linalg.lu(torch.tensor([[1., 2.], [2., 2.]])).L
@@ -215,7 +268,12 @@ def _triangles(packed: Any) -> tuple[Any, Any]:
 @public(method=False, out=True)
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
               unpack_pivots: bool = True) -> return_types.lu_unpack:
-    """P, L and U from the results of `lu_factor`. https://pytorch.org/docs → torch.lu_unpack
+    """P, L and U from the results of `lu_factor`.
+
+    Input: LU (*, m, n), pivots (*, k) of int32, for k = min(m, n)
+    Output: P (*, m, m), L (*, m, k), U (*, k, n); those that are not asked for are empty
+    Errors: RuntimeError if the pivots are not int32 or not in [1, m], or LU has less than two axes
+    https://pytorch.org/docs → torch.lu_unpack
 
     >>> import tensorgrad as torch
     >>> A = torch.tensor([[1., 2.], [2., 2.]])
@@ -241,7 +299,13 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
 
 @linalg()
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X of A·X = B, of X·A = B, or of these with Aᴴ, from the results of `lu_factor`. https://pytorch.org/docs → torch.linalg.lu_solve
+    """X of A·X = B, of X·A = B, or of these with Aᴴ, from the results of `lu_factor`.
+
+    Input: LU (*, n, n), pivots (*, n) of int32, B (*, n, k), or (*, k, n) with left=False; LU and B of one dtype
+    Output: the shape of B, with the leading axes broadcast
+    Errors: RuntimeError if LU is not square, they do not fit, the dtypes differ, B has less than two axes, or a pivot
+        is not in [1, n]
+    https://pytorch.org/docs → torch.linalg.lu_solve
 
     >>> import tensorgrad as torch
     >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2., 0.], [0., 4.]]))
@@ -303,7 +367,19 @@ def _lu_solve(packed: Any, pivots: Any, b: Any, turned: bool) -> Any:
 
 @public(name="lu_solve", out=True)
 def _root_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """X of A·X = B = input: `linalg.lu_solve`. https://pytorch.org/docs → torch.lu_solve"""
+    """X of A·X = B = input: `linalg.lu_solve`.
+
+    Input: B (*, n, k), LU (*, n, n), pivots (*, n) of int32
+    Output: (*, n, k)
+    Errors: RuntimeError as for `linalg.lu_solve`
+    https://pytorch.org/docs → torch.lu_solve
+
+    >>> import tensorgrad as torch, warnings
+    >>> with warnings.catch_warnings(action="ignore"):      # deprecated in favour of linalg.lu_solve
+    ...     torch.lu_solve(torch.tensor([[2.], [2.]]), *torch.linalg.lu_factor(torch.eye(2) * 4))
+    tensor([[0.5000],
+            [0.5000]])
+    """
     check_tensor(LU_data, "lu_solve", "LU_data", 2)
     warn("torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\nNote that torch.linalg.lu_solve "
          "has its arguments reversed.\nX = torch.lu_solve(B, LU, pivots)\nshould be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)")
@@ -313,7 +389,19 @@ def _root_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 
 @public(name="lu")
 def _root_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor | None = None) -> tuple[Tensor, ...]:
-    """LU, pivots and, with `get_infos`, info: `linalg.lu_factor_ex`. https://pytorch.org/docs → torch.lu"""
+    """LU, pivots and, with `get_infos`, info: `linalg.lu_factor_ex`.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: LU (*, m, n), pivots (*, min(m, n)) and info (*) of int32
+    Errors: RuntimeError if there are less than two axes, or without pivoting; NotImplementedError for integers and
+        halves
+    https://pytorch.org/docs → torch.lu
+
+    >>> import tensorgrad as torch, warnings
+    >>> with warnings.catch_warnings(action="ignore"):      # deprecated in favour of linalg.lu_factor
+    ...     torch.lu(torch.tensor([[1., 2.], [2., 2.]]))[1]
+    tensor([2, 2], dtype=torch.int32)
+    """
     warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.\nLU, "
          "pivots = torch.lu(A, compute_pivots)\nshould be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\nLU, pivots, info = "
          "torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\nLU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)")
@@ -331,7 +419,13 @@ def _root_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor
 @linalg()
 def ldl_factor_ex(input: Tensor, *, hermitian: bool = False,
                   check_errors: bool = False) -> return_types.linalg_ldl_factor_ex:
-    """`ldl_factor`, and for each matrix one plus the place of the first zero in D, or 0. https://pytorch.org/docs → torch.linalg.ldl_factor_ex
+    """`ldl_factor`, and for each matrix one plus the place of the first zero in D, or 0.
+
+    Input: (*, n, n), symmetric or Hermitian, floating point or complex of full precision
+    Output: LD (*, n, n), pivots (*, n) and info (*) of int32
+    Errors: RuntimeError if the matrices are not square, for integers, or if check_errors is set and D has a zero block;
+        NotImplementedError for halves
+    https://pytorch.org/docs → torch.linalg.ldl_factor_ex
 
     >>> import tensorgrad as torch
     >>> torch.linalg.ldl_factor_ex(torch.zeros(2, 2)).info
@@ -351,7 +445,13 @@ def _ldl(a: Any, hermitian: bool, check_errors: bool, function: str) -> Any:
 
 @linalg()
 def ldl_factor(input: Tensor, *, hermitian: bool = False) -> return_types.linalg_ldl_factor:
-    """L·D·Lᵀ (Hermitian: L·D·Lᴴ) = A in one matrix, for D with blocks of order one and two; and the exchanges of rows, as LAPACK writes them.
+    """L·D·Lᵀ (Hermitian: L·D·Lᴴ) = A in one matrix, for D with blocks of order one and two; and the exchanges of rows,
+    as LAPACK writes them.
+
+    Input: (*, n, n), symmetric or Hermitian, floating point or complex of full precision
+    Output: LD (*, n, n), pivots (*, n) of int32
+    Errors: RuntimeError if the matrices are not square, D has a zero block, or for integers; NotImplementedError for
+        halves
     https://pytorch.org/docs → torch.linalg.ldl_factor
 
     >>> import tensorgrad as torch
@@ -364,7 +464,13 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> return_types.linalg
 
 @linalg()
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """X of A·X = B from the results of `ldl_factor`. https://pytorch.org/docs → torch.linalg.ldl_solve
+    """X of A·X = B from the results of `ldl_factor`.
+
+    Input: LD (*, n, n), pivots (*, n) of integers, B (*, n, k); LD and B of one dtype
+    Output: (*, n, k)
+    Errors: RuntimeError if they do not fit, the dtypes differ, or the pivots are not integers; IndexError if B has less
+        than two axes
+    https://pytorch.org/docs → torch.linalg.ldl_solve
 
     >>> import tensorgrad as torch
     >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[4., 2.], [2., 2.]]))
@@ -393,6 +499,11 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
 @linalg()
 def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     """Q·R = A for a Q with orthonormal columns (mode 'complete': a square one; 'r': none) and an upper triangle R.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: Q (*, m, k), R (*, k, n), for k = min(m, n); k = m for 'complete'; an empty Q for 'r'
+    Errors: RuntimeError if there are less than two axes, for integers, or for another mode; NotImplementedError for
+        halves
     https://pytorch.org/docs → torch.linalg.qr
 
     >>> import tensorgrad as torch
@@ -408,7 +519,19 @@ def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
 
 @public(name="qr", out=True)
 def _root_qr(input: Tensor, some: bool = True) -> return_types.qr:
-    """Q·R = A: `linalg.qr`. https://pytorch.org/docs → torch.qr"""
+    """Q·R = A: `linalg.qr`.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: Q (*, m, k), R (*, k, n), for k = min(m, n), or k = m with some=False
+    Errors: RuntimeError if there are less than two axes, or for integers; NotImplementedError for halves
+    https://pytorch.org/docs → torch.qr
+
+    >>> import tensorgrad as torch, warnings
+    >>> with warnings.catch_warnings(action="ignore"):      # deprecated in favour of linalg.qr
+    ...     torch.qr(torch.tensor([[3., 1.], [4., 3.]])).R
+    tensor([[-5., -3.],
+            [ 0.,  1.]])
+    """
     check_tensor(input, "qr", "input", 1)
     warn("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\nThe boolean parameter 'some' has been "
          "replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\nshould be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else "
@@ -418,7 +541,12 @@ def _root_qr(input: Tensor, some: bool = True) -> return_types.qr:
 
 @public(out=True)
 def geqrf(input: Tensor) -> return_types.geqrf:
-    """QR as LAPACK leaves it: R, and below it the vectors of the reflections that make Q; and their factors τ. https://pytorch.org/docs → torch.geqrf
+    """QR as LAPACK leaves it: R, and below it the vectors of the reflections that make Q; and their factors τ.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: a (*, m, n), tau (*, min(m, n))
+    Errors: RuntimeError if there are less than two axes; NotImplementedError for integers and halves
+    https://pytorch.org/docs → torch.geqrf
 
     >>> import tensorgrad as torch
     >>> torch.geqrf(torch.tensor([[3., 1.], [4., 3.]])).tau
@@ -446,6 +574,11 @@ def _reflections(a: Any, tau: Any) -> tuple[Any, Any]:
 @linalg()
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first columns of Q, the product of the reflections I − τ·v·vᴴ that `geqrf` gives.
+
+    Input: (*, m, n) with m ≥ n, tau (*, k) with k ≤ n, of one dtype
+    Output: (*, m, n)
+    Errors: RuntimeError if there are less than two axes, m < n, k > n, the leading axes do not match, or the dtypes
+        differ; NotImplementedError for integers and halves
     https://pytorch.org/docs → torch.linalg.householder_product
 
     >>> import tensorgrad as torch
@@ -489,7 +622,12 @@ def _check_tau(input: Any, tau: Any, function: str) -> None:
 
 @public(out=True)
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
-    """The first columns of Q: `linalg.householder_product`. https://pytorch.org/docs → torch.orgqr
+    """The first columns of Q: `linalg.householder_product`.
+
+    Input: (*, m, n) with m ≥ n, tau (*, k) with k ≤ n, of one dtype
+    Output: (*, m, n)
+    Errors: RuntimeError as for `linalg.householder_product`
+    https://pytorch.org/docs → torch.orgqr
 
     >>> import tensorgrad as torch
     >>> torch.orgqr(*torch.geqrf(torch.tensor([[3.], [4.]])))
@@ -501,7 +639,12 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
 
 @public(out=True)
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """Q·C, C·Q, or these with Qᴴ, for the Q that `geqrf` gives and C = input3; Q itself is not made. https://pytorch.org/docs → torch.ormqr
+    """Q·C, C·Q, or these with Qᴴ, for the Q that `geqrf` gives and C = input3; Q itself is not made.
+
+    Input: (*, m, k), tau (*, k), C (*, m, n), or (*, n, m) with left=False; all of one dtype
+    Output: the shape of C
+    Errors: RuntimeError if an operand has less than two axes, they do not fit, or the dtypes differ
+    https://pytorch.org/docs → torch.ormqr
 
     >>> import tensorgrad as torch
     >>> torch.ormqr(*torch.geqrf(torch.tensor([[3.], [4.]])), torch.tensor([[5.], [10.]]), transpose=True)
@@ -559,7 +702,13 @@ def _triangle(a: Any, uplo: Any, function: str) -> str:
 
 @linalg()
 def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
-    """V·diag(λ)·Vᴴ = A for a Hermitian A, of which the lower triangle is read, or the upper. https://pytorch.org/docs → torch.linalg.eigh
+    """V·diag(λ)·Vᴴ = A for a Hermitian A, of which the lower triangle is read, or the upper.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: eigenvalues (*, n), real, from the least to the greatest; eigenvectors (*, n, n), the columns of V
+    Errors: RuntimeError if the matrices are not square, or for another UPLO; NotImplementedError for integers and
+        halves; TypeError if UPLO is not a string
+    https://pytorch.org/docs → torch.linalg.eigh
 
     >>> import tensorgrad as torch
     >>> torch.linalg.eigh(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
@@ -571,7 +720,13 @@ def eigh(input: Tensor, UPLO: str = "L") -> return_types.linalg_eigh:
 
 @linalg()
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of a Hermitian A, from the least to the greatest. https://pytorch.org/docs → torch.linalg.eigvalsh
+    """The eigenvalues of a Hermitian A, from the least to the greatest.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*, n), real
+    Errors: RuntimeError if the matrices are not square, or for another UPLO; NotImplementedError for integers and
+        halves; TypeError if UPLO is not a string
+    https://pytorch.org/docs → torch.linalg.eigvalsh
 
     >>> import tensorgrad as torch
     >>> torch.linalg.eigvalsh(torch.tensor([[2., 0.], [0., 1.]]))
@@ -593,7 +748,13 @@ def _check_eig(a: Any, function: str, infinite: bool = False) -> None:
 
 @linalg()
 def eig(input: Tensor) -> return_types.linalg_eig:
-    """A·V = V·diag(λ): complex eigenvalues, and eigenvectors of length 1. https://pytorch.org/docs → torch.linalg.eig
+    """A·V = V·diag(λ): complex eigenvalues, and eigenvectors of length 1.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: eigenvalues (*, n), eigenvectors (*, n, n), the columns of V, both complex
+    Errors: RuntimeError if the matrices are not square, for integers, infinities or NaNs; NotImplementedError for
+        halves
+    https://pytorch.org/docs → torch.linalg.eig
 
     >>> import tensorgrad as torch
     >>> torch.linalg.eig(torch.tensor([[2., 0.], [0., 1.]])).eigenvalues
@@ -605,7 +766,13 @@ def eig(input: Tensor) -> return_types.linalg_eig:
 
 @linalg()
 def eigvals(input: Tensor) -> Tensor:
-    """The eigenvalues, complex. https://pytorch.org/docs → torch.linalg.eigvals
+    """The eigenvalues, complex.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*, n), complex
+    Errors: RuntimeError if the matrices are not square, for integers or NaNs; for infinities if gradients are recorded;
+        NotImplementedError for halves
+    https://pytorch.org/docs → torch.linalg.eigvals
 
     >>> import tensorgrad as torch
     >>> torch.linalg.eigvals(torch.tensor([[2., 0.], [0., 1.]]))
@@ -628,7 +795,14 @@ def _check_svd(a: Any, driver: Any, name: str) -> None:
 
 @linalg()
 def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> return_types.linalg_svd:
-    """U·diag(S)·Vᴴ = A, with orthonormal columns in U and V: as many as A has rows and columns, or as there are singular values.
+    """U·diag(S)·Vᴴ = A, with orthonormal columns in U and V: as many as A has rows and columns, or as there are
+    singular values.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: U (*, m, m), S (*, k), real, Vh (*, n, n), for k = min(m, n); with full_matrices=False U (*, m, k), Vh (*,
+        k, n)
+    Errors: RuntimeError if there are less than two axes, for integers, or a driver on the CPU; NotImplementedError for
+        halves; LinAlgError for NaNs
     https://pytorch.org/docs → torch.linalg.svd
 
     >>> import tensorgrad as torch
@@ -645,7 +819,13 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 
 @linalg()
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
-    """The singular values, from the greatest to the least. https://pytorch.org/docs → torch.linalg.svdvals
+    """The singular values, from the greatest to the least.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: (*, min(m, n)), real
+    Errors: RuntimeError if there are less than two axes, for integers, or a driver on the CPU; NotImplementedError for
+        halves; LinAlgError for NaNs
+    https://pytorch.org/docs → torch.linalg.svdvals
 
     >>> import tensorgrad as torch
     >>> torch.linalg.svdvals(torch.tensor([[0., 2.], [1., 0.]]))
@@ -657,7 +837,19 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
 
 @public(name="svd", out=True)
 def _root_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> return_types.svd:
-    """U·diag(S)·Vᴴ = A, with V itself among the results: `linalg.svd`. https://pytorch.org/docs → torch.svd"""
+    """U·diag(S)·Vᴴ = A, with V itself among the results: `linalg.svd`.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: U (*, m, k), S (*, k), V (*, n, k), for k = min(m, n); with some=False U (*, m, m), V (*, n, n); without
+        compute_uv they are zeros
+    Errors: RuntimeError if there are less than two axes, or for integers; NotImplementedError for halves; LinAlgError
+        for NaNs
+    https://pytorch.org/docs → torch.svd
+
+    >>> import tensorgrad as torch
+    >>> torch.svd(torch.tensor([[0., 2.], [1., 0.]])).S
+    tensor([2., 1.])
+    """
     check_tensor(input, "svd", "input", 1)
     if input.array.ndim < 2:
         raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {input.array.ndim} dimensions instead")
@@ -674,7 +866,20 @@ def _root_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> retu
 @public(out=True)
 def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> return_types.triangular_solve:
-    """X of A·X = input, or of Aᵀ·X = input, for a triangle A; and a copy of A. https://pytorch.org/docs → torch.triangular_solve"""
+    """X of A·X = input, or of Aᵀ·X = input, for a triangle A; and a copy of A.
+
+    Input: (*, n, k), A (*, n, n), of one dtype of full precision; leading axes broadcast
+    Output: solution (*, n, k), cloned_coefficient (*, n, n)
+    Errors: RuntimeError if an operand has less than two axes, A is not square, they do not fit, or the dtypes differ;
+        NotImplementedError for integers and halves
+    https://pytorch.org/docs → torch.triangular_solve
+
+    >>> import tensorgrad as torch, warnings
+    >>> with warnings.catch_warnings(action="ignore"):      # deprecated in favour of linalg.solve_triangular
+    ...     torch.triangular_solve(torch.tensor([[4.], [8.]]), torch.tensor([[2., 1.], [0., 4.]])).solution
+    tensor([[1.],
+            [2.]])
+    """
     check_tensor(A, "triangular_solve", "A", 2)
     warn("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future PyTorch release.\n"
          "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.\nX = torch.triangular_solve(B, "

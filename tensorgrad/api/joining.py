@@ -16,7 +16,18 @@ from .shape import _given, _sizes, ravel
 
 @public("concat", "concatenate", method=False, out="apart")
 def cat(tensors: Tensors, dim: int = 0) -> Tensor:
-    """Concatenate tensors along an axis. https://pytorch.org/docs → torch.cat"""
+    """Concatenate tensors along an axis.
+
+    Input: a list of (*, n_i, *), n_i at dim, of any dtypes; tensors of shape (0,) are passed over
+    Output: (*, Σ n_i, *), of the promoted dtype
+    Errors: ValueError if the list is empty; TypeError if it is no list of tensors; RuntimeError if the shapes differ
+        elsewhere, or a tensor is 0-d; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.cat
+
+    >>> import tensorgrad as torch
+    >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
+    tensor([1, 2, 3])
+    """
     check_list(tensors, "cat")
     if not tensors:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
@@ -52,7 +63,19 @@ def _empty_rest(tensors: Any) -> Any:
 
 @public(method=False, out="apart")
 def stack(tensors: Tensors, dim: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis. https://pytorch.org/docs → torch.stack"""
+    """Tensors of one shape along a new axis.
+
+    Input: a list of k tensors (*)
+    Output: (*, k, *), k at dim
+    Errors: RuntimeError if the list is empty or the shapes differ; TypeError if it is no list of tensors; IndexError if
+        dim is out of range
+    https://pytorch.org/docs → torch.stack
+
+    >>> import tensorgrad as torch
+    >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
     check_list(tensors, "stack")
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
@@ -79,7 +102,16 @@ def _at_least(n: int) -> Any:
                   3: lambda: (1, 1, 1) if not shape else (1, *shape, 1) if len(shape) == 1 else (*shape, 1)}[n]()
         return xp.reshape(x, shape=padded)
     f.__name__ = f.__qualname__ = f"atleast_{n}d"
-    f.__doc__ = f"With axes of length 1 added up to {n}. https://pytorch.org/docs → torch.atleast_{n}d"
+    f.__doc__ = f"""With axes of length 1 added up to {n}.
+
+    Input: a tensor (*), or several
+    Output: a view of at least {n} axes, or a tuple of views; a tensor with as many axes as it is
+    https://pytorch.org/docs → torch.atleast_{n}d
+
+    >>> import tensorgrad as torch
+    >>> torch.atleast_{n}d(torch.tensor(5)).shape
+    torch.Size({[1] * n})
+    """
     return public(method=False)(f)
 
 
@@ -88,7 +120,20 @@ atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
 @public(method=False, out=True)
 def hstack(tensors: Tensors) -> Tensor:
-    """Side by side. https://pytorch.org/docs → torch.hstack"""
+    """Side by side.
+
+    `cat` along the second axis, or along the first if the tensors have only one.
+
+    Input: a list of (n, m_i, *), or (m_i); a 0-d tensor counts as (1)
+    Output: (n, Σ m_i, *), or (Σ m_i)
+    Errors: RuntimeError if the list is empty or the shapes differ elsewhere
+    https://pytorch.org/docs → torch.hstack
+
+    >>> import tensorgrad as torch
+    >>> torch.hstack([torch.tensor([[1], [2]]), torch.tensor([[3], [4]])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
     if not len(tensors):
         raise RuntimeError("hstack expects a non-empty TensorList")
     tensors = atleast_1d(*tensors) if len(tensors) > 1 else (atleast_1d(tensors[0]),)
@@ -97,7 +142,18 @@ def hstack(tensors: Tensors) -> Tensor:
 
 @public("row_stack", method=False, out=True)
 def vstack(tensors: Tensors) -> Tensor:
-    """Stack along the first axis; tensors of fewer than two axes are rows. https://pytorch.org/docs → torch.vstack"""
+    """Stack along the first axis; tensors of fewer than two axes are rows.
+
+    Input: a list of (n_i, *), or of rows (m)
+    Output: (Σ n_i, *), or (the number of rows, m)
+    Errors: RuntimeError if the list is empty or the shapes differ elsewhere
+    https://pytorch.org/docs → torch.vstack
+
+    >>> import tensorgrad as torch
+    >>> torch.vstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
     if not len(tensors):
         raise RuntimeError("vstack expects a non-empty TensorList")
     return cat([atleast_2d(t) for t in tensors], 0)
@@ -105,7 +161,18 @@ def vstack(tensors: Tensors) -> Tensor:
 
 @public(method=False, out=True)
 def dstack(tensors: Tensors) -> Tensor:
-    """Stack along the third axis, which is added where it is missing. https://pytorch.org/docs → torch.dstack"""
+    """Stack along the third axis, which is added where it is missing.
+
+    Input: a list of (n, m, k_i, *); (n, m) counts as (n, m, 1), and (m) as (1, m, 1)
+    Output: (n, m, Σ k_i, *)
+    Errors: RuntimeError if the list is empty or the shapes differ elsewhere
+    https://pytorch.org/docs → torch.dstack
+
+    >>> import tensorgrad as torch
+    >>> torch.dstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
     check_list(tensors, "dstack")
     if not len(tensors):
         raise RuntimeError("dstack expects a non-empty TensorList")
@@ -114,13 +181,35 @@ def dstack(tensors: Tensors) -> Tensor:
 
 @public(method=False, out=True)
 def column_stack(tensors: Tensors) -> Tensor:
-    """Vectors as columns, matrices side by side. https://pytorch.org/docs → torch.column_stack"""
+    """Vectors as columns, matrices side by side.
+
+    Input: a list of (n) and (n, m_i, *)
+    Output: (n, Σ m_i, *), where a vector counts as (n, 1)
+    Errors: RuntimeError if the list is empty or the shapes differ elsewhere
+    https://pytorch.org/docs → torch.column_stack
+
+    >>> import tensorgrad as torch
+    >>> torch.column_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
     return hstack([xp.reshape(t, shape=(t.array.size, 1)) if t.array.ndim <= 1 else t for t in tensors])
 
 
 @public(method=False)
 def block_diag(*tensors: Tensor | Tensors) -> Tensor:
-    """Put matrices along the diagonal of a matrix of zeros. https://pytorch.org/docs → torch.block_diag"""
+    """Put matrices along the diagonal of a matrix of zeros.
+
+    Input: any number of (n_i, m_i); a vector (m) counts as (1, m)
+    Output: (Σ n_i, Σ m_i)
+    Errors: RuntimeError if a tensor has more than two axes
+    https://pytorch.org/docs → torch.block_diag
+
+    >>> import tensorgrad as torch
+    >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3]]))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
     if not tensors:
         return FUNCTIONS["empty"](1, 0)
     for i, t in enumerate(tensors):
@@ -138,7 +227,18 @@ def block_diag(*tensors: Tensor | Tensors) -> Tensor:
 
 @public(function=False)
 def repeat(input: Tensor, *repeats: Ints1, **keywords: Any) -> Tensor:
-    """Copies side by side along each axis. https://pytorch.org/docs → torch.Tensor.repeat"""
+    """Copies side by side along each axis.
+
+    Input: (*), aligned with repeats at the right
+    Output: each length times its number of repeats; a copy
+    Errors: RuntimeError if there are fewer repeats than axes, or one is negative
+    https://pytorch.org/docs → torch.Tensor.repeat
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1, 2]]).repeat(2, 2)
+    tensor([[1, 2, 1, 2],
+            [1, 2, 1, 2]])
+    """
     counts, shape = _sizes(_given(repeats, "repeat", "repeats", keywords)), input.array.shape
     lead = len(counts) - len(shape)
     if lead < 0:
@@ -155,20 +255,53 @@ def repeat(input: Tensor, *repeats: Ints1, **keywords: Any) -> Tensor:
 
 @public(method=False)
 def tile(input: Tensor, dims: Ints) -> Tensor:
-    """`repeat`, with missing counts taken as 1. https://pytorch.org/docs → torch.tile"""
+    """`repeat`, with missing counts taken as 1.
+
+    Input: (*)
+    Output: each length times its count; a copy
+    Errors: RuntimeError if a count is negative
+    https://pytorch.org/docs → torch.tile
+
+    >>> import tensorgrad as torch
+    >>> torch.tile(torch.tensor([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
     dims = tuple(dims)
     return repeat(input, (1,) * (input.array.ndim - len(dims)) + dims)
 
 
 @public(function=False, name="tile")
 def _tile(self: Tensor, *dims: Ints1, **keywords: Any) -> Tensor:
-    """`repeat`, with missing counts taken as 1. https://pytorch.org/docs → torch.Tensor.tile"""
+    """`repeat`, with missing counts taken as 1.
+
+    Input: (*)
+    Output: each length times its count; a copy
+    Errors: RuntimeError if a count is negative
+    https://pytorch.org/docs → torch.Tensor.tile
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1, 2]]).tile(2)
+    tensor([[1, 2, 1, 2]])
+    """
     return tile(self, _sizes(_given(dims, "tile", "dims", keywords)))
 
 
 @public(method=False)
 def meshgrid(*tensors: Tensor | Tensors, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """The coordinates of a grid, one tensor an axis. https://pytorch.org/docs → torch.meshgrid"""
+    """The coordinates of a grid, one tensor an axis.
+
+    Input: tensors (n_1), …, (n_k), or 0-d, of one dtype
+    Output: k tensors (n_1, …, n_k); indexing='xy' exchanges the first two axes
+    Errors: RuntimeError if there are no tensors, one has more than one axis, the dtypes differ, or indexing is neither
+        'ij' nor 'xy'
+    https://pytorch.org/docs → torch.meshgrid
+
+    >>> import tensorgrad as torch
+    >>> x, y = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing='ij')
+    >>> x
+    tensor([[1, 1],
+            [2, 2]])
+    """
     tensors = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
@@ -194,7 +327,20 @@ def meshgrid(*tensors: Tensor | Tensors, indexing: str | None = None) -> tuple[T
 
 @public(method=False)
 def cartesian_prod(*tensors: Tensor | Tensors) -> Tensor:
-    """All combinations of elements, a row each. https://pytorch.org/docs → torch.cartesian_prod"""
+    """All combinations of elements, a row each.
+
+    Input: vectors (n_1), …, (n_k), of one dtype
+    Output: (n_1 · … · n_k, k); a single vector as it is
+    Errors: RuntimeError if there are no tensors, one is not a vector, or the dtypes differ
+    https://pytorch.org/docs → torch.cartesian_prod
+
+    >>> import tensorgrad as torch
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
     check_elements(tensors)
     for t in tensors:
         if t.array.ndim != 1:
@@ -206,14 +352,36 @@ def cartesian_prod(*tensors: Tensor | Tensors) -> Tensor:
 
 @public()
 def flip(input: Tensor, dims: Ints) -> Tensor:
-    """Axes run backwards. https://pytorch.org/docs → torch.flip"""
+    """Axes run backwards.
+
+    Input: (*)
+    Output: (*), a copy
+    Errors: IndexError if an axis is out of range; RuntimeError if one is named twice
+    https://pytorch.org/docs → torch.flip
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).flip((0, 1))
+    tensor([[4, 3],
+            [2, 1]])
+    """
     axes = normalize_dims(tuple(dims), input.array.ndim)
     return xp.flip(input, axis=axes if input.array.ndim else ())
 
 
 @public()
 def fliplr(input: Tensor) -> Tensor:
-    """Columns from right to left. https://pytorch.org/docs → torch.fliplr"""
+    """Columns from right to left.
+
+    Input: (n, m, *)
+    Output: (n, m, *), a copy
+    Errors: RuntimeError if there are fewer than two axes
+    https://pytorch.org/docs → torch.fliplr
+
+    >>> import tensorgrad as torch
+    >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 1],
+            [4, 3]])
+    """
     if input.array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return xp.flip(input, axis=(1,))
@@ -221,7 +389,18 @@ def fliplr(input: Tensor) -> Tensor:
 
 @public()
 def flipud(input: Tensor) -> Tensor:
-    """Rows from the bottom to the top. https://pytorch.org/docs → torch.flipud"""
+    """Rows from the bottom to the top.
+
+    Input: (n, *)
+    Output: (n, *), a copy
+    Errors: RuntimeError if the tensor is 0-d
+    https://pytorch.org/docs → torch.flipud
+
+    >>> import tensorgrad as torch
+    >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[3, 4],
+            [1, 2]])
+    """
     if input.array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return xp.flip(input, axis=(0,))
@@ -229,7 +408,21 @@ def flipud(input: Tensor) -> Tensor:
 
 @public()
 def rot90(input: Tensor, k: int = 1, dims: Ints = (0, 1)) -> Tensor:
-    """A quarter turn, k times, in the plane of two axes. https://pytorch.org/docs → torch.rot90"""
+    """A quarter turn, k times, in the plane of two axes.
+
+    The turn goes from the first of dims to the second; a negative k turns back.
+
+    Input: (*, n, *, m, *)
+    Output: (*, m, *, n, *) for odd k, (*, n, *, m, *) for even k
+    Errors: RuntimeError if dims are not two different axes, or the tensor has fewer than two axes; IndexError if an
+        axis is out of range
+    https://pytorch.org/docs → torch.rot90
+
+    >>> import tensorgrad as torch
+    >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
     ndim = input.array.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
@@ -248,7 +441,19 @@ def rot90(input: Tensor, k: int = 1, dims: Ints = (0, 1)) -> Tensor:
 
 @public()
 def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
-    """Elements pushed along axes, around the ends. https://pytorch.org/docs → torch.roll"""
+    """Elements pushed along axes, around the ends.
+
+    Without dims the flattened tensor is rolled.
+
+    Input: (*)
+    Output: (*), where out[(i + shift) mod n] = input[i] along each axis
+    Errors: RuntimeError if shifts and dims differ in number, or shifts is empty; IndexError if an axis is out of range
+    https://pytorch.org/docs → torch.roll
+
+    >>> import tensorgrad as torch
+    >>> torch.roll(torch.tensor([1, 2, 3, 4]), 1)
+    tensor([4, 1, 2, 3])
+    """
     if isinstance(shifts, (tuple, list)) and shifts and isinstance(shifts[0], bool):
         raise TypeError("roll(): argument 'shifts' (position 1) must be tuple of ints, but found element of type bool at pos 0")
     shifts = tuple(map(index, shifts)) if isinstance(shifts, (tuple, list)) else (index(shifts),)
@@ -270,7 +475,20 @@ def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
 
 @public(inplace=True, out="same")
 def tril(input: Tensor, diagonal: Index = 0) -> Tensor:
-    """The part of matrices on and below a diagonal. https://pytorch.org/docs → torch.tril"""
+    """The part of matrices on and below a diagonal.
+
+    out[i, j] = input[i, j] if j − i ≤ diagonal, and 0 elsewhere.
+
+    Input: (*, n, m)
+    Output: (*, n, m)
+    Errors: RuntimeError if there are fewer than two axes
+    https://pytorch.org/docs → torch.tril
+
+    >>> import tensorgrad as torch
+    >>> torch.tril(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 0],
+            [3, 4]])
+    """
     if input.array.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
     check_long(diagonal := index(diagonal))
@@ -279,7 +497,20 @@ def tril(input: Tensor, diagonal: Index = 0) -> Tensor:
 
 @public(inplace=True, out="same")
 def triu(input: Tensor, diagonal: Index = 0) -> Tensor:
-    """The part of matrices on and above a diagonal. https://pytorch.org/docs → torch.triu"""
+    """The part of matrices on and above a diagonal.
+
+    out[i, j] = input[i, j] if j − i ≥ diagonal, and 0 elsewhere.
+
+    Input: (*, n, m)
+    Output: (*, n, m)
+    Errors: RuntimeError if there are fewer than two axes
+    https://pytorch.org/docs → torch.triu
+
+    >>> import tensorgrad as torch
+    >>> torch.triu(torch.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 2],
+            [0, 4]])
+    """
     if input.array.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
     check_long(diagonal := index(diagonal))

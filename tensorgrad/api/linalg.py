@@ -39,6 +39,11 @@ from .splitting import diagonal as _diagonal
 def vector_norm(input: Tensor, ord: Number = 2, dim: Ints1 | None = None, keepdim: bool = False, *,
                 dtype: Dtype | None = None) -> Tensor:
     """(Σ |x|^ord)^(1/ord) over axes; the greatest |x| for ∞, the least for −∞, the number of nonzero x for 0.
+
+    Input: (*), floating point or complex
+    Output: the input's shape without the axes `dim` (by default all), which keepdim keeps as 1; real
+    Errors: RuntimeError for integers, for a dtype that narrows, or if there is no element to take a norm ±∞ of;
+        IndexError if dim is out of range; TypeError if ord is not a number
     https://pytorch.org/docs → torch.linalg.vector_norm
 
     >>> import tensorgrad as torch
@@ -57,7 +62,13 @@ def vector_norm(input: Tensor, ord: Number = 2, dim: Ints1 | None = None, keepdi
 @linalg()
 def matrix_norm(input: Tensor, ord: Number | str = "fro", dim: Ints = (-2, -1), keepdim: bool = False, *,
                 dtype: Dtype | None = None) -> Tensor:
-    """'fro': the root of Σ |a|²; 'nuc': Σ σ; ±2: the greatest and least σ; ±1 and ±∞: the greatest and least sums of columns and rows.
+    """'fro': the root of Σ |a|²; 'nuc': Σ σ; ±2: the greatest and least σ; ±1 and ±∞: the greatest and least sums of
+    columns and rows.
+
+    Input: (*, n, m), floating point or complex; full precision for 'nuc' and ±2
+    Output: (*), or with keepdim (*, 1, 1); real
+    Errors: RuntimeError if there are less than two axes, for integers, another ord, two equal axes, or halves with
+        'nuc' or ±2; IndexError if an axis is out of range; TypeError if dim is not a pair
     https://pytorch.org/docs → torch.linalg.matrix_norm
 
     >>> import tensorgrad as torch
@@ -136,7 +147,13 @@ def _with_axes(out: Any, rows: int, columns: int) -> Any:
 @linalg()
 def norm(input: Tensor, ord: Number | str | None = None, dim: Ints1 | None = None, keepdim: bool = False, *,
          dtype: Dtype | None = None) -> Tensor:
-    """The norm of a vector or a matrix; without `ord` and `dim`, the root of the sum of all squares. https://pytorch.org/docs → torch.linalg.norm
+    """The norm of a vector or a matrix; without `ord` and `dim`, the root of the sum of all squares.
+
+    Input: (*), floating point or complex; 1-D or 2-D where ord is given without dim
+    Output: the input's shape without the axes `dim` (by default all), which keepdim keeps as 1; real
+    Errors: RuntimeError for integers, if dim has neither one nor two axes, if ord is given without dim for another
+        number of axes, or if the ord is not one of `vector_norm` or `matrix_norm`; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.linalg.norm
 
     >>> import tensorgrad as torch
     >>> torch.linalg.norm(torch.tensor([[3., 4.], [0., 0.]])), torch.linalg.norm(torch.tensor([3., -4.]), 1)
@@ -158,7 +175,13 @@ def norm(input: Tensor, ord: Number | str | None = None, dim: Ints1 | None = Non
 
 @linalg()
 def cond(input: Tensor, p: Number | str | None = None) -> Tensor:
-    """‖A‖·‖A⁻¹‖; for the norms ±2, the ratio of the greatest and the least singular value. https://pytorch.org/docs → torch.linalg.cond
+    """‖A‖·‖A⁻¹‖; for the norms ±2, the ratio of the greatest and the least singular value.
+
+    Input: (*, n, m), floating point or complex of full precision; n = m for the norms other than ±2
+    Output: (*), real
+    Errors: RuntimeError if there are less than two axes, for another norm, matrices that are not square where they must
+        be, or integers
+    https://pytorch.org/docs → torch.linalg.cond
 
     >>> import tensorgrad as torch
     >>> torch.linalg.cond(torch.tensor([[2., 0.], [0., 8.]]))
@@ -191,7 +214,12 @@ LINALG["matmul"], LINALG["multi_dot"] = _matrix.matmul, linalg()(_matrix.multi_d
 
 @linalg()
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """Σ conj(x)·y along an axis. https://pytorch.org/docs → torch.linalg.vecdot
+    """Σ conj(x)·y along an axis.
+
+    Input: (*, n), (*, n), of one dtype; they broadcast
+    Output: (*)
+    Errors: RuntimeError if the dtypes differ or the shapes do not broadcast; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.linalg.vecdot
 
     >>> import tensorgrad as torch
     >>> torch.linalg.vecdot(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
@@ -207,7 +235,13 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 @linalg()
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """input × other of vectors with three elements along an axis. https://pytorch.org/docs → torch.linalg.cross
+    """input × other of vectors with three elements along an axis.
+
+    Input: two tensors of one dtype and number of axes, which broadcast, each of size 3 along dim
+    Output: the broadcast shape
+    Errors: RuntimeError if the axis is not of size 3, or the numbers of axes or the dtypes differ; IndexError if dim is
+        out of range; NotImplementedError for booleans
+    https://pytorch.org/docs → torch.linalg.cross
 
     >>> import tensorgrad as torch
     >>> torch.linalg.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]))
@@ -218,7 +252,13 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 
 @linalg()
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """A square matrix to the power of n; of its inverse for negative n. https://pytorch.org/docs → torch.linalg.matrix_power
+    """A square matrix to the power of n; of its inverse for negative n.
+
+    Input: (*, n, n); floating point or complex for negative powers
+    Output: (*, n, n)
+    Errors: RuntimeError if the matrices are not square, or are integers for negative n; LinAlgError if they are
+        singular for negative n; TypeError if n is not an integer
+    https://pytorch.org/docs → torch.linalg.matrix_power
 
     >>> import tensorgrad as torch
     >>> torch.linalg.matrix_power(torch.tensor([[1., 1.], [0., 1.]]), 5)
@@ -232,7 +272,12 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
 @linalg(out=False)
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """The diagonals of matrices, as a view. https://pytorch.org/docs → torch.linalg.diagonal
+    """The diagonals of matrices, as a view.
+
+    Input: (*, n, m)
+    Output: (*, k), for k = min(n, m) without an offset
+    Errors: IndexError if an axis is out of range; RuntimeError if the axes are equal
+    https://pytorch.org/docs → torch.linalg.diagonal
 
     >>> import tensorgrad as torch
     >>> torch.linalg.diagonal(torch.tensor([[1., 2.], [3., 4.]]))
@@ -244,7 +289,12 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 @linalg(out=False)
 def vander(x: Tensor, *, N: Index | None = None) -> Tensor:
-    """Rows of powers 1, x, x², … of each element. https://pytorch.org/docs → torch.linalg.vander
+    """Rows of powers 1, x, x², … of each element.
+
+    Input: (*, n), any dtype but bool and halves
+    Output: (*, n, N), with N = n by default
+    Errors: RuntimeError if N is not above 1, or for booleans and halves
+    https://pytorch.org/docs → torch.linalg.vander
 
     >>> import tensorgrad as torch
     >>> torch.linalg.vander(torch.tensor([2, 3]), N=3)
@@ -283,7 +333,12 @@ def _check_system(a: Any, b: Any, left: bool, name: str) -> bool:
 
 @linalg()
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> return_types.linalg_solve_ex:
-    """`solve`, and for each system one plus the place where the elimination broke down, or 0. https://pytorch.org/docs → torch.linalg.solve_ex
+    """`solve`, and for each system one plus the place where the elimination broke down, or 0.
+
+    Input: A (*, n, n), B as for `solve`, floating point or complex of one dtype
+    Output: result as B, info (*) of int32
+    Errors: RuntimeError as for `solve`; LinAlgError if a matrix is singular and check_errors is set
+    https://pytorch.org/docs → torch.linalg.solve_ex
 
     >>> import tensorgrad as torch
     >>> torch.linalg.solve_ex(torch.zeros(2, 2), torch.ones(2)).info
@@ -319,7 +374,14 @@ def _no_rows(n: int) -> RuntimeError:
 
 @linalg()
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """X of A·X = B, or of X·A = B, for square matrices. https://pytorch.org/docs → torch.linalg.solve
+    """X of A·X = B, or of X·A = B, for square matrices.
+
+    Input: A (*, n, n), B (*, n, k), or vectors (n) or (*, n); with left=False B (*, k, n); floating point or complex of
+        one dtype
+    Output: the shape of B, with the leading axes broadcast
+    Errors: LinAlgError if a matrix is singular; RuntimeError if A is not square, A and B do not fit, the dtypes differ,
+        or they are integers; NotImplementedError for halves
+    https://pytorch.org/docs → torch.linalg.solve
 
     >>> import tensorgrad as torch
     >>> torch.linalg.solve(torch.tensor([[2., 0.], [0., 4.]]), torch.tensor([2., 2.]))
@@ -331,7 +393,13 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 @linalg()
 def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True,
                      unitriangular: bool = False) -> Tensor:
-    """X of A·X = B, or of X·A = B, for a triangle A = input; `unitriangular`: with ones on its diagonal. Singular triangles give infinities.
+    """X of A·X = B, or of X·A = B, for a triangle A = input; `unitriangular`: with ones on its diagonal. Singular
+    triangles give infinities.
+
+    Input: A (*, n, n), B (*, n, k), or (*, k, n) with left=False; floating point or complex of full precision
+    Output: the shape of B, with the leading axes broadcast, in A's dtype
+    Errors: RuntimeError if A is not square, B has less than two axes, or they do not fit; NotImplementedError for
+        integers and halves
     https://pytorch.org/docs → torch.linalg.solve_triangular
 
     >>> import tensorgrad as torch
@@ -360,7 +428,14 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 @linalg()
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *,
           driver: str | None = None) -> return_types.linalg_lstsq:
-    """The X of least ‖A·X − B‖, and among several the one of least ‖X‖. https://pytorch.org/docs → torch.linalg.lstsq
+    """The X of least ‖A·X − B‖, and among several the one of least ‖X‖.
+
+    Input: A (*, m, n), B (*, m, k) or vectors (*, m), of one dtype of full precision
+    Output: solution (*, n, k) or (*, n); residuals (*, k) where m > n, A has full rank and the driver is not 'gelsy',
+        else empty; rank (*), empty for 'gels'; singular_values (*, min(m, n)) for 'gelsd' and 'gelss', else empty
+    Errors: RuntimeError if m or the dtypes differ, A has less than two axes, for integers or halves, or for another
+        driver; LinAlgError if the driver is 'gels' and the rank is not full
+    https://pytorch.org/docs → torch.linalg.lstsq
 
     >>> import tensorgrad as torch
     >>> A = torch.tensor([[1., 0.], [1., 1.], [1., 2.]])
@@ -429,6 +504,11 @@ def _check_precision(x: Any) -> None:
 @linalg()
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_ex:
     """`inv`, and for each matrix one plus the place of the first zero on the diagonal of its LU factor, or 0.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: inverse (*, n, n), info (*) of int32
+    Errors: RuntimeError if the matrices are not square, or for integers and halves; LinAlgError if one is singular and
+        check_errors is set
     https://pytorch.org/docs → torch.linalg.inv_ex
 
     >>> import tensorgrad as torch
@@ -441,7 +521,12 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.linalg_inv_
 
 @linalg()
 def inv(A: Tensor) -> Tensor:
-    """A⁻¹. https://pytorch.org/docs → torch.linalg.inv
+    """A⁻¹.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*, n, n)
+    Errors: LinAlgError if a matrix is singular; RuntimeError if they are not square, or for integers and halves
+    https://pytorch.org/docs → torch.linalg.inv
 
     >>> import tensorgrad as torch
     >>> torch.linalg.inv(torch.tensor([[2., 0.], [0., 4.]]))
@@ -453,7 +538,12 @@ def inv(A: Tensor) -> Tensor:
 
 @public(out="same")
 def inverse(input: Tensor) -> Tensor:
-    """A⁻¹: `linalg.inv`. https://pytorch.org/docs → torch.inverse
+    """A⁻¹: `linalg.inv`.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*, n, n)
+    Errors: LinAlgError if a matrix is singular; RuntimeError if they are not square, or for integers and halves
+    https://pytorch.org/docs → torch.inverse
 
     >>> import tensorgrad as torch
     >>> torch.inverse(torch.tensor([[2.]]))
@@ -480,8 +570,14 @@ def _tolerances(input: Any, atol: Any, rtol: Any, function: str) -> tuple[Any, A
 @linalg()
 def pinv(input: Tensor, *former: Any, atol: Tensor | float | None = None, rtol: Tensor | float | None = None,
          hermitian: bool = False, rcond: Tensor | float | None = None) -> Tensor:
-    """A⁺, Moore and Penrose's inverse; singular values up to max(atol, rtol·σ₁) count as zero. The former names of arguments are taken too: rcond
-    and hermitian, by position. https://pytorch.org/docs → torch.linalg.pinv
+    """A⁺, Moore and Penrose's inverse; singular values up to max(atol, rtol·σ₁) count as zero. The former names of
+    arguments are taken too: rcond and hermitian, by position.
+
+    Input: (*, m, n), floating point or complex of full precision; tolerances broadcast to (*)
+    Output: (*, n, m)
+    Errors: RuntimeError if there are less than two axes, for integers and halves, a complex tolerance, or if hermitian
+        is set and the matrices are not square
+    https://pytorch.org/docs → torch.linalg.pinv
 
     >>> import tensorgrad as torch
     >>> torch.linalg.pinv(torch.tensor([[2.], [0.]]))
@@ -504,7 +600,12 @@ def pinv(input: Tensor, *former: Any, atol: Tensor | float | None = None, rtol: 
 
 @public()
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """A⁺: `linalg.pinv`. https://pytorch.org/docs → torch.pinverse
+    """A⁺: `linalg.pinv`.
+
+    Input: (*, m, n), floating point or complex of full precision
+    Output: (*, n, m)
+    Errors: RuntimeError if there are less than two axes, or for integers and halves
+    https://pytorch.org/docs → torch.pinverse
 
     >>> import tensorgrad as torch
     >>> torch.pinverse(torch.tensor([[2.], [0.]]))
@@ -526,8 +627,13 @@ def _rank_of(sizes: Any, atol: Any, rtol: Any) -> Any:
 @linalg()
 def matrix_rank(input: Tensor, *former: Any, atol: Tensor | float | None = None, rtol: Tensor | float | None = None,
                 hermitian: bool = False, tol: Tensor | float | None = None) -> Tensor:
-    """The number of singular values above max(atol, rtol·σ₁). The former arguments are taken too: tol (for atol, with rtol = 0) and hermitian, by
-    position. https://pytorch.org/docs → torch.linalg.matrix_rank
+    """The number of singular values above max(atol, rtol·σ₁). The former arguments are taken too: tol (for atol, with
+    rtol = 0) and hermitian, by position.
+
+    Input: (*, m, n), floating point or complex of full precision; tolerances broadcast to (*)
+    Output: (*) of int64
+    Errors: RuntimeError if there are less than two axes, for integers and halves, or a complex tolerance
+    https://pytorch.org/docs → torch.linalg.matrix_rank
 
     >>> import tensorgrad as torch
     >>> torch.linalg.matrix_rank(torch.ones(3, 3))
@@ -550,7 +656,12 @@ def matrix_rank(input: Tensor, *former: Any, atol: Tensor | float | None = None,
 
 @linalg()
 def det(A: Tensor) -> Tensor:
-    """det A. https://pytorch.org/docs → torch.linalg.det
+    """det A.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*)
+    Errors: RuntimeError if the matrices are not square, or for integers; NotImplementedError for halves
+    https://pytorch.org/docs → torch.linalg.det
 
     >>> import tensorgrad as torch
     >>> torch.linalg.det(torch.tensor([[2., 0.], [0., 4.]]))
@@ -562,7 +673,12 @@ def det(A: Tensor) -> Tensor:
 
 @linalg()
 def slogdet(A: Tensor) -> return_types.linalg_slogdet:
-    """det A / |det A| and ln |det A|. https://pytorch.org/docs → torch.linalg.slogdet
+    """det A / |det A| and ln |det A|.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: sign (*), logabsdet (*), which is real; 0 and −∞ for a singular matrix
+    Errors: RuntimeError if the matrices are not square, or for integers and halves
+    https://pytorch.org/docs → torch.linalg.slogdet
 
     >>> import tensorgrad as torch
     >>> torch.linalg.slogdet(torch.tensor([[-1., 0.], [0., 1.]])).sign
@@ -574,21 +690,46 @@ def slogdet(A: Tensor) -> return_types.linalg_slogdet:
 
 @public(name="det")
 def _det(input: Tensor) -> Tensor:
-    """det A: `linalg.det`. https://pytorch.org/docs → torch.det"""
+    """det A: `linalg.det`.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*)
+    Errors: RuntimeError if the matrices are not square, or for integers; NotImplementedError for halves
+    https://pytorch.org/docs → torch.det
+
+    >>> import tensorgrad as torch
+    >>> torch.det(torch.tensor([[2., 0.], [0., 4.]]))
+    tensor(8.)
+    """
     check_tensor(input, "det", "input", 1)
     return det(input)
 
 
 @public(name="slogdet", out=True)
 def _slogdet(input: Tensor) -> return_types.slogdet:
-    """det A / |det A| and ln |det A|: `linalg.slogdet`. https://pytorch.org/docs → torch.slogdet"""
+    """det A / |det A| and ln |det A|: `linalg.slogdet`.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: sign (*), logabsdet (*), which is real
+    Errors: RuntimeError if the matrices are not square, or for integers and halves
+    https://pytorch.org/docs → torch.slogdet
+
+    >>> import tensorgrad as torch
+    >>> torch.slogdet(torch.tensor([[-1., 0.], [0., 1.]])).logabsdet
+    tensor(0.)
+    """
     check_tensor(input, "slogdet", "input", 1)
     return return_types.slogdet(*slogdet(input))
 
 
 @public()
 def logdet(input: Tensor) -> Tensor:
-    """ln det A: NaN where that is negative, −∞ where it is zero. https://pytorch.org/docs → torch.logdet
+    """ln det A: NaN where that is negative, −∞ where it is zero.
+
+    Input: (*, n, n), floating point or complex of full precision
+    Output: (*)
+    Errors: RuntimeError if the matrices are not square, or for integers and halves
+    https://pytorch.org/docs → torch.logdet
 
     >>> import tensorgrad as torch
     >>> torch.logdet(torch.eye(3))
@@ -606,7 +747,12 @@ def logdet(input: Tensor) -> Tensor:
 
 @linalg("matrix_exp", out=False)
 def matrix_exp(input: Tensor) -> Tensor:
-    """eᴬ = Σ Aᵏ/k!. https://pytorch.org/docs → torch.linalg.matrix_exp
+    """eᴬ = Σ Aᵏ/k!.
+
+    Input: (*, n, n), floating point or complex
+    Output: (*, n, n)
+    Errors: RuntimeError if the matrices are not square, or for integers
+    https://pytorch.org/docs → torch.linalg.matrix_exp
 
     >>> import tensorgrad as torch
     >>> torch.linalg.matrix_exp(torch.tensor([[0., 1.], [0., 0.]]))
@@ -625,7 +771,13 @@ def matrix_exp(input: Tensor) -> Tensor:
 
 @linalg()
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of a linear map between tensors; its first `ind` axes are those of the result. https://pytorch.org/docs → torch.linalg.tensorinv
+    """The inverse of a linear map between tensors; its first `ind` axes are those of the result.
+
+    Input: (*, **), where `ind` axes * and the others ** have the same number of elements n
+    Output: (**, *)
+    Errors: RuntimeError if the numbers of elements differ or ind is not in [1, the number of axes]; LinAlgError if the
+        n × n matrix is singular
+    https://pytorch.org/docs → torch.linalg.tensorinv
 
     >>> import tensorgrad as torch
     >>> torch.linalg.tensorinv(torch.eye(6).reshape(2, 3, 6)).shape
@@ -646,7 +798,13 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
 
 @linalg()
 def tensorsolve(input: Tensor, other: Tensor, dims: Ints | None = None) -> Tensor:
-    """X of a linear map between tensors A·X = B; `dims` are axes of A to move to its end first. https://pytorch.org/docs → torch.linalg.tensorsolve
+    """X of a linear map between tensors A·X = B; `dims` are axes of A to move to its end first.
+
+    Input: A (*, **), where * and ** have the same number of elements n, B (*), of one dtype
+    Output: (**)
+    Errors: RuntimeError if the numbers of elements or the dtypes differ; LinAlgError if the n × n matrix is singular;
+        IndexError if an axis is out of range
+    https://pytorch.org/docs → torch.linalg.tensorsolve
 
     >>> import tensorgrad as torch
     >>> torch.linalg.tensorsolve(torch.eye(6).reshape(2, 3, 6), torch.ones(2, 3))

@@ -19,9 +19,13 @@ from ._register import public
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input · weightᵀ + bias, along the last axis. https://pytorch.org/docs → torch.nn.functional.linear
+    """input · weightᵀ + bias, along the last axis.
 
-    input: (…, I), weight: (O, I) or (I), bias: (O); the result is (…, O) or (…).
+    Input: (*, I), weight (O, I) or (I), bias (O) or one that broadcasts, all of one dtype
+    Output: (*, O), or (*) for a weight (I)
+    Errors: RuntimeError if the sizes I or O do not match, the dtypes differ, the input has no axis, the weight has more
+        than two, or a weight (I) comes with a bias
+    https://pytorch.org/docs → torch.nn.functional.linear
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.linear(torch.tensor([1., 2.]), torch.tensor([[10., 1.]]), torch.tensor([5.]))
@@ -62,7 +66,12 @@ def _check_linear(input: Any, weight: Any, bias: Any) -> None:
 
 @public(method=False)
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """out[…, o] = Σ x₁[…, i] · w[o, i, j] · x₂[…, j] + bias[o]. https://pytorch.org/docs → torch.nn.functional.bilinear
+    """out[…, o] = Σ x₁[…, i] · w[o, i, j] · x₂[…, j] + bias[o].
+
+    Input: (*, I), (*, J), weight (O, I, J), bias (O), all of one dtype
+    Output: (*, O)
+    Errors: RuntimeError if the dtypes differ or the leading axes, I, J or O do not match
+    https://pytorch.org/docs → torch.nn.functional.bilinear
 
     >>> import tensorgrad as torch
     >>> torch.bilinear(torch.tensor([1., 2.]), torch.tensor([3.]), torch.ones(1, 2, 1))
@@ -109,9 +118,15 @@ def _outside(index: Any, rows: int) -> bool:
 @public(method=False)
 def embedding(weight: Tensor, indices: Tensor, padding_idx: Index = -1, scale_grad_by_freq: bool = False,
               sparse: bool = False) -> Tensor:
-    """The rows of a table. https://pytorch.org/docs → torch.nn.functional.embedding
+    """The rows of a table.
 
-    weight: (V, D), indices: (…); the result is (…, D). Row `padding_idx` gets no gradient.
+    Row `padding_idx` gets no gradient.
+
+    Input: weight (V, D), indices (*) of int32 or int64
+    Output: (*, D)
+    Errors: IndexError if an index is not in [0, V); RuntimeError if the weight is not 2-D or the indices have another
+        dtype
+    https://pytorch.org/docs → torch.nn.functional.embedding
 
     >>> import tensorgrad as torch
     >>> torch.embedding(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1, 1, 0]))
@@ -148,7 +163,18 @@ def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: flo
 
 @public(name="embedding_renorm_", method=False)
 def _embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Rows that are named, scaled down in place to a norm of `max_norm`. https://pytorch.org/docs → torch.nn.functional.embedding"""
+    """Rows that are named, scaled down in place to a norm of `max_norm`.
+
+    Input: (V, D), floating point or complex, indices of int32 or int64
+    Output: the tensor itself, changed
+    Errors: RuntimeError if it is not 2-D, or is of integers, or a leaf that requires grad
+    https://pytorch.org/docs → torch.nn.functional.embedding
+
+    >>> import tensorgrad as torch
+    >>> torch.embedding_renorm_(torch.tensor([[3., 4.], [3., 4.]]), torch.tensor([1]), 1., 2.)
+    tensor([[3.0000, 4.0000],
+            [0.6000, 0.8000]])
+    """
     if mode.record and input.requires_grad:
         inplace.check(input)
     if input.array.ndim != 2:
@@ -171,9 +197,18 @@ def bag_numbers(offsets: Any, count: int) -> Any:
 def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
                   sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Tensor | tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Sums (mode 0), means (1) or maxima (2) of rows, bag by bag; bags start at the offsets. https://pytorch.org/docs → torch.embedding_bag
+    """Sums (mode 0), means (1) or maxima (2) of rows, bag by bag; bags start at the offsets.
 
-    The result is a tuple, for PyTorch's is: the bags, the bag of each index, the sizes of the bags, and where maxima were found.
+    The result is a tuple, for PyTorch's is: the bags, the bag of each index, the sizes of the bags, and where maxima
+    were found.
+
+    Input: weight (V, D), floating point; indices (N) and offsets (B) of int32 or int64; per_sample_weights (N)
+    Output: (B, D), and three tensors of integers; with include_last_offset the last offset ends the last bag, and B is
+        one less
+    Errors: RuntimeError if an index is not in [0, V), the first offset is not 0, the last is above N, offsets decrease
+        (unless mode is 2), padding_idx is not in [−V, V), or the dtypes are others; IndexError if another offset is not
+        in [0, N]
+    https://pytorch.org/docs → torch.embedding_bag
 
     >>> import tensorgrad as torch
     >>> torch.embedding_bag(torch.tensor([[1.], [2.], [4.]]), torch.tensor([0, 1, 2]), torch.tensor([0, 2]))[0]

@@ -24,7 +24,12 @@ from .random import randn
 @public(method=False)
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2,
                 M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and V of an approximation of A (less M) of rank q: a random basis of its columns, refined `niter` times (N. Halko and others, 2009).
+    """U, S and V of an approximation of A (less M) of rank q: a random basis of its columns, refined `niter` times (N.
+    Halko and others, 2009).
+
+    Input: A (*, m, n), M broadcastable to it, floating point or complex
+    Output: U (*, m, k), S (*, k), V (*, n, k), for k = min(q, m, n)
+    Errors: ValueError if A has less than two axes; RuntimeError if M does not broadcast, q is negative, or for integers
     https://pytorch.org/docs → torch.svd_lowrank
 
     >>> import tensorgrad as torch
@@ -54,7 +59,13 @@ def _column_basis(a: Any, q: int, niter: int) -> Any:
 
 @public(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """U, S and V of an approximation of rank q of A, whose columns are first brought to a mean of zero: V holds the principal directions.
+    """U, S and V of an approximation of rank q of A, whose columns are first brought to a mean of zero: V holds the
+    principal directions.
+
+    Input: A (*, m, n), floating point or complex
+    Output: U (*, m, q), S (*, q), V (*, n, q); q = min(6, m, n) by default
+    Errors: ValueError if q is not in [0, min(m, n)], niter is negative, or A has less than two axes; RuntimeError for
+        integers
     https://pytorch.org/docs → torch.pca_lowrank
 
     >>> import tensorgrad as torch
@@ -83,8 +94,14 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
            method: str | None = None, tracker: Callable[..., Any] | None = None,
            ortho_iparams: dict[str, int] | None = None, ortho_fparams: dict[str, float] | None = None,
            ortho_bparams: dict[str, bool] | None = None) -> tuple[Tensor, Tensor]:
-    """The k greatest (or least) eigenvalues of A·X = B·X·diag(λ) and their vectors, for a symmetric A and a positive definite B: the best in the span
-    of the last vectors, their residuals and their last steps, again and again (A. Knyazev, 2001). https://pytorch.org/docs → torch.lobpcg
+    """The k greatest (or least) eigenvalues of A·X = B·X·diag(λ) and their vectors, for a symmetric A and a positive
+    definite B: the best in the span of the last vectors, their residuals and their last steps, again and again (A.
+    Knyazev, 2001).
+
+    Input: A and B (*, m, m), X (*, m, n), iK (*, m, m), which approximates A⁻¹; floating point of one dtype
+    Output: eigenvalues (*, k), eigenvectors (*, m, k)
+    Errors: ValueError if m < 3·n, where n = k without X
+    https://pytorch.org/docs → torch.lobpcg
 
     >>> import tensorgrad as torch
     >>> values, vectors = torch.lobpcg(torch.diag(torch.arange(1., 10.)), k=2)

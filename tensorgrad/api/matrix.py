@@ -41,6 +41,11 @@ def _check_sum_dtypes(input: Any, matrix: Any, vec: Any) -> None:
 @public(out="same")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """out[…, i, j] = Σₖ input[…, i, k]·other[…, k, j]; a vector counts as a row on the left, as a column on the right.
+
+    Input: (*, n, k) or (k), (*, k, m) or (k), of one dtype; leading axes broadcast
+    Output: (*, n, m), without the axes that a vector lacks
+    Errors: RuntimeError if k differs, the leading axes do not broadcast, the dtypes differ, or an operand is 0-d;
+        NotImplementedError for booleans
     https://pytorch.org/docs → torch.matmul
 
     >>> import tensorgrad as torch
@@ -76,7 +81,13 @@ def _check_wider(name: str, dtype: Any, a: Any, b: Any) -> None:
 
 @public(out="same")
 def mm(input: Tensor, mat2: Tensor, out_dtype: Dtype | None = None) -> Tensor:
-    """The product of two matrices, which may be added up in a wider dtype. https://pytorch.org/docs → torch.mm
+    """The product of two matrices, which may be added up in a wider dtype.
+
+    Input: (n, k), (k, m), of one dtype
+    Output: (n, m), of out_dtype if that is given
+    Errors: RuntimeError if an operand is not 2-D, k or the dtypes differ; NotImplementedError unless out_dtype is the
+        operands' dtype, or float32 for halves
+    https://pytorch.org/docs → torch.mm
 
     >>> import tensorgrad as torch
     >>> torch.mm(torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
@@ -90,7 +101,13 @@ def mm(input: Tensor, mat2: Tensor, out_dtype: Dtype | None = None) -> Tensor:
 
 @public(out="same")
 def bmm(input: Tensor, mat2: Tensor, out_dtype: Dtype | None = None) -> Tensor:
-    """Multiply two stacks of matrices, pair by pair. https://pytorch.org/docs → torch.bmm
+    """Multiply two stacks of matrices, pair by pair.
+
+    Input: (b, n, k), (b, k, m), of one dtype
+    Output: (b, n, m), of out_dtype if that is given
+    Errors: RuntimeError if an operand is not 3-D, or b, k or the dtypes differ; NotImplementedError for booleans, or
+        unless out_dtype is the operands' dtype, or float32 for halves
+    https://pytorch.org/docs → torch.bmm
 
     >>> import tensorgrad as torch
     >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
@@ -109,7 +126,12 @@ def bmm(input: Tensor, mat2: Tensor, out_dtype: Dtype | None = None) -> Tensor:
 
 @public(out="same")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """The product of a matrix and a vector. https://pytorch.org/docs → torch.mv
+    """The product of a matrix and a vector.
+
+    Input: (n, k), (k), of one dtype
+    Output: (n)
+    Errors: RuntimeError unless they are a matrix and a vector with the same k and dtype
+    https://pytorch.org/docs → torch.mv
 
     >>> import tensorgrad as torch
     >>> torch.mv(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
@@ -136,7 +158,12 @@ def _check_vectors(a: Any, b: Any, name: str) -> None:
 
 @public(out="same")
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """Σ input·tensor of two vectors. https://pytorch.org/docs → torch.dot
+    """Σ input·tensor of two vectors.
+
+    Input: (n), (n), of one dtype
+    Output: ()
+    Errors: RuntimeError if they are not 1-D, or their lengths or dtypes differ
+    https://pytorch.org/docs → torch.dot
 
     >>> import tensorgrad as torch
     >>> torch.dot(torch.tensor([1., 2.]), torch.tensor([3., 4.]))
@@ -149,7 +176,12 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 @public(out="same")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """Σ conj(input)·other of two vectors. https://pytorch.org/docs → torch.vdot
+    """Σ conj(input)·other of two vectors.
+
+    Input: (n), (n), of one dtype
+    Output: ()
+    Errors: RuntimeError if they are not 1-D, or their lengths or dtypes differ
+    https://pytorch.org/docs → torch.vdot
 
     >>> import tensorgrad as torch
     >>> torch.vdot(torch.tensor([1j]), torch.tensor([1j]))
@@ -162,7 +194,12 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out="same")
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """Σ input·other along the last axis of each. https://pytorch.org/docs → torch.inner
+    """Σ input·other along the last axis of each.
+
+    Input: (*, k), (**, k), of one dtype; a 0-d operand multiplies the other
+    Output: (*, **)
+    Errors: RuntimeError if k or the dtypes differ
+    https://pytorch.org/docs → torch.inner
 
     >>> import tensorgrad as torch
     >>> torch.inner(torch.tensor([[1., 2.], [3., 4.]]), torch.tensor([1., 1.]))
@@ -178,7 +215,12 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 
 @public("ger", out=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """out[i, j] = input[i]·vec2[j]. https://pytorch.org/docs → torch.outer
+    """out[i, j] = input[i]·vec2[j].
+
+    Input: (n), (m); the dtypes promote
+    Output: (n, m)
+    Errors: RuntimeError if an operand is not 1-D
+    https://pytorch.org/docs → torch.outer
 
     >>> import tensorgrad as torch
     >>> torch.outer(torch.tensor([1., 2.]), torch.tensor([3., 4.]))
@@ -193,7 +235,12 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 @public()
 def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix' diagonal. https://pytorch.org/docs → torch.trace
+    """The sum of a matrix' diagonal.
+
+    Input: (n, m), any dtype but bool
+    Output: ()
+    Errors: RuntimeError if the input is not 2-D; NotImplementedError for booleans
+    https://pytorch.org/docs → torch.trace
 
     >>> import tensorgrad as torch
     >>> torch.trace(torch.tensor([[1., 2.], [3., 4.]]))
@@ -250,7 +297,13 @@ def _check_expands(shape: Any, target: Any) -> None:
 @public(inplace=True, out="same")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1,
           out_dtype: Dtype | None = None) -> Tensor:
-    """beta·input + alpha·(mat1 @ mat2). https://pytorch.org/docs → torch.addmm
+    """beta·input + alpha·(mat1 @ mat2).
+
+    Input: input broadcastable to (n, m), mat1 (n, k), mat2 (k, m), all of one dtype
+    Output: (n, m), of out_dtype if that is given
+    Errors: RuntimeError if a factor is not 2-D, k or the dtypes differ, or input does not broadcast to (n, m);
+        NotImplementedError unless out_dtype is the factors' dtype, or float32 for halves
+    https://pytorch.org/docs → torch.addmm
 
     >>> import tensorgrad as torch
     >>> torch.addmm(torch.tensor([1.]), torch.tensor([[1., 2.]]), torch.tensor([[3.], [4.]]))
@@ -268,7 +321,13 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha:
 
 @public(inplace=True, out="same")
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """beta·input + alpha·(mat @ vec). https://pytorch.org/docs → torch.addmv
+    """beta·input + alpha·(mat @ vec).
+
+    Input: input broadcastable to (n), mat (n, k), vec (k), all of one dtype
+    Output: (n)
+    Errors: RuntimeError if the factors are not a matrix and a vector, k or the dtypes differ, or input does not
+        broadcast to (n)
+    https://pytorch.org/docs → torch.addmv
 
     >>> import tensorgrad as torch
     >>> torch.addmv(torch.tensor([1.]), torch.tensor([[1., 2.]]), torch.tensor([3., 4.]))
@@ -281,7 +340,13 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: N
 
 @public(inplace=True, out=True)
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """beta·input + alpha·(vec1 ⊗ vec2). https://pytorch.org/docs → torch.addr
+    """beta·input + alpha·(vec1 ⊗ vec2).
+
+    Input: input broadcastable to (n, m), vec1 (n), vec2 (m)
+    Output: (n, m)
+    Errors: RuntimeError if a vector is not 1-D, input does not broadcast to (n, m), or beta or alpha is a float for
+        integers
+    https://pytorch.org/docs → torch.addr
 
     >>> import tensorgrad as torch
     >>> torch.addr(torch.zeros(2, 2), torch.tensor([1., 2.]), torch.tensor([3., 4.]))
@@ -303,7 +368,12 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
 
 @public(inplace=True, out="same")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """beta·input + alpha·Σᵢ batch1[i] @ batch2[i]. https://pytorch.org/docs → torch.addbmm
+    """beta·input + alpha·Σᵢ batch1[i] @ batch2[i].
+
+    Input: input broadcastable to (n, m), batch1 (b, n, k), batch2 (b, k, m), all of one dtype
+    Output: (n, m)
+    Errors: RuntimeError if a stack is not 3-D, b, k or the dtypes differ, or input does not broadcast to (n, m)
+    https://pytorch.org/docs → torch.addbmm
 
     >>> import tensorgrad as torch
     >>> torch.addbmm(torch.zeros(1, 1), torch.ones(5, 1, 2), torch.ones(5, 2, 1))
@@ -318,7 +388,13 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, a
 @public(inplace=True, out="same")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1,
             out_dtype: Dtype | None = None) -> Tensor:
-    """beta·input + alpha·(batch1[i] @ batch2[i]) for each i. https://pytorch.org/docs → torch.baddbmm
+    """beta·input + alpha·(batch1[i] @ batch2[i]) for each i.
+
+    Input: input broadcastable to (b, n, m), batch1 (b, n, k), batch2 (b, k, m), all of one dtype
+    Output: (b, n, m), of out_dtype if that is given
+    Errors: RuntimeError if a stack is not 3-D, b, k or the dtypes differ, or input does not broadcast to (b, n, m);
+        NotImplementedError unless out_dtype is the stacks' dtype, or float32 for halves
+    https://pytorch.org/docs → torch.baddbmm
 
     >>> import tensorgrad as torch
     >>> torch.baddbmm(torch.zeros(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
@@ -338,7 +414,18 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, 
 
 @public(method=False)
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """The product of matrices, in the order that costs least. https://pytorch.org/docs → torch.chain_matmul"""
+    """The product of matrices, in the order that costs least.
+
+    Input: (n₀, n₁), (n₁, n₂), …, of one dtype
+    Output: (n₀, nₖ)
+    Errors: RuntimeError if there is no matrix, one is not 2-D, neighbours do not fit, or the dtypes differ
+    https://pytorch.org/docs → torch.chain_matmul
+
+    >>> import tensorgrad as torch, warnings
+    >>> with warnings.catch_warnings(action="ignore"):      # deprecated in favour of linalg.multi_dot
+    ...     torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 1))
+    tensor([[6.]])
+    """
     warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts a list of two "
          "or more tensors rather than multiple parameters.")
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
@@ -353,6 +440,11 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 def multi_dot(tensors: Tensors) -> Tensor:
     """The product of matrices, in the order that costs least; the first and the last may be vectors.
+
+    Input: (n₀, n₁) or (n₁), (n₁, n₂), …, (nₖ₋₁, nₖ) or (nₖ₋₁), of one dtype
+    Output: (n₀, nₖ), without the axes that vectors lack
+    Errors: RuntimeError if there are less than two tensors, one has another number of axes, neighbours do not fit, or
+        the dtypes differ
     https://pytorch.org/docs → torch.linalg.multi_dot
 
     >>> import tensorgrad as torch
@@ -407,7 +499,13 @@ def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
 
 @public(out="same")
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """A square matrix to the power of n; the inverse for negative n. https://pytorch.org/docs → torch.linalg.matrix_power
+    """A square matrix to the power of n; the inverse for negative n.
+
+    Input: (*, n, n); floating point or complex for negative powers
+    Output: (*, n, n)
+    Errors: RuntimeError if the matrices are not square, or are integers for negative n; LinAlgError if they are
+        singular for negative n; TypeError if n is not an integer
+    https://pytorch.org/docs → torch.linalg.matrix_power
 
     >>> import tensorgrad as torch
     >>> torch.matrix_power(torch.tensor([[1., 1.], [0., 1.]]), 5)
@@ -439,7 +537,13 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
 @public(method=False, out="same")
 def tensordot(a: Tensor, b: Tensor, dims: Ints1 = 2) -> Tensor:
-    """Σ a·b over pairs of axes: the last `dims` of a with the first of b, or two lists of axes. https://pytorch.org/docs → torch.tensordot
+    """Σ a·b over pairs of axes: the last `dims` of a with the first of b, or two lists of axes.
+
+    Input: (*, k), (k, **) for the axes k that are summed, of one dtype
+    Output: (*, **)
+    Errors: RuntimeError if the summed axes do not match in number or size, `dims` is negative or above a number of
+        axes, or the dtypes differ; IndexError if an axis is out of range
+    https://pytorch.org/docs → torch.tensordot
 
     >>> import tensorgrad as torch
     >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
@@ -491,7 +595,11 @@ def _dot_axes(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
 
 @public(out=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """Kronecker's product: every element of `input` times the whole of `other`. https://pytorch.org/docs → torch.kron
+    """Kronecker's product: every element of `input` times the whole of `other`.
+
+    Input: (n₁, …), (m₁, …); missing axes count as 1, the dtypes promote
+    Output: (n₁·m₁, …)
+    https://pytorch.org/docs → torch.kron
 
     >>> import tensorgrad as torch
     >>> torch.kron(torch.tensor([1, 2]), torch.tensor([1, 10]))
@@ -506,7 +614,13 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out="same")
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """input × other of vectors with three elements along an axis: by default the first such axis. https://pytorch.org/docs → torch.cross
+    """input × other of vectors with three elements along an axis: by default the first such axis.
+
+    Input: two tensors of one dtype and number of axes, which broadcast, each of size 3 along dim
+    Output: the broadcast shape
+    Errors: RuntimeError if an axis is not of size 3, there is no such axis for the default, or the numbers of axes or
+        the dtypes differ; IndexError if dim is out of range; NotImplementedError for booleans
+    https://pytorch.org/docs → torch.cross
 
     >>> import tensorgrad as torch
     >>> torch.cross(torch.tensor([1., 0., 0.]), torch.tensor([0., 1., 0.]), dim=0)
@@ -543,7 +657,13 @@ def _broadcast(*tensors: Any) -> Any:
 
 @public(method=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
-    """out[…, i, j] = ‖x1[…, i] − x2[…, j]‖ₚ. https://pytorch.org/docs → torch.cdist
+    """out[…, i, j] = ‖x1[…, i] − x2[…, j]‖ₚ.
+
+    Input: (*, n, d), (*, m, d), floating point, of one dtype; leading axes broadcast
+    Output: (*, n, m)
+    Errors: RuntimeError if an operand has less than two axes, d or the dtypes differ, they are not floating point, or p
+        is negative; ValueError for another compute_mode
+    https://pytorch.org/docs → torch.cdist
 
     >>> import tensorgrad as torch
     >>> torch.cdist(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.], [0., 1.]]))

@@ -14,7 +14,16 @@ from .reduction import vector_norm
 @public(out="same")
 def norm(input: Tensor, p: Number | str | None = "fro", dim: Ints1 | None = None, keepdim: bool = False,
          dtype: Dtype | None = None) -> Tensor:
-    """The norm of a vector; 'fro' is the norm of all elements, 'nuc' the sum of a matrix's singular values. https://pytorch.org/docs → torch.norm
+    """The norm of a vector; 'fro' is the norm of all elements, 'nuc' the sum of a matrix's singular values.
+
+    (Σ |x|^p)^(1/p); 'fro' is p = 2, ∞ the greatest |x|, −∞ the least, 0 the number of nonzero x.
+
+    Input: (*), floating or complex; 'nuc' takes matrices (*, n, m)
+    Output: (), real; with dim, the shape without those axes, or with 1 in their place if keepdim
+    Errors: RuntimeError if the input is of integers or bools, p is another string, p is 'fro' and dim has more than two
+        axes, p is 'nuc' and dim is not two axes, or p is negative or ∞ and there are no elements; IndexError if dim is
+        out of range
+    https://pytorch.org/docs → torch.norm
 
     >>> import tensorgrad as torch
     >>> torch.norm(torch.tensor([3., 4.])), torch.norm(torch.tensor([3., -4.]), p=float('inf'))
@@ -33,7 +42,14 @@ def norm(input: Tensor, p: Number | str | None = "fro", dim: Ints1 | None = None
 
 @public()
 def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
-    """The norm of input − other. https://pytorch.org/docs → torch.dist
+    """The norm of input − other.
+
+    (Σ |input − other|^p)^(1/p).
+
+    Input: two tensors that broadcast, floating or complex
+    Output: (), real, in the unit of the inputs
+    Errors: RuntimeError if the shapes do not broadcast, or both are of integers or bools; TypeError if one is no tensor
+    https://pytorch.org/docs → torch.dist
 
     >>> import tensorgrad as torch
     >>> torch.dist(torch.tensor([1., 1.]), torch.tensor([4., 5.]))
@@ -46,7 +62,15 @@ def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
 
 @public(inplace=True, out="same")
 def renorm(input: Tensor, p: Number, dim: int, maxnorm: Number) -> Tensor:
-    """The tensor with slices along an axis scaled down if their norm exceeds `maxnorm`. https://pytorch.org/docs → torch.renorm
+    """The tensor with slices along an axis scaled down if their norm exceeds `maxnorm`.
+
+    A slice of norm s > maxnorm is multiplied by maxnorm / (s + 1e-7).
+
+    Input: (*), at least two axes, floating or complex
+    Output: (*)
+    Errors: RuntimeError if p is not positive, maxnorm is negative, one of them is complex, there are fewer than two
+        axes, or the input is of integers or bools; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.renorm
 
     >>> import tensorgrad as torch
     >>> torch.renorm(torch.tensor([[3., 4.], [0.3, 0.4]]), 2, 0, 1.)

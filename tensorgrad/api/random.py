@@ -92,7 +92,10 @@ def seed_cuda(seed: int, index: int | None = None) -> None:
 
 @public(method=False)
 def manual_seed(seed: int) -> Generator:
-    """Seed the default generators of all devices. https://pytorch.org/docs → torch.manual_seed
+    """Seed the default generators of all devices.
+
+    Errors: ValueError if the seed is outside [−2⁶³, 2⁶⁴)
+    https://pytorch.org/docs → torch.manual_seed
 
     >>> import tensorgrad as torch
     >>> torch.manual_seed(0).initial_seed(), torch.rand(2)
@@ -136,20 +139,50 @@ states.register(show=_as_tensor, read=_as_bytes)
 
 @public(method=False)
 def get_rng_state() -> Tensor:
-    """The state of the CPU's default generator. https://pytorch.org/docs → torch.get_rng_state"""
+    """The state of the CPU's default generator.
+
+    Output: (5056) of uint8
+    https://pytorch.org/docs → torch.get_rng_state
+
+    >>> import tensorgrad as torch
+    >>> torch.get_rng_state().shape
+    torch.Size([5056])
+    """
     return default_generator.get_state()
 
 
 @public(method=False)
 def set_rng_state(new_state: Tensor) -> None:
-    """Set the state of the CPU's default generator. https://pytorch.org/docs → torch.set_rng_state"""
+    """Set the state of the CPU's default generator.
+
+    Input: (5056) of uint8, from `get_rng_state`
+    Errors: TypeError for another object or dtype; RuntimeError for another length
+    https://pytorch.org/docs → torch.set_rng_state
+
+    >>> import tensorgrad as torch
+    >>> state = torch.get_rng_state()
+    >>> first = torch.rand(2)
+    >>> torch.set_rng_state(state); torch.equal(torch.rand(2), first)
+    True
+    """
     default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng", _devices_kw: str = "devices",
              device_type: str = "cuda") -> Iterator[None]:
-    """The default generators get their state back at the end of the block. https://pytorch.org/docs → torch.random.fork_rng"""
+    """The default generators get their state back at the end of the block.
+
+    Input: devices: the CUDA devices, numbers or names, to do so for; by default those in use
+    https://pytorch.org/docs → torch.random.fork_rng
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> with torch.random.fork_rng():
+    ...     first = torch.rand(1)
+    >>> torch.equal(torch.rand(1), first)
+    True
+    """
     Device(device_type)
     if not enabled:
         yield
@@ -193,7 +226,12 @@ def _sampler(name: str, method: str, what: str) -> Any:
         made = drawn(method, shape_of(size), kind, device if out is None else out.device, generator, requires_grad)
         return made if out is None else write_out(made, out)
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"{what} https://pytorch.org/docs → torch.{name}"
+    make.__doc__ = (f"{what}\n\n"
+                    "Input: the size, as numbers or as one sequence\n"
+                    "Output: size, of the default dtype unless another is given\n"
+                    "Errors: RuntimeError for a negative size; TypeError without a size; NotImplementedError for integers\n"
+                    f"https://pytorch.org/docs → torch.{name}\n\n"
+                    f">>> import tensorgrad as torch\n>>> torch.{name}(2, 3).shape\ntorch.Size([2, 3])\n")
     return public(method=False)(make)
 
 
@@ -211,7 +249,11 @@ def _like_sampler(name: str, method: str) -> Any:
             return as_leaf(getattr(made, f"{method}_")(generator=generator), requires_grad)
         return drawn(method, input.array.shape, kind, device, generator, requires_grad)
     make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"`{name.removesuffix('_like')}` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.{name}"
+    make.__doc__ = (f"`{name.removesuffix('_like')}` in the shape, dtype and device of a tensor.\n\n"
+                    "Output: the input's shape\n"
+                    "Errors: NotImplementedError for integers, unless a dtype is given\n"
+                    f"https://pytorch.org/docs → torch.{name}\n\n"
+                    f">>> import tensorgrad as torch\n>>> torch.{name}(torch.zeros(2, 3)).shape\ntorch.Size([2, 3])\n")
     return public(method=False)(make)
 
 
@@ -223,7 +265,18 @@ def randint(low: Index | None = None, high: Index | None = None, size: Ints | No
             generator: Generator | None = None, out: Tensor | None = None, dtype: Dtype | None = None,
             layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
             pin_memory: bool | None = False) -> Tensor:
-    """Integers from low (0) up to, without, high. https://pytorch.org/docs → torch.randint"""
+    """Integers from low (0) up to, without, high.
+
+    Output: size, of int64 unless another dtype is given
+    Errors: RuntimeError if high is not above low, high − 1 does not fit the dtype, or a size is negative; TypeError
+        without a size
+    https://pytorch.org/docs → torch.randint
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.randint(10, (3,))
+    tensor([4, 9, 3])
+    """
     if size is None:
         if not isinstance(high, (tuple, list)):
             raise TypeError("randint() received an invalid combination of arguments: size is missing")
@@ -248,7 +301,17 @@ def randint_like(input: Tensor, low: Index | None = None, high: Index | Tensor |
                  generator: Generator | None = None, dtype: Dtype | None = None, layout: Layout | None = None,
                  device: Device | None = None, requires_grad: bool | None = False,
                  memory_format: MemoryFormat | None = None) -> Tensor:
-    """`randint` in the shape, dtype and device of a tensor. https://pytorch.org/docs → torch.randint_like"""
+    """`randint` in the shape, dtype and device of a tensor.
+
+    Output: the input's shape and dtype
+    Errors: RuntimeError if high is not above low; TypeError without high
+    https://pytorch.org/docs → torch.randint_like
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.randint_like(torch.zeros(3), 10)
+    tensor([4., 9., 3.])
+    """
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional argument: 'high'")
     low, high = (0, low) if high is None else (low, high)
@@ -265,7 +328,17 @@ def randint_like(input: Tensor, low: Index | None = None, high: Index | Tensor |
 def randperm(n: Index, *, generator: Generator | None = None, out: Tensor | None = None,
              dtype: Dtype | None = dtypes.int64, layout: Layout | None = None, device: Device | None = None,
              requires_grad: bool | None = False, pin_memory: bool | None = False) -> Tensor:
-    """The numbers 0 … n − 1 in random order. https://pytorch.org/docs → torch.randperm"""
+    """The numbers 0 … n − 1 in random order.
+
+    Output: (n) of int64
+    Errors: RuntimeError if n is negative or n − 1 does not fit the dtype; TypeError if n is not an integer;
+        NotImplementedError for bool
+    https://pytorch.org/docs → torch.randperm
+
+    >>> import tensorgrad as torch
+    >>> torch.randperm(4).sort()[0]
+    tensor([0, 1, 2, 3])
+    """
     check_long(n := integer(n, "n"))
     backend = backend_of(device if out is None else out.device)
     made = tensor_of(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy), backend)
@@ -277,7 +350,17 @@ def normal(mean: Tensor | float = 0.0, std: Tensor | float = 1.0, size: Ints | N
            generator: Generator | None = None, out: Tensor | None = None, dtype: Dtype | None = None,
            layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
            pin_memory: bool | None = False) -> Tensor:
-    """Normal numbers of given means and deviations, each a number or a tensor. https://pytorch.org/docs → torch.normal"""
+    """Normal numbers of given means and deviations, each a number or a tensor.
+
+    Input: mean and std, numbers or floating point tensors that broadcast; size only with two numbers
+    Output: size, or the broadcast shape
+    Errors: RuntimeError if std is negative; TypeError for two numbers without a size; NotImplementedError for integers
+    https://pytorch.org/docs → torch.normal
+
+    >>> import tensorgrad as torch
+    >>> torch.normal(torch.tensor([1., 2.]), 0.)
+    tensor([1., 2.])
+    """
     tensors = [t for t in (mean, std) if isinstance(t, TensorBase)]
     if not tensors and size is None:
         raise TypeError(f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, {type(std).__name__}), but expected one of:\n"
@@ -303,7 +386,17 @@ def _host(t: Any) -> Any:
 
 @public(method=True, out=True)
 def bernoulli(input: Tensor, p: Tensor | float | None = None, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability that each element gives (or p), else 0. https://pytorch.org/docs → torch.bernoulli"""
+    """1 with the probability that each element gives (or p), else 0.
+
+    Input: (*), floating point, probabilities from 0 to 1
+    Output: (*) of 0 and 1
+    Errors: RuntimeError for a probability outside [0, 1]; NotImplementedError for integers without p
+    https://pytorch.org/docs → torch.bernoulli
+
+    >>> import tensorgrad as torch
+    >>> torch.bernoulli(torch.tensor([0., 1.]))
+    tensor([0., 1.])
+    """
     backend = type(input._storage)
     if not input.array.size and input.array.dtype.kind not in "fV":
         return _of(input, input.clone())
@@ -321,21 +414,52 @@ def _of(source: Any, drawn: Any) -> Any:
 @public(method=True, out="same")
 def multinomial(input: Tensor, num_samples: Index, replacement: bool = False, *,
                 generator: Generator | None = None) -> Tensor:
-    """Indices drawn in proportion to the weights of each row. https://pytorch.org/docs → torch.multinomial"""
+    """Indices drawn in proportion to the weights of each row.
+
+    Input: (n) or (m, n), floating point; the weights need not add up to 1
+    Output: (num_samples) or (m, num_samples), of int64
+    Errors: RuntimeError if num_samples is not in [1, n] (without replacement), a weight is negative or not finite, a
+        row adds up to 0, or for integers or another number of axes
+    https://pytorch.org/docs → torch.multinomial
+
+    >>> import tensorgrad as torch
+    >>> torch.multinomial(torch.tensor([0., 3., 0.]), 2, replacement=True)
+    tensor([1, 1])
+    """
     backend = type(input._storage)
     return tensor_of(generator_of(backend, generator).multinomial(_host(input), num_samples, replacement), backend)
 
 
 @public(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Poisson numbers, one for each rate. https://pytorch.org/docs → torch.poisson"""
+    """Poisson numbers, one for each rate.
+
+    Input: (*), floating point, rates
+    Output: (*)
+    Errors: RuntimeError for a negative rate; NotImplementedError for integers
+    https://pytorch.org/docs → torch.poisson
+
+    >>> import tensorgrad as torch
+    >>> torch.poisson(torch.zeros(2))
+    tensor([0., 0.])
+    """
     backend = type(input._storage)
     return _of(input, tensor_of(generator_of(backend, generator).poisson(_host(input)), backend))
 
 
 @public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """Successes in `count` trials. https://pytorch.org/docs → torch.binomial"""
+    """Successes in `count` trials.
+
+    Input: count and prob, floating point of one dtype, which broadcast
+    Output: the broadcast shape
+    Errors: RuntimeError if the shapes do not broadcast or the dtypes differ; ValueError for integers
+    https://pytorch.org/docs → torch.binomial
+
+    >>> import tensorgrad as torch
+    >>> torch.binomial(torch.tensor([3., 5.]), torch.tensor([1., 0.]))
+    tensor([3., 0.])
+    """
     backend = type(count._storage)
     if count.is_floating_point() and prob.is_floating_point():
         broadcast_shape(count, prob)
@@ -396,7 +520,7 @@ def _drawn_like(input: Any, draw: Any) -> Any:
     return tensor_of(values.transpose(inverse(order)) if len(shape) > 1 else values, backend)
 
 
-def _filler(name: str, what: str, **defaults: Any) -> None:
+def _filler(name: str, what: str, errors: str, **defaults: Any) -> None:
     names = list(defaults)
 
     def method(self: Tensor, *args: Any, generator: Generator | None = None, **keywords: Any) -> Tensor:
@@ -412,7 +536,9 @@ def _filler(name: str, what: str, **defaults: Any) -> None:
             return DRAW[name](source, shape, dtype, self, *values)
         return filled(self, draw)
     method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
-    method.__doc__ = f"{what} https://pytorch.org/docs → torch.Tensor.{name}_"
+    method.__doc__ = (f"{what}\n\nOutput: the tensor itself, changed\n"
+                      f"Errors: RuntimeError for {errors}, or a leaf that requires grad\n"
+                      f"https://pytorch.org/docs → torch.Tensor.{name}_")
     setattr(Tensor, f"{name}_", method)
 
 
@@ -432,19 +558,29 @@ DRAW = {
     "geometric": lambda g, shape, dtype, x, p: g.geometric(shape, float(p), dtype),
     "bernoulli": lambda g, shape, dtype, x, p: _real(dtype, p) and g.bernoulli(_host(p) if isinstance(p, TensorBase) else float(p), shape, dtype),
 }
-_filler("uniform", "Filled with uniform numbers.", **{"from": 0.0, "to": 1.0})
-_filler("normal", "Filled with normal numbers.", mean=0.0, std=1.0)
-_filler("log_normal", "Filled with numbers whose logarithm is normal.", mean=1.0, std=2.0)
-_filler("exponential", "Filled with exponential numbers.", lambd=1.0)
-_filler("cauchy", "Filled with Cauchy numbers.", median=0.0, sigma=1.0)
-_filler("geometric", "Filled with the number of the first success.", p=None)
-_filler("bernoulli", "Filled with 1 with probability p, else 0.", p=0.5)
+_filler("uniform", "Filled with uniform numbers on [from, to).", "from > to", **{"from": 0.0, "to": 1.0})
+_filler("normal", "Filled with normal numbers.", "std < 0", mean=0.0, std=1.0)
+_filler("log_normal", "Filled with numbers whose logarithm is normal.", "std ≤ 0", mean=1.0, std=2.0)
+_filler("exponential", "Filled with exponential numbers of the mean 1 / lambd.", "lambd ≤ 0", lambd=1.0)
+_filler("cauchy", "Filled with Cauchy numbers.", "sigma ≤ 0", median=0.0, sigma=1.0)
+_filler("geometric", "Filled with the number of the first success.", "p outside (0, 1)", p=None)
+_filler("bernoulli", "Filled with 1 with probability p, else 0.", "p outside [0, 1]", p=0.5)
 
 
 @public(function=False)
 def random_(input: Tensor, *args: Any, generator: Generator | None = None, to: int | None = None,
             **keywords: Any) -> Tensor:
-    """Filled with integers: from args[0] (0) up to, without, args[-1]. https://pytorch.org/docs → torch.Tensor.random_"""
+    """Filled with integers: from args[0] (0) up to, without, args[-1].
+
+    Output: the tensor itself, changed
+    Errors: RuntimeError if the upper end is not above the lower, does not fit the dtype, or for a leaf that requires
+        grad
+    https://pytorch.org/docs → torch.Tensor.random_
+
+    >>> import tensorgrad as torch
+    >>> torch.zeros(2).random_(1)
+    tensor([0., 0.])
+    """
     low = keywords.get("from")
     if len(args) == 2:
         low, to = args

@@ -48,7 +48,12 @@ def _kind(input: Any) -> str:
 @public(out="given")
 @keeps_with_dim
 def sum(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """Σ input, over all axes or some; integers and bools add up as int64. https://pytorch.org/docs → torch.sum
+    """Σ input, over all axes or some; integers and bools add up as int64.
+
+    Input: (*), any dtype
+    Output: (); with dim, the shape without those axes, or with 1 in their place if keepdim
+    Errors: IndexError if dim is out of range; RuntimeError if it names an axis twice
+    https://pytorch.org/docs → torch.sum
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor([[1., 2.], [3., 4.]])
@@ -66,7 +71,12 @@ def sum(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype
 
 @public(out="given")
 def nansum(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """Σ input, where NaN counts as zero. https://pytorch.org/docs → torch.nansum
+    """Σ input, where NaN counts as zero.
+
+    Input: (*), any real dtype
+    Output: (); with dim, the shape without those axes, or with 1 in their place if keepdim
+    Errors: RuntimeError if the input is complex; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.nansum
 
     >>> import tensorgrad as torch
     >>> torch.nansum(torch.tensor([1., float('nan'), 2.]))
@@ -89,7 +99,13 @@ def _check_mean(input: Any, dtype: Any) -> None:
 @public(out=True)
 @keeps_with_dim
 def mean(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """Σ input / n, over all axes or some. https://pytorch.org/docs → torch.mean
+    """Σ input / n, over all axes or some.
+
+    Input: (*), floating or complex, or any dtype if dtype= is floating or complex
+    Output: (); with dim, the shape without those axes, or with 1 in their place if keepdim; NaN for no elements
+    Errors: RuntimeError if dtype= (the input's dtype without it) is of integers or bools, or dim names an axis twice;
+        IndexError if dim is out of range
+    https://pytorch.org/docs → torch.mean
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1., 2.], [3., 4.]]).mean(dim=0)
@@ -103,7 +119,16 @@ def mean(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtyp
 
 @public(out=True)
 def nanmean(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """The mean of the elements that are numbers. https://pytorch.org/docs → torch.nanmean
+    """The mean of the elements that are numbers.
+
+    Σ x / n over the x that are not NaN.
+
+    Input: (*), floating
+    Output: (); with dim, the shape without those axes, or with 1 in their place if keepdim; NaN if no element is a
+        number
+    Errors: RuntimeError if the input is not floating, or dtype= is of integers or bools; IndexError if dim is out of
+        range
+    https://pytorch.org/docs → torch.nanmean
 
     >>> import tensorgrad as torch
     >>> torch.nanmean(torch.tensor([1., float('nan'), 2.]))
@@ -121,7 +146,12 @@ def nanmean(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, d
 @public(out="given")
 @keeps_with_dim
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Dtype | None = None) -> Tensor:
-    """Π input, over all axes or one; integers and bools multiply as int64. https://pytorch.org/docs → torch.prod
+    """Π input, over all axes or one; integers and bools multiply as int64.
+
+    Input: (*), any dtype
+    Output: (); with dim, the shape without that axis, or with 1 in its place if keepdim
+    Errors: IndexError if dim is out of range; TypeError if dim is a tuple
+    https://pytorch.org/docs → torch.prod
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1, 2], [3, 4]]).prod(dim=1)
@@ -133,7 +163,12 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 
 @public(out=True)
 def logsumexp(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
-    """ln Σ e^input, without overflow. https://pytorch.org/docs → torch.logsumexp
+    """ln Σ e^input, without overflow.
+
+    Input: (*), any dtype; integers and bools become the default dtype
+    Output: the shape without the axes dim, or with 1 in their place if keepdim
+    Errors: IndexError if dim is out of range
+    https://pytorch.org/docs → torch.logsumexp
 
     >>> import tensorgrad as torch
     >>> torch.logsumexp(torch.tensor([100., 100.]), 0)
@@ -144,7 +179,12 @@ def logsumexp(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
 
 @public()
 def count_nonzero(input: Tensor, dim: int | Ints | None = None) -> Tensor:
-    """The number of nonzero elements. https://pytorch.org/docs → torch.count_nonzero
+    """The number of nonzero elements.
+
+    Input: (*), any dtype
+    Output: (), int64; with dim, the shape without those axes
+    Errors: IndexError if dim is out of range; RuntimeError if it names an axis twice
+    https://pytorch.org/docs → torch.count_nonzero
 
     >>> import tensorgrad as torch
     >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
@@ -178,7 +218,15 @@ def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim
 @public(out=True)
 def var(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Number | None = None, keepdim: bool = False,
         unbiased: bool | None = None) -> Tensor:
-    """Σ |x − x̄|² / (n − correction); correction is 1 by default. https://pytorch.org/docs → torch.var
+    """Σ |x − x̄|² / (n − correction); correction is 1 by default.
+
+    x̄ is the mean and n the number of elements along the axes. A UserWarning tells of n ≤ correction.
+
+    Input: (*), floating or complex
+    Output: (), real; with dim, the shape without those axes, or with 1 in their place if keepdim; NaN or ∞ if n ≤
+        correction
+    Errors: RuntimeError if the input is of integers or bools; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.var
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor([1., 2., 3.])
@@ -192,7 +240,15 @@ def var(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Numbe
 @public(out=True)
 def std(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Number | None = None, keepdim: bool = False,
         unbiased: bool | None = None) -> Tensor:
-    """The root of the variance. https://pytorch.org/docs → torch.std
+    """The root of the variance.
+
+    √(Σ |x − x̄|² / (n − correction)); correction is 1 by default. A UserWarning tells of n ≤ correction.
+
+    Input: (*), floating or complex
+    Output: (), real; with dim, the shape without those axes, or with 1 in their place if keepdim; NaN or ∞ if n ≤
+        correction
+    Errors: RuntimeError if the input is of integers or bools; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.std
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1., 3.], [5., 5.]]).std(dim=1)
@@ -205,7 +261,12 @@ def std(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Numbe
 @public(method=False)
 def var_mean(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Number | None = None,
              keepdim: bool = False, unbiased: bool | None = None) -> tuple[Tensor, Tensor]:
-    """Variance and mean. https://pytorch.org/docs → torch.var_mean
+    """Variance and mean.
+
+    Input: (*), floating or complex
+    Output: two tensors, each as `var` and `mean` give
+    Errors: RuntimeError if the input is of integers or bools; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.var_mean
 
     >>> import tensorgrad as torch
     >>> torch.var_mean(torch.tensor([1., 2., 3.]))
@@ -224,7 +285,12 @@ def _running_mean(input: Any, how: dict[str, Any]) -> Any:
 @public(method=False)
 def std_mean(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: Number | None = None,
              keepdim: bool = False, unbiased: bool | None = None) -> tuple[Tensor, Tensor]:
-    """Standard deviation and mean. https://pytorch.org/docs → torch.std_mean
+    """Standard deviation and mean.
+
+    Input: (*), floating or complex
+    Output: two tensors, each as `std` and `mean` give
+    Errors: RuntimeError if the input is of integers or bools; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.std_mean
 
     >>> import tensorgrad as torch
     >>> torch.std_mean(torch.tensor([1., 2., 3.]))
@@ -279,6 +345,12 @@ def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_
 def max(input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False, *,
         other: Tensor | None = None) -> Tensor | return_types.max:
     """The greatest element; with `dim` the greatest along an axis, and where it is; with another tensor `maximum`.
+
+    Input: (*), real
+    Output: (); with dim, values and indices (int64) of the shape without that axis, or with 1 in its place if keepdim
+    Errors: RuntimeError if there are no elements, or if the input is complex and dim is given; NotImplementedError if
+        it is complex and dim is not; IndexError if dim is out of range or that axis is empty; TypeError if dim is a
+        tuple
     https://pytorch.org/docs → torch.max
 
     >>> import tensorgrad as torch
@@ -299,6 +371,12 @@ def max(input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False, *
 def min(input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False, *,
         other: Tensor | None = None) -> Tensor | return_types.min:
     """The least element; with `dim` the least along an axis, and where it is; with another tensor `minimum`.
+
+    Input: (*), real
+    Output: (); with dim, values and indices (int64) of the shape without that axis, or with 1 in its place if keepdim
+    Errors: RuntimeError if there are no elements, or if the input is complex and dim is given; NotImplementedError if
+        it is complex and dim is not; IndexError if dim is out of range or that axis is empty; TypeError if dim is a
+        tuple
     https://pytorch.org/docs → torch.min
 
     >>> import tensorgrad as torch
@@ -314,7 +392,13 @@ def min(input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False, *
 
 @public(out="same")
 def amax(input: Tensor, dim: Ints1 | None = (), keepdim: bool = False) -> Tensor:
-    """The greatest elements along axes; equal ones share the gradient. https://pytorch.org/docs → torch.amax
+    """The greatest elements along axes; equal ones share the gradient.
+
+    Input: (*), real
+    Output: (); with dim, the shape without those axes, or with 1 in their place if keepdim
+    Errors: RuntimeError if there are no elements and no dim, or if dim names an axis twice; IndexError if dim is out of
+        range or that axis is empty; NotImplementedError if the input is complex
+    https://pytorch.org/docs → torch.amax
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1., 5.], [7., 3.]]).amax(dim=(0, 1))
@@ -327,7 +411,13 @@ def amax(input: Tensor, dim: Ints1 | None = (), keepdim: bool = False) -> Tensor
 
 @public(out="same")
 def amin(input: Tensor, dim: Ints1 | None = (), keepdim: bool = False) -> Tensor:
-    """The least elements along axes; equal ones share the gradient. https://pytorch.org/docs → torch.amin
+    """The least elements along axes; equal ones share the gradient.
+
+    Input: (*), real
+    Output: (); with dim, the shape without those axes, or with 1 in their place if keepdim
+    Errors: RuntimeError if there are no elements and no dim, or if dim names an axis twice; IndexError if dim is out of
+        range or that axis is empty; NotImplementedError if the input is complex
+    https://pytorch.org/docs → torch.amin
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[1., 5.], [7., 3.]]).amin(dim=0)
@@ -340,7 +430,13 @@ def amin(input: Tensor, dim: Ints1 | None = (), keepdim: bool = False) -> Tensor
 
 @public(out="same")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> return_types.aminmax:
-    """The least and the greatest element. https://pytorch.org/docs → torch.aminmax
+    """The least and the greatest element.
+
+    Input: (*), real
+    Output: min and max, each (); with dim, the shape without that axis, or with 1 in its place if keepdim
+    Errors: RuntimeError if there are no elements and no dim; IndexError if dim is out of range or that axis is empty;
+        NotImplementedError if the input is complex
+    https://pytorch.org/docs → torch.aminmax
 
     >>> import tensorgrad as torch
     >>> torch.aminmax(torch.tensor([2., 1., 3.])).max
@@ -370,6 +466,10 @@ def _arg_extreme(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the greatest element, the first of equal ones: in the flattened tensor, or along an axis.
 
+    Input: (*), real, not bool
+    Output: (), int64; with dim, the shape without that axis, or with 1 in its place if keepdim
+    Errors: IndexError if there are no elements, dim is out of range or that axis is empty; RuntimeError if the input is
+        complex or bool
     https://pytorch.org/docs → torch.argmax
 
     >>> import tensorgrad as torch
@@ -383,6 +483,10 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index of the least element, the first of equal ones: in the flattened tensor, or along an axis.
 
+    Input: (*), real, not bool
+    Output: (), int64; with dim, the shape without that axis, or with 1 in its place if keepdim
+    Errors: IndexError if there are no elements, dim is out of range or that axis is empty; RuntimeError if the input is
+        complex or bool
     https://pytorch.org/docs → torch.argmin
 
     >>> import tensorgrad as torch
@@ -406,7 +510,13 @@ def _quantified(input: Any, dim: Any, keepdim: bool, op: str) -> Any:
 
 @public(out=True)
 def all(input: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> Tensor:  # noqa: A001
-    """True where all elements are nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.all
+    """True where all elements are nonzero: a bool, or uint8 for uint8.
+
+    Input: (*), any dtype
+    Output: (), True if there are no elements; with dim, the shape without those axes, or with 1 in their place if
+        keepdim
+    Errors: IndexError if dim is out of range; RuntimeError if it names an axis twice
+    https://pytorch.org/docs → torch.all
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[True, False], [True, True]]).all(dim=1)
@@ -417,7 +527,13 @@ def all(input: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> 
 
 @public(out=True)
 def any(input: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> Tensor:  # noqa: A001
-    """True where any element is nonzero: a bool, or uint8 for uint8. https://pytorch.org/docs → torch.any
+    """True where any element is nonzero: a bool, or uint8 for uint8.
+
+    Input: (*), any dtype
+    Output: (), False if there are no elements; with dim, the shape without those axes, or with 1 in their place if
+        keepdim
+    Errors: IndexError if dim is out of range; RuntimeError if it names an axis twice
+    https://pytorch.org/docs → torch.any
 
     >>> import tensorgrad as torch
     >>> torch.tensor([[False, False], [True, False]]).any(dim=1)
@@ -431,6 +547,11 @@ def any(input: Tensor, dim: Ints | int | None = None, keepdim: bool = False) -> 
 
 def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """(Σ |x|^ord)^(1/ord) over axes; the greatest |x| for ∞, the least for −∞, the number of nonzero x for 0.
+
+    Input: (*), floating or complex
+    Output: (), real; with dim, the shape without those axes, or with 1 in their place if keepdim
+    Errors: RuntimeError if the input is of integers or bools, ord is complex, dtype= is of another kind than the input,
+        or ord is negative or ∞ and there are no elements
     https://pytorch.org/docs → torch.linalg.vector_norm
 
     >>> import tensorgrad as torch

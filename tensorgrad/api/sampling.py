@@ -16,10 +16,17 @@ PADDING_MODES = ("zeros", "border", "reflection")
 @public(method=False)
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
                  align_corners: bool) -> Tensor:
-    """`nn.functional.grid_sample` with its modes as numbers. https://pytorch.org/docs → torch.nn.functional.grid_sample
+    """`nn.functional.grid_sample` with its modes as numbers.
 
     interpolation_mode: 0 bilinear, 1 nearest, 2 bicubic; padding_mode, for points outside: 0 zeros, 1 border, 2
     reflection.
+
+    Input: (N, C, H, W), grid (N, H', W', 2), or (N, C, D, H, W), grid (N, D', H', W', 3), floating point of one dtype;
+        grid has x first, from −1 to 1 across the image
+    Output: (N, C, H', W') or (N, C, D', H', W')
+    Errors: RuntimeError if N, the number of axes or the grid's last axis do not match, the image is empty, the dtypes
+        differ, or for bicubic volumes; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.grid_sample
 
     >>> import tensorgrad as torch
     >>> torch.grid_sampler(torch.tensor([[[[1., 3.]]]]), torch.zeros(1, 1, 1, 2), 0, 0, False)
@@ -44,7 +51,17 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
 @public(method=False)
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
                     align_corners: bool) -> Tensor:
-    """`grid_sampler` for images (N, C, H, W) and grids (N, H', W', 2). https://pytorch.org/docs → torch.nn.functional.grid_sample"""
+    """`grid_sampler` for images (N, C, H, W) and grids (N, H', W', 2).
+
+    Input: (N, C, H, W), grid (N, H', W', 2), floating point of one dtype
+    Output: (N, C, H', W')
+    Errors: RuntimeError and NotImplementedError as for `grid_sampler`, and RuntimeError for volumes
+    https://pytorch.org/docs → torch.nn.functional.grid_sample
+
+    >>> import tensorgrad as torch
+    >>> torch.grid_sampler_2d(torch.tensor([[[[1., 3.]]]]), torch.zeros(1, 1, 1, 2), 0, 0, False)
+    tensor([[[[2.]]]])
+    """
     _check_rank(input, grid, 4)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -52,7 +69,17 @@ def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, paddin
 @public(method=False)
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
                     align_corners: bool) -> Tensor:
-    """`grid_sampler` for volumes (N, C, D, H, W) and grids (N, D', H', W', 3). https://pytorch.org/docs → torch.nn.functional.grid_sample"""
+    """`grid_sampler` for volumes (N, C, D, H, W) and grids (N, D', H', W', 3).
+
+    Input: (N, C, D, H, W), grid (N, D', H', W', 3), floating point of one dtype
+    Output: (N, C, D', H', W')
+    Errors: RuntimeError and NotImplementedError as for `grid_sampler`, and RuntimeError for images
+    https://pytorch.org/docs → torch.nn.functional.grid_sample
+
+    >>> import tensorgrad as torch
+    >>> torch.grid_sampler_3d(torch.tensor([[[[[1., 3.]]]]]), torch.zeros(1, 1, 1, 1, 3), 0, 0, False)
+    tensor([[[[[2.]]]]])
+    """
     _check_rank(input, grid, 5)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 

@@ -74,7 +74,12 @@ def _given(numbers: Any, function: str, argument: str, keywords: Any) -> Any:
 
 @public(method=False)
 def reshape(input: Tensor, shape: Ints) -> Tensor:
-    """The elements in another shape: a view where possible. https://pytorch.org/docs → torch.reshape
+    """The elements in another shape: a view where possible.
+
+    Input: (*), n elements
+    Output: shape, whose product is n; one length may be -1 and is worked out
+    Errors: RuntimeError if the product is not n, several lengths are -1, or one is less than -1
+    https://pytorch.org/docs → torch.reshape
 
     >>> import tensorgrad as torch
     >>> torch.arange(6).reshape(2, -1)
@@ -85,14 +90,27 @@ def reshape(input: Tensor, shape: Ints) -> Tensor:
 
 
 def _reshape(self: Tensor, *shape: Ints1, **keywords: Any) -> Tensor:
-    """The elements in another shape. https://pytorch.org/docs → torch.Tensor.reshape"""
+    """The elements in another shape.
+
+    Output: as `torch.reshape`
+    Errors: as `torch.reshape`
+    https://pytorch.org/docs → torch.Tensor.reshape
+    """
     return xp.reshape(self, shape=_wanted(self, shape, "reshape", "shape", keywords))
 
 
 def _view(self: Tensor, *shape: Ints1 | Dtype, **keywords: Any) -> Tensor:
     """A view in another shape, or, given a dtype, the memory read as that dtype.
 
+    Input: (*), n elements
+    Output: shape, whose product is n; with a dtype, the last axis in proportion to the sizes of the two dtypes
+    Errors: RuntimeError if the product is not n, or the memory is in another order than a view in that shape needs;
+        with a dtype of another size, if the last axis does not divide, is not contiguous, or is missing
     https://pytorch.org/docs → torch.Tensor.view
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(4).view(2, 2).shape, torch.arange(4).view(torch.int32).shape
+    (torch.Size([2, 2]), torch.Size([8]))
     """
     if "dtype" in keywords or len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return _view_as_dtype(self, *_given(shape, "view", "dtype", keywords))
@@ -126,19 +144,41 @@ Tensor.reshape, Tensor.view = _reshape, _view  # type: ignore[attr-defined]
 
 @public(function=False)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """A view in the shape of another tensor. https://pytorch.org/docs → torch.Tensor.view_as"""
+    """A view in the shape of another tensor.
+
+    Input: (*) and other, with as many elements
+    Output: other's shape
+    Errors: RuntimeError if the numbers of elements differ, or the memory is in another order than the view needs
+    https://pytorch.org/docs → torch.Tensor.view_as
+    """
     return _view(input, other.array.shape)
 
 
 @public(function=False)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """Reshaped to the shape of another tensor. https://pytorch.org/docs → torch.Tensor.reshape_as"""
+    """Reshaped to the shape of another tensor.
+
+    Input: (*) and other, with as many elements
+    Output: other's shape
+    Errors: RuntimeError if the numbers of elements differ
+    https://pytorch.org/docs → torch.Tensor.reshape_as
+    """
     return _reshape(input, other.array.shape)
 
 
 @public()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Axes start_dim to end_dim merged. https://pytorch.org/docs → torch.flatten"""
+    """Axes start_dim to end_dim merged.
+
+    Input: (*, start, …, end, *)
+    Output: (*, start · … · end, *); (1) for a 0-d tensor
+    Errors: IndexError if an axis is out of range; RuntimeError if start_dim comes after end_dim
+    https://pytorch.org/docs → torch.flatten
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 3, 4).flatten(1).shape
+    torch.Size([2, 12])
+    """
     shape = input.array.shape
     start, end = normalize_dim(start_dim, len(shape)), normalize_dim(end_dim, len(shape))
     if start > end:
@@ -150,14 +190,33 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @public()
 def ravel(input: Tensor) -> Tensor:
-    """All elements along one axis. https://pytorch.org/docs → torch.ravel"""
+    """All elements along one axis.
+
+    Input: (*), n elements
+    Output: (n), a view where possible
+    https://pytorch.org/docs → torch.ravel
+
+    >>> import tensorgrad as torch
+    >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
+    """
     flat = xp.reshape(input, shape=(input.array.size,))
     return flat if flat.array.flags.c_contiguous else xp.contiguous(flat)
 
 
 @public()
 def unflatten(input: Tensor, dim: int, sizes: Ints) -> Tensor:
-    """An axis split into several. https://pytorch.org/docs → torch.unflatten"""
+    """An axis split into several.
+
+    Input: (*, n, *), n at dim
+    Output: (*, *sizes, *), whose product is n; one of them may be -1 and is worked out
+    Errors: IndexError if dim is out of range; RuntimeError if the product is not n or the tensor is 0-d
+    https://pytorch.org/docs → torch.unflatten
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 6).unflatten(1, (3, -1)).shape
+    torch.Size([2, 3, 2])
+    """
     shape = input.array.shape
     d = normalize_dim(dim, len(shape))
     if not sizes:
@@ -175,13 +234,33 @@ def unflatten(input: Tensor, dim: int, sizes: Ints) -> Tensor:
 
 @public(inplace=True)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new axis of length 1. https://pytorch.org/docs → torch.unsqueeze"""
+    """A new axis of length 1.
+
+    Input: (*), d axes
+    Output: the shape with 1 at dim, from -d - 1 to d
+    Errors: IndexError if dim is out of that range
+    https://pytorch.org/docs → torch.unsqueeze
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2).unsqueeze(1).shape
+    torch.Size([2, 1])
+    """
     return xp.expand_dims(input, axis=normalize_dim(dim, input.array.ndim + 1))
 
 
 @public(inplace=True)
 def squeeze(input: Tensor, dim: int | Ints | None = None) -> Tensor:
-    """Axes of length 1 left out: all, or those named. https://pytorch.org/docs → torch.squeeze"""
+    """Axes of length 1 left out: all, or those named.
+
+    Input: (*)
+    Output: the shape without them; axes that are named and longer than 1 stay
+    Errors: IndexError if dim is out of range; RuntimeError if it names an axis twice
+    https://pytorch.org/docs → torch.squeeze
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(1, 2, 1).squeeze().shape, torch.ones(1, 2, 1).squeeze(0).shape
+    (torch.Size([2]), torch.Size([2, 1]))
+    """
     shape = input.array.shape
     dims = range(len(shape)) if dim is None else normalize_dims(dim, len(shape))
     return xp.squeeze(input, axis=tuple(d for d in dims if shape[d] == 1) if shape else ())
@@ -189,7 +268,17 @@ def squeeze(input: Tensor, dim: int | Ints | None = None) -> Tensor:
 
 @public("swapdims", inplace=True)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged. https://pytorch.org/docs → torch.transpose"""
+    """Two axes exchanged.
+
+    Input: (*, n, *, m, *), n and m at dim0 and dim1
+    Output: (*, m, *, n, *), a view
+    Errors: IndexError if an axis is out of range
+    https://pytorch.org/docs → torch.transpose
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 3, 4).transpose(0, 2).shape
+    torch.Size([4, 3, 2])
+    """
     ndim = input.array.ndim
     a, b = normalize_dim(dim0, ndim), normalize_dim(dim1, ndim)
     return xp.swapaxes(input, axis1=a, axis2=b) if ndim else alias(input)
@@ -197,13 +286,28 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 
 @public(inplace=True)
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
-    """Two axes exchanged: NumPy's name of transpose. https://pytorch.org/docs → torch.swapaxes"""
+    """Two axes exchanged: NumPy's name of transpose.
+
+    Output: as `transpose`
+    Errors: as `transpose`
+    https://pytorch.org/docs → torch.swapaxes
+    """
     return transpose(input, axis0, axis1)
 
 
 @public(inplace=True)
 def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; a vector as it is. https://pytorch.org/docs → torch.t"""
+    """The transpose of a matrix; a vector as it is.
+
+    Input: (n, m), (n) or ()
+    Output: (m, n), (n) or (), a view
+    Errors: RuntimeError if there are more than two axes
+    https://pytorch.org/docs → torch.t
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 3).t().shape
+    torch.Size([3, 2])
+    """
     if input.array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.array.ndim}D")
     return xp.t(input)
@@ -211,7 +315,17 @@ def t(input: Tensor) -> Tensor:
 
 @public(method=False)
 def permute(input: Tensor, dims: Ints) -> Tensor:
-    """Axes in another order. https://pytorch.org/docs → torch.permute"""
+    """Axes in another order.
+
+    Input: (*), d axes
+    Output: out.shape[i] = input.shape[dims[i]], a view
+    Errors: RuntimeError if dims are not d different axes; IndexError if one is out of range
+    https://pytorch.org/docs → torch.permute
+
+    >>> import tensorgrad as torch
+    >>> torch.permute(torch.ones(2, 3, 4), (2, 0, 1)).shape
+    torch.Size([4, 2, 3])
+    """
     ndim = input.array.ndim
     if len(dims) != ndim:
         raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
@@ -223,7 +337,12 @@ def permute(input: Tensor, dims: Ints) -> Tensor:
 
 
 def _permute(self: Tensor, *dims: Ints1, **keywords: Any) -> Tensor:
-    """Axes in another order. https://pytorch.org/docs → torch.Tensor.permute"""
+    """Axes in another order.
+
+    Output: as `torch.permute`
+    Errors: as `torch.permute`
+    https://pytorch.org/docs → torch.Tensor.permute
+    """
     return permute(self, dims if dims and not keywords and PLAIN.issuperset(map(type, dims)) else _sizes(_given(dims, "permute", "dims", keywords)))
 
 
@@ -232,7 +351,17 @@ Tensor.permute = _permute  # type: ignore[attr-defined]
 
 @public("moveaxis")
 def movedim(input: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
-    """Axes moved to other places, the rest in order. https://pytorch.org/docs → torch.movedim"""
+    """Axes moved to other places, the rest in order.
+
+    Input: (*)
+    Output: the lengths in the new order, a view
+    Errors: RuntimeError if they differ in number or name an axis twice; IndexError if an axis is out of range
+    https://pytorch.org/docs → torch.movedim
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 3, 4).movedim(0, 2).shape
+    torch.Size([3, 4, 2])
+    """
     ndim = input.array.ndim
     sources, targets = normalize_dims(source, ndim), normalize_dims(destination, ndim)
     if len(sources) != len(targets):
@@ -245,7 +374,18 @@ def movedim(input: Tensor, source: int | Ints, destination: int | Ints) -> Tenso
 
 @public(function=True)
 def adjoint(input: Tensor) -> Tensor:
-    """Matrices transposed and conjugated. https://pytorch.org/docs → torch.adjoint"""
+    """Matrices transposed and conjugated.
+
+    Input: (*, n, m) or ()
+    Output: (*, m, n) or (), a view if the numbers are real
+    Errors: RuntimeError if the tensor is 1-d
+    https://pytorch.org/docs → torch.adjoint
+
+    >>> import tensorgrad as torch
+    >>> torch.adjoint(torch.tensor([[1j, 2j]]))
+    tensor([[0.-1.j],
+            [0.-2.j]])
+    """
     if input.array.ndim == 1:
         raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
     if not input.array.ndim:
@@ -285,7 +425,18 @@ Tensor.H = _matrix_property("H", adjoint, "A matrix transposed and conjugated.",
 
 @public(function=False)
 def expand(input: Tensor, *size: Ints1, implicit: bool = False, **keywords: Any) -> Tensor:
-    """Axes of length 1, and new ones in front, repeated without copying. https://pytorch.org/docs → torch.Tensor.expand"""
+    """Axes of length 1, and new ones in front, repeated without copying.
+
+    Input: (*), aligned with size at the right
+    Output: size, where -1 keeps a length; a view
+    Errors: RuntimeError if size is shorter than the shape, changes a length other than 1, or is negative where the
+        tensor has no axis
+    https://pytorch.org/docs → torch.Tensor.expand
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 1).expand(2, 3).shape
+    torch.Size([2, 3])
+    """
     sizes, shape = _sizes(_given(size, "expand", "size", keywords)), input.array.shape
     lead = len(sizes) - len(shape)
     if lead < 0:
@@ -308,19 +459,45 @@ def expand(input: Tensor, *size: Ints1, implicit: bool = False, **keywords: Any)
 
 @public(function=False)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """Expanded to the shape of another tensor. https://pytorch.org/docs → torch.Tensor.expand_as"""
+    """Expanded to the shape of another tensor.
+
+    Input: (*) and other, to whose shape the tensor broadcasts
+    Output: other's shape, a view
+    Errors: RuntimeError if other has fewer axes, or another length where the tensor's is not 1
+    https://pytorch.org/docs → torch.Tensor.expand_as
+    """
     return expand(input, other.array.shape)
 
 
 @public()
 def broadcast_to(input: Tensor, size: Ints) -> Tensor:
-    """Expanded to a shape. https://pytorch.org/docs → torch.broadcast_to"""
+    """Expanded to a shape.
+
+    Input: (*)
+    Output: size, a view
+    Errors: RuntimeError if the tensor does not broadcast to size
+    https://pytorch.org/docs → torch.broadcast_to
+
+    >>> import tensorgrad as torch
+    >>> torch.broadcast_to(torch.ones(2), (3, 2)).shape
+    torch.Size([3, 2])
+    """
     return expand(input, tuple(size))
 
 
 @public(method=False)
 def broadcast_shapes(*shapes: Ints1) -> Size:
-    """The shape that shapes broadcast to. https://pytorch.org/docs → torch.broadcast_shapes"""
+    """The shape that shapes broadcast to.
+
+    Aligned at the right, lengths must be equal or 1.
+
+    Errors: RuntimeError if the shapes do not broadcast, or one is a tensor; ValueError if a length is negative
+    https://pytorch.org/docs → torch.broadcast_shapes
+
+    >>> import tensorgrad as torch
+    >>> torch.broadcast_shapes((2, 1), (3,))
+    torch.Size([2, 3])
+    """
     for s in shapes:
         if isinstance(s, TensorBase):
             raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
@@ -342,7 +519,17 @@ def broadcast_shapes(*shapes: Ints1) -> Size:
 
 @public(method=False)
 def broadcast_tensors(*tensors: Tensors) -> tuple[Tensor, ...]:
-    """Tensors expanded to their common shape. https://pytorch.org/docs → torch.broadcast_tensors"""
+    """Tensors expanded to their common shape.
+
+    Input: any number of tensors (*)
+    Output: as many views of one shape
+    Errors: RuntimeError if the shapes do not broadcast
+    https://pytorch.org/docs → torch.broadcast_tensors
+
+    >>> import tensorgrad as torch
+    >>> torch.broadcast_tensors(torch.ones(2, 1), torch.ones(3))[0].shape
+    torch.Size([2, 3])
+    """
     try:
         shape = broadcast_shapes(*[t.array.shape for t in tensors])
     except RuntimeError as error:
@@ -357,7 +544,16 @@ def alias(input: Any) -> Any:
 
 @public(function=False)
 def contiguous(input: Tensor, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> Tensor:
-    """The tensor, copied if it is not contiguous. https://pytorch.org/docs → torch.Tensor.contiguous"""
+    """The tensor, copied if it is not contiguous.
+
+    Input: (*), any strides
+    Output: (*), the elements in memory in the order of memory_format
+    https://pytorch.org/docs → torch.Tensor.contiguous
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 3).t().contiguous().is_contiguous()
+    True
+    """
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         ndim = input.array.ndim
         if input.is_contiguous(memory_format=memory_format):
@@ -369,7 +565,19 @@ def contiguous(input: Tensor, *, memory_format: MemoryFormat = dtypes.contiguous
 
 @public(inplace=True)
 def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | None = None) -> Tensor:
-    """Any view of the memory. https://pytorch.org/docs → torch.as_strided"""
+    """Any view of the memory.
+
+    out[i, j, …] = memory[storage_offset + i · stride[0] + j · stride[1] + …], counted in elements.
+
+    Input: (*)
+    Output: size, a view; storage_offset is the tensor's by default
+    Errors: RuntimeError if size and stride differ in number, an entry is negative, or the view leaves the memory
+    https://pytorch.org/docs → torch.as_strided
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(4).as_strided((3,), (1,), 1)
+    tensor([1, 2, 3])
+    """
     size, stride = tuple(map(index, size)), tuple(map(index, stride))       # Python's integers, whose sums do not wrap around
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
@@ -394,7 +602,17 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | 
 
 @public(function=False)
 def sum_to_size(input: Tensor, *size: Ints1, **keywords: Any) -> Tensor:
-    """Summed over the axes that broadcasting from `size` would have repeated. https://pytorch.org/docs → torch.Tensor.sum_to_size"""
+    """Summed over the axes that broadcasting from `size` would have repeated.
+
+    Input: (*)
+    Output: size, whose lengths are the tensor's or 1
+    Errors: RuntimeError if size does not broadcast to the tensor's shape
+    https://pytorch.org/docs → torch.Tensor.sum_to_size
+
+    >>> import tensorgrad as torch
+    >>> torch.ones(2, 3).sum_to_size(1, 3)
+    tensor([[2., 2., 2.]])
+    """
     from ..core.unbroadcast import sum_to
     shape, own = shape_of(_given(size, "sum_to_size", "size", keywords)), input.array.shape
     if len(shape) > len(own) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(own), strict=False)):
@@ -437,7 +655,13 @@ for _name in ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", 
 def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = None, **keywords: Any) -> Tensor:
     """Change the shape, keeping elements in order; new ones are uninitialized.
 
+    Output: size
+    Errors: RuntimeError if the tensor requires grad
     https://pytorch.org/docs → torch.Tensor.resize_
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(6).resize_(2, 2).shape
+    torch.Size([2, 2])
     """
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
@@ -459,7 +683,12 @@ def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = No
 
 @public()
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
-    """`resize_` to the shape of another tensor. https://pytorch.org/docs → torch.Tensor.resize_as_"""
+    """`resize_` to the shape of another tensor.
+
+    Output: the shape of the_template
+    Errors: RuntimeError if the tensor requires grad
+    https://pytorch.org/docs → torch.Tensor.resize_as_
+    """
     return resize_(input, the_template.array.shape)
 
 

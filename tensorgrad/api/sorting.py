@@ -27,6 +27,10 @@ def _on_line(op: str, input: Any, dim: int, **params: Any) -> list[Any]:
 @public(out="same")
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = False) -> return_types.sort:
     """The elements in order along an axis, and where each came from; equal ones keep their order, NaN is the greatest.
+
+    Input: (*, n, *), real, n at dim
+    Output: values and indices (int64), each (*, n, *)
+    Errors: IndexError if dim is out of range; RuntimeError if the input is complex
     https://pytorch.org/docs → torch.sort
 
     >>> import tensorgrad as torch
@@ -43,7 +47,12 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
 
 @public(out="same")
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
-    """The permutation that sorts an axis. https://pytorch.org/docs → torch.argsort
+    """The permutation that sorts an axis.
+
+    Input: (*, n, *), real, n at dim
+    Output: (*, n, *), int64
+    Errors: IndexError if dim is out of range; RuntimeError if the input is complex
+    https://pytorch.org/docs → torch.argsort
 
     >>> import tensorgrad as torch
     >>> torch.argsort(torch.tensor([3, 1, 2]))
@@ -54,7 +63,12 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
 
 @public(out="same")
 def msort(input: Tensor) -> Tensor:
-    """The elements in order along the first axis. https://pytorch.org/docs → torch.msort
+    """The elements in order along the first axis.
+
+    Input: (n, *), real
+    Output: (n, *)
+    Errors: RuntimeError if the input is complex
+    https://pytorch.org/docs → torch.msort
 
     >>> import tensorgrad as torch
     >>> torch.msort(torch.tensor([[3, 1], [2, 4]]))
@@ -69,7 +83,12 @@ def msort(input: Tensor) -> Tensor:
 
 @public(out="same")
 def topk(input: Tensor, k: Index, dim: int = -1, largest: bool = True, sorted: bool = True) -> return_types.topk:
-    """The k greatest elements along an axis (or the least), in order, and where they are. https://pytorch.org/docs → torch.topk
+    """The k greatest elements along an axis (or the least), in order, and where they are.
+
+    Input: (*, n, *), real, not bool, n at dim
+    Output: values and indices (int64), each (*, k, *)
+    Errors: RuntimeError if k is not in 0 … n, or the input is complex or bool; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.topk
 
     >>> import tensorgrad as torch
     >>> torch.topk(torch.tensor([1., 5., 3.]), 2).values
@@ -85,7 +104,13 @@ def topk(input: Tensor, k: Index, dim: int = -1, largest: bool = True, sorted: b
 
 @public(out="same apart")
 def kthvalue(input: Tensor, k: Index, dim: int = -1, keepdim: bool = False) -> return_types.kthvalue:
-    """The k-th least element along an axis, and where it is. https://pytorch.org/docs → torch.kthvalue
+    """The k-th least element along an axis, and where it is.
+
+    Input: (*, n, *), real, n at dim
+    Output: values and indices (int64), each (*, *), or (*, 1, *) if keepdim
+    Errors: RuntimeError if k is not in 1 … n; IndexError if dim is out of range or that axis is empty;
+        NotImplementedError if the input is complex
+    https://pytorch.org/docs → torch.kthvalue
 
     >>> import tensorgrad as torch
     >>> torch.kthvalue(torch.tensor([4., 1., 3.]), 2).values
@@ -115,7 +140,13 @@ def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
 @public(out="same")
 @keeps_with_dim
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | return_types.median:
-    """The middle element, the lower of two: of all, or along an axis with its place; NaN if there is one. https://pytorch.org/docs → torch.median
+    """The middle element, the lower of two: of all, or along an axis with its place; NaN if there is one.
+
+    Input: (*), real, not bool
+    Output: (); with dim, values and indices (int64) of the shape without that axis, or with 1 in its place if keepdim
+    Errors: IndexError if dim is out of range or that axis is empty; NotImplementedError if the input is complex or
+        bool; TypeError if dim is a tuple
+    https://pytorch.org/docs → torch.median
 
     >>> import tensorgrad as torch
     >>> torch.tensor([4., 1., 3., 2.]).median()
@@ -127,7 +158,13 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 @public(out="same")
 @keeps_with_dim
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | return_types.nanmedian:
-    """The median of the elements that are numbers. https://pytorch.org/docs → torch.nanmedian
+    """The median of the elements that are numbers.
+
+    Input: (*), real, not bool
+    Output: (); with dim, values and indices (int64) of the shape without that axis, or with 1 in its place if keepdim
+    Errors: IndexError if dim is out of range or that axis is empty; NotImplementedError if the input is complex or
+        bool; TypeError if dim is a tuple
+    https://pytorch.org/docs → torch.nanmedian
 
     >>> import tensorgrad as torch
     >>> torch.nanmedian(torch.tensor([4., float('nan'), 3.]))
@@ -138,7 +175,12 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> T
 
 @public(out="same")
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mode:
-    """The most frequent element along an axis, the least of several, and where it is last. https://pytorch.org/docs → torch.mode
+    """The most frequent element along an axis, the least of several, and where it is last.
+
+    Input: (*, n, *), real, n at dim
+    Output: values and indices (int64), each (*, *), or (*, 1, *) if keepdim
+    Errors: IndexError if dim is out of range or that axis is empty; NotImplementedError if the input is complex
+    https://pytorch.org/docs → torch.mode
 
     >>> import tensorgrad as torch
     >>> torch.mode(torch.tensor([2, 1, 2, 1, 2])).values
@@ -154,6 +196,14 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> return_types.mo
 def searchsorted(sorted_sequence: Tensor, input: Tensor | Number, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Tensor | None = None) -> Tensor:
     """The index along the last axis at which each value would keep the order: before equal elements, or after.
+
+    sequence[out − 1] < value ≤ sequence[out], or sequence[out − 1] ≤ value < sequence[out] if right=True
+    (side='right').
+
+    Input: sorted_sequence (n) and any values (*), or (*, n) and (*, m)
+    Output: the values' shape, int64 from 0 to n, or int32 if out_int32
+    Errors: RuntimeError if the shapes do not fit, side is neither 'left' nor 'right' or contradicts right=True, or
+        sorter is no int64 tensor of the sequence's shape with indices in range
     https://pytorch.org/docs → torch.searchsorted
 
     >>> import tensorgrad as torch
@@ -200,7 +250,14 @@ def _check_search(sequence: Any, values: Any, right: bool, side: Any, sorter: An
 
 @public(method=False, out="same")
 def bucketize(input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The number of the bucket, between sorted boundaries, of each value. https://pytorch.org/docs → torch.bucketize
+    """The number of the bucket, between sorted boundaries, of each value.
+
+    boundaries[out − 1] < value ≤ boundaries[out], or boundaries[out − 1] ≤ value < boundaries[out] if right=True.
+
+    Input: any values (*); boundaries (n), sorted
+    Output: (*), int64 from 0 to n, or int32 if out_int32
+    Errors: RuntimeError if boundaries are not 1-d
+    https://pytorch.org/docs → torch.bucketize
 
     >>> import tensorgrad as torch
     >>> torch.bucketize(torch.tensor([0.5, 2., 9.]), torch.tensor([1., 2., 3.]))
@@ -232,7 +289,14 @@ def _distinct_slices(input: Any, dim: int, neighbours: bool) -> list[Any]:
 @public()
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:
-    """The distinct elements, or slices along an axis, sorted; on demand where each element went and how often each occurs.
+    """The distinct elements, or slices along an axis, sorted; on demand where each element went and how often each
+    occurs.
+
+    Input: (*), any dtype
+    Output: (k) distinct elements, or the input's shape with k slices at dim; on demand the places (int64, the input's
+        shape, or as long as dim) and the counts (int64, (k))
+    Errors: IndexError if dim is out of range, or given for a 0-d tensor; RuntimeError if dim is given and another axis
+        is empty
     https://pytorch.org/docs → torch.unique
 
     >>> import tensorgrad as torch
@@ -247,7 +311,14 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
 @public()
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:
-    """The elements, or slices along an axis, without those that repeat the one before. https://pytorch.org/docs → torch.unique_consecutive
+    """The elements, or slices along an axis, without those that repeat the one before.
+
+    Input: (*), any dtype
+    Output: (k) elements, or the input's shape with k slices at dim; on demand the places (int64, the input's shape, or
+        as long as dim) and the counts (int64, (k))
+    Errors: IndexError if dim is out of range, or given for a 0-d tensor; RuntimeError if dim is given and another axis
+        is empty
+    https://pytorch.org/docs → torch.unique_consecutive
 
     >>> import tensorgrad as torch
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 1]))

@@ -18,7 +18,17 @@ PIECE = 400         # bytes that a view takes at least
 
 @public()
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis. https://pytorch.org/docs → torch.unbind"""
+    """The slices along an axis.
+
+    Input: (*, n, *), n at dim
+    Output: n views (*, *)
+    Errors: IndexError if dim is out of range or the tensor is 0-d
+    https://pytorch.org/docs → torch.unbind
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).unbind()
+    (tensor([1, 2]), tensor([3, 4]))
+    """
     if not input.array.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     d = normalize_dim(dim, input.array.ndim)
@@ -32,7 +42,20 @@ def _check_has_dims(input: Any, name: str) -> None:
 
 @public()
 def split(tensor: Tensor, split_size_or_sections: Ints1, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of one size, or of given sizes, along an axis. https://pytorch.org/docs → torch.split"""
+    """Pieces of one size, or of given sizes, along an axis.
+
+    Input: (*, n, *), n at dim
+    Output: ⌈n / size⌉ views of that size, the last may be shorter; or a view for each given size
+    Errors: RuntimeError if a size is negative, the given sizes do not add up to n, the one size is 0 and n is not, or
+        the tensor is 0-d; IndexError if dim is out of range; TypeError if the size is no integer
+    https://pytorch.org/docs → torch.split
+
+    >>> import tensorgrad as torch
+    >>> torch.split(torch.arange(5), 2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    >>> torch.split(torch.arange(5), [1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     size = split_size_or_sections
     _check_has_dims(tensor, "split")
     d = normalize_dim(dim, tensor.array.ndim)
@@ -59,7 +82,18 @@ def split(tensor: Tensor, split_size_or_sections: Ints1, dim: int = 0) -> tuple[
 
 
 def _split_method(self: Tensor, split_size: Ints1, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of one size, or of given sizes, along an axis. https://pytorch.org/docs → torch.Tensor.split"""
+    """Pieces of one size, or of given sizes, along an axis.
+
+    Input: (*, n, *), n at dim
+    Output: ⌈n / size⌉ views of that size, the last may be shorter; or a view for each given size
+    Errors: RuntimeError if a size is negative, the given sizes do not add up to n, the one size is 0 and n is not, or
+        the tensor is 0-d; IndexError if dim is out of range; TypeError if the size is no integer
+    https://pytorch.org/docs → torch.Tensor.split
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(5).split(2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     return split(self, split_size, dim)
 
 
@@ -69,7 +103,18 @@ Tensor.split = _split_method  # type: ignore[attr-defined]
 
 @public()
 def split_with_sizes(input: Tensor, split_sizes: Ints, dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of given sizes. https://pytorch.org/docs → torch.split_with_sizes"""
+    """Pieces of given sizes.
+
+    Input: (*, n, *), n at dim
+    Output: a view (*, size, *) for each size
+    Errors: RuntimeError if a size is negative, the sizes do not add up to n, or the tensor is 0-d; IndexError if dim is
+        out of range
+    https://pytorch.org/docs → torch.split_with_sizes
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(5).split_with_sizes([2, 3])
+    (tensor([0, 1]), tensor([2, 3, 4]))
+    """
     return split(input, list(split_sizes), dim)
 
 
@@ -86,20 +131,47 @@ def apart(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
 def unsafe_split(input: Tensor, split_size: Index, dim: int = 0) -> tuple[Tensor, ...]:
     """`split` with pieces that may be written to if the whole is not used any more.
 
+    Input: (*, n, *), n at dim
+    Output: as `split`
+    Errors: as `split`
     https://pytorch.org/docs → torch.unsafe_split
+
+    >>> import tensorgrad as torch
+    >>> torch.unsafe_split(torch.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
     """
     return apart(split(input, split_size, dim))
 
 
 @public()
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Ints, dim: int = 0) -> tuple[Tensor, ...]:
-    """`split_with_sizes`, likewise. https://pytorch.org/docs → torch.unsafe_split"""
+    """`split_with_sizes`, likewise.
+
+    Input: (*, n, *), n at dim
+    Output: as `split_with_sizes`
+    Errors: as `split_with_sizes`
+    https://pytorch.org/docs → torch.unsafe_split
+
+    >>> import tensorgrad as torch
+    >>> torch.unsafe_split_with_sizes(torch.arange(4), [1, 3])
+    (tensor([0]), tensor([1, 2, 3]))
+    """
     return apart(split_with_sizes(input, split_sizes, dim))
 
 
 @public()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """About equal pieces. https://pytorch.org/docs → torch.chunk"""
+    """About equal pieces.
+
+    Input: (*, n, *), n at dim
+    Output: at most `chunks` views of length ⌈n / chunks⌉, the last may be shorter
+    Errors: RuntimeError if chunks is not positive or the tensor is 0-d; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.chunk
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(5).chunk(2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    """
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     _check_has_dims(input, "chunk")
@@ -110,14 +182,37 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @public()
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """`chunk`, likewise. https://pytorch.org/docs → torch.unsafe_chunk"""
+    """`chunk`, likewise.
+
+    Input: (*, n, *), n at dim
+    Output: as `chunk`
+    Errors: as `chunk`
+    https://pytorch.org/docs → torch.unsafe_chunk
+
+    >>> import tensorgrad as torch
+    >>> torch.unsafe_chunk(torch.arange(4), 2)
+    (tensor([0, 1]), tensor([2, 3]))
+    """
     return apart(chunk(input, chunks, dim))
 
 
 @public()
 def tensor_split(input: Tensor, indices_or_sections: Tensor | int | Ints, dim: int = 0, *, indices: Ints | None = None,
                  sections: Index | None = None) -> tuple[Tensor, ...]:
-    """Nearly equal sections, or pieces between given indices. https://pytorch.org/docs → torch.tensor_split"""
+    """Nearly equal sections, or pieces between given indices.
+
+    Input: (*, n, *), n at dim
+    Output: k views, of which the first n mod k are one longer; or k + 1 views between k indices, empty past the end
+    Errors: RuntimeError if the number of sections is not positive, a tensor of indices is not int64, or the input is
+        0-d; IndexError if dim is out of range
+    https://pytorch.org/docs → torch.tensor_split
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(5).tensor_split(2)
+    (tensor([0, 1, 2]), tensor([3, 4]))
+    >>> torch.arange(5).tensor_split((1, 3))
+    (tensor([0]), tensor([1, 2]), tensor([3, 4]))
+    """
     where = indices_or_sections if indices_or_sections is not None else indices if indices is not None else sections
     _check_has_dims(input, "tensor_split")
     d = normalize_dim(dim, input.array.ndim)
@@ -159,7 +254,18 @@ def _splitter(name: str, axis: Any) -> None:
                                f"split_size {where}!")
         return tensor_split(input, where, d)
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"tensor_split along one fixed axis. https://pytorch.org/docs → torch.{name}"
+    f.__doc__ = f"""tensor_split along one fixed axis.
+
+    Input: (*); hsplit splits the second axis, or the only one of a vector, vsplit the first, dsplit the third
+    Output: as `tensor_split`
+    Errors: RuntimeError if there are fewer axes than 1 (hsplit), 2 (vsplit) or 3 (dsplit), or the number of sections
+        does not divide the length
+    https://pytorch.org/docs → torch.{name}
+
+    >>> import tensorgrad as torch
+    >>> len(torch.{name}(torch.ones(4, 4, 4), 2))
+    2
+    """
     public()(f)
 
 
@@ -170,7 +276,18 @@ _splitter("dsplit", lambda ndim: 2)
 
 @public()
 def narrow(input: Tensor, dim: int, start: Tensor | Index, length: Index) -> Tensor:
-    """The part of an axis from start on, of a length. https://pytorch.org/docs → torch.narrow"""
+    """The part of an axis from start on, of a length.
+
+    Input: (*, n, *), n at dim
+    Output: (*, length, *), a view; a negative start counts from the end
+    Errors: IndexError if dim is out of range, or start is not in −n … n; RuntimeError if length is negative, start +
+        length > n, start is a tensor but no 0-d integer, or the input is 0-d
+    https://pytorch.org/docs → torch.narrow
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(5).narrow(0, 1, 3)
+    tensor([1, 2, 3])
+    """
     if isinstance(start, TensorBase):
         if start.array.ndim or start.array.dtype.kind not in "iu":
             raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -192,7 +309,18 @@ def narrow(input: Tensor, dim: int, start: Tensor | Index, length: Index) -> Ten
 
 @public(out=True)
 def narrow_copy(input: Tensor, dim: int, start: Index, length: Index) -> Tensor:
-    """A copy of `narrow`. https://pytorch.org/docs → torch.narrow_copy"""
+    """A copy of `narrow`.
+
+    Input: (*, n, *), n at dim
+    Output: (*, length, *)
+    Errors: RuntimeError if dim is too large, length is negative, start + length > n, or the input is 0-d; IndexError if
+        dim is too small, or start is not in −n … n
+    https://pytorch.org/docs → torch.narrow_copy
+
+    >>> import tensorgrad as torch
+    >>> torch.narrow_copy(torch.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
+    """
     if dim >= input.array.ndim > 0:
         raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
     return xp.clone(narrow(input, dim, start, length))
@@ -200,7 +328,17 @@ def narrow_copy(input: Tensor, dim: int, start: Index, length: Index) -> Tensor:
 
 @public()
 def select(input: Tensor, dim: int, index: Index) -> Tensor:
-    """The slice at one index of an axis, as a view. https://pytorch.org/docs → torch.select"""
+    """The slice at one index of an axis, as a view.
+
+    Input: (*, n, *), n at dim
+    Output: (*, *)
+    Errors: IndexError if dim or index is out of range, or the tensor is 0-d
+    https://pytorch.org/docs → torch.select
+
+    >>> import tensorgrad as torch
+    >>> torch.tensor([[1, 2], [3, 4]]).select(1, 0)
+    tensor([1, 3])
+    """
     if not input.array.ndim:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d, i = normalize_dim(dim, input.array.ndim), integer(index, "index")
@@ -212,7 +350,19 @@ def select(input: Tensor, dim: int, index: Index) -> Tensor:
 
 @public()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The diagonals of matrices. https://pytorch.org/docs → torch.diagonal"""
+    """The diagonals of matrices.
+
+    out[…, i] = input[…, i, i + offset], or input[…, i − offset, i] for a negative offset.
+
+    Input: (*, n, *, m, *), n and m at dim1 and dim2
+    Output: (*, length of the diagonal), a view; length 0 if the offset passes the edge
+    Errors: IndexError if an axis is out of range; RuntimeError if they are equal
+    https://pytorch.org/docs → torch.diagonal
+
+    >>> import tensorgrad as torch
+    >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
     ndim = input.array.ndim
     a, b = normalize_dim(dim1, ndim), normalize_dim(dim2, ndim)
     if a == b:
@@ -224,7 +374,20 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @public(out="same")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """A vector as a diagonal matrix, or the diagonal of a matrix. https://pytorch.org/docs → torch.diag"""
+    """A vector as a diagonal matrix, or the diagonal of a matrix.
+
+    Input: (n), or (n, m)
+    Output: (n + |diagonal|, n + |diagonal|), or the length of the diagonal; a copy
+    Errors: RuntimeError if the tensor is neither a vector nor a matrix
+    https://pytorch.org/docs → torch.diag
+
+    >>> import tensorgrad as torch
+    >>> torch.diag(torch.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    >>> torch.diag(torch.tensor([[1, 2], [3, 4]]), 1)
+    tensor([2])
+    """
     if input.array.ndim == 1:
         return diag_embed(input, diagonal)
     if input.array.ndim != 2:
@@ -234,7 +397,19 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @public()
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Vectors as the diagonals of matrices. https://pytorch.org/docs → torch.diag_embed"""
+    """Vectors as the diagonals of matrices.
+
+    Input: (*, n)
+    Output: (*, n + |offset|, n + |offset|), the new axes at dim1 and dim2
+    Errors: IndexError if an axis is out of range, or the tensor is 0-d; RuntimeError if they are equal
+    https://pytorch.org/docs → torch.diag_embed
+
+    >>> import tensorgrad as torch
+    >>> torch.diag_embed(torch.tensor([1, 2]), 1)
+    tensor([[0, 1, 0],
+            [0, 0, 2],
+            [0, 0, 0]])
+    """
     shape = input.array.shape
     a, b = normalize_dim(dim1, len(shape) + 1), normalize_dim(dim2, len(shape) + 1)
     if a == b:
@@ -248,13 +423,35 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @public()
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """All elements on the diagonal of a matrix. https://pytorch.org/docs → torch.diagflat"""
+    """All elements on the diagonal of a matrix.
+
+    Input: (*), n elements
+    Output: (n + |offset|, n + |offset|)
+    https://pytorch.org/docs → torch.diagflat
+
+    >>> import tensorgrad as torch
+    >>> torch.diagflat(torch.tensor([[1, 2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
     return diag_embed(ravel(input), offset)
 
 
 @public(function=False)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Windows along an axis, as a new last axis. https://pytorch.org/docs → torch.Tensor.unfold"""
+    """Windows along an axis, as a new last axis.
+
+    Input: (*, n, *), n at dimension
+    Output: (*, ⌊(n − size) / step⌋ + 1, *, size), a view
+    Errors: RuntimeError if size is negative or exceeds n, or step is not positive; IndexError if dimension is out of
+        range
+    https://pytorch.org/docs → torch.Tensor.unfold
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(5).unfold(0, 3, 2)
+    tensor([[0, 1, 2],
+            [2, 3, 4]])
+    """
     d = normalize_dim(dimension, input.array.ndim)
     n = input.array.shape[d] if input.array.ndim else 1
     if size < 0:

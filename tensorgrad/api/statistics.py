@@ -23,9 +23,17 @@ _upto = range      # the name is an argument of histograms
 @public(out="same")
 def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
              interpolation: str = "linear") -> Tensor:
-    """The value below which a share q of the elements is; several q make a new first axis. https://pytorch.org/docs → torch.quantile
+    """The value below which a share q of the elements is; several q make a new first axis.
 
     interpolation: 'linear', 'lower', 'higher', 'midpoint' or 'nearest', for a rank between two elements. NaN if there is one.
+
+    Input: (*), float32 or float64; q a number or (k), of that dtype, in [0, 1]
+    Output: (), or (k); with dim, the shape without that axis, or with 1 in its place if keepdim, after the k; in the
+        input's unit
+    Errors: RuntimeError if the input is empty or of another dtype, q has more than one axis, another dtype or a value
+        outside [0, 1], or interpolation is none of the five; IndexError if dim is out of range; TypeError if it is a
+        tuple
+    https://pytorch.org/docs → torch.quantile
 
     >>> import tensorgrad as torch
     >>> torch.quantile(torch.tensor([1., 2., 3., 4.]), torch.tensor([0., 0.5]))
@@ -37,7 +45,15 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
 @public(out="same")
 def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *,
                 interpolation: str = "linear") -> Tensor:
-    """The quantile of the elements that are numbers. https://pytorch.org/docs → torch.nanquantile
+    """The quantile of the elements that are numbers.
+
+    Input: (*), float32 or float64; q a number or (k), of that dtype, in [0, 1]
+    Output: (), or (k); with dim, the shape without that axis, or with 1 in its place if keepdim, after the k; in the
+        input's unit
+    Errors: RuntimeError if the input is empty or of another dtype, q has more than one axis, another dtype or a value
+        outside [0, 1], or interpolation is none of linear, lower, higher, midpoint, nearest; IndexError if dim is out
+        of range
+    https://pytorch.org/docs → torch.nanquantile
 
     >>> import tensorgrad as torch
     >>> torch.nanquantile(torch.tensor([1., float('nan'), 3.]), 0.5)
@@ -106,7 +122,16 @@ def _check_quantile(input: Any, q: Any, shares: Any, interpolation: str, name: s
 @public()
 def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         aweights: Tensor | None = None) -> Tensor:
-    """The covariances of variables (rows) from observations (columns), which may be weighted. https://pytorch.org/docs → torch.cov
+    """The covariances of variables (rows) from observations (columns), which may be weighted.
+
+    C = Σ (x − x̄)(x − x̄)ᴴ / (n − correction), a sum over the n observations. fweights say how often each was made,
+    aweights how much each matters. A UserWarning tells of n ≤ correction.
+
+    Input: (variables, n), or (n) for one variable; weights (n): fweights integer, aweights floating
+    Output: (variables, variables), or () for one; in the product of their units
+    Errors: RuntimeError if there are more than two axes, the input is bool, or weights are of another shape, of another
+        kind or negative
+    https://pytorch.org/docs → torch.cov
 
     >>> import tensorgrad as torch
     >>> torch.cov(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
@@ -156,7 +181,15 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
 
 @public()
 def corrcoef(input: Tensor) -> Tensor:
-    """Pearson's correlations of variables (rows), from observations (columns). https://pytorch.org/docs → torch.corrcoef
+    """Pearson's correlations of variables (rows), from observations (columns).
+
+    C[i, j] / √(C[i, i] C[j, j]), of the covariances C; a number from -1 to 1 without unit, NaN of a variable that is
+    constant.
+
+    Input: (variables, n), or (n) for one variable
+    Output: (variables, variables), or () for one
+    Errors: RuntimeError if there are more than two axes, or the input is bool
+    https://pytorch.org/docs → torch.corrcoef
 
     >>> import tensorgrad as torch
     >>> torch.corrcoef(torch.tensor([[0., 1., 2.], [2., 1., 0.]]))
@@ -183,6 +216,10 @@ def corrcoef(input: Tensor) -> Tensor:
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: Index = 0) -> Tensor:
     """The number of times that each of 0, 1, … occurs, or the sum of its weights.
 
+    Input: (n), integers from 0; weights (n)
+    Output: (the greatest + 1), at least (minlength): int64, or with weights float64 (float32 of float32)
+    Errors: NotImplementedError if the input is of no integer dtype; RuntimeError if it is not 1-d or an element is
+        negative, weights have another shape, or minlength is negative
     https://pytorch.org/docs → torch.bincount
 
     >>> import tensorgrad as torch
@@ -227,6 +264,12 @@ def _range(x: Any, limits: Any, margin: float, name: str) -> tuple[float, float]
 def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Tensor:  # noqa: A002
     """The number of elements in each of equal bins from min to max (the elements' range if both are equal).
 
+    A bin holds its lower edge, the last its upper edge, too; elements outside are not counted.
+
+    Input: (*), floating
+    Output: (bins), of the input's dtype
+    Errors: RuntimeError if bins is not positive, min > max, or the range is not finite; NotImplementedError if the
+        input is not floating
     https://pytorch.org/docs → torch.histc
 
     >>> import tensorgrad as torch
@@ -250,6 +293,12 @@ def histogram(input: Tensor, bins: Tensor | int = 100, *, range: Floats | None =
               density: bool = False) -> return_types.histogram:
     """The number of elements in each bin, or the sum of their weights; and the edges of the bins.
 
+    A bin holds its lower edge, the last its upper edge, too. With density the integral over the bins is 1.
+
+    Input: (*), floating; weight (*); bins a number, or the edges (k + 1), of the input's dtype
+    Output: hist (k) and bin_edges (k + 1)
+    Errors: RuntimeError if bins is not positive, edges are not 1-d or of another dtype, range is not two finite numbers
+        in order, or weight has another shape; NotImplementedError if the input is not floating
     https://pytorch.org/docs → torch.histogram
 
     >>> import tensorgrad as torch
@@ -276,7 +325,14 @@ def histogram(input: Tensor, bins: Tensor | int = 100, *, range: Floats | None =
 @public(method=False)
 def histogramdd(input: Tensor, bins: int | Ints | Tensors, *, range: Floats | None = None, weight: Tensor | None = None,
                 density: bool = False) -> return_types.histogramdd:
-    """A histogram of points, whose coordinates are the last axis: bins are given for each. https://pytorch.org/docs → torch.histogramdd
+    """A histogram of points, whose coordinates are the last axis: bins are given for each.
+
+    Input: (*, d), d coordinates a point, floating; weight (*); bins a number, d numbers, or d tensors of edges
+    Output: hist (k_1, …, k_d) and bin_edges, a tuple of d tensors (k_i + 1)
+    Errors: RuntimeError if the input is 0-d or 1-d, bins are not d or not positive, edges are not 1-d or of another
+        dtype, range is not 2d finite numbers in order, or weight has another shape; NotImplementedError if the input is
+        not floating
+    https://pytorch.org/docs → torch.histogramdd
 
     >>> import tensorgrad as torch
     >>> torch.histogramdd(torch.tensor([[0., 1.], [1., 0.], [2., 2.]]), bins=[2, 2]).hist
