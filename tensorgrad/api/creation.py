@@ -844,4 +844,4 @@ def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor
     tensor([1., 2.], grad_fn=<CloneBackward0>)
     """
     copied = xp.clone(input)
-    return copied if memory_format in (None, dtypes.preserve_format) else copied.contiguous(memory_format)
+    return copied if memory_format in (None, dtypes.preserve_format) else copied.contiguous(memory_format=memory_format)

@@ -133,7 +133,7 @@ def mypy(folder):
 
 @pytest.fixture(scope="module")
 def pyright(folder):
-    """What basedpyright says, in the mode that editors call standard."""
+    """Return the complaints of basedpyright, in the mode that editors call standard."""
     (folder / "pyrightconfig.json").write_text(json.dumps({
         "include": ["."], "extraPaths": [str(ROOT)], "typeCheckingMode": "standard",
         "reportIncompatibleMethodOverride": False, "reportPossiblyUnboundVariable": False}), encoding="utf-8")

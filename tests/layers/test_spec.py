@@ -175,7 +175,7 @@ RING["layers"] = [RING]
     None: [1, 2, 3, 4, 5]}, "too many"),
     ({"type": "Linear", None: "3"}, "cannot make Linear"), ({"type": "Linear", None: -3}, "cannot make Linear"), ({"type": "Linear", None: 3,
     "in_features": 2}, "cannot make Linear"),
-    ({"type": "Linear", None: [3], "null": [3]}, "null: positional arguments stand both"), ({"type": "Linear", 3: 4}, "keys are names"), ({"type": "Linear",
+    ({"type": "Linear", None: [3], "null": [3]}, "null: positional arguments are given both"), ({"type": "Linear", 3: 4}, "keys are names"), ({"type": "Linear",
     None: 10**30}, "too large"),
     ({"type": "Embedding", None: [10**8, 10**8]}, "cannot make Embedding"), ({"type": "nn.Linear", None: [10**8, 10**8]}, "cannot make nn.Linear"),
     ({"type": "Embedding", None: [10**5, 2 * 10**4]}, "it has 2000000000 parameters"), ({"type": "LSTM", None: 3, "num_layers": 10**7},

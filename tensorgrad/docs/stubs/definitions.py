@@ -16,7 +16,7 @@ PLAIN = (bool, int, float, str, type(None))     # defaults of these classes are 
 
 
 class Call(NamedTuple):
-    """One way to call a function, as text: parameters without `self`, and the result."""
+    """A way to call a function, as text: parameters without `self`, and the result."""
 
     parameters: list[str]
     result: str
