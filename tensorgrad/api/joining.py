@@ -134,6 +134,7 @@ def hstack(tensors: Tensors) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    check_list(tensors, "hstack")
     if not len(tensors):
         raise RuntimeError("hstack expects a non-empty TensorList")
     tensors = atleast_1d(*tensors) if len(tensors) > 1 else (atleast_1d(tensors[0]),)
@@ -154,6 +155,7 @@ def vstack(tensors: Tensors) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
+    check_list(tensors, "vstack")
     if not len(tensors):
         raise RuntimeError("vstack expects a non-empty TensorList")
     return cat([atleast_2d(t) for t in tensors], 0)
@@ -193,6 +195,7 @@ def column_stack(tensors: Tensors) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    check_list(tensors, "column_stack")
     return hstack([xp.reshape(t, shape=(t.array.size, 1)) if t.array.ndim <= 1 else t for t in tensors])
 
 

@@ -656,7 +656,7 @@ def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = No
     """Change the shape, keeping elements in order; new ones are uninitialized.
 
     Output: size
-    Errors: RuntimeError if the tensor requires grad
+    Errors: RuntimeError if the tensor requires grad, or if a size is negative
     https://pytorch.org/docs → torch.Tensor.resize_
 
     >>> import tensorgrad as torch
@@ -666,6 +666,8 @@ def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = No
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
     shape = _sizes(_given(size, "resize_", "size", keywords))
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"numel: integer multiplication overflow: a size is negative in {list(shape)}")
     if shape == input.array.shape and memory_format is None:
         return input
     backend = type(input._storage)
@@ -686,7 +688,7 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: MemoryForm
     """`resize_` to the shape of another tensor.
 
     Output: the shape of the_template
-    Errors: RuntimeError if the tensor requires grad
+    Errors: RuntimeError if the tensor requires grad, or if a size is negative
     https://pytorch.org/docs → torch.Tensor.resize_as_
     """
     return resize_(input, the_template.array.shape)

@@ -119,7 +119,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def mypy(folder):
-    """What mypy says: (file, line, kind, text)."""
+    """Return the complaints of mypy: (file, line, kind, text)."""
     (folder / "mypy.ini").write_text(f"[mypy]\nmypy_path = {ROOT}\nfollow_imports = silent\nignore_missing_imports = True\n"
                                      "explicit_package_bases = True\nallow_redefinition = True\n"
                                      "disable_error_code = var-annotated\n", encoding="utf-8")
