@@ -19,7 +19,12 @@ from .random import generator_of, tensor_of
 
 @public(inplace=True)
 def relu(input: Tensor) -> Tensor:
-    """max(x, 0), element by element. https://pytorch.org/docs → torch.nn.functional.relu
+    """max(x, 0), element by element.
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: RuntimeError for bools; NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.nn.functional.relu
 
     >>> import tensorgrad as torch
     >>> torch.relu(torch.tensor([-1., 0., 2.]))
@@ -33,7 +38,12 @@ def relu(input: Tensor) -> Tensor:
 
 @public(method=False, out=True)
 def threshold(input: Tensor, threshold: Number, value: Number) -> Tensor:
-    """x where it is above the threshold, `value` elsewhere. https://pytorch.org/docs → torch.nn.functional.threshold
+    """x where it is above the threshold, `value` elsewhere.
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.threshold
 
     >>> import tensorgrad as torch
     >>> torch.threshold(torch.tensor([0.5, 2.]), 1, -7)
@@ -48,7 +58,12 @@ def threshold(input: Tensor, threshold: Number, value: Number) -> Tensor:
 
 @public(out=True)
 def hardshrink(input: Tensor, lambd: Number = 0.5) -> Tensor:
-    """x where |x| > λ, 0 elsewhere. https://pytorch.org/docs → torch.nn.functional.hardshrink
+    """x where |x| > λ, 0 elsewhere.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.hardshrink
 
     >>> import tensorgrad as torch
     >>> torch.hardshrink(torch.tensor([-1., 0.3, 2.]))
@@ -61,6 +76,9 @@ def hardshrink(input: Tensor, lambd: Number = 0.5) -> Tensor:
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """x for x > 0, w · x elsewhere, with one w or one per channel (axis 1).
 
+    Input: (*) or (N, C, *), floating point; weight w () or (1), or (C)
+    Output: the input's shape and dtype
+    Errors: RuntimeError for a weight of another dtype, more dimensions, or neither 1 nor C elements
     https://pytorch.org/docs → torch.nn.functional.prelu
 
     >>> import tensorgrad as torch
@@ -86,7 +104,13 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 @public(method=False)
 def rrelu(input: Tensor, lower: Number = 1 / 8, upper: Number = 1 / 3, training: bool = False,
           generator: Generator | None = None) -> Tensor:
-    """x for x > 0, r · x elsewhere: r is uniform on [lower, upper) while training, else the middle. https://pytorch.org/docs → torch.rrelu
+    """x for x > 0, r · x elsewhere: r is uniform on [lower, upper) while training, else the middle.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: RuntimeError if lower > upper, or if one of them is not finite; NotImplementedError for integers, bools and
+        complex numbers
+    https://pytorch.org/docs → torch.rrelu
 
     >>> import tensorgrad as torch
     >>> torch.rrelu(torch.tensor([-8., 3.]), 0.25, 0.75)
@@ -115,7 +139,12 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 @public(method=False)
 def selu(input: Tensor) -> Tensor:
-    """λ x for x > 0, λ α (exp(x) − 1) elsewhere: G. Klambauer et al. (2017). https://pytorch.org/docs → torch.nn.functional.selu
+    """λ x for x > 0, λ α (exp(x) − 1) elsewhere: G. Klambauer et al. (2017).
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.selu
 
     >>> import tensorgrad as torch
     >>> torch.selu(torch.tensor([-1., 1.]))
@@ -126,7 +155,12 @@ def selu(input: Tensor) -> Tensor:
 
 @public(method=False)
 def celu(input: Tensor, alpha: Number = 1.0) -> Tensor:
-    """x for x > 0, α (exp(x / α) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.celu
+    """x for x > 0, α (exp(x / α) − 1) elsewhere.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers; RuntimeError if alpha is 0
+    https://pytorch.org/docs → torch.nn.functional.celu
 
     >>> import tensorgrad as torch
     >>> torch.celu(torch.tensor([-1., 1.]), alpha=2)
@@ -147,7 +181,13 @@ def along_axis(run: Any, input: Any, dim: Any, dtype: Any) -> Any:
 
 @public(out="same")
 def softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
-    """exp(x) / Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmax
+    """exp(x) / Σ exp(x) along an axis.
+
+    Input: (*), floating point, or any dtype with `dtype`, to which it is converted first
+    Output: the input's shape
+    Errors: IndexError if dim is out of range; NotImplementedError for integers, bools and complex numbers without
+        `dtype`
+    https://pytorch.org/docs → torch.nn.functional.softmax
 
     >>> import tensorgrad as torch
     >>> torch.softmax(torch.tensor([0., 0., 1000.]), dim=0)
@@ -158,7 +198,13 @@ def softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
 
 @public(out="same")
 def log_softmax(input: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
-    """x − log Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.log_softmax
+    """x − log Σ exp(x) along an axis.
+
+    Input: (*), floating point, or any dtype with `dtype`, to which it is converted first
+    Output: the input's shape
+    Errors: IndexError if dim is out of range; NotImplementedError for integers, bools and complex numbers without
+        `dtype`
+    https://pytorch.org/docs → torch.nn.functional.log_softmax
 
     >>> import tensorgrad as torch
     >>> torch.log_softmax(torch.tensor([0., 0.]), dim=0)
@@ -208,7 +254,12 @@ def _generator(input: Any) -> Any:
 
 @public(method=False)
 def dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Each element is 0 with probability p, else x / (1 − p). https://pytorch.org/docs → torch.nn.functional.dropout
+    """Each element is 0 with probability p, else x / (1 − p).
+
+    Input: (*), floating point
+    Output: the input's shape; the input itself unless `train`
+    Errors: RuntimeError unless 0 ≤ p ≤ 1, or for integers and bools while training
+    https://pytorch.org/docs → torch.nn.functional.dropout
 
     >>> import tensorgrad as torch
     >>> _ = torch.manual_seed(0)
@@ -230,7 +281,13 @@ def _for_channels(input: Any, draw: Any) -> Any:
 
 @public(method=False)
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.dropout2d"""
+    """Dropout of whole channels (axis 1).
+
+    Input: (N, C, *), floating point
+    Output: the input's shape; the input itself unless `train`
+    Errors: RuntimeError unless 0 ≤ p ≤ 1, or for integers and bools while training; or for less than 2 dimensions
+    https://pytorch.org/docs → torch.nn.functional.dropout2d
+    """
     def noise() -> Any:
         return _for_channels(input, lambda shape: _generator(input).dropout(shape, p, input.array.dtype))
     return _drop(input, p, train, noise, xp.multiply)
@@ -249,6 +306,9 @@ def _alpha(p: float) -> Any:
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Dropout that keeps the mean and variance of selu's output.
 
+    Input: (*), floating point
+    Output: the input's shape; the input itself unless `train`
+    Errors: RuntimeError unless 0 ≤ p ≤ 1, or for integers and bools while training
     https://pytorch.org/docs → torch.nn.functional.alpha_dropout
     """
     def noise() -> Any:
@@ -258,7 +318,13 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 @public(method=False)
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Alpha dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout"""
+    """Alpha dropout of whole channels (axis 1).
+
+    Input: (N, C, *), floating point
+    Output: the input's shape; the input itself unless `train`
+    Errors: RuntimeError unless 0 ≤ p ≤ 1, or for integers and bools while training; or for less than 2 dimensions
+    https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout
+    """
     def noise() -> Any:
         return _for_channels(input, lambda shape: _generator(input).bernoulli(1 - p, shape, input.array.dtype))
     return _drop(input, p, train, noise, _alpha(p) if 0 <= p < 1 else None)

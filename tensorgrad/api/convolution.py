@@ -155,9 +155,16 @@ def _same_length(padding: str, stride: Any, dilation: Any, kernel: Any) -> tuple
 @public(method=False)
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 | str = 0,
            dilation: Ints1 = 1, groups: Index = 1) -> Tensor:
-    """Cross-correlation over the last axis. https://pytorch.org/docs → torch.nn.functional.conv1d
+    """Cross-correlation over the last axis.
 
-    y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c];  x: (N, C, L), w: (O, C / groups, K).
+    y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c].
+
+    Input: x (N, C, L) or (C, L); weight w (O, C / groups, K); bias (O), all of one dtype
+    Output: (N, O, L') or without N, with L' = ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1 along each
+        axis; L' = L for padding='same'
+    Errors: RuntimeError for other numbers of dimensions, channels that do not fit, dtypes that differ, a kernel longer
+        than the padded input, stride or dilation ≤ 0, padding < 0, or padding='same' with a stride
+    https://pytorch.org/docs → torch.nn.functional.conv1d
 
     >>> import tensorgrad as torch
     >>> torch.conv1d(torch.tensor([[[1., 2., 3., 4.]]]), torch.tensor([[[1., -1.]]]))
@@ -169,9 +176,16 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: In
 @public(method=False)
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 | str = 0,
            dilation: Ints1 = 1, groups: Index = 1) -> Tensor:
-    """Cross-correlation over the last two axes. https://pytorch.org/docs → torch.nn.functional.conv2d
+    """Cross-correlation over the last two axes.
 
-    y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c];  x: (N, C, H, W), w: (O, C / groups, K, K).
+    y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c].
+
+    Input: x (N, C, H, W) or (C, H, W); weight w (O, C / groups, kH, kW); bias (O), all of one dtype
+    Output: (N, O, H', W') or without N, with L' = ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1 along each
+        axis; L' = L for padding='same'
+    Errors: RuntimeError for other numbers of dimensions, channels that do not fit, dtypes that differ, a kernel longer
+        than the padded input, stride or dilation ≤ 0, padding < 0, or padding='same' with a stride
+    https://pytorch.org/docs → torch.nn.functional.conv2d
 
     >>> import tensorgrad as torch
     >>> torch.conv2d(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 2, 2)).shape
@@ -183,7 +197,16 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: In
 @public(method=False)
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 | str = 0,
            dilation: Ints1 = 1, groups: Index = 1) -> Tensor:
-    """Cross-correlation over the last three axes. https://pytorch.org/docs → torch.nn.functional.conv3d
+    """Cross-correlation over the last three axes.
+
+    y[n, o] = bias[o] + Σ_c x[n, c] ⋆ w[o, c].
+
+    Input: x (N, C, D, H, W) or (C, D, H, W); weight w (O, C / groups, kD, kH, kW); bias (O), all of one dtype
+    Output: (N, O, D', H', W') or without N, with L' = ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1 along
+        each axis; L' = L for padding='same'
+    Errors: RuntimeError for other numbers of dimensions, channels that do not fit, dtypes that differ, a kernel longer
+        than the padded input, stride or dilation ≤ 0, padding < 0, or padding='same' with a stride
+    https://pytorch.org/docs → torch.nn.functional.conv3d
 
     >>> import tensorgrad as torch
     >>> torch.conv3d(torch.ones(1, 1, 3, 3, 3), torch.ones(2, 1, 2, 2, 2)).shape
@@ -194,7 +217,17 @@ def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: In
 
 @public(method=False)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """conv1d of (time, batch, channels) with a weight (K, C, O). https://pytorch.org/docs → torch.nn.functional.conv_tbc"""
+    """conv1d of (time, batch, channels) with a weight (K, C, O).
+
+    Input: x (T, N, C), weight (K, C, O), bias (O)
+    Output: (T + 2·pad − K + 1, N, O)
+    Errors: RuntimeError if the channels do not fit or K is greater than T + 2·pad
+    https://pytorch.org/docs → torch.nn.functional.conv_tbc
+
+    >>> import tensorgrad as torch
+    >>> torch.conv_tbc(torch.ones(4, 1, 2), torch.ones(3, 2, 5), torch.zeros(5)).shape
+    torch.Size([2, 1, 5])
+    """
     if isinstance(bias, Tensor) and bias.array.dtype != input.array.dtype and can_cast(bias.dtype, input.dtype):
         bias = in_dtype(bias, input.dtype)
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1).contiguous()
@@ -229,7 +262,14 @@ def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding
 @public(method=False)
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 = 0,
                      output_padding: Ints1 = 0, groups: Index = 1, dilation: Ints1 = 1) -> Tensor:
-    """The adjoint of conv1d. https://pytorch.org/docs → torch.nn.functional.conv_transpose1d
+    """The adjoint of conv1d.
+
+    Input: x (N, C, L) or (C, L); weight w (C, O / groups, K); bias (O), all of one dtype
+    Output: (N, O, L') or without N, with L' = (L − 1)·stride − 2·padding + dilation·(kernel − 1) + output_padding + 1
+        along each axis
+    Errors: RuntimeError for other numbers of dimensions, channels that do not fit, dtypes that differ, stride or
+        dilation ≤ 0, padding < 0, or output_padding that is less than neither stride nor dilation
+    https://pytorch.org/docs → torch.nn.functional.conv_transpose1d
 
     >>> import tensorgrad as torch
     >>> torch.conv_transpose1d(torch.tensor([[[1., 2.]]]), torch.tensor([[[1., -1.]]]))
@@ -241,7 +281,14 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 @public(method=False)
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 = 0,
                      output_padding: Ints1 = 0, groups: Index = 1, dilation: Ints1 = 1) -> Tensor:
-    """The adjoint of conv2d; x: (N, O, H, W), w: (O, C / groups, K, K). https://pytorch.org/docs → torch.nn.functional.conv_transpose2d
+    """The adjoint of conv2d; x: (N, O, H, W), w: (O, C / groups, K, K).
+
+    Input: x (N, C, H, W) or (C, H, W); weight w (C, O / groups, kH, kW); bias (O), all of one dtype
+    Output: (N, O, H', W') or without N, with L' = (L − 1)·stride − 2·padding + dilation·(kernel − 1) + output_padding +
+        1 along each axis
+    Errors: RuntimeError for other numbers of dimensions, channels that do not fit, dtypes that differ, stride or
+        dilation ≤ 0, padding < 0, or output_padding that is less than neither stride nor dilation
+    https://pytorch.org/docs → torch.nn.functional.conv_transpose2d
 
     >>> import tensorgrad as torch
     >>> torch.conv_transpose2d(torch.ones(1, 1, 2, 2), torch.ones(1, 3, 2, 2), stride=2).shape
@@ -253,7 +300,14 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 @public(method=False)
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Ints1 = 1, padding: Ints1 = 0,
                      output_padding: Ints1 = 0, groups: Index = 1, dilation: Ints1 = 1) -> Tensor:
-    """The adjoint of conv3d. https://pytorch.org/docs → torch.nn.functional.conv_transpose3d
+    """The adjoint of conv3d.
+
+    Input: x (N, C, D, H, W) or (C, D, H, W); weight w (C, O / groups, kD, kH, kW); bias (O), all of one dtype
+    Output: (N, O, D', H', W') or without N, with L' = (L − 1)·stride − 2·padding + dilation·(kernel − 1) +
+        output_padding + 1 along each axis
+    Errors: RuntimeError for other numbers of dimensions, channels that do not fit, dtypes that differ, stride or
+        dilation ≤ 0, padding < 0, or output_padding that is less than neither stride nor dilation
+    https://pytorch.org/docs → torch.nn.functional.conv_transpose3d
 
     >>> import tensorgrad as torch
     >>> torch.conv_transpose3d(torch.ones(1, 1, 2, 2, 2), torch.ones(1, 3, 2, 2, 2)).shape

@@ -108,7 +108,13 @@ def _along_one(input: Any, n: Any, dim: int, norm: Any, name: str, inverse: bool
 
 @fft_function
 def fft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """out[k] = Σ x[j]·exp(−2πi·jk/n) along an axis, cut or filled with zeros to n points. https://pytorch.org/docs → torch.fft.fft
+    """out[k] = Σ x[j]·exp(−2πi·jk/n) along an axis, cut or filled with zeros to n points.
+
+    Input: (*, m, *), any dtype
+    Output: (*, n, *), complex; n is m unless given
+    Errors: RuntimeError for n < 1, another norm, or half precision; IndexError if dim is out of range, or without
+        dimensions
+    https://pytorch.org/docs → torch.fft.fft
 
     >>> import tensorgrad as torch
     >>> torch.fft.fft(torch.tensor([1., 2., 3., 4.]))
@@ -119,7 +125,13 @@ def fft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None =
 
 @fft_function
 def ifft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """out[j] = Σ x[k]·exp(2πi·jk/n) / n: the inverse of `fft`. https://pytorch.org/docs → torch.fft.ifft
+    """out[j] = Σ x[k]·exp(2πi·jk/n) / n: the inverse of `fft`.
+
+    Input: (*, m, *), any dtype
+    Output: (*, n, *), complex; n is m unless given
+    Errors: RuntimeError for n < 1, another norm, or half precision; IndexError if dim is out of range, or without
+        dimensions
+    https://pytorch.org/docs → torch.fft.ifft
 
     >>> import tensorgrad as torch
     >>> torch.fft.ifft(torch.tensor([4., 0., 0., 0.])).real
@@ -152,7 +164,13 @@ def _from_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
 
 @fft_function
 def rfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """`fft` of real numbers: the first n/2 + 1 results, whose conjugates the others are. https://pytorch.org/docs → torch.fft.rfft
+    """`fft` of real numbers: the first n/2 + 1 results, whose conjugates the others are.
+
+    Input: (*, m, *), real numbers
+    Output: (*, n // 2 + 1, *), complex; n is m unless given
+    Errors: RuntimeError for n < 1, another norm, or input in complex numbers or half precision; IndexError if dim is
+        out of range, or without dimensions
+    https://pytorch.org/docs → torch.fft.rfft
 
     >>> import tensorgrad as torch
     >>> torch.fft.rfft(torch.tensor([1., 2., 3., 4.]))
@@ -163,7 +181,13 @@ def rfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None 
 
 @fft_function
 def irfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """n real numbers from the first half of their `fft`; n is even by default. https://pytorch.org/docs → torch.fft.irfft
+    """n real numbers from the first half of their `fft`; n is even by default.
+
+    Input: (*, m, *), any dtype: n // 2 + 1 results
+    Output: (*, n, *), real; n is 2 (m − 1) unless given
+    Errors: RuntimeError for n < 1, another norm, or half precision; IndexError if dim is out of range, or without
+        dimensions
+    https://pytorch.org/docs → torch.fft.irfft
 
     >>> import tensorgrad as torch
     >>> torch.fft.irfft(torch.fft.rfft(torch.tensor([1., 2., 3., 4.])))
@@ -175,6 +199,11 @@ def irfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None
 @fft_function
 def hfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The n real numbers that are the `fft` of a signal of which this is the first half, and its conjugate the other.
+
+    Input: (*, m, *), any dtype: n // 2 + 1 results
+    Output: (*, n, *), real; n is 2 (m − 1) unless given
+    Errors: RuntimeError for n < 1, another norm, or half precision; IndexError if dim is out of range, or without
+        dimensions
     https://pytorch.org/docs → torch.fft.hfft
 
     >>> import tensorgrad as torch
@@ -186,7 +215,13 @@ def hfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None 
 
 @fft_function
 def ihfft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The first half of the `ifft` of real numbers: the inverse of `hfft`. https://pytorch.org/docs → torch.fft.ihfft
+    """The first half of the `ifft` of real numbers: the inverse of `hfft`.
+
+    Input: (*, m, *), real numbers
+    Output: (*, n // 2 + 1, *), complex; n is m unless given
+    Errors: RuntimeError for n < 1, another norm, or input in complex numbers or half precision; IndexError if dim is
+        out of range, or without dimensions
+    https://pytorch.org/docs → torch.fft.ihfft
 
     >>> import tensorgrad as torch
     >>> torch.fft.ihfft(torch.tensor([6., 0., -2., 0.])).real
@@ -207,7 +242,13 @@ def _along_many(input: Any, s: Any, dim: Any, norm: Any, name: str, inverse: boo
 
 @fft_function
 def fftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
-    """`fft` along several axes, or all; cut or filled with zeros to s points. https://pytorch.org/docs → torch.fft.fftn
+    """`fft` along several axes, or all; cut or filled with zeros to s points.
+
+    Input: (*), any dtype
+    Output: the input's shape, with s along the axes dim; complex
+    Errors: RuntimeError for sizes < 1, more sizes than dimensions, unlike numbers of s and dim, a dim twice, another
+        norm, or half precision; IndexError if a dim is out of range
+    https://pytorch.org/docs → torch.fft.fftn
 
     >>> import tensorgrad as torch
     >>> torch.fft.fftn(torch.ones(2, 2))
@@ -219,7 +260,13 @@ def fftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: 
 
 @fft_function
 def ifftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
-    """`ifft` along several axes, or all. https://pytorch.org/docs → torch.fft.ifftn
+    """`ifft` along several axes, or all.
+
+    Input: (*), any dtype
+    Output: the input's shape, with s along the axes dim; complex
+    Errors: RuntimeError for sizes < 1, more sizes than dimensions, unlike numbers of s and dim, a dim twice, another
+        norm, or half precision; IndexError if a dim is out of range
+    https://pytorch.org/docs → torch.fft.ifftn
 
     >>> import tensorgrad as torch
     >>> torch.fft.ifftn(torch.ones(2, 2)).real
@@ -257,7 +304,13 @@ def _from_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> An
 
 @fft_function
 def rfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
-    """`fftn` of real numbers: the first half along the last axis. https://pytorch.org/docs → torch.fft.rfftn
+    """`fftn` of real numbers: the first half along the last axis.
+
+    Input: (*), real numbers
+    Output: the input's shape, with s along the axes dim, the last of these with s // 2 + 1; complex
+    Errors: RuntimeError for sizes < 1, more sizes than dimensions, unlike numbers of s and dim, a dim twice, another
+        norm, or input in complex numbers or half precision; IndexError if a dim is out of range
+    https://pytorch.org/docs → torch.fft.rfftn
 
     >>> import tensorgrad as torch
     >>> torch.fft.rfftn(torch.ones(2, 4)).shape
@@ -268,7 +321,13 @@ def rfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm:
 
 @fft_function
 def irfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
-    """Real numbers from the first half of their `fftn` along the last axis. https://pytorch.org/docs → torch.fft.irfftn
+    """Real numbers from the first half of their `fftn` along the last axis.
+
+    Input: (*), any dtype
+    Output: the input's shape, with s along the axes dim, the last of these with 2 (m − 1) for its m unless given; real
+    Errors: RuntimeError for sizes < 1, more sizes than dimensions, unlike numbers of s and dim, a dim twice, another
+        norm, or half precision; IndexError if a dim is out of range
+    https://pytorch.org/docs → torch.fft.irfftn
 
     >>> import tensorgrad as torch
     >>> torch.fft.irfftn(torch.fft.rfftn(torch.ones(2, 4)))
@@ -280,7 +339,13 @@ def irfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm
 
 @fft_function
 def hfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
-    """The real `fftn` of a signal of which this is the first half along the last axis. https://pytorch.org/docs → torch.fft.hfftn
+    """The real `fftn` of a signal of which this is the first half along the last axis.
+
+    Input: (*), any dtype
+    Output: the input's shape, with s along the axes dim, the last of these with 2 (m − 1) for its m unless given; real
+    Errors: RuntimeError for sizes < 1, more sizes than dimensions, unlike numbers of s and dim, a dim twice, another
+        norm, or half precision; IndexError if a dim is out of range
+    https://pytorch.org/docs → torch.fft.hfftn
 
     >>> import tensorgrad as torch
     >>> torch.fft.hfftn(torch.ones(2, 3)).shape
@@ -291,7 +356,13 @@ def hfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm:
 
 @fft_function
 def ihfftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm: str | None = None) -> Tensor:
-    """The first half along the last axis of the `ifftn` of real numbers: the inverse of `hfftn`. https://pytorch.org/docs → torch.fft.ihfftn
+    """The first half along the last axis of the `ifftn` of real numbers: the inverse of `hfftn`.
+
+    Input: (*), real numbers
+    Output: the input's shape, with s along the axes dim, the last of these with s // 2 + 1; complex
+    Errors: RuntimeError for sizes < 1, more sizes than dimensions, unlike numbers of s and dim, a dim twice, another
+        norm, or input in complex numbers or half precision; IndexError if a dim is out of range
+    https://pytorch.org/docs → torch.fft.ihfftn
 
     >>> import tensorgrad as torch
     >>> torch.fft.ihfftn(torch.ones(2, 4)).shape
@@ -309,7 +380,8 @@ def _of_two_axes(many: Any) -> None:
             raise TypeError(f"fft_{name[:-1]}2(): argument 'dim' must be tuple of ints, not NoneType")
         return many(input, s, dim, norm)
     function.__name__ = function.__qualname__ = name[:-1] + "2"
-    function.__doc__ = (f"`{name}` along two axes, the last two unless told. https://pytorch.org/docs → torch.fft.{name[:-1]}2\n\n"
+    function.__doc__ = (f"`{name}` along two axes, the last two unless told.\n\nInput, output and errors are those of `{name}`; TypeError if dim is None.\n"
+                        f"https://pytorch.org/docs → torch.fft.{name[:-1]}2\n\n"
                         f">>> import tensorgrad as torch\n>>> x = torch.ones(3, 3)\n>>> torch.fft.{name[:-1]}2(x).equal(torch.fft.{name}(x))\nTrue\n")
     globals()[function.__name__] = fft_function(function)
 
@@ -340,7 +412,11 @@ def _check_frequencies(n: Any, dtype: Any, name: str) -> None:
 def fftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Layout | None = None,
             device: Device | None = None, requires_grad: bool | None = False,
             pin_memory: bool | None = False) -> Tensor:
-    """The frequencies of the results of `fft` of n samples at distances d: 0, 1, …, −2, −1 over n·d. https://pytorch.org/docs → torch.fft.fftfreq
+    """The frequencies of the results of `fft` of n samples at distances d: 0, 1, …, −2, −1 over n·d.
+
+    Output: (n), in cycles per unit of d
+    Errors: RuntimeError for a negative n or a dtype of integers; TypeError for an n that is no integer
+    https://pytorch.org/docs → torch.fft.fftfreq
 
     >>> import tensorgrad as torch
     >>> torch.fft.fftfreq(4)
@@ -358,7 +434,11 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Layou
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Layout | None = None,
              device: Device | None = None, requires_grad: bool | None = False,
              pin_memory: bool | None = False) -> Tensor:
-    """The frequencies of the results of `rfft` of n samples at distances d. https://pytorch.org/docs → torch.fft.rfftfreq
+    """The frequencies of the results of `rfft` of n samples at distances d.
+
+    Output: (n // 2 + 1), in cycles per unit of d
+    Errors: RuntimeError for a negative n or a dtype of integers; TypeError for an n that is no integer
+    https://pytorch.org/docs → torch.fft.rfftfreq
 
     >>> import tensorgrad as torch
     >>> torch.fft.rfftfreq(4)
@@ -379,7 +459,12 @@ def _shifted(input: Any, dim: Any, back: bool) -> Any:
 
 
 def fftshift(input: Tensor, dim: Ints1 | None = None) -> Tensor:
-    """The results of `fft` with the frequency zero in the middle. https://pytorch.org/docs → torch.fft.fftshift
+    """The results of `fft` with the frequency zero in the middle.
+
+    Input: (*), any dtype
+    Output: the input's shape, shifted along all axes or those of dim
+    Errors: IndexError if a dim is out of range; RuntimeError without dimensions
+    https://pytorch.org/docs → torch.fft.fftshift
 
     >>> import tensorgrad as torch
     >>> torch.fft.fftshift(torch.fft.fftfreq(4))
@@ -390,7 +475,12 @@ def fftshift(input: Tensor, dim: Ints1 | None = None) -> Tensor:
 
 
 def ifftshift(input: Tensor, dim: Ints1 | None = None) -> Tensor:
-    """The inverse of `fftshift`. https://pytorch.org/docs → torch.fft.ifftshift
+    """The inverse of `fftshift`.
+
+    Input: (*), any dtype
+    Output: the input's shape, shifted along all axes or those of dim
+    Errors: IndexError if a dim is out of range; RuntimeError without dimensions
+    https://pytorch.org/docs → torch.fft.ifftshift
 
     >>> import tensorgrad as torch
     >>> torch.fft.ifftshift(torch.tensor([1, 2, 3]))

@@ -36,7 +36,17 @@ def _like(x: Any, maker: str, shape: Any, dtype: str) -> Any:
 
 @public(function=True, inplace=False)
 def index_put(input: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
-    """x with values put (or added) at index tensors. https://pytorch.org/docs → torch.Tensor.index_put"""
+    """x with values put (or added) at index tensors. https://pytorch.org/docs → torch.Tensor.index_put
+
+    Input: input (*); indices, a tensor of int64, int32 or bool per axis, that broadcast to (K); values, of the input's
+        dtype, that broadcast to (K, …)
+    Errors: IndexError for an index out of range or of another dtype; RuntimeError if the dtypes differ, the shapes do
+        not broadcast, or there are no indices; TypeError for indices that are no tensors
+
+    >>> import tensorgrad as torch
+    >>> torch.zeros(3).index_put((torch.tensor([0, 2]),), torch.tensor([5., 7.]))
+    tensor([5., 0., 7.])
+    """
     for other in (values, *(i for i in indices if i is not None)):
         input = level_of(other, input)
     return index_put_(xp.clone(input), indices, values, accumulate)
@@ -69,7 +79,18 @@ def _check_index(index: Any, name: str, dtypes_: str = "iu") -> None:
 
 @public(out="same apart")
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Select slices of one axis by number. https://pytorch.org/docs → torch.index_select"""
+    """Select slices of one axis by number. https://pytorch.org/docs → torch.index_select
+
+    Input: input (*, n, *); index (K) or (), int64 or int32, from 0 to n − 1
+    Output: (*, K, *)
+    Errors: IndexError for an index of more dimensions, a dim or, on the first axis, an index out of range; RuntimeError
+        for an index out of range on another axis, or of another dtype
+
+    >>> import tensorgrad as torch
+    >>> torch.index_select(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([1, 1, 0]))
+    tensor([[2, 2, 1],
+            [4, 4, 3]])
+    """
     _check_index(index, "index_select")
     if index.array.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
@@ -123,7 +144,19 @@ def _of_shape(x: Any, shape: tuple[int, ...]) -> Any:
 
 @public(out="same apart")
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """out[i][j] = input[index[i][j]][j] for dim 0, and so on. https://pytorch.org/docs → torch.gather"""
+    """out[i][j] = input[index[i][j]][j] for dim 0, and so on. https://pytorch.org/docs → torch.gather
+
+    Input: input and index (*), of one number of dimensions; index, int64 or int32, no larger than the input apart from
+        dim, where it is from 0 to n − 1
+    Output: the index's shape
+    Errors: RuntimeError for an index out of range, of another dtype, too large, or of another number of dimensions;
+        IndexError if dim is out of range
+
+    >>> import tensorgrad as torch
+    >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[1], [0]]))
+    tensor([[2],
+            [3]])
+    """
     if not index.array.size:
         normalize_dim(dim, input.array.ndim)
         return xp.index(xp.reshape(input, shape=(-1,)), index, template=(ARRAY,))
@@ -134,7 +167,12 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 
 @public(out="same")
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """`gather` with broadcasting; without dim, of all elements. https://pytorch.org/docs → torch.take_along_dim"""
+    """`gather` with broadcasting; without dim, of all elements. https://pytorch.org/docs → torch.take_along_dim
+
+    Input: input and indices, int64, of one number of dimensions, that broadcast apart from dim
+    Output: the broadcast shape, with the size of indices along dim
+    Errors: RuntimeError for indices out of range, of another dtype, or of another number of dimensions
+    """
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {_scalar(indices)}")
     if dim is None:
@@ -153,7 +191,16 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
 
 @public(out="same apart")
 def take(input: Tensor, index: Tensor) -> Tensor:
-    """Elements by their number in the flattened tensor. https://pytorch.org/docs → torch.take"""
+    """Elements by their number in the flattened tensor. https://pytorch.org/docs → torch.take
+
+    Input: input (*), of m elements; index (*), int64, from −m to m − 1
+    Output: the index's shape
+    Errors: IndexError for an index out of range; RuntimeError for one of another dtype
+
+    >>> import tensorgrad as torch
+    >>> torch.take(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, -1]))
+    tensor([1, 4])
+    """
     if index.array.dtype != np.int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {_scalar(index)}")
     flat = input.reshape(-1)
@@ -172,7 +219,13 @@ def _check_numbers(index: Any, n: int) -> None:
 
 @public(function=False)
 def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """Write elements by their number in the flattened tensor. https://pytorch.org/docs → torch.Tensor.put_"""
+    """Write elements by their number in the flattened tensor. https://pytorch.org/docs → torch.Tensor.put_
+
+    Input: input (*), of m elements; index, int64, from −m to m − 1; source, of the input's dtype and as many elements
+        as index
+    Errors: IndexError for an index out of range, or unless index and source have as many elements; RuntimeError for
+        other dtypes
+    """
     return _inplace.in_place(input, put, index, source, accumulate)
 
 
@@ -180,6 +233,8 @@ def put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False)
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy of input with elements of `source` at positions `index` of the flattened tensor.
 
+    Input: as for `put_`
+    Errors: as for `put_`
     https://pytorch.org/docs → torch.put
     """
     if index.array.dtype != np.int64:
@@ -216,7 +271,21 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
 @public(inplace=True, out="same")
 def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *, reduce: str | None = None,
             value: Number | None = None) -> Tensor:
-    """x with src (or a value) put at index along an axis. https://pytorch.org/docs → torch.scatter"""
+    """x with src (or a value) put at index along an axis. https://pytorch.org/docs → torch.scatter
+
+    `reduce`: 'add' or 'multiply'. Where an index repeats, any one of its elements may be kept without it.
+
+    Input: index (*), int64 or int32, of the input's number of dimensions, no larger than it apart from dim, and no
+        larger than src; src, of the input's dtype, or a number
+    Output: the input's shape
+    Errors: RuntimeError for an index out of range, of another dtype, too large, or of another number of dimensions, for
+        a src of another dtype, or another reduce; IndexError if dim is out of range
+
+    >>> import tensorgrad as torch
+    >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[2], [0]]), 5.)
+    tensor([[0., 0., 5.],
+            [5., 0., 0.]])
+    """
     given = src if src is not None else value
     if reduce is not None:
         if reduce not in ("add", "multiply"):
@@ -236,7 +305,11 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *
 
 @public(inplace=True, out="same")
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """x with src added at index along an axis. https://pytorch.org/docs → torch.scatter_add"""
+    """x with src added at index along an axis. https://pytorch.org/docs → torch.scatter_add
+
+    Input: index and src as in `scatter`
+    Errors: as for `scatter`
+    """
     check_tensor(src, "scatter_add", "src", 4)
     if not index.array.size:
         return xp.clone(input)
@@ -248,7 +321,17 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 @public(inplace=True, out="same")
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
                    include_self: bool = True) -> Tensor:
-    """x with src reduced into it at index: sum, prod, mean, amax or amin. https://pytorch.org/docs → torch.scatter_reduce"""
+    """x with src reduced into it at index: sum, prod, mean, amax or amin. https://pytorch.org/docs → torch.scatter_reduce
+
+    Without `include_self` the input's own elements take no part where an index is.
+
+    Input: index and src as in `scatter`
+    Errors: as for `scatter`
+
+    >>> import tensorgrad as torch
+    >>> torch.scatter_reduce(torch.zeros(3), 0, torch.tensor([0, 2, 2]), torch.tensor([1., 2., 3.]), 'amax')
+    tensor([1., 0., 3.])
+    """
     from . import FUNCTIONS as f
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
@@ -329,7 +412,12 @@ def _check_slices(input: Any, source: Any, d: int) -> None:
 
 @public(inplace=True, out="same")
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
-    """x with slices added at numbers of an axis. https://pytorch.org/docs → torch.index_add"""
+    """x with slices added at numbers of an axis. https://pytorch.org/docs → torch.index_add
+
+    Input: input (*, n, *); index (K), int64 or int32, from 0 to n − 1; source (*, K, *), of the input's dtype
+    Errors: RuntimeError for an index out of range, or dtypes or shapes that do not fit; IndexError for an index of more
+        dimensions, or a dim out of range
+    """
     d, index, source = _slices(input, dim, index, source, "index_add")
     source = source if alpha == 1 else xp.multiply(source, alpha)
     out = xp.index_put(_with_axis(input), _with_axis(source), index, template=(FULL,) * d + (ARRAY,), accumulate=True)
@@ -338,7 +426,12 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
 
 @public(inplace=True, out="same")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """x with slices written at numbers of an axis. https://pytorch.org/docs → torch.index_copy"""
+    """x with slices written at numbers of an axis. https://pytorch.org/docs → torch.index_copy
+
+    Input: as for `index_add`
+    Errors: IndexError for an index out of range, of more dimensions, or of another number of elements than source has
+        slices; RuntimeError for dtypes or shapes that do not fit
+    """
     d, index, source = _slices(input, dim, index, source, "index_copy_")
     out = xp.index_put(_with_axis(input), _with_axis(source), index, template=(FULL,) * d + (ARRAY,))
     return _of_shape(out, input.array.shape)
@@ -346,7 +439,12 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 
 @public(inplace=True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Tensor:
-    """x with a value written at numbers of an axis. https://pytorch.org/docs → torch.index_fill"""
+    """x with a value written at numbers of an axis. https://pytorch.org/docs → torch.index_fill
+
+    Input: input (*, n, *); index (K) or (), int64, from −n to n − 1; value (), or a number
+    Errors: IndexError for an index out of range or of another dtype, or a dim out of range; RuntimeError for an index
+        or value of more dimensions, or a complex value in a real tensor
+    """
     if isinstance(value, TensorBase) and value.array.ndim:
         raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
     _check_index(index, "index_fill_")
@@ -371,7 +469,14 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -
 @public(inplace=True, out="same")
 def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
                  include_self: bool = True) -> Tensor:
-    """x with slices reduced into it: prod, mean, amax or amin. https://pytorch.org/docs → torch.index_reduce"""
+    """x with slices reduced into it: prod, mean, amax or amin. https://pytorch.org/docs → torch.index_reduce
+
+    Without `include_self` the input's own slices take no part where an index is.
+
+    Input: as for `index_add`
+    Errors: RuntimeError for another reduce, or dtypes or shapes that do not fit; IndexError for an index out of range or of
+        more dimensions; UserWarning in every call
+    """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     warn("index_reduce() is in beta and the API may change at any time.")
@@ -397,7 +502,18 @@ def _c_name(t: Any) -> str:
 
 @public(inplace=True)
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
-    """x with a value where the mask is true. https://pytorch.org/docs → torch.Tensor.masked_fill"""
+    """x with a value where the mask is true. https://pytorch.org/docs → torch.Tensor.masked_fill
+
+    Input: input (*); mask, bool, that broadcasts to it; value (), or a number
+    Output: the broadcast shape
+    Errors: RuntimeError for a mask of another dtype, shapes that do not broadcast, a value with dimensions, or one that
+        the dtype cannot hold
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([1., -2., 3.])
+    >>> x.masked_fill(x < 0, 0)
+    tensor([1., 0., 3.])
+    """
     _check_mask(mask, "masked_fill")
     if isinstance(value, TensorBase):
         if value.array.ndim:
@@ -414,7 +530,13 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
 
 @public(inplace=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """x with the next element of source where the mask is true. https://pytorch.org/docs → torch.Tensor.masked_scatter"""
+    """x with the next element of source where the mask is true. https://pytorch.org/docs → torch.Tensor.masked_scatter
+
+    Input: input (*); mask, bool, that broadcasts with it; source, of the input's dtype, with at least as many elements
+        as are true
+    Output: the broadcast shape
+    Errors: RuntimeError for other dtypes, too few elements, or shapes that do not broadcast
+    """
     if in_batch(mask):
         return each_example(masked_scatter, input, mask, source)
     _check_mask(mask, "masked_scatter")
@@ -436,7 +558,17 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 @public(out="same apart")
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask is true. https://pytorch.org/docs → torch.masked_select"""
+    """The elements where the mask is true. https://pytorch.org/docs → torch.masked_select
+
+    Input: input (*); mask, bool, that broadcasts with it
+    Output: (K), for K true elements
+    Errors: RuntimeError for a mask of another dtype, or shapes that do not broadcast
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([1., -2., 3.])
+    >>> torch.masked_select(x, x > 0)
+    tensor([1., 3.])
+    """
     _check_mask(mask, "masked_select")
     if is_batched(mask):
         raise RuntimeError("vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each batch this "
@@ -450,7 +582,20 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 @public(method=False, out=False)
 def where(condition: Tensor, input: Tensor | Number | None = None, other: Tensor | Number | None = None, *,
           out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
-    """input where the condition holds, other elsewhere; alone, the places where it holds. https://pytorch.org/docs → torch.where"""
+    """input where the condition holds, other elsewhere; alone, the places where it holds.
+
+    Input: condition, bool, input and other, or numbers, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype; without input and other, a tuple of int64 tensors (K), one per
+        axis
+    Errors: RuntimeError for a condition of another dtype, or shapes that do not broadcast; TypeError for a condition
+        that is no tensor
+    https://pytorch.org/docs → torch.where
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([1., -2., 3.])
+    >>> torch.where(x > 0, x, 0.)
+    tensor([1., 0., 3.])
+    """
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     if not isinstance(condition, TensorBase):
@@ -476,7 +621,16 @@ Tensor.where = lambda self, condition, other: where(condition, self, other)  # t
 
 @public(out="same apart")
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The places of the elements that are not zero: a row each, or a tensor per axis. https://pytorch.org/docs → torch.nonzero"""
+    """The places of the elements that are not zero: a row each, or a tensor per axis. https://pytorch.org/docs → torch.nonzero
+
+    Input: (*), of d dimensions
+    Output: (K, d), int64, for K elements that are not zero; with as_tuple, d tensors (K), and one for d = 0
+
+    >>> import tensorgrad as torch
+    >>> torch.nonzero(torch.tensor([[0, 5], [7, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
     backend = type(input._storage)
     array = input.array
     if as_tuple:
@@ -489,7 +643,11 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, 
 
 @public()
 def argwhere(input: Tensor) -> Tensor:
-    """The places of the elements that are not zero, a row each. https://pytorch.org/docs → torch.argwhere"""
+    """The places of the elements that are not zero, a row each. https://pytorch.org/docs → torch.argwhere
+
+    Input: (*), of d dimensions
+    Output: (K, d), int64
+    """
     return nonzero(input)
 
 
@@ -498,7 +656,11 @@ def argwhere(input: Tensor) -> Tensor:
 
 @public()
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
-    """Set all elements to a value. https://pytorch.org/docs → torch.Tensor.fill_"""
+    """Set all elements to a value. https://pytorch.org/docs → torch.Tensor.fill_
+
+    Input: (*); value (), or a number
+    Errors: RuntimeError for a value with dimensions, or one that the dtype cannot hold
+    """
     if isinstance(value, TensorBase):
         if value.array.ndim:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
@@ -513,7 +675,12 @@ def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
 
 @public(function=True, name="fill", method=False)
 def fill(input: Tensor, value: Tensor | Number) -> Tensor:
-    """A tensor like input, all of one value. https://pytorch.org/docs → torch.fill"""
+    """A tensor like input, all of one value. https://pytorch.org/docs → torch.fill
+
+    Input: as for `fill_`
+    Output: the input's shape and dtype
+    Errors: as for `fill_`
+    """
     return fill_(xp.clone(input), value)
 
 
@@ -525,7 +692,13 @@ def zero_(input: Tensor) -> Tensor:
 
 @public(function=False)
 def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
-    """The main diagonal set to a value. https://pytorch.org/docs → torch.Tensor.fill_diagonal_"""
+    """The main diagonal set to a value. https://pytorch.org/docs → torch.Tensor.fill_diagonal_
+
+    `wrap` starts the diagonal again after each n + 1 rows of a tall matrix.
+
+    Input: (m, n), or more dimensions of one size
+    Errors: RuntimeError for less than 2 dimensions, or more of unlike sizes
+    """
     shape = input.array.shape
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
@@ -545,28 +718,44 @@ def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Ten
 
 @public()
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: Index) -> Tensor:
-    """Copy x, with src in place of one slice. https://pytorch.org/docs → torch.select_scatter"""
+    """Copy x, with src in place of one slice. https://pytorch.org/docs → torch.select_scatter
+
+    Input: input (*, n, *); src (*), without the axis dim
+    Errors: RuntimeError for a src of another shape; IndexError for a dim or index out of range
+    """
     return _scattered(input, src, lambda x: x.select(dim, index))
 
 
 @public()
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: Index | None = None, end: Index | None = None,
                   step: Index = 1) -> Tensor:
-    """A copy of x with src in the place of a slice. https://pytorch.org/docs → torch.slice_scatter"""
+    """A copy of x with src in the place of a slice. https://pytorch.org/docs → torch.slice_scatter
+
+    Input: input (*); src, in the shape of the slice
+    Errors: as for `select_scatter`
+    """
     d = normalize_dim(dim, input.array.ndim)
     return _scattered(input, src, lambda x: x[(FULL,) * d + (slice(start, end, step),)])
 
 
 @public()
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of x with src on a diagonal. https://pytorch.org/docs → torch.diagonal_scatter"""
+    """A copy of x with src on a diagonal. https://pytorch.org/docs → torch.diagonal_scatter
+
+    Input: input (*); src, in the shape of the diagonal
+    Errors: RuntimeError for a src of another shape; IndexError for dimensions out of range
+    """
     return _scattered(input, src, lambda x: x.diagonal(offset, dim1, dim2))
 
 
 @public(method=True)
 def as_strided_scatter(input: Tensor, src: Tensor, size: Ints, stride: Ints,
                        storage_offset: Index | None = None) -> Tensor:
-    """A copy of x with src in the place of a strided view. https://pytorch.org/docs → torch.as_strided_scatter"""
+    """A copy of x with src in the place of a strided view. https://pytorch.org/docs → torch.as_strided_scatter
+
+    Input: input (*); src (size)
+    Errors: RuntimeError for a src of another shape
+    """
     if not input.is_contiguous():           # the view refers to the input's whole storage
         whole = level_of(src, input).as_strided((input.untyped_storage().size() // input.element_size(),), (1,), 0)
         offset = input.storage_offset() if storage_offset is None else storage_offset

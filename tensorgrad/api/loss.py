@@ -29,7 +29,13 @@ def reduced(losses: Any, reduction: int) -> Any:
 @public(method=False)
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      pos_weight: Tensor | None = None, reduction: int = 0) -> Tensor:
-    """−w (p y log σ(x) + (1 − y) log(1 − σ(x))). https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
+    """−w (p y log σ(x) + (1 − y) log(1 − σ(x))).
+
+    Input: (*), floating point; target, weight and pos_weight p that broadcast with it
+    Output: (), or the broadcast shape with reduction 0
+    Errors: RuntimeError if the shapes do not broadcast, or for a target of bools or integers; NotImplementedError for
+        an input that is not of floating point
+    https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
 
     >>> import tensorgrad as torch
     >>> torch.binary_cross_entropy_with_logits(torch.tensor([0., 1000.]), torch.tensor([1., 1.]))
@@ -57,7 +63,12 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 
 @public(method=False)
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
-    """y (log y − x), for log probabilities x and probabilities y. https://pytorch.org/docs → torch.nn.functional.kl_div
+    """y (log y − x), for log probabilities x and probabilities y.
+
+    Input: (*), floating point; target that broadcasts with it, log probabilities with `log_target`
+    Output: (), or the broadcast shape with reduction 0
+    Errors: RuntimeError for other dtypes, or if the shapes do not broadcast
+    https://pytorch.org/docs → torch.nn.functional.kl_div
 
     >>> import tensorgrad as torch
     >>> torch.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1., 0.]), 2)
@@ -72,9 +83,17 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: boo
 
 @public(method=False)
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
-    """exp x − y x, or x − y log(x + ε) if x is no logarithm; `full` adds Stirling's y log y − y + log(2π y) / 2 where y > 1.
+    """exp x − y x, or x − y log(x + ε) if x is no logarithm; `full` adds Stirling's y log y − y + log(2π y) / 2 where y >
+    1.
 
+    Input: (*), log of the rate, or the rate itself unless `log_input`; target, counts that broadcast with it
+    Output: (), or the broadcast shape with reduction 0
+    Errors: RuntimeError if the shapes do not broadcast
     https://pytorch.org/docs → torch.nn.functional.poisson_nll_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.poisson_nll_loss(torch.tensor([0.]), torch.tensor([3.]), True, False, 1e-8, 0)
+    tensor([1.])
     """
     check_tensor(target, "poisson_nll_loss", "target", 2)
     reduction = integer(reduction, "reduction")
@@ -90,7 +109,12 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
 
 @public(method=False)
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
-    """x where y = 1, max(0, margin − x) where y = −1. https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss
+    """x where y = 1, max(0, margin − x) where y = −1.
+
+    Input: (*); target of 1 and −1 that broadcasts with it
+    Output: (), or the broadcast shape with reduction 0
+    Errors: RuntimeError if the shapes do not broadcast
+    https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss
 
     >>> import tensorgrad as torch
     >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1, -1]))
@@ -105,7 +129,12 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, red
 @public(method=False)
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
                         reduction: int = 0) -> Tensor:
-    """max(0, margin − y (x₁ − x₂)). https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss
+    """max(0, margin − y (x₁ − x₂)).
+
+    Input: input1, input2 and target, of 1 and −1, in shapes that broadcast
+    Output: (), or the broadcast shape with reduction 0
+    Errors: RuntimeError if the shapes do not broadcast
+    https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss
 
     >>> import tensorgrad as torch
     >>> torch.margin_ranking_loss(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([1.]))
@@ -117,7 +146,12 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 @public(method=False)
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
                           reduction: int = 0) -> Tensor:
-    """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1. https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss
+    """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1.
+
+    Input: input1 and input2 (N, D), target (N); or (D) and ()
+    Output: (), or the target's shape with reduction 0
+    Errors: RuntimeError for other numbers of dimensions or shapes that do not broadcast
+    https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss
 
     >>> import tensorgrad as torch
     >>> torch.cosine_embedding_loss(torch.tensor([[1., 0.]]), torch.tensor([[0., 1.]]), torch.tensor([1.]))
@@ -138,7 +172,14 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 @public(method=False)
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
                         eps: float = 1e-6, swap: bool = False, reduction: int = 0) -> Tensor:
-    """max(0, |a − p| − |a − n| + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss
+    """max(0, |a − p| − |a − n| + margin).
+
+    |·| is the p-norm along the last axis; `swap` takes the lesser of |a − n| and |p − n|.
+
+    Input: anchor, positive and negative (N, D) or (D), in shapes that broadcast
+    Output: (), or (N) or () with reduction 0
+    Errors: RuntimeError if the numbers of dimensions differ or the shapes do not broadcast
+    https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss
 
     >>> import tensorgrad as torch
     >>> torch.triplet_margin_loss(torch.tensor([[0.]]), torch.tensor([[2.]]), torch.tensor([[1.]]))
@@ -165,9 +206,14 @@ CALLED = " (while checking arguments for ctc_loss_allocate_outputs)"
 @public(method=False)
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Ints | Tensor, target_lengths: Ints | Tensor,
              blank: int = 0, reduction: int = 0, zero_infinity: bool = False) -> Tensor:
-    """−log of the probability of all ways to read the labels: A. Graves et al. (2006). https://pytorch.org/docs → torch.nn.functional.ctc_loss
+    """−log of the probability of all ways to read the labels: A. Graves et al. (2006).
 
-    log_probs: (T, N, C) or (T, C), from log_softmax; targets: (N, S), or all labels one after the other.
+    Input: log_probs (T, N, C) or (T, C), from log_softmax; targets (N, S), or all labels one after the other;
+        input_lengths and target_lengths (N)
+    Output: (), or (N) with reduction 0; the mean divides each loss by its target's length first
+    Errors: RuntimeError for a blank outside of the classes, lengths that do not fit, or lengths that are not N;
+        NotImplementedError unless log_probs is of floating point
+    https://pytorch.org/docs → torch.nn.functional.ctc_loss
 
     >>> import tensorgrad as torch
     >>> x = torch.zeros(2, 1, 2).log_softmax(2)

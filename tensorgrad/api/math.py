@@ -29,7 +29,13 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
 
 @public(inplace=True, out=True)
 def add(input: Tensor, other: Operand, *, alpha: Number = 1) -> Tensor:
-    """input + alpha·other, broadcast. https://pytorch.org/docs → torch.add
+    """input + alpha·other, broadcast.
+
+    Input: input and other, or a number, in shapes that broadcast; any dtype
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for an alpha that is a fraction, beside integers, or
+        complex, beside real numbers
+    https://pytorch.org/docs → torch.add
 
     >>> import tensorgrad as torch
     >>> torch.add(torch.tensor([1., 2.]), torch.tensor([10., 20.]), alpha=2)
@@ -50,7 +56,13 @@ def _check_difference(input: Any, other: Any) -> None:
 
 @public("subtract", inplace=True, out=True)
 def sub(input: Tensor, other: Operand, *, alpha: Number = 1) -> Tensor:
-    """input − alpha·other, broadcast. https://pytorch.org/docs → torch.sub
+    """input − alpha·other, broadcast.
+
+    Input: input and other, or a number, in shapes that broadcast; any dtype but bool
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, for bools, or for an alpha that is a fraction, beside integers,
+        or complex, beside real numbers
+    https://pytorch.org/docs → torch.sub
 
     >>> import tensorgrad as torch
     >>> torch.sub(torch.tensor([5., 6.]), 2)
@@ -62,7 +74,13 @@ def sub(input: Tensor, other: Operand, *, alpha: Number = 1) -> Tensor:
 
 @public(method=False)
 def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
-    """other − alpha·input, broadcast. https://pytorch.org/docs → torch.rsub
+    """other − alpha·input, broadcast.
+
+    Input: input and other, or a number, in shapes that broadcast; any dtype but bool
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, for bools, or for an alpha that is a fraction, beside integers,
+        or complex, beside real numbers
+    https://pytorch.org/docs → torch.rsub
 
     >>> import tensorgrad as torch
     >>> torch.rsub(torch.tensor([1., 2.]), 10)
@@ -78,7 +96,12 @@ def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
 
 @public("multiply", inplace=True, out=True)
 def mul(input: Tensor, other: Operand) -> Tensor:
-    """input · other, broadcast. https://pytorch.org/docs → torch.mul
+    """input · other, broadcast.
+
+    Input: input and other, or a number, in shapes that broadcast; any dtype
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast
+    https://pytorch.org/docs → torch.mul
 
     >>> import tensorgrad as torch
     >>> torch.mul(torch.tensor([[1.], [2.]]), torch.tensor([3., 4.]))
@@ -90,7 +113,14 @@ def mul(input: Tensor, other: Operand) -> Tensor:
 
 @public("divide", inplace=True, out=True)
 def div(input: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
-    """input / other, broadcast; optionally rounded to zero ('trunc') or down ('floor'). https://pytorch.org/docs → torch.div
+    """input / other, broadcast; optionally rounded to zero ('trunc') or down ('floor').
+
+    Input: input and other, or a number, in shapes that broadcast; any dtype
+    Output: the broadcast shape, in the promoted dtype; integers give the default floating point dtype, or integers with
+        a rounding_mode
+    Errors: RuntimeError if the shapes do not broadcast, for another rounding_mode, or for the rounded quotient of an
+        integer by 0
+    https://pytorch.org/docs → torch.div
 
     >>> import tensorgrad as torch
     >>> torch.div(torch.tensor([7., -7.]), 2), torch.div(torch.tensor([7, -7]), 2, rounding_mode='trunc')
@@ -109,13 +139,29 @@ def div(input: Tensor, other: Operand, *, rounding_mode: str | None = None) -> T
 
 @public(inplace=True, out=True)
 def true_divide(input: Tensor, other: Operand) -> Tensor:
-    """input / other, broadcast. https://pytorch.org/docs → torch.true_divide"""
+    """input / other, broadcast.
+
+    Input: input and other, or a number, in shapes that broadcast; any dtype
+    Output: the broadcast shape, in the promoted dtype; integers give the default floating point dtype
+    Errors: RuntimeError if the shapes do not broadcast
+    https://pytorch.org/docs → torch.true_divide
+
+    >>> import tensorgrad as torch
+    >>> torch.true_divide(torch.tensor([7, -7]), 2)
+    tensor([ 3.5000, -3.5000])
+    """
     return xp.divide(input, other)
 
 
 @public(inplace=True, out=True)
 def floor_divide(input: Tensor, other: Tensor | Number) -> Tensor:
-    """⌊input / other⌋, broadcast. https://pytorch.org/docs → torch.floor_divide
+    """⌊input / other⌋, broadcast.
+
+    Input: input and other, or a number, in shapes that broadcast; real numbers
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for an integer by 0; NotImplementedError for bools and
+        complex numbers
+    https://pytorch.org/docs → torch.floor_divide
 
     >>> import tensorgrad as torch
     >>> torch.floor_divide(torch.tensor([7, -7]), 2)
@@ -126,7 +172,13 @@ def floor_divide(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """input − other·⌊input / other⌋: the remainder with the sign of `other`, as in Python. https://pytorch.org/docs → torch.remainder
+    """input − other·⌊input / other⌋: the remainder with the sign of `other`, as in Python.
+
+    Input: input and other, or a number, in shapes that broadcast; real numbers
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for an integer by 0; NotImplementedError for bools and
+        complex numbers
+    https://pytorch.org/docs → torch.remainder
 
     >>> import tensorgrad as torch
     >>> torch.remainder(torch.tensor([7, -7]), 3)
@@ -137,7 +189,13 @@ def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
-    """input − other·trunc(input / other): the remainder with the sign of `input`, as in C. https://pytorch.org/docs → torch.fmod
+    """input − other·trunc(input / other): the remainder with the sign of `input`, as in C.
+
+    Input: input and other, or a number, in shapes that broadcast; real numbers
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for an integer by 0; NotImplementedError for bools and
+        complex numbers
+    https://pytorch.org/docs → torch.fmod
 
     >>> import tensorgrad as torch
     >>> torch.fmod(torch.tensor([7, -7]), 3)
@@ -149,7 +207,12 @@ def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    """input + value·tensor1·tensor2, broadcast. https://pytorch.org/docs → torch.addcmul
+    """input + value·tensor1·tensor2, broadcast.
+
+    Input: input, tensor1 and tensor2, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for three of bools; TypeError for numbers
+    https://pytorch.org/docs → torch.addcmul
 
     >>> import tensorgrad as torch
     >>> torch.addcmul(torch.tensor([1.]), torch.tensor([2.]), torch.tensor([3.]), value=10)
@@ -166,7 +229,12 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
 
 @public(inplace=True, out=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
-    """input + value·tensor1 / tensor2, broadcast. https://pytorch.org/docs → torch.addcdiv
+    """input + value·tensor1 / tensor2, broadcast.
+
+    Input: input, tensor1 and tensor2, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for integers divided by integers; TypeError for numbers
+    https://pytorch.org/docs → torch.addcdiv
 
     >>> import tensorgrad as torch
     >>> torch.addcdiv(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([2.]))
@@ -202,7 +270,13 @@ def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> tuple[Any,
 
 @public(inplace=True, out=True)
 def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
-    """input + weight·(end − input), linear interpolation from `input` to `end`. https://pytorch.org/docs → torch.lerp
+    """input + weight·(end − input), linear interpolation from `input` to `end`.
+
+    Input: input, end and weight, or a number, of one floating point or complex dtype, in shapes that broadcast
+    Output: the broadcast shape
+    Errors: RuntimeError if the shapes do not broadcast, or for unlike dtypes; TypeError for an end that is a number;
+        NotImplementedError for integers
+    https://pytorch.org/docs → torch.lerp
 
     >>> import tensorgrad as torch
     >>> torch.lerp(torch.tensor([0., 10.]), torch.tensor([10., 20.]), 0.25)
@@ -221,7 +295,13 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:  # noqa: A001
-    """input to the power of exponent, broadcast; either may be a number. https://pytorch.org/docs → torch.pow
+    """input to the power of exponent, broadcast; either may be a number.
+
+    Input: input and exponent, one of which may be a number, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for an integer to the power of a negative number;
+        NotImplementedError for two of bools
+    https://pytorch.org/docs → torch.pow
 
     >>> import tensorgrad as torch
     >>> torch.pow(torch.tensor([2., 3.]), 2), torch.pow(2, torch.tensor([2, 3]))
@@ -241,7 +321,12 @@ def _in_rows(x: Any) -> Any:
 
 @public(inplace=True, out=True)
 def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
-    """The power in double precision. https://pytorch.org/docs → torch.float_power
+    """The power in double precision.
+
+    Input: input and exponent, one of which may be a number, in shapes that broadcast
+    Output: the broadcast shape, float64 or complex128
+    Errors: RuntimeError if the shapes do not broadcast
+    https://pytorch.org/docs → torch.float_power
 
     >>> import tensorgrad as torch
     >>> torch.float_power(torch.tensor([2, 3]), -1)
@@ -253,7 +338,12 @@ def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """input · 2^other. https://pytorch.org/docs → torch.ldexp
+    """input · 2^other.
+
+    Input: input and other, in shapes that broadcast
+    Output: the broadcast shape; integers give the default floating point dtype
+    Errors: RuntimeError if the shapes do not broadcast; TypeError for numbers
+    https://pytorch.org/docs → torch.ldexp
 
     >>> import tensorgrad as torch
     >>> torch.ldexp(torch.tensor([1.]), torch.tensor([3]))
@@ -266,7 +356,12 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """input · ln(other), 0 where input is 0. https://pytorch.org/docs → torch.xlogy
+    """input · ln(other), 0 where input is 0.
+
+    Input: input and other, or a number, in shapes that broadcast; real numbers
+    Output: the broadcast shape; integers give the default floating point dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.xlogy
 
     >>> import tensorgrad as torch
     >>> torch.xlogy(torch.tensor([0., 2.]), torch.tensor([0., 1.]))
@@ -280,7 +375,12 @@ def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @public("arctan2", inplace=True, out=True)
 def atan2(input: Tensor, other: Tensor) -> Tensor:
-    """The angle of the point (other, input), from −π to π. https://pytorch.org/docs → torch.atan2
+    """The angle of the point (other, input), from −π to π.
+
+    Input: input and other, real numbers, in shapes that broadcast
+    Output: the broadcast shape, in radians
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for complex numbers; TypeError for numbers
+    https://pytorch.org/docs → torch.atan2
 
     >>> import tensorgrad as torch
     >>> torch.atan2(torch.tensor([1., -1.]), torch.tensor([0., 0.]))
@@ -292,7 +392,13 @@ def atan2(input: Tensor, other: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def hypot(input: Tensor, other: Tensor) -> Tensor:
-    """√(input² + other²). https://pytorch.org/docs → torch.hypot
+    """√(input² + other²).
+
+    Input: input and other, floating point, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for integers, bools and complex numbers;
+        TypeError for numbers
+    https://pytorch.org/docs → torch.hypot
 
     >>> import tensorgrad as torch
     >>> torch.hypot(torch.tensor([3.]), torch.tensor([4.]))
@@ -304,7 +410,13 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out=True)
 def logaddexp(input: Tensor, other: Tensor) -> Tensor:
-    """ln(e^input + e^other), without overflow. https://pytorch.org/docs → torch.logaddexp
+    """ln(e^input + e^other), without overflow.
+
+    Input: input and other, floating point or complex, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for integers and bools; TypeError for
+        numbers
+    https://pytorch.org/docs → torch.logaddexp
 
     >>> import tensorgrad as torch
     >>> torch.logaddexp(torch.tensor([100.]), torch.tensor([100.]))
@@ -316,7 +428,13 @@ def logaddexp(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out=True)
 def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
-    """log₂(2^input + 2^other), without overflow. https://pytorch.org/docs → torch.logaddexp2
+    """log₂(2^input + 2^other), without overflow.
+
+    Input: input and other, floating point, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for integers, bools and complex numbers;
+        TypeError for numbers
+    https://pytorch.org/docs → torch.logaddexp2
 
     >>> import tensorgrad as torch
     >>> torch.logaddexp2(torch.tensor([3.]), torch.tensor([3.]))
@@ -335,7 +453,12 @@ def _floats(input: Any, other: Any, name: str) -> Any:
 
 @public(inplace=True, out=True)
 def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
-    """|input| with the sign of `other`. https://pytorch.org/docs → torch.copysign
+    """|input| with the sign of `other`.
+
+    Input: input and other, or a number, in shapes that broadcast; real numbers
+    Output: the broadcast shape; integers give the default floating point dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.copysign
 
     >>> import tensorgrad as torch
     >>> torch.copysign(torch.tensor([1., -2.]), -1)
@@ -347,7 +470,13 @@ def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
 
 @public(inplace=True, out=True)
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
-    """The next floating point number after `input`, towards `other`. https://pytorch.org/docs → torch.nextafter
+    """The next floating point number after `input`, towards `other`.
+
+    Input: input and other, floating point, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for integers, bools and complex numbers;
+        TypeError for numbers
+    https://pytorch.org/docs → torch.nextafter
 
     >>> import tensorgrad as torch
     >>> torch.nextafter(torch.tensor([1.]), torch.tensor([2.])) - 1
@@ -359,7 +488,12 @@ def nextafter(input: Tensor, other: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """0 below zero, 1 above, `values` at zero. https://pytorch.org/docs → torch.heaviside
+    """0 below zero, 1 above, `values` at zero.
+
+    Input: input and values, of one real dtype, in shapes that broadcast
+    Output: the broadcast shape
+    Errors: RuntimeError if the shapes do not broadcast, or for unlike dtypes or complex numbers
+    https://pytorch.org/docs → torch.heaviside
 
     >>> import tensorgrad as torch
     >>> torch.heaviside(torch.tensor([-1., 0., 2.]), torch.tensor([0.5]))
@@ -374,7 +508,12 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def gcd(input: Tensor, other: Tensor) -> Tensor:
-    """The greatest common divisor of integers. https://pytorch.org/docs → torch.gcd
+    """The greatest common divisor of integers.
+
+    Input: input and other, integers, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for other dtypes; TypeError for numbers
+    https://pytorch.org/docs → torch.gcd
 
     >>> import tensorgrad as torch
     >>> torch.gcd(torch.tensor([12, 18]), torch.tensor([8, 12]))
@@ -386,7 +525,12 @@ def gcd(input: Tensor, other: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def lcm(input: Tensor, other: Tensor) -> Tensor:
-    """The least common multiple of integers. https://pytorch.org/docs → torch.lcm
+    """The least common multiple of integers.
+
+    Input: input and other, integers, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for other dtypes; TypeError for numbers
+    https://pytorch.org/docs → torch.lcm
 
     >>> import tensorgrad as torch
     >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 10]))
@@ -407,7 +551,12 @@ def _ordered(input: Any, other: Any, name: str) -> None:
 
 @public(out=True)
 def maximum(input: Tensor, other: Tensor) -> Tensor:
-    """The greater of two elements, NaN if either is; equal ones share the gradient. https://pytorch.org/docs → torch.maximum
+    """The greater of two elements, NaN if either is; equal ones share the gradient.
+
+    Input: input and other, real numbers, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for complex numbers; TypeError for numbers
+    https://pytorch.org/docs → torch.maximum
 
     >>> import tensorgrad as torch
     >>> torch.maximum(torch.tensor([1., 5.]), torch.tensor([3., 2.]))
@@ -419,7 +568,12 @@ def maximum(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out=True)
 def minimum(input: Tensor, other: Tensor) -> Tensor:
-    """The lesser of two elements, NaN if either is; equal ones share the gradient. https://pytorch.org/docs → torch.minimum
+    """The lesser of two elements, NaN if either is; equal ones share the gradient.
+
+    Input: input and other, real numbers, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for complex numbers; TypeError for numbers
+    https://pytorch.org/docs → torch.minimum
 
     >>> import tensorgrad as torch
     >>> torch.minimum(torch.tensor([1., 5.]), torch.tensor([3., 2.]))
@@ -431,7 +585,12 @@ def minimum(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out=True)
 def fmax(input: Tensor, other: Tensor) -> Tensor:
-    """The greater of two elements, or the one that is a number. https://pytorch.org/docs → torch.fmax
+    """The greater of two elements, or the one that is a number.
+
+    Input: input and other, real numbers, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for complex numbers; TypeError for numbers
+    https://pytorch.org/docs → torch.fmax
 
     >>> import tensorgrad as torch
     >>> torch.fmax(torch.tensor([1., float('nan')]), torch.tensor([3., 2.]))
@@ -443,7 +602,12 @@ def fmax(input: Tensor, other: Tensor) -> Tensor:
 
 @public(out=True)
 def fmin(input: Tensor, other: Tensor) -> Tensor:
-    """The lesser of two elements, or the one that is a number. https://pytorch.org/docs → torch.fmin
+    """The lesser of two elements, or the one that is a number.
+
+    Input: input and other, real numbers, in shapes that broadcast
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or for complex numbers; TypeError for numbers
+    https://pytorch.org/docs → torch.fmin
 
     >>> import tensorgrad as torch
     >>> torch.fmin(torch.tensor([1., float('nan')]), torch.tensor([3., 2.]))
@@ -455,7 +619,15 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
 
 @public("clip", inplace=True, out=True)
 def clamp(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
-    """min(max(input, min), max): elements brought between two bounds, numbers or tensors. https://pytorch.org/docs → torch.clamp
+    """min(max(input, min), max): elements brought between two bounds, numbers or tensors.
+
+    Where min is above max, the result is max.
+
+    Input: (*), real numbers; min and max, both tensors that broadcast with it or both numbers, or None
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast, or without bounds; NotImplementedError for complex numbers;
+        TypeError for a number and a tensor as bounds
+    https://pytorch.org/docs → torch.clamp
 
     >>> import tensorgrad as torch
     >>> torch.clamp(torch.tensor([-2., 0.5, 2.]), -1, 1)
@@ -475,11 +647,23 @@ def clamp(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Numbe
 
 @public(inplace=True, out=True)
 def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:  # noqa: A002
-    """Elements brought to a bound from below. https://pytorch.org/docs → torch.clamp"""
+    """Elements brought to a bound from below.
+
+    Input: (*), real numbers; a tensor that broadcasts with it, or a number
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.clamp
+    """
     return clamp(input, min) if input.array.dtype.kind != "b" else xp.maximum(input, min)
 
 
 @public(inplace=True, out=True)
 def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:  # noqa: A002
-    """Elements brought to a bound from above. https://pytorch.org/docs → torch.clamp"""
+    """Elements brought to a bound from above.
+
+    Input: (*), real numbers; a tensor that broadcasts with it, or a number
+    Output: the broadcast shape, in the promoted dtype
+    Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.clamp
+    """
     return clamp(input, None, max) if input.array.dtype.kind != "b" else xp.minimum(input, max)

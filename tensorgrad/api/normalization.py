@@ -42,10 +42,16 @@ def _check_dtypes(input: Any, *parameters: Any) -> None:
 @public(method=False)
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                running_var: Tensor | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool) -> Tensor:
-    """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1). https://pytorch.org/docs → torch.nn.functional.batch_norm
+    """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1).
 
     In training, μ and σ² are the batch's, and the running statistics move towards them; otherwise they are the running
     statistics.
+
+    Input: (N, C, *), floating point; weight w, bias b, running_mean, running_var (C)
+    Output: the input's shape and dtype
+    Errors: RuntimeError for tensors of another size than C, without running statistics unless training, or for ones
+        that require gradients; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.batch_norm
 
     >>> import tensorgrad as torch
     >>> torch.batch_norm(torch.tensor([[1.], [3.]]), None, None, None, None, True, 0.1, 0., True)
@@ -117,7 +123,13 @@ def _move_towards(running: Any, value: Any, momentum: float) -> None:
 def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
                   running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float,
                   cudnn_enabled: bool) -> Tensor:
-    """Each channel of each sample normalised by itself. https://pytorch.org/docs → torch.nn.functional.instance_norm
+    """Each channel of each sample normalised by itself.
+
+    Input: (N, C, *), floating point; weight, bias, running_mean, running_var (C)
+    Output: the input's shape and dtype
+    Errors: RuntimeError for tensors of another size than C, or without running statistics unless use_input_stats;
+        IndexError for less than 2 dimensions
+    https://pytorch.org/docs → torch.nn.functional.instance_norm
 
     >>> import tensorgrad as torch
     >>> torch.instance_norm(torch.tensor([[[1., 3.], [10., 30.]]]), None, None, None, None, True, 0.1, 0., True)
@@ -173,7 +185,13 @@ def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: A
 @public(method=False)
 def layer_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:
-    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last axes. https://pytorch.org/docs → torch.nn.functional.layer_norm
+    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last axes.
+
+    Input: (*, S), where S is normalized_shape; weight w and bias b (S)
+    Output: the input's shape and dtype
+    Errors: RuntimeError if the last sizes are not normalized_shape, this is empty, or w and b have another shape;
+        TypeError for a number as normalized_shape; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.layer_norm
 
     >>> import tensorgrad as torch
     >>> torch.layer_norm(torch.tensor([[1., 3.], [10., 30.]]), (2,), eps=0.)
@@ -188,7 +206,15 @@ def layer_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = No
 
 @public(method=False)
 def rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x / √(mean x² + ε) · w, with the mean over the last axes. https://pytorch.org/docs → torch.nn.functional.rms_norm
+    """x / √(mean x² + ε) · w, with the mean over the last axes.
+
+    ε is the machine epsilon of the dtype in which it computes, at least float32, unless given.
+
+    Input: (*, S), where S is normalized_shape; weight w (S)
+    Output: the input's shape and dtype
+    Errors: RuntimeError if the last sizes are not normalized_shape, this is empty, or w has another shape; ValueError
+        for less dimensions; TypeError for a number as normalized_shape; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.rms_norm
 
     >>> import tensorgrad as torch
     >>> torch.rms_norm(torch.tensor([[1., 7.]]), (2,))
@@ -209,7 +235,13 @@ def rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None
 @public(method=False)
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5, cudnn_enabled: bool = True) -> Tensor:
-    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over groups of channels. https://pytorch.org/docs → torch.nn.functional.group_norm
+    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over groups of channels.
+
+    Input: (N, C, *), floating point; weight w and bias b (C)
+    Output: the input's shape and dtype
+    Errors: IndexError for less than 2 dimensions; RuntimeError for num_groups ≤ 0, C that num_groups does not divide,
+        or w and b of another shape; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.group_norm
 
     >>> import tensorgrad as torch
     >>> torch.group_norm(torch.tensor([[1., 3., 10., 30.]]), 2, eps=0.)

@@ -44,6 +44,10 @@ tanh           tanh        tanh x                      [0., 1.]    [0.0000, 0.76
 """
 
 
+REAL = ("deg2rad", "rad2deg")        # ops of real numbers only
+ERRORS_OF_REAL = "\nErrors: RuntimeError for complex numbers"
+
+
 def _real(run: Any, name: str) -> Any:
     def checked(input: Any) -> Any:
         if input.array.dtype.kind == "c":
@@ -54,14 +58,17 @@ def _real(run: Any, name: str) -> Any:
 
 def _plain(names: list[str], op: str, maths: str, example: str, result: str) -> None:
     run = getattr(xp, op)
-    if op in ("deg2rad", "rad2deg"):
+    if op in REAL:
         run = _real(run, op)
 
     def function(input: Tensor) -> Tensor:
         return run(input)
     function.__name__ = function.__qualname__ = names[0]
     function.__code__ = function.__code__.replace(co_name=names[0])
-    function.__doc__ = (f"{maths}, element by element; integers give the default floating point dtype. https://pytorch.org/docs → torch.{names[0]}"
+    about = ("any dtype but bool\nOutput: the input's shape and dtype; real for complex numbers\nErrors: NotImplementedError for bools" if op == "absolute" else
+             f"{'real numbers' if op in REAL else 'any dtype'}\nOutput: the input's shape; integers give the default floating point dtype"
+             f"{ERRORS_OF_REAL if op in REAL else ''}")
+    function.__doc__ = (f"{maths}, element by element.\n\nInput: (*), {about}\nhttps://pytorch.org/docs → torch.{names[0]}"
                         f"\n\n>>> import tensorgrad as torch\n>>> torch.{names[0]}(torch.tensor({example}))\ntensor({result})\n")
     public(*names[1:], inplace=True, out=True)(function)
     globals()[names[0]] = FUNCTIONS[names[0]]
@@ -77,7 +84,12 @@ for _row in PLAIN_FUNCTIONS.strip().splitlines():
 
 @public("negative", inplace=True, out=True)
 def neg(input: Tensor) -> Tensor:
-    """−x, element by element. https://pytorch.org/docs → torch.neg
+    """−x, element by element.
+
+    Input: (*), any dtype but bool
+    Output: the input's shape and dtype
+    Errors: RuntimeError for bools
+    https://pytorch.org/docs → torch.neg
 
     >>> import tensorgrad as torch
     >>> torch.neg(torch.tensor([1., -2.]))
@@ -91,7 +103,17 @@ def neg(input: Tensor) -> Tensor:
 
 @public()
 def positive(input: Tensor) -> Tensor:
-    """The tensor itself. https://pytorch.org/docs → torch.positive"""
+    """The tensor itself.
+
+    Input: (*), any dtype but bool
+    Output: the input itself
+    Errors: RuntimeError for bools
+    https://pytorch.org/docs → torch.positive
+
+    >>> import tensorgrad as torch
+    >>> torch.positive(torch.tensor([-2.]))
+    tensor([-2.])
+    """
     if input.array.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
@@ -99,7 +121,12 @@ def positive(input: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def sign(input: Tensor) -> Tensor:
-    """−1, 0 or 1: the sign of real numbers. https://pytorch.org/docs → torch.sign
+    """−1, 0 or 1: the sign of real numbers.
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.sign
 
     >>> import tensorgrad as torch
     >>> torch.sign(torch.tensor([-3., 0., 2.]))
@@ -123,7 +150,17 @@ def sgn(input: Tensor) -> Tensor:
 
 @public(out=True)
 def signbit(input: Tensor) -> Tensor:
-    """True where the sign bit is set: below zero, or −0. https://pytorch.org/docs → torch.signbit"""
+    """True where the sign bit is set: below zero, or −0.
+
+    Input: (*), real numbers
+    Output: the input's shape, bool
+    Errors: NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.signbit
+
+    >>> import tensorgrad as torch
+    >>> torch.signbit(torch.tensor([-1., -0., 0.]))
+    tensor([ True,  True, False])
+    """
     if input.array.dtype.kind == "c":
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return xp.signbit(input)
@@ -143,7 +180,12 @@ def _rounded(input: Any, op: str, name: str) -> Any:
 
 @public(inplace=True, out=True)
 def floor(input: Tensor) -> Tensor:
-    """⌊x⌋, the greatest integer that is not above x. https://pytorch.org/docs → torch.floor
+    """⌊x⌋, the greatest integer that is not above x.
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for bools and complex numbers
+    https://pytorch.org/docs → torch.floor
 
     >>> import tensorgrad as torch
     >>> torch.floor(torch.tensor([1.5, -1.5]))
@@ -154,7 +196,12 @@ def floor(input: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def ceil(input: Tensor) -> Tensor:
-    """⌈x⌉, the least integer that is not below x. https://pytorch.org/docs → torch.ceil
+    """⌈x⌉, the least integer that is not below x.
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for bools and complex numbers
+    https://pytorch.org/docs → torch.ceil
 
     >>> import tensorgrad as torch
     >>> torch.ceil(torch.tensor([1.5, -1.5]))
@@ -165,7 +212,12 @@ def ceil(input: Tensor) -> Tensor:
 
 @public("fix", inplace=True, out=True)
 def trunc(input: Tensor) -> Tensor:
-    """x without its fractional part. https://pytorch.org/docs → torch.trunc
+    """x without its fractional part.
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for bools and complex numbers
+    https://pytorch.org/docs → torch.trunc
 
     >>> import tensorgrad as torch
     >>> torch.trunc(torch.tensor([1.5, -1.5]))
@@ -176,7 +228,12 @@ def trunc(input: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def frac(input: Tensor) -> Tensor:
-    """x − trunc(x), the fractional part. https://pytorch.org/docs → torch.frac
+    """x − trunc(x), the fractional part.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for other dtypes
+    https://pytorch.org/docs → torch.frac
 
     >>> import tensorgrad as torch
     >>> torch.frac(torch.tensor([1.5, -1.5]))
@@ -187,7 +244,12 @@ def frac(input: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:  # noqa: A001
-    """x rounded to so many decimals, halves to even. https://pytorch.org/docs → torch.round
+    """x rounded to so many decimals, halves to even.
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for bools and complex numbers
+    https://pytorch.org/docs → torch.round
 
     >>> import tensorgrad as torch
     >>> torch.round(torch.tensor([0.5, 1.5, 1.25])), torch.round(torch.tensor([1.234]), decimals=2)
@@ -204,7 +266,11 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:  # noqa: A001
 @public(inplace=True, out=True)
 def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None,
                neginf: float | None = None) -> Tensor:
-    """x with NaN and the infinities replaced: by default by 0 and the greatest and least numbers. https://pytorch.org/docs → torch.nan_to_num
+    """x with NaN and the infinities replaced: by default by 0 and the greatest and least numbers.
+
+    Input: (*), any dtype
+    Output: the input's shape and dtype
+    https://pytorch.org/docs → torch.nan_to_num
 
     >>> import tensorgrad as torch
     >>> torch.nan_to_num(torch.tensor([float('nan'), float('inf'), 1.]), posinf=9.)
@@ -228,7 +294,12 @@ def square(input: Tensor) -> Tensor:
 
 @public(inplace=True, out=True)
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """ln(x / (1 − x)), the inverse of sigmoid, x first brought into [eps, 1 − eps]. https://pytorch.org/docs → torch.logit
+    """ln(x / (1 − x)), the inverse of sigmoid, x first brought into [eps, 1 − eps].
+
+    Input: (*), real numbers from 0 to 1; others give NaN without eps
+    Output: the input's shape; integers give the default floating point dtype
+    Errors: NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.logit
 
     >>> import tensorgrad as torch
     >>> torch.logit(torch.tensor([0.5, 1.]), eps=0.1)
@@ -241,7 +312,12 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
 @public(out="same")
 def frexp(input: Tensor) -> return_types.frexp:
-    """Mantissa and exponent: x = mantissa · 2^exponent, 0.5 ≤ |mantissa| < 1. https://pytorch.org/docs → torch.frexp
+    """Mantissa and exponent: x = mantissa · 2^exponent, 0.5 ≤ |mantissa| < 1.
+
+    Input: (*), floating point
+    Output: mantissa, of the input's dtype, and exponent, int32, both in the input's shape
+    Errors: RuntimeError for other dtypes
+    https://pytorch.org/docs → torch.frexp
 
     >>> import tensorgrad as torch
     >>> torch.frexp(torch.tensor([6.])).exponent
@@ -269,7 +345,12 @@ def real(input: Tensor) -> Tensor:
 
 @public(method=False)
 def imag(input: Tensor) -> Tensor:
-    """The imaginary part, as a view. https://pytorch.org/docs → torch.imag
+    """The imaginary part, as a view.
+
+    Input: (*), complex
+    Output: (*), real
+    Errors: RuntimeError for real numbers
+    https://pytorch.org/docs → torch.imag
 
     >>> import tensorgrad as torch
     >>> torch.imag(torch.tensor([1+2j]))
@@ -304,7 +385,11 @@ def conj_physical(input: Tensor) -> Tensor:
 
 @public(out=True)
 def angle(input: Tensor) -> Tensor:
-    """The angle in the complex plane, in radians: 0 or π for real numbers. https://pytorch.org/docs → torch.angle
+    """The angle in the complex plane, in radians: 0 or π for real numbers.
+
+    Input: (*), any dtype
+    Output: the input's shape, real, in radians
+    https://pytorch.org/docs → torch.angle
 
     >>> import tensorgrad as torch
     >>> torch.angle(torch.tensor([1j, -1+0j]))
@@ -324,7 +409,12 @@ def _check_parts(first: Any, second: Any) -> None:
 
 @public(name="complex", method=False, out="same")
 def complex_(real: Tensor, imag: Tensor) -> Tensor:
-    """real + i·imag. https://pytorch.org/docs → torch.complex
+    """real + i·imag.
+
+    Input: real and imag, of one floating point dtype (no bfloat16), in shapes that broadcast
+    Output: the broadcast shape, complex
+    Errors: RuntimeError for other or unlike dtypes, or if the shapes do not broadcast
+    https://pytorch.org/docs → torch.complex
 
     >>> import tensorgrad as torch
     >>> torch.complex(torch.tensor([1.]), torch.tensor([2.]))
@@ -336,7 +426,12 @@ def complex_(real: Tensor, imag: Tensor) -> Tensor:
 
 @public(method=False, out="same")
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """abs·(cos angle + i·sin angle). https://pytorch.org/docs → torch.polar
+    """abs·(cos angle + i·sin angle).
+
+    Input: abs and angle, in radians, of one floating point dtype (no bfloat16), in shapes that broadcast
+    Output: the broadcast shape, complex
+    Errors: RuntimeError for other or unlike dtypes, or if the shapes do not broadcast
+    https://pytorch.org/docs → torch.polar
 
     >>> import tensorgrad as torch
     >>> torch.polar(torch.tensor([2.]), torch.tensor([0.]))
@@ -348,7 +443,12 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 
 @public()
 def view_as_real(input: Tensor) -> Tensor:
-    """A view with the real and imaginary parts along a new last axis. https://pytorch.org/docs → torch.view_as_real
+    """A view with the real and imaginary parts along a new last axis.
+
+    Input: (*), complex
+    Output: (*, 2), real
+    Errors: RuntimeError for real numbers
+    https://pytorch.org/docs → torch.view_as_real
 
     >>> import tensorgrad as torch
     >>> torch.view_as_real(torch.tensor([1+2j]))
@@ -361,7 +461,12 @@ def view_as_real(input: Tensor) -> Tensor:
 
 @public()
 def view_as_complex(input: Tensor) -> Tensor:
-    """A complex view whose real and imaginary parts are the last axis, of two elements. https://pytorch.org/docs → torch.view_as_complex
+    """A complex view whose real and imaginary parts are the last axis, of two elements.
+
+    Input: (*, 2), float16, float32 or float64, the last axis with stride 1
+    Output: (*), complex
+    Errors: RuntimeError for other dtypes, shapes or strides
+    https://pytorch.org/docs → torch.view_as_complex
 
     >>> import tensorgrad as torch
     >>> torch.view_as_complex(torch.tensor([[1., 2.]]))

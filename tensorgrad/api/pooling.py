@@ -180,7 +180,16 @@ def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, di
 @public(method=False)
 def max_pool1d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0, dilation: Ints1 = 1,
                ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool1d
+    """The largest value of each window.
+
+    The stride is the kernel's size unless given.
+
+    Input: (N, C, L) or (C, L), floating point
+    Output: (N, C, L') or (C, L'), with L' = ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1 along each axis,
+        or ⌈·⌉ + 1 with `ceil_mode`
+    Errors: RuntimeError for other numbers of dimensions, kernel, stride or dilation ≤ 0, padding above half the kernel,
+        or no window that fits; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.max_pool1d
 
     >>> import tensorgrad as torch
     >>> torch.max_pool1d(torch.tensor([[1., 5., 2., 3.]]), 2)
@@ -192,14 +201,33 @@ def max_pool1d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, p
 @public(method=False)
 def max_pool1d_with_indices(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
                             dilation: Ints1 = 1, ceil_mode: bool = False) -> tuple[Tensor, Tensor]:
-    """The largest value of each window, and where it is. https://pytorch.org/docs → torch.nn.functional.max_pool1d"""
+    """The largest value of each window, and where it is.
+
+    Input: (N, C, L) or (C, L), real numbers
+    Output: maxima and their places, int64, both (N, C, L') or (C, L')
+    Errors: as for max_pool1d
+    https://pytorch.org/docs → torch.nn.functional.max_pool1d
+
+    >>> import tensorgrad as torch
+    >>> torch.max_pool1d_with_indices(torch.tensor([[1., 5., 2., 3.]]), 2)
+    (tensor([[5., 3.]]), tensor([[1, 3]]))
+    """
     return max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @public(method=False)
 def max_pool2d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0, dilation: Ints1 = 1,
                ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool2d
+    """The largest value of each window.
+
+    The stride is the kernel's size unless given.
+
+    Input: (N, C, H, W) or (C, H, W), real numbers
+    Output: (N, C, H', W') or (C, H', W'), with L' = ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1 along
+        each axis, or ⌈·⌉ + 1 with `ceil_mode`
+    Errors: RuntimeError for other numbers of dimensions, kernel, stride or dilation ≤ 0, padding above half the kernel,
+        or no window that fits; NotImplementedError for bools
+    https://pytorch.org/docs → torch.nn.functional.max_pool2d
 
     >>> import tensorgrad as torch
     >>> torch.max_pool2d(torch.arange(16.).reshape(1, 4, 4), 2)
@@ -212,7 +240,16 @@ def max_pool2d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, p
 @public(method=False)
 def max_pool3d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0, dilation: Ints1 = 1,
                ceil_mode: bool = False) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest value of each window. https://pytorch.org/docs → torch.nn.functional.max_pool3d
+    """The largest value of each window.
+
+    The stride is the kernel's size unless given.
+
+    Input: (N, C, D, H, W) or (C, D, H, W), real numbers
+    Output: (N, C, D', H', W') or (C, D', H', W'), with L' = ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1
+        along each axis, or ⌈·⌉ + 1 with `ceil_mode`
+    Errors: RuntimeError for other numbers of dimensions, kernel, stride or dilation ≤ 0, padding above half the kernel,
+        or no window that fits; NotImplementedError for bools
+    https://pytorch.org/docs → torch.nn.functional.max_pool3d
 
     >>> import tensorgrad as torch
     >>> torch.max_pool3d(torch.arange(8.).reshape(1, 2, 2, 2), 2)
@@ -265,7 +302,15 @@ def _outer(factors: Any) -> Any:
 @public(method=False)
 def avg_pool1d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
-    """The mean of each window. https://pytorch.org/docs → torch.nn.functional.avg_pool1d
+    """The mean of each window.
+
+    The stride is the kernel's size unless given.
+
+    Input: (N, C, L) or (C, L)
+    Output: (N, C, L') or (C, L'), with L' = ⌊(L + 2·padding − kernel) / stride⌋ + 1, or ⌈·⌉ + 1 with `ceil_mode`
+    Errors: RuntimeError for other numbers of dimensions, kernel or stride ≤ 0, padding above half the kernel, or no
+        window that fits
+    https://pytorch.org/docs → torch.nn.functional.avg_pool1d
 
     >>> import tensorgrad as torch
     >>> torch.avg_pool1d(torch.tensor([[1., 5., 2., 3.]]), 2)
@@ -349,7 +394,12 @@ def averages(d: int, out: int) -> Any:
 
 @public(method=False)
 def adaptive_avg_pool1d(input: Tensor, output_size: Ints1) -> Tensor:
-    """Means over a given number of windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool1d
+    """Means over a given number of windows.
+
+    Input: (N, C, L) or (C, L), floating point
+    Output: (N, C, output_size) or (C, output_size)
+    Errors: RuntimeError for other numbers of dimensions or a negative size; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool1d
 
     >>> import tensorgrad as torch
     >>> torch.adaptive_avg_pool1d(torch.tensor([[1., 2., 3., 4., 5.]]), 2)
@@ -395,7 +445,12 @@ def adaptive_places(shape: tuple[int, ...], size: tuple[int, ...]) -> Any:
 
 @public(method=False)
 def adaptive_max_pool1d(input: Tensor, output_size: Ints1) -> Tensor | tuple[Tensor, Tensor]:
-    """Maxima over a given number of windows, and their indices. https://pytorch.org/docs → torch.nn.functional.adaptive_max_pool1d
+    """Maxima over a given number of windows, and their indices.
+
+    Input: (N, C, L) or (C, L), real numbers
+    Output: maxima and their places, int64, both (N, C, output_size) or (C, output_size)
+    Errors: RuntimeError for other numbers of dimensions or a negative size
+    https://pytorch.org/docs → torch.nn.functional.adaptive_max_pool1d
 
     >>> import tensorgrad as torch
     >>> torch.adaptive_max_pool1d(torch.tensor([[1., 2., 3., 4., 5.]]), 2)

@@ -17,10 +17,16 @@ START = {"sum": 0.0, "mean": 0.0, "max": -inf, "min": inf, "prod": 1.0}
 def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
                    offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False,
                    initial: Number | None = None) -> Tensor:
-    """The sum, mean, max, min or product of each run of neighbours along an axis. https://pytorch.org/docs → torch.segment_reduce
+    """The sum, mean, max, min or product of each run of neighbours along an axis.
 
-    lengths (…, S): how long the S runs of each row are; or offsets (…, S + 1): where they begin, and the end of the last. `initial` takes part
-    in each run.
+    `initial` takes part in each run.
+
+    Input: data (…, n, …), floating point; lengths (…, S), integers whose rows add up to n, or offsets (…, S + 1), where
+        the runs begin and the last ends
+    Output: (…, S, …)
+    Errors: RuntimeError for another reduce, without lengths and offsets, for lengths that are negative or do not add up
+        to n, or unless axis is their last; IndexError if axis is out of range; NotImplementedError for data of integers
+    https://pytorch.org/docs → torch.segment_reduce
 
     >>> import tensorgrad as torch
     >>> torch.segment_reduce(torch.tensor([1., 2., 3.]), "sum", lengths=torch.tensor([2, 0, 1]))

@@ -69,7 +69,17 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
          window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
          onesided: bool | None = None, return_complex: bool | None = None,
          align_to_window: bool | None = None) -> Tensor:
-    """out[…, k, t] = Σ window[j]·x[t·hop_length + j]·exp(−2πi·jk/n_fft): spectra of pieces of a signal, which `center` has around their times.
+    """out[…, k, t] = Σ window[j]·x[t·hop_length + j]·exp(−2πi·jk/n_fft): spectra of pieces of a signal, which `center` has
+    around their times.
+
+    hop_length is n_fft // 4 and win_length n_fft unless given.
+
+    Input: (*, L), of 1 or 2 dimensions, floating point or complex; window (win_length)
+    Output: (*, n_fft // 2 + 1, T) for real input, (*, n_fft, T) for complex input or onesided=False; (…, 2), real and
+        imaginary parts, for return_complex=False; T = 1 + (L − n_fft) // hop_length, where `center` adds n_fft // 2
+        places on each side to L
+    Errors: RuntimeError for other dtypes or numbers of dimensions, n_fft that is not from 1 to L, hop_length ≤ 0,
+        win_length that is not from 1 to n_fft, a window of another length, or real input without return_complex
     https://pytorch.org/docs → torch.stft
 
     >>> import tensorgrad as torch
@@ -142,7 +152,15 @@ def _check_stft(x: Any, n_fft: int, hop: int, length: int, window: Any, quoted: 
 def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
           window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
           length: int | None = None, return_complex: bool = False) -> Tensor:
-    """The signal whose `stft` is nearest to this: the pieces, windowed again and added up, over the sum of the squares of their windows.
+    """The signal whose `stft` is nearest to this: the pieces, windowed again and added up, over the sum of the squares of
+    their windows.
+
+    Input: (*, n_fft // 2 + 1, T), or (*, n_fft, T) with onesided=False, complex, of 2 or 3 dimensions; window
+        (win_length)
+    Output: (*, length), by default n_fft + hop_length·(T − 1), without n_fft // 2 places on each side with `center`;
+        real unless return_complex
+    Errors: RuntimeError for real input, another number of frequencies, hop_length or win_length that do not fit, a
+        window of another length, or windows that leave places without weight; IndexError for less than 2 dimensions
     https://pytorch.org/docs → torch.istft
 
     >>> import tensorgrad as torch

@@ -66,7 +66,11 @@ def _cosines(steps: Any, last: int, *weights: float) -> Any:
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
                    dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
                    pin_memory: bool | None = False, requires_grad: bool | None = False) -> Tensor:
-    """alpha − beta·cos 2πn/N, where N is the length, less one unless periodic. https://pytorch.org/docs → torch.hamming_window
+    """alpha − beta·cos 2πn/N, where N is the length, less one unless periodic.
+
+    Output: (window_length), floating point; 1 for a length of 1
+    Errors: RuntimeError for a negative length or a dtype of integers; TypeError for a length that is no integer
+    https://pytorch.org/docs → torch.hamming_window
 
     >>> import tensorgrad as torch
     >>> torch.hamming_window(4)
@@ -80,7 +84,11 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None, layout: Layout | None = None,
                 device: Device | None = None, pin_memory: bool | None = False,
                 requires_grad: bool | None = False) -> Tensor:
-    """(1 − cos 2πn/N) / 2, where N is the length, less one unless periodic. https://pytorch.org/docs → torch.hann_window
+    """(1 − cos 2πn/N) / 2, where N is the length, less one unless periodic.
+
+    Output: (window_length), floating point; 1 for a length of 1
+    Errors: RuntimeError for a negative length or a dtype of integers; TypeError for a length that is no integer
+    https://pytorch.org/docs → torch.hann_window
 
     >>> import tensorgrad as torch
     >>> torch.hann_window(4)
@@ -93,7 +101,11 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | Non
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None,
                     layout: Layout | None = None, device: Device | None = None, pin_memory: bool | None = False,
                     requires_grad: bool | None = False) -> Tensor:
-    """0.42 − 0.5·cos 2πn/N + 0.08·cos 4πn/N. https://pytorch.org/docs → torch.blackman_window
+    """0.42 − 0.5·cos 2πn/N + 0.08·cos 4πn/N.
+
+    Output: (window_length), floating point; 1 for a length of 1
+    Errors: RuntimeError for a negative length or a dtype of integers; TypeError for a length that is no integer
+    https://pytorch.org/docs → torch.blackman_window
 
     >>> import tensorgrad as torch
     >>> torch.blackman_window(3, periodic=False).round(decimals=4)
@@ -111,7 +123,11 @@ def _triangle(steps: Any, last: int) -> Any:
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Dtype | None = None,
                     layout: Layout | None = None, device: Device | None = None, pin_memory: bool | None = False,
                     requires_grad: bool | None = False) -> Tensor:
-    """1 − |2n/N − 1|: a triangle. https://pytorch.org/docs → torch.bartlett_window
+    """1 − |2n/N − 1|: a triangle.
+
+    Output: (window_length), floating point; 1 for a length of 1
+    Errors: RuntimeError for a negative length or a dtype of integers; TypeError for a length that is no integer
+    https://pytorch.org/docs → torch.bartlett_window
 
     >>> import tensorgrad as torch
     >>> torch.bartlett_window(4)
@@ -124,7 +140,11 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Dtype |
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Dtype | None = None,
                   layout: Layout | None = None, device: Device | None = None, pin_memory: bool | None = False,
                   requires_grad: bool | None = False) -> Tensor:
-    """I₀(β·√(1 − (2n/N − 1)²)) / I₀(β), for the modified Bessel function I₀. https://pytorch.org/docs → torch.kaiser_window
+    """I₀(β·√(1 − (2n/N − 1)²)) / I₀(β), for the modified Bessel function I₀.
+
+    Output: (window_length), floating point; 1 for a length of 1
+    Errors: RuntimeError for a negative length or a dtype of integers; TypeError for a length that is no integer
+    https://pytorch.org/docs → torch.kaiser_window
 
     >>> import tensorgrad as torch
     >>> torch.kaiser_window(4, periodic=False, beta=0.)
@@ -167,7 +187,12 @@ def _ready(name: str, M: Any, dtype: Any, layout: Any, device: Any, requires_gra
 @window
 def general_cosine(M: int, *, a: Any, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
                    requires_grad: bool = False) -> Any:
-    """Σ (−1)ᵏ·aₖ·cos(2πkn / N), where N is M − 1, or M unless symmetric. https://pytorch.org/docs → torch.signal.windows.general_cosine
+    """Σ (−1)ᵏ·aₖ·cos(2πkn / N), where N is M − 1, or M unless symmetric.
+
+    Output: (M), float32 or float64
+    Errors: ValueError for a negative M, another dtype or layout, or no coefficients; TypeError for coefficients that
+        are no sequence
+    https://pytorch.org/docs → torch.signal.windows.general_cosine
 
     >>> import tensorgrad as torch
     >>> torch.signal.windows.general_cosine(3, a=[0.5, 0.5])
@@ -191,7 +216,11 @@ def general_cosine(M: int, *, a: Any, sym: bool = True, dtype: Any = None, layou
 @window
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
                     requires_grad: bool = False) -> Any:
-    """alpha − (1 − alpha)·cos 2πn/N. https://pytorch.org/docs → torch.signal.windows.general_hamming
+    """alpha − (1 − alpha)·cos 2πn/N.
+
+    Output: (M), float32 or float64
+    Errors: ValueError for a negative M, another dtype or layout
+    https://pytorch.org/docs → torch.signal.windows.general_hamming
 
     >>> import tensorgrad as torch
     >>> torch.signal.windows.general_hamming(3, alpha=0.75)
@@ -212,7 +241,8 @@ def _cosine_window(name: str, weights: list[float], maths: str) -> None:
     def function(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
         return general_cosine(M, a=weights, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (f"{maths}. https://pytorch.org/docs → torch.signal.windows.{name}\n\n>>> import tensorgrad as torch\n"
+    function.__doc__ = (f"{maths}.\n\nOutput: (M), float32 or float64\nErrors: ValueError for a negative M, another dtype or layout\n"
+                        f"https://pytorch.org/docs → torch.signal.windows.{name}\n\n>>> import tensorgrad as torch\n"
                         f">>> torch.signal.windows.{name}(3)[1].round(decimals=4)\ntensor(1.)\n")
     globals()[name] = window(function)
 
@@ -224,7 +254,11 @@ for _row in COSINES.strip().splitlines():
 
 @window
 def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """1 − |2n/N − 1|: a triangle. https://pytorch.org/docs → torch.signal.windows.bartlett
+    """1 − |2n/N − 1|: a triangle.
+
+    Output: (M), float32 or float64
+    Errors: ValueError for a negative M, another dtype or layout
+    https://pytorch.org/docs → torch.signal.windows.bartlett
 
     >>> import tensorgrad as torch
     >>> torch.signal.windows.bartlett(5)
@@ -239,7 +273,11 @@ def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None,
 
 @window
 def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """sin π(n + ½)/(N + 1): the half of a wave. https://pytorch.org/docs → torch.signal.windows.cosine
+    """sin π(n + ½)/(N + 1): the half of a wave.
+
+    Output: (M), float32 or float64
+    Errors: ValueError for a negative M, another dtype or layout
+    https://pytorch.org/docs → torch.signal.windows.cosine
 
     >>> import tensorgrad as torch
     >>> torch.signal.windows.cosine(3)
@@ -255,7 +293,11 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, d
 @window
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
                 requires_grad: bool = False) -> Any:
-    """exp(−|n − center| / tau). https://pytorch.org/docs → torch.signal.windows.exponential
+    """exp(−|n − center| / tau).
+
+    Output: (M), float32 or float64
+    Errors: ValueError for a negative M, another dtype or layout, tau ≤ 0, or a center for a symmetric window
+    https://pytorch.org/docs → torch.signal.windows.exponential
 
     >>> import tensorgrad as torch
     >>> torch.signal.windows.exponential(3)
@@ -276,7 +318,11 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
 @window
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Any:
-    """exp(−((n − N/2) / std)² / 2). https://pytorch.org/docs → torch.signal.windows.gaussian
+    """exp(−((n − N/2) / std)² / 2).
+
+    Output: (M), float32 or float64
+    Errors: ValueError for a negative M, another dtype or layout, or std ≤ 0
+    https://pytorch.org/docs → torch.signal.windows.gaussian
 
     >>> import tensorgrad as torch
     >>> torch.signal.windows.gaussian(3)
@@ -295,7 +341,11 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, l
 @window
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False) -> Any:
-    """I₀(β·√(1 − (2n/N − 1)²)) / I₀(β), for the modified Bessel function I₀. https://pytorch.org/docs → torch.signal.windows.kaiser
+    """I₀(β·√(1 − (2n/N − 1)²)) / I₀(β), for the modified Bessel function I₀.
+
+    Output: (M), float32 or float64
+    Errors: ValueError for a negative M, another dtype or layout, or beta < 0
+    https://pytorch.org/docs → torch.signal.windows.kaiser
 
     >>> import tensorgrad as torch
     >>> torch.signal.windows.kaiser(3, beta=0.)

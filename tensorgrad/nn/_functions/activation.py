@@ -28,7 +28,12 @@ def run(function: Any, inplace: bool, input: Any, **params: Any) -> Any:
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """max(x, 0). https://pytorch.org/docs → torch.nn.functional.relu
+    """max(x, 0).
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype; the input itself with `inplace`
+    Errors: RuntimeError for bools; NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.nn.functional.relu
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.relu(torch.tensor([-1., 2.]))
@@ -43,7 +48,12 @@ def relu_(input: Tensor) -> Tensor:
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """min(max(x, 0), 6). https://pytorch.org/docs → torch.nn.functional.relu6
+    """min(max(x, 0), 6).
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype; the input itself with `inplace`
+    Errors: RuntimeError for bools; NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.nn.functional.relu6
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.relu6(torch.tensor([-1., 2., 9.]))
@@ -65,7 +75,12 @@ def _hardtanh(input: Any, low: float, high: float) -> Any:
 
 
 def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0, inplace: bool = False) -> Tensor:
-    """x, kept within [min_val, max_val]. https://pytorch.org/docs → torch.nn.functional.hardtanh
+    """x, kept within [min_val, max_val].
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: ValueError if min_val > max_val; RuntimeError for bools; NotImplementedError for complex numbers
+    https://pytorch.org/docs → torch.nn.functional.hardtanh
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.hardtanh(torch.tensor([-3., 0.5, 3.]))
@@ -88,7 +103,12 @@ def _check_single(input: Any, number: Any) -> None:
 
 
 def leaky_relu(input: Tensor, negative_slope: Number = 0.01, inplace: bool = False) -> Tensor:
-    """x for x > 0, slope · x elsewhere. https://pytorch.org/docs → torch.nn.functional.leaky_relu
+    """x for x > 0, slope · x elsewhere.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.leaky_relu
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.leaky_relu(torch.tensor([-2., 3.]), 0.5)
@@ -109,7 +129,18 @@ prelu = tg.prelu
 
 def rrelu(input: Tensor, lower: Number = 1 / 8, upper: Number = 1 / 3, training: bool = False,
           inplace: bool = False) -> Tensor:
-    """x for x > 0, r · x elsewhere, with r at random while training. https://pytorch.org/docs → torch.nn.functional.rrelu"""
+    """x for x > 0, r · x elsewhere, with r at random while training.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: RuntimeError if lower > upper, or if one of them is not finite; NotImplementedError for integers, bools and
+        complex numbers
+    https://pytorch.org/docs → torch.nn.functional.rrelu
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.rrelu(torch.tensor([-8., 3.]), 0.25, 0.75)
+    tensor([-4.,  3.])
+    """
     return run(tg.rrelu, inplace, input, lower=lower, upper=upper, training=training)
 
 
@@ -119,7 +150,12 @@ def rrelu_(input: Tensor, lower: Number = 1 / 8, upper: Number = 1 / 3, training
 
 
 def threshold(input: Tensor, threshold: Number, value: Number, inplace: bool = False) -> Tensor:
-    """x where it is above the threshold, `value` elsewhere. https://pytorch.org/docs → torch.nn.functional.threshold
+    """x where it is above the threshold, `value` elsewhere.
+
+    Input: (*), real numbers
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.threshold
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.threshold(torch.tensor([0.5, 2.]), 1, -7)
@@ -137,7 +173,12 @@ hardshrink = tg.hardshrink
 
 
 def softshrink(input: Tensor, lambd: Number = 0.5) -> Tensor:
-    """x − λ above λ, x + λ below −λ, 0 between. https://pytorch.org/docs → torch.nn.functional.softshrink
+    """x − λ above λ, x + λ below −λ, 0 between.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: RuntimeError if lambd < 0; NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.softshrink
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.softshrink(torch.tensor([-2., 0.3, 2.]))
@@ -152,7 +193,12 @@ def softshrink(input: Tensor, lambd: Number = 0.5) -> Tensor:
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """x/6 + 1/2, kept within [0, 1]. https://pytorch.org/docs → torch.nn.functional.hardsigmoid
+    """x/6 + 1/2, kept within [0, 1].
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.hardsigmoid
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.hardsigmoid(torch.tensor([-4., 0., 3.]))
@@ -162,7 +208,12 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · hardsigmoid(x). https://pytorch.org/docs → torch.nn.functional.hardswish
+    """x · hardsigmoid(x).
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.hardswish
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.hardswish(torch.tensor([-4., 3.]))
@@ -177,7 +228,12 @@ sigmoid, tanh = tg.sigmoid.bare, tg.tanh.bare         # without `out=`
 
 
 def elu(input: Tensor, alpha: Number = 1.0, inplace: bool = False) -> Tensor:
-    """x for x > 0, α (exp(x) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.elu
+    """x for x > 0, α (exp(x) − 1) elsewhere.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.elu
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.elu(torch.tensor([-1., 2.]))
@@ -202,7 +258,12 @@ def elu_(input: Tensor, alpha: Number = 1.0, scale: Number = 1.0, input_scale: N
 
 
 def celu(input: Tensor, alpha: Number = 1.0, inplace: bool = False) -> Tensor:
-    """x for x > 0, α (exp(x / α) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.celu
+    """x for x > 0, α (exp(x / α) − 1) elsewhere.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers; RuntimeError if alpha is 0
+    https://pytorch.org/docs → torch.nn.functional.celu
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.celu(torch.tensor([-1., 1.]), alpha=2)
@@ -217,7 +278,12 @@ def celu_(input: Tensor, alpha: Number = 1.0) -> Tensor:
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """λ x for x > 0, λ α (exp(x) − 1) elsewhere. https://pytorch.org/docs → torch.nn.functional.selu
+    """λ x for x > 0, λ α (exp(x) − 1) elsewhere.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.selu
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.selu(torch.tensor([-1., 1.]))
@@ -232,7 +298,13 @@ def selu_(input: Tensor) -> Tensor:
 
 
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
-    """x · Φ(x), Φ being the normal distribution function or its approximation by 'tanh'. https://pytorch.org/docs → torch.nn.functional.gelu
+    """x · Φ(x), Φ being the normal distribution function or its approximation by 'tanh'.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: RuntimeError unless approximate is 'none' or 'tanh'; NotImplementedError for integers, bools and complex
+        numbers
+    https://pytorch.org/docs → torch.nn.functional.gelu
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor([-1., 1.])
@@ -247,7 +319,12 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · σ(x). https://pytorch.org/docs → torch.nn.functional.silu
+    """x · σ(x).
+
+    Input: (*), floating point or complex
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers and bools
+    https://pytorch.org/docs → torch.nn.functional.silu
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.silu(torch.tensor([-1., 1.]))
@@ -257,7 +334,12 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """x · tanh(log(1 + eˣ)). https://pytorch.org/docs → torch.nn.functional.mish
+    """x · tanh(log(1 + eˣ)).
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.mish
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.mish(torch.tensor([-1., 1.]))
@@ -267,7 +349,12 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def softplus(input: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
-    """log(1 + exp(β x)) / β, x itself where β x is above the threshold. https://pytorch.org/docs → torch.nn.functional.softplus
+    """log(1 + exp(β x)) / β, x itself where β x is above the threshold.
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.softplus
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.softplus(torch.tensor([0., 100.]))
@@ -280,7 +367,12 @@ def softplus(input: Tensor, beta: Number = 1, threshold: Number = 20) -> Tensor:
 
 
 def logsigmoid(input: Tensor) -> Tensor:
-    """log σ(x). https://pytorch.org/docs → torch.nn.functional.logsigmoid
+    """log σ(x).
+
+    Input: (*), floating point
+    Output: the input's shape and dtype
+    Errors: NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.logsigmoid
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.logsigmoid(torch.tensor([0., -1000.]))
@@ -290,7 +382,12 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 
 def softsign(input: Tensor) -> Tensor:
-    """x / (1 + |x|). https://pytorch.org/docs → torch.nn.functional.softsign
+    """x / (1 + |x|).
+
+    Input: (*), any dtype but bool
+    Output: the input's shape; integers give the default floating point dtype
+    Errors: NotImplementedError for bools
+    https://pytorch.org/docs → torch.nn.functional.softsign
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.softsign(torch.tensor([-1., 3.]))
@@ -300,7 +397,12 @@ def softsign(input: Tensor) -> Tensor:
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """x − tanh x. https://pytorch.org/docs → torch.nn.functional.tanhshrink
+    """x − tanh x.
+
+    Input: (*), any dtype but bool
+    Output: the input's shape; integers give the default floating point dtype
+    Errors: RuntimeError for bools
+    https://pytorch.org/docs → torch.nn.functional.tanhshrink
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.tanhshrink(torch.tensor([0., 1.]))
@@ -310,7 +412,13 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """a · σ(b), with a and b the halves of x along an axis. https://pytorch.org/docs → torch.nn.functional.glu
+    """a · σ(b), with a and b the halves of x along an axis.
+
+    Input: (…, 2 n, …), floating point
+    Output: (…, n, …)
+    Errors: RuntimeError if the size along dim is odd, or without dimensions; IndexError if dim is out of range;
+        NotImplementedError for integers, bools and complex numbers
+    https://pytorch.org/docs → torch.nn.functional.glu
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.glu(torch.tensor([1., 2., 0., 0.]))
@@ -334,7 +442,13 @@ def _implicit_axis(name: str, ndim: int, stacklevel: int) -> int:
 
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
-    """exp(x) / Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmax
+    """exp(x) / Σ exp(x) along an axis.
+
+    Input: (*), floating point, or any dtype with `dtype`, to which it is converted first
+    Output: the input's shape
+    Errors: IndexError if dim is out of range; NotImplementedError for integers, bools and complex numbers without
+        `dtype`; UserWarning without dim
+    https://pytorch.org/docs → torch.nn.functional.softmax
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.softmax(torch.tensor([0., 0., 1000.]), dim=0)
@@ -344,7 +458,13 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
-    """exp(−x) / Σ exp(−x) along an axis. https://pytorch.org/docs → torch.nn.functional.softmin
+    """exp(−x) / Σ exp(−x) along an axis.
+
+    Input: (*), floating point, or integers with `dtype`, to which they are converted
+    Output: the input's shape
+    Errors: IndexError if dim is out of range; RuntimeError for bools; NotImplementedError for integers without `dtype`
+        and for complex numbers; UserWarning without dim
+    https://pytorch.org/docs → torch.nn.functional.softmin
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.softmin(torch.tensor([0., 0., 1000.]), dim=0)
@@ -354,7 +474,13 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Dtype | None = None) -> Tensor:
-    """x − log Σ exp(x) along an axis. https://pytorch.org/docs → torch.nn.functional.log_softmax
+    """x − log Σ exp(x) along an axis.
+
+    Input: (*), floating point, or any dtype with `dtype`, to which it is converted first
+    Output: the input's shape
+    Errors: IndexError if dim is out of range; NotImplementedError for integers, bools and complex numbers without
+        `dtype`; UserWarning without dim
+    https://pytorch.org/docs → torch.nn.functional.log_softmax
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.log_softmax(torch.tensor([0., 0.]), dim=0)
@@ -364,8 +490,12 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """softmax((x + noise) / τ): a sample of a class, soft, or hard with the gradient of the soft one. E. Jang, S. Gu, B. Poole (2016).
+    """softmax((x + noise) / τ): a sample of a class, soft, or hard with the gradient of the soft one. E. Jang, S. Gu, B.
+    Poole (2016).
 
+    Input: logits (*), floating point
+    Output: the input's shape; sums along dim are 1
+    Errors: RuntimeError for other dtypes; IndexError if dim is out of range
     https://pytorch.org/docs → torch.nn.functional.gumbel_softmax
 
     >>> import tensorgrad as torch

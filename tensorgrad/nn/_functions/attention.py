@@ -22,9 +22,17 @@ viable = True          # False: `nn.attention.sdpa_kernel` allows no kernel that
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None,
                                  enable_gqa: bool = False) -> Tensor:
-    """softmax(Q Kᵀ · scale + mask) V. https://pytorch.org/docs → torch.nn.functional.scaled_dot_product_attention
+    """softmax(Q Kᵀ · scale + mask) V.
 
-    query (…, L, E), key (…, S, E), value (…, S, Eᵥ); a boolean mask is true where attention is allowed; scale is 1/√E unless given.
+    A boolean mask is true where attention is allowed, another is added; `is_causal` allows no later key. scale is 1/√E
+    unless given. With `enable_gqa`, each head of key and value (axis −3) serves several of the query.
+
+    Input: query (…, L, E), key (…, S, E), value (…, S, Eᵥ), of one floating point dtype; attn_mask, bool or floating
+        point, that broadcasts to (…, L, S)
+    Output: (…, L, Eᵥ), the query's dtype
+    Errors: RuntimeError for less than 2 dimensions, dtypes that differ, another dtype of the mask, or a mask beside
+        `is_causal`
+    https://pytorch.org/docs → torch.nn.functional.scaled_dot_product_attention
 
     >>> import tensorgrad as torch
     >>> q = torch.ones(1, 2, 4)
@@ -286,8 +294,8 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
                                  is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
     """Multi-head attention. https://pytorch.org/docs → torch.nn.functional.multi_head_attention_forward
 
-    query (L, N, E), key and value (S, N, E): the output is (L, N, E), with the weights (N, L, S) if they are needed.
-    """
+    Output: (L, N, E) for query (L, N, E), key and value (S, N, E), and the weights (N, L, S) if they are needed
+    Errors: AssertionError for other shapes or widths; RuntimeError for an attn_mask of another size"""
     batched = _check_shapes(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         query, key, value, key_padding_mask = _in_batch(query, key, value, key_padding_mask)

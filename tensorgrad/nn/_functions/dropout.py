@@ -22,7 +22,12 @@ def _run(function: Any, input: Any, p: float, training: bool, inplace: bool) -> 
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Each element is 0 with probability p, else x / (1 − p). https://pytorch.org/docs → torch.nn.functional.dropout
+    """Each element is 0 with probability p, else x / (1 − p).
+
+    Input: (*), floating point or complex
+    Output: the input's shape; the input itself unless training
+    Errors: ValueError unless 0 ≤ p ≤ 1; RuntimeError for integers and bools while training
+    https://pytorch.org/docs → torch.nn.functional.dropout
 
     >>> import tensorgrad as torch
     >>> _ = torch.manual_seed(0)
@@ -34,13 +39,35 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps the mean and variance of selu's outputs.
+
+    Input: (*), floating point
+    Output: the input's shape; the input itself unless training
+    Errors: ValueError unless 0 ≤ p ≤ 1; RuntimeError for integers and bools while training
     https://pytorch.org/docs → torch.nn.functional.alpha_dropout
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.alpha_dropout(torch.zeros(4), training=True)
+    tensor([-0.7792, -0.7792,  0.7792, -0.7792])
     """
     return _run(tg.alpha_dropout, input, p, training, inplace)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Alpha dropout of whole channels (axis 1). https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout"""
+    """Alpha dropout of whole channels (axis 1).
+
+    Input: (N, C, *), floating point
+    Output: the input's shape; the input itself unless training
+    Errors: ValueError unless 0 ≤ p ≤ 1; RuntimeError for integers, bools, and less than 2 dimensions while training
+    https://pytorch.org/docs → torch.nn.functional.feature_alpha_dropout
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.feature_alpha_dropout(torch.zeros(1, 3, 2), training=True)
+    tensor([[[-0.7792, -0.7792],
+             [-0.7792, -0.7792],
+             [ 0.7792,  0.7792]]])
+    """
     return _run(tg.feature_alpha_dropout, input, p, training, inplace)
 
 
@@ -52,7 +79,20 @@ def _of_channels(input: Any, p: float, training: bool, inplace: bool, single: bo
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of (N, C, L) or (C, L). https://pytorch.org/docs → torch.nn.functional.dropout1d"""
+    """Dropout of whole channels of (N, C, L) or (C, L).
+
+    Input: (N, C, L) or (C, L)
+    Output: the input's shape; the input itself unless training
+    Errors: ValueError unless 0 ≤ p ≤ 1; RuntimeError for other numbers of dimensions
+    https://pytorch.org/docs → torch.nn.functional.dropout1d
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout1d(torch.ones(3, 2))
+    tensor([[0., 0.],
+            [0., 0.],
+            [2., 2.]])
+    """
     _check(p)
     if input.ndim not in (2, 3):
         raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
@@ -62,7 +102,18 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of (N, C, H, W). https://pytorch.org/docs → torch.nn.functional.dropout2d"""
+    """Dropout of whole channels of (N, C, H, W).
+
+    Input: (N, C, H, W); also (N, C, L), with a UserWarning
+    Output: the input's shape; the input itself unless training
+    Errors: ValueError unless 0 ≤ p ≤ 1; RuntimeError for less than 2 dimensions while training
+    https://pytorch.org/docs → torch.nn.functional.dropout2d
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout2d(torch.ones(1, 3, 1, 2)).flatten()
+    tensor([0., 0., 0., 0., 2., 2.])
+    """
     _check(p)
     if input.ndim not in (3, 4):
         warnings.warn(f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated and will result in an error in a "
@@ -79,7 +130,18 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W). https://pytorch.org/docs → torch.nn.functional.dropout3d"""
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
+
+    Input: (N, C, D, H, W) or (C, D, H, W)
+    Output: the input's shape; the input itself unless training
+    Errors: ValueError unless 0 ≤ p ≤ 1
+    https://pytorch.org/docs → torch.nn.functional.dropout3d
+
+    >>> import tensorgrad as torch
+    >>> _ = torch.manual_seed(0)
+    >>> torch.nn.functional.dropout3d(torch.ones(3, 1, 1, 2)).flatten()
+    tensor([0., 0., 0., 0., 2., 2.])
+    """
     _check(p)
     if input.ndim not in (4, 5):
         warnings.warn(f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated and will result in an error in a "

@@ -16,9 +16,16 @@ bilinear = tg.bilinear
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: Index | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
-    """Look up rows of a table. https://pytorch.org/docs → torch.nn.functional.embedding
+    """Look up rows of a table.
 
-    input: (…), weight: (V, D); the result is (…, D). Rows longer than `max_norm` are shortened in the table first. Gradients are dense.
+    Rows longer than `max_norm` are shortened in the table first. Rows of `padding_idx` get no gradient. Gradients are
+    dense.
+
+    Input: input (*), int64 or int32, from 0 to V − 1; weight (V, D)
+    Output: (*, D), the weight's dtype
+    Errors: IndexError for an index out of range; RuntimeError for an input of another dtype or a weight that is not
+        2-dimensional; AssertionError if padding_idx is out of range
+    https://pytorch.org/docs → torch.nn.functional.embedding
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.embedding(torch.tensor([1, 0]), torch.tensor([[1., 2.], [3., 4.]]))
@@ -49,9 +56,15 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
                   norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
                   per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Tensor:
-    """Sums, means or maxima of bags of rows. https://pytorch.org/docs → torch.nn.functional.embedding_bag
+    """Sums, means or maxima of bags of rows.
 
-    input: (N, L), a bag in each row, or (M), with the starts of bags in `offsets`; the result is (N, D).
+    Input: input (N, L), a bag in each row, or (M), with the starts of N bags in offsets (N); weight (V, D);
+        per_sample_weights in the input's shape
+    Output: (N, D)
+    Errors: ValueError for a mode other than sum, mean and max, for missing or superfluous offsets, for other numbers of
+        dimensions, or if per_sample_weights have another shape than the input; NotImplementedError for
+        per_sample_weights unless mode is 'sum'; RuntimeError for an index out of range
+    https://pytorch.org/docs → torch.nn.functional.embedding_bag
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.embedding_bag(torch.tensor([[0, 1], [2, 2]]), torch.tensor([[1.], [2.], [4.]]))
@@ -102,7 +115,13 @@ def _check_mode(mode: str, scale_grad_by_freq: bool, sparse: bool) -> None:
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
-    """1 at each class, 0 elsewhere along a new last axis. https://pytorch.org/docs → torch.nn.functional.one_hot
+    """1 at each class, 0 elsewhere along a new last axis.
+
+    Input: (*), int64, from 0 to num_classes − 1
+    Output: (*, num_classes), int64; num_classes is 1 + the greatest class unless given
+    Errors: RuntimeError for other dtypes, negative classes, classes from num_classes on, or an empty input without
+        num_classes
+    https://pytorch.org/docs → torch.nn.functional.one_hot
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.one_hot(torch.tensor([1, 0]), 3)

@@ -41,7 +41,13 @@ def _check_dtype(input: Any, kernel: str) -> None:
 
 
 def unfold(input: Tensor, kernel_size: Ints1, dilation: Ints1 = 1, padding: Ints1 = 0, stride: Ints1 = 1) -> Tensor:
-    """All windows as columns: (N, C·K·K, L). https://pytorch.org/docs → torch.nn.functional.unfold
+    """All windows as columns: (N, C·K·K, L).
+
+    Input: (N, C, H, W) or (C, H, W)
+    Output: (N, C · kH · kW, L), or without N: L windows, a column for each
+    Errors: RuntimeError for windows that do not fit, kernel, stride or dilation ≤ 0, padding < 0, or other numbers of
+        dimensions (IndexError for 1 and 2); NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.unfold
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.unfold(torch.arange(4.).reshape(1, 1, 2, 2), (1, 2))
@@ -71,6 +77,10 @@ def fold(input: Tensor, output_size: Ints1, kernel_size: Ints1, dilation: Ints1 
          stride: Ints1 = 1) -> Tensor:
     """Add up columns at the positions of their windows: the adjoint of unfold.
 
+    Input: (N, C · kH · kW, L) or without N: a column for each of the L windows
+    Output: (N, C, *output_size), or without N
+    Errors: RuntimeError if L is not the number of windows in output_size, kH · kW does not divide the rows, kernel,
+        stride or dilation ≤ 0, padding < 0, or for other numbers of dimensions; NotImplementedError for integers
     https://pytorch.org/docs → torch.nn.functional.fold
 
     >>> import tensorgrad as torch

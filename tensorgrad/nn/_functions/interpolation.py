@@ -27,9 +27,16 @@ def interpolate(input: Tensor, size: Ints1 | None = None, scale_factor: float | 
                 antialias: bool = False) -> Tensor:
     """Resize the axes after the channels of an input (N, C, …).
 
-    https://pytorch.org/docs → torch.nn.functional.interpolate
+    mode: 'nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic', 'trilinear', 'area', and 'lanczos' with
+    antialias.
 
-    mode: 'nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic', 'trilinear', 'area', and 'lanczos' with antialias.
+    Input: (N, C, …), floating point or uint8, with 1 to 3 axes to resize: 1 for 'linear', 2 for 'bilinear', 'bicubic'
+        and 'lanczos', 3 for 'trilinear'
+    Output: (N, C, *size), or the old sizes times scale_factor, rounded down
+    Errors: ValueError for both or none of size and scale_factor, their wrong number, align_corners with 'nearest' and
+        'area', or antialias for other modes than 'bilinear', 'bicubic' and 'lanczos'; NotImplementedError for another
+        mode, number of dimensions or dtype; RuntimeError for sizes ≤ 0
+    https://pytorch.org/docs → torch.nn.functional.interpolate
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor([[[1., 3.]]])

@@ -77,9 +77,15 @@ def _by_class(op: Any, input: Any, target: Any, weight: Any, ignore_index: int, 
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
              ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """−w[y] x[y], for log probabilities x and classes y. https://pytorch.org/docs → torch.nn.functional.nll_loss
+    """−w[y] x[y], for log probabilities x and classes y.
 
-    input: (N, C, …) or (C), target: (N, …) or (); 'mean' divides by the sum of the weights.
+    Classes equal to ignore_index add nothing; 'mean' divides by the sum of the weights w[y].
+
+    Input: (N, C, …) or (C), floating point; target (N, …) or (), int64 or uint8; weight (C)
+    Output: (), or the target's shape with reduction='none'
+    Errors: ValueError if the batch sizes differ or for another reduction; RuntimeError for a target or weight of
+        another shape or dtype; IndexError for a class out of range; NotImplementedError for an input of integers
+    https://pytorch.org/docs → torch.nn.functional.nll_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.nll_loss(torch.tensor([[-1., -2.], [-3., -4.]]), torch.tensor([0, 1]))
@@ -96,9 +102,17 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_a
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                   ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:
-    """−w[y] log softmax(x)[y], for classes y, or −Σ w y log softmax(x), for probabilities y. https://pytorch.org/docs → torch.nn.functional.cross_entropy
+    """−w[y] log softmax(x)[y], for classes y, or −Σ w y log softmax(x), for probabilities y.
 
-    input: (N, C, …) or (C), target: class indices (N, …) or (), or probabilities in the input's shape.
+    Classes equal to ignore_index add nothing; 'mean' divides by the sum of the weights w[y], or by N for probabilities.
+
+    Input: (N, C, …) or (C), floating point; target: class indices (N, …) or (), int64 or uint8, or probabilities in the
+        input's shape; weight (C)
+    Output: (), or the shape of the class indices with reduction='none'
+    Errors: ValueError if the batch sizes differ, or for another reduction; RuntimeError
+        for a target or weight of another shape or dtype, or unless 0 ≤ label_smoothing ≤ 1; IndexError for a class out
+        of range; NotImplementedError for an input of integers
+    https://pytorch.org/docs → torch.nn.functional.cross_entropy
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.cross_entropy(torch.tensor([[0., 1000.], [0., 0.]]), torch.tensor([1, 0]))
@@ -159,10 +173,15 @@ def _smoothed(input: Any, target: Any, weight: Any, ignore_index: int, reduction
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
                          weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
                          label_smoothing: float = 0.0, options: Any = None) -> Tensor:
-    """cross_entropy(linear(input)). https://pytorch.org/docs → torch.nn.functional.linear_cross_entropy
+    """cross_entropy(linear(input)).
 
-    input: (N, I) or (I), linear_weight: (C, …, I), target: (N, …), or probabilities (N, C, …). The options select how
-    PyTorch saves memory; the result does not depend on them.
+    The options select how PyTorch saves memory; the result does not depend on them.
+
+    Input: (N, I) or (I); linear_weight (C, …, I); linear_bias (C, …); target (N, …), or probabilities (N, C, …)
+    Output: (), or (N, …) with reduction='none'
+    Errors: RuntimeError for other numbers of dimensions, sizes that do not fit, or ignore_index with probabilities;
+        else as for cross_entropy
+    https://pytorch.org/docs → torch.nn.functional.linear_cross_entropy
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.linear_cross_entropy(torch.ones(1, 2), torch.zeros(4, 2), torch.tensor([3]))
@@ -196,7 +215,14 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: Number = 1, margin: Number = 1.0, weight: Tensor | None = None,
                       size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """Σᵢ w[y] max(0, margin − x[y] + x[i])ᵖ / C over the classes i ≠ y. https://pytorch.org/docs → torch.nn.functional.multi_margin_loss
+    """Σᵢ w[y] max(0, margin − x[y] + x[i])ᵖ / C over the classes i ≠ y.
+
+    Input: (N, C) or (C), floating point; target (N) or (), int64; weight (C)
+    Output: (), or (N) with reduction='none'
+    Errors: ValueError unless p is 1 or 2, for a weight that is not 1-dimensional, or another reduction; RuntimeError
+        for a target or weight of another size or dtype, or a class out of range; NotImplementedError for an input that
+        is not of floating point
+    https://pytorch.org/docs → torch.nn.functional.multi_margin_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0., 0.5]]), torch.tensor([0]))
@@ -245,6 +271,10 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
                            reduction: str = "mean") -> Tensor:
     """Σ max(0, 1 − x[y] + x[i]) / C over the classes y that a row of targets lists, up to the first −1, and the others.
 
+    Input: (N, C) or (C), floating point; target in the input's shape, int64
+    Output: (), or (N) with reduction='none'
+    Errors: RuntimeError for a target of another shape or dtype, or an input of more dimensions; ValueError for another
+        reduction; NotImplementedError for an input that is not of floating point
     https://pytorch.org/docs → torch.nn.functional.multilabel_margin_loss
 
     >>> import tensorgrad as torch
@@ -265,7 +295,18 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: bool | N
 def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                 size_average: bool | None = None, reduce: bool | None = None,
                                 reduction: str = "mean") -> Tensor:
-    """The mean over classes of −w (y log σ(x) + (1 − y) log σ(−x)). https://pytorch.org/docs → torch.nn.functional.multilabel_soft_margin_loss"""
+    """The mean over classes of −w (y log σ(x) + (1 − y) log σ(−x)).
+
+    Input: (N, C) or (C); target in the input's shape, of 0 and 1; weight that broadcasts to it
+    Output: (), or (N) with reduction='none'
+    Errors: RuntimeError if the shapes do not broadcast; ValueError for another reduction; NotImplementedError for an
+        input of integers
+    https://pytorch.org/docs → torch.nn.functional.multilabel_soft_margin_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.multilabel_soft_margin_loss(torch.tensor([[0., 1000.]]), torch.tensor([[1., 1.]]))
+    tensor(0.3466)
+    """
     reduction = reduction_of(reduction, size_average, reduce)
     losses = -(target * xp.log_sigmoid(input) + (1 - target) * xp.log_sigmoid(-input))
     if weight is not None:
@@ -282,7 +323,13 @@ def _size(t: Any) -> str:
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """−w (y log x + (1 − y) log(1 − x)), with logarithms of at least −100. https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy
+    """−w (y log x + (1 − y) log(1 − x)), with logarithms of at least −100.
+
+    Input: (*), probabilities from 0 to 1; target in the input's shape and dtype; weight that broadcasts to it
+    Output: (), or the input's shape with reduction='none'
+    Errors: ValueError if the shapes differ or for another reduction; RuntimeError for an input outside of [0, 1], a
+        target of another dtype, or a weight that does not broadcast
+    https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.binary_cross_entropy(torch.tensor([0.5, 0.]), torch.tensor([1., 1.]))
@@ -308,7 +355,13 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
                                      size_average: bool | None = None, reduce: bool | None = None,
                                      reduction: str = "mean", pos_weight: Tensor | None = None) -> Tensor:
-    """−w (p y log σ(x) + (1 − y) log(1 − σ(x))), stable for any x. https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
+    """−w (p y log σ(x) + (1 − y) log(1 − σ(x))), stable for any x.
+
+    Input: (*), any numbers, floating point; target in the input's shape; weight and pos_weight p that broadcast to it
+    Output: (), or the input's shape with reduction='none'
+    Errors: ValueError if the shapes differ or for another reduction; RuntimeError for a target of integers, or weights
+        that do not broadcast; NotImplementedError for an input that is not of floating point
+    https://pytorch.org/docs → torch.nn.functional.binary_cross_entropy_with_logits
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.binary_cross_entropy_with_logits(torch.tensor([0., 1000.]), torch.tensor([1., 0.]))
@@ -322,7 +375,12 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:
-    """log(1 + exp(−y x)), for y of 1 or −1. https://pytorch.org/docs → torch.nn.functional.soft_margin_loss
+    """log(1 + exp(−y x)), for y of 1 or −1.
+
+    Input: (*), floating point; target of 1 and −1 that broadcasts to it
+    Output: (), or the input's shape with reduction='none'
+    Errors: RuntimeError if the shapes do not broadcast; ValueError for another reduction
+    https://pytorch.org/docs → torch.nn.functional.soft_margin_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.soft_margin_loss(torch.tensor([0., -1000.]), torch.tensor([1., 1.]))
@@ -372,7 +430,13 @@ def _weighed(losses: Any, weight: Any, reduction: str) -> Any:
 
 def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """w (x − y)². https://pytorch.org/docs → torch.nn.functional.mse_loss
+    """w (x − y)².
+
+    Input: (*), floating point or complex; target in the input's shape; weight in the input's shape
+    Output: (), or the input's shape with reduction='none'
+    Errors: RuntimeError if the shapes do not broadcast; ValueError for a weight of another shape or another reduction;
+        NotImplementedError for integers; UserWarning if the shapes differ
+    https://pytorch.org/docs → torch.nn.functional.mse_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.mse_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
@@ -389,7 +453,13 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
 
 def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
             reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """w |x − y|. https://pytorch.org/docs → torch.nn.functional.l1_loss
+    """w |x − y|.
+
+    Input: (*); target in the input's shape; weight in the input's shape
+    Output: (), or the input's shape with reduction='none'
+    Errors: RuntimeError if the shapes do not broadcast, or for the mean of integers; ValueError for a weight of another
+        shape or another reduction; UserWarning if the shapes differ
+    https://pytorch.org/docs → torch.nn.functional.l1_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.l1_loss(torch.tensor([1., 2.]), torch.tensor([1., 4.]))
@@ -403,7 +473,13 @@ def l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, red
 
 def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
                    reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """(x − y)² / 2β where |x − y| < β, |x − y| − β/2 elsewhere. https://pytorch.org/docs → torch.nn.functional.smooth_l1_loss
+    """(x − y)² / 2β where |x − y| < β, |x − y| − β/2 elsewhere.
+
+    Input: (*), floating point; target in the input's shape
+    Output: (), or the input's shape with reduction='none'
+    Errors: RuntimeError if the shapes do not broadcast or for beta < 0; ValueError for another reduction; UserWarning
+        if the shapes differ
+    https://pytorch.org/docs → torch.nn.functional.smooth_l1_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.smooth_l1_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]), reduction='none')
@@ -420,7 +496,13 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: bool | None = No
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:
-    """w (x − y)² / 2 where |x − y| ≤ δ, w δ (|x − y| − δ/2) elsewhere. https://pytorch.org/docs → torch.nn.functional.huber_loss
+    """w (x − y)² / 2 where |x − y| ≤ δ, w δ (|x − y| − δ/2) elsewhere.
+
+    Input: (*), floating point; target in the input's shape; weight in the input's shape
+    Output: (), or the input's shape with reduction='none'
+    Errors: RuntimeError if the shapes do not broadcast or for delta ≤ 0; ValueError for a weight of another shape or
+        another reduction; UserWarning if the shapes differ
+    https://pytorch.org/docs → torch.nn.functional.huber_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.huber_loss(torch.tensor([1., 2.]), torch.tensor([1.5, 4.]), reduction='none')
@@ -441,7 +523,13 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 
 def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
            reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """y (log y − x), for log probabilities x and probabilities y. https://pytorch.org/docs → torch.nn.functional.kl_div
+    """y (log y − x), for log probabilities x and probabilities y.
+
+    Input: (*), floating point; target that broadcasts with it, log probabilities with `log_target`
+    Output: (), or the broadcast shape with reduction='none'; 'batchmean' is the sum over the first size
+    Errors: RuntimeError for other dtypes, or if the shapes do not broadcast; ValueError for another reduction;
+        UserWarning for 'mean'
+    https://pytorch.org/docs → torch.nn.functional.kl_div
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([1., 0.]), reduction='sum')
@@ -462,7 +550,14 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
                      size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
                      reduction: str = "mean") -> Tensor:
-    """exp x − y x, or x − y log(x + ε) if x is no logarithm. https://pytorch.org/docs → torch.nn.functional.poisson_nll_loss
+    """exp x − y x, or x − y log(x + ε) if x is no logarithm.
+
+    `full` adds Stirling's y log y − y + log(2π y) / 2 where y > 1.
+
+    Input: (*), log of the rate, or the rate itself unless `log_input`; target, counts that broadcast with it
+    Output: (), or the broadcast shape with reduction='none'
+    Errors: RuntimeError if the shapes do not broadcast; ValueError for another reduction
+    https://pytorch.org/docs → torch.nn.functional.poisson_nll_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.]), torch.tensor([3.]))
@@ -473,7 +568,14 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:
-    """(log max(σ², ε) + (x − y)² / max(σ², ε)) / 2; `full` adds log(2π) / 2. https://pytorch.org/docs → torch.nn.functional.gaussian_nll_loss
+    """(log max(σ², ε) + (x − y)² / max(σ², ε)) / 2; `full` adds log(2π) / 2.
+
+    Input: (*), the mean; target that broadcasts with it; var σ² in the input's shape, without its last dimension, with
+        sizes of 1, or a float
+    Output: (), or the broadcast shape with reduction='none'
+    Errors: ValueError for a negative var, a var of another shape, or another reduction; RuntimeError if the shapes do
+        not broadcast
+    https://pytorch.org/docs → torch.nn.functional.gaussian_nll_loss
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.gaussian_nll_loss(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([1.]))
@@ -505,14 +607,35 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
                          reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """x where y = 1, max(0, margin − x) where y = −1. https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss"""
+    """x where y = 1, max(0, margin − x) where y = −1.
+
+    Input: (*); target of 1 and −1 that broadcasts with it
+    Output: (), or the broadcast shape with reduction='none'
+    Errors: RuntimeError if the shapes do not broadcast; ValueError for another reduction
+    https://pytorch.org/docs → torch.nn.functional.hinge_embedding_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.hinge_embedding_loss(torch.tensor([0.5, 0.25]), torch.tensor([1, -1]))
+    tensor(0.6250)
+    """
     return tg.hinge_embedding_loss(input, target, margin, number_of(reduction, size_average, reduce))
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                         size_average: bool | None = None, reduce: bool | None = None,
                         reduction: str = "mean") -> Tensor:
-    """max(0, margin − y (x₁ − x₂)). https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss"""
+    """max(0, margin − y (x₁ − x₂)).
+
+    Input: input1, input2 and target, of 1 and −1, in shapes (*) of one number of dimensions that broadcast
+    Output: (), or the broadcast shape with reduction='none'
+    Errors: RuntimeError if the numbers of dimensions differ or the shapes do not broadcast; ValueError for another
+        reduction
+    https://pytorch.org/docs → torch.nn.functional.margin_ranking_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.margin_ranking_loss(torch.tensor([1.]), torch.tensor([3.]), torch.tensor([1.]))
+    tensor(2.)
+    """
     number = number_of(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {_size(input1)}, input2: "
@@ -523,14 +646,39 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
                           size_average: bool | None = None, reduce: bool | None = None,
                           reduction: str = "mean") -> Tensor:
-    """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1. https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss"""
+    """1 − cos(x₁, x₂) where y = 1, max(0, cos(x₁, x₂) − margin) where y = −1.
+
+    Input: input1 and input2 (N, D), target (N); or (D) and ()
+    Output: (), or the target's shape with reduction='none'
+    Errors: RuntimeError for other numbers of dimensions or shapes that do not broadcast; ValueError for another
+        reduction
+    https://pytorch.org/docs → torch.nn.functional.cosine_embedding_loss
+
+    >>> import tensorgrad as torch
+    >>> one, other = torch.tensor([[1., 0.]]), torch.tensor([[0., 1.]])
+    >>> torch.nn.functional.cosine_embedding_loss(one, other, torch.tensor([1.]))
+    tensor(1.)
+    """
     return tg.cosine_embedding_loss(input1, input2, target, margin, number_of(reduction, size_average, reduce))
 
 
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
                         eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
                         reduce: bool | None = None, reduction: str = "mean") -> Tensor:
-    """max(0, |a − p| − |a − n| + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss"""
+    """max(0, |a − p| − |a − n| + margin).
+
+    |·| is the p-norm along the last axis; `swap` takes the lesser of |a − n| and |p − n|.
+
+    Input: anchor, positive and negative (N, D) or (D), in shapes that broadcast
+    Output: (), or (N) or () with reduction='none'
+    Errors: ValueError for margin ≤ 0 or another reduction; RuntimeError if the numbers of dimensions differ or the
+        shapes do not broadcast
+    https://pytorch.org/docs → torch.nn.functional.triplet_margin_loss
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.triplet_margin_loss(torch.tensor([[0.]]), torch.tensor([[2.]]), torch.tensor([[1.]]))
+    tensor(2.)
+    """
     number = number_of(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
@@ -540,7 +688,14 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *,
                                       distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
                                       margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Tensor:
-    """max(0, d(a, p) − d(a, n) + margin). https://pytorch.org/docs → torch.nn.functional.triplet_margin_with_distance_loss
+    """max(0, d(a, p) − d(a, n) + margin).
+
+    The distance d is pairwise_distance unless given; `swap` takes the lesser of d(a, n) and d(p, n).
+
+    Input: anchor, positive and negative (N, D), of one number of dimensions
+    Output: (), or the shape of the distances with reduction='none'
+    Errors: ValueError for margin ≤ 0 or another reduction; RuntimeError if the numbers of dimensions differ
+    https://pytorch.org/docs → torch.nn.functional.triplet_margin_with_distance_loss
 
     >>> import tensorgrad as torch
     >>> distance = lambda a, b: (a - b).abs().sum(-1)
@@ -562,5 +717,18 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
 
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Ints | Tensor, target_lengths: Ints | Tensor,
              blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
-    """−log of the probability of all alignments of the labels. https://pytorch.org/docs → torch.nn.functional.ctc_loss"""
+    """−log of the probability of all alignments of the labels.
+
+    Input: log_probs (T, N, C) or (T, C), from log_softmax; targets (N, S), or all labels one after the other;
+        input_lengths and target_lengths (N)
+    Output: (), or (N) with reduction='none'; 'mean' divides each loss by its target's length first
+    Errors: RuntimeError for a blank outside of the classes, lengths that do not fit, or lengths that are not N;
+        NotImplementedError unless log_probs is of floating point; ValueError for another reduction
+    https://pytorch.org/docs → torch.nn.functional.ctc_loss
+
+    >>> import tensorgrad as torch
+    >>> x = torch.zeros(2, 1, 2).log_softmax(2)
+    >>> torch.nn.functional.ctc_loss(x, torch.tensor([[1]]), (2,), (1,))  # -log(3/4): 11, 01 and 10 of the four ways
+    tensor(0.2877)
+    """
     return tg.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number_of(reduction), zero_infinity)

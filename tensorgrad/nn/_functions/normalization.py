@@ -19,9 +19,15 @@ def _check_batch(size: Any) -> None:
 
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
                bias: Tensor | None = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1): S. Ioffe, C. Szegedy (2015). https://pytorch.org/docs → torch.nn.functional.batch_norm
+    """(x − μ) / √(σ² + ε) · w + b for each channel (axis 1): S. Ioffe, C. Szegedy (2015).
 
     In training μ and σ² are the batch's, and the running ones are updated; else they are the running ones.
+
+    Input: (N, C, *), floating point; running_mean, running_var, weight w and bias b (C)
+    Output: the input's shape and dtype
+    Errors: ValueError for one value per channel in training, or eps that is not positive; RuntimeError for tensors of
+        another size than C, or without running statistics unless training
+    https://pytorch.org/docs → torch.nn.functional.batch_norm
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.batch_norm(torch.tensor([[1.], [3.]]), torch.zeros(1), torch.ones(1), training=True, eps=1e-9)
@@ -44,6 +50,10 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
                   momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Normalize each channel of each sample separately: D. Ulyanov et al. (2016).
 
+    Input: (N, C, *), floating point; running_mean, running_var, weight and bias (C)
+    Output: the input's shape and dtype
+    Errors: ValueError for one element per channel with use_input_stats; RuntimeError for tensors of another size than
+        C, or without running statistics unless use_input_stats
     https://pytorch.org/docs → torch.nn.functional.instance_norm
 
     >>> import tensorgrad as torch
@@ -59,7 +69,13 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
 
 def layer_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
-    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last axes. https://pytorch.org/docs → torch.nn.functional.layer_norm
+    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over the last axes.
+
+    Input: (*, S), where S is normalized_shape; weight w and bias b (S)
+    Output: the input's shape and dtype
+    Errors: RuntimeError if the last sizes are not normalized_shape, this is empty, or w and b have another shape;
+        TypeError for a number as normalized_shape; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.layer_norm
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.layer_norm(torch.tensor([[1., 3.], [10., 30.]]), (2,), eps=0.)
@@ -70,7 +86,15 @@ def layer_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = No
 
 
 def rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
-    """x / √(mean x² + ε) · w, with the mean over the last axes. https://pytorch.org/docs → torch.nn.functional.rms_norm
+    """x / √(mean x² + ε) · w, with the mean over the last axes.
+
+    ε is the machine epsilon of the dtype unless given.
+
+    Input: (*, S), where S is normalized_shape; weight w (S)
+    Output: the input's shape and dtype
+    Errors: RuntimeError if the last sizes are not normalized_shape, this is empty, or w has another shape; ValueError
+        for less dimensions; TypeError for a number as normalized_shape; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.rms_norm
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.rms_norm(torch.tensor([[1., 7.]]), (2,))
@@ -81,7 +105,13 @@ def rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None
 
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:
-    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over groups of channels. https://pytorch.org/docs → torch.nn.functional.group_norm
+    """(x − μ) / √(σ² + ε) · w + b, with μ and σ² over groups of channels.
+
+    Input: (N, C, *); weight w and bias b (C)
+    Output: the input's shape and dtype
+    Errors: RuntimeError for less than 2 dimensions, C that num_groups does not divide, or w and b of another shape;
+        ValueError for one value per group; ZeroDivisionError for 0 groups
+    https://pytorch.org/docs → torch.nn.functional.group_norm
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.group_norm(torch.tensor([[1., 3., 10., 30.]]), 2, eps=0.)
@@ -95,7 +125,12 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + α · the mean of x² over `size` neighbouring channels)^β. https://pytorch.org/docs → torch.nn.functional.local_response_norm
+    """x / (k + α · the mean of x² over `size` neighbouring channels)^β.
+
+    Input: (N, C, *), at least 3 dimensions
+    Output: the input's shape; integers give the default floating point dtype
+    Errors: ValueError for less than 3 dimensions; RuntimeError for size ≤ 0; TypeError for a size that is no integer
+    https://pytorch.org/docs → torch.nn.functional.local_response_norm
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.local_response_norm(torch.tensor([[[1.], [2.]]]), 1, alpha=1., beta=1., k=0.)
@@ -120,7 +155,12 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: Ints1 = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """x / max(|x|ₚ, ε), with the norm along an axis. https://pytorch.org/docs → torch.nn.functional.normalize
+    """x / max(|x|ₚ, ε), with the norm along an axis.
+
+    Input: (*), floating point or complex
+    Output: the input's shape; the norm along dim, one axis or several, is 1
+    Errors: IndexError if dim is out of range; RuntimeError for integers and bools
+    https://pytorch.org/docs → torch.nn.functional.normalize
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.normalize(torch.tensor([[3., 4.]]))

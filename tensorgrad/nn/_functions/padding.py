@@ -19,9 +19,14 @@ channel_shuffle = native_channel_shuffle = tg.channel_shuffle
 def pad(input: Tensor, pad: Ints, mode: str = "constant", value: float | None = None) -> Tensor:
     """Pad the last axes by (left, right, top, bottom, …); negative widths crop.
 
-    https://pytorch.org/docs → torch.nn.functional.pad
-
     mode: 'constant' (of `value`), 'reflect', 'replicate' or 'circular'.
+
+    Input: (*); for other modes than 'constant', with 1 or 2 dimensions before the 1 to 3 that are padded
+    Output: each padded size grows by its two widths
+    Errors: NotImplementedError for another mode, or other numbers of dimensions; RuntimeError for an odd number of
+        widths, more than two per dimension, a size below 0, widths that reach beyond the input in 'reflect' (its size −
+        1) and 'circular' (its size), or a value for other modes; TypeError for widths that are no integers
+    https://pytorch.org/docs → torch.nn.functional.pad
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor([[1., 2., 3.]])

@@ -20,10 +20,18 @@ __all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", 
            "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
 
 
-def _named(f: Any, name: str, what: str) -> Any:
+def _named(f: Any, name: str, what: str, details: str) -> Any:
     f.__name__ = f.__qualname__ = name
-    f.__doc__ = f"{what} https://pytorch.org/docs → torch.nn.functional.{name}"
+    f.__doc__ = f"{what}\n\n{details}\nhttps://pytorch.org/docs → torch.nn.functional.{name}"
     return f
+
+
+SHAPES = {1: "(N, C, L) or (C, L)", 2: "(N, C, H, W) or (C, H, W)", 3: "(N, C, D, H, W) or (C, D, H, W)"}
+
+
+def _shapes(n: int, of_input: str, output: str, errors: str) -> str:
+    """Return the part of a docstring about shapes and errors."""
+    return f"Input: {SHAPES[n]}{of_input}\nOutput: {output}\nErrors: {errors}"
 
 
 # ── maxima ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -38,8 +46,12 @@ def _make_max_pool(n: int) -> tuple[Any, Any]:
     def plain(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0, dilation: Ints1 = 1,
               ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         return max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-    return _named(plain, f"max_pool{n}d", "The largest value of each window."), _named(
-        with_indices, f"max_pool{n}d_with_indices", "The largest value of each window, and its place in the plane.")
+    details = "The stride is the kernel's size unless given.\n\n" + _shapes(
+        n, ", real numbers", "each length L becomes ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1, or ⌈·⌉ + 1 with `ceil_mode`;\n"
+        "    a tuple with the places in the flattened plane, int64, with `return_indices`",
+        "RuntimeError for other numbers of dimensions, kernel, stride or dilation ≤ 0, padding above half the kernel, or no\n    window that fits")
+    return _named(plain, f"max_pool{n}d", "The largest value of each window.", details), _named(
+        with_indices, f"max_pool{n}d_with_indices", "The largest value of each window, and its place in the plane.", details)
 
 
 max_pool1d, max_pool1d_with_indices = _make_max_pool(1)
@@ -114,7 +126,17 @@ def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, pad
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
                  output_size: Ints1 | None = None) -> Tensor:
     """Invert max_pool1d: put values at the indices of the maxima, zeros elsewhere.
+
+    Input: (N, C, l) or (C, l), floating point; indices in its shape, int64, as of max_pool with return_indices
+    Output: (N, C, L) or (C, L), of output_size; (l − 1)·stride − 2·padding + kernel along each axis unless given
+    Errors: RuntimeError for indices of another shape or dtype, an index outside of the output, or other numbers of
+        dimensions; ValueError for an output_size that does not fit; NotImplementedError for integers
     https://pytorch.org/docs → torch.nn.functional.max_unpool1d
+
+    >>> import tensorgrad as torch
+    >>> values, places = torch.nn.functional.max_pool1d(torch.tensor([[1., 5., 2., 3.]]), 2, return_indices=True)
+    >>> torch.nn.functional.max_unpool1d(values, places, 2)
+    tensor([[0., 5., 0., 3.]])
     """
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
@@ -122,7 +144,18 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Int
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
                  output_size: Ints1 | None = None) -> Tensor:
     """Invert max_pool2d: put values at the indices of the maxima, zeros elsewhere.
+
+    Input: (N, C, h, w) or (C, h, w), floating point; indices in its shape, int64, as of max_pool with return_indices
+    Output: (N, C, H, W) or (C, H, W), of output_size; (l − 1)·stride − 2·padding + kernel along each axis unless given
+    Errors: RuntimeError for indices of another shape or dtype, an index outside of the output, or other numbers of
+        dimensions; ValueError for an output_size that does not fit; NotImplementedError for integers
     https://pytorch.org/docs → torch.nn.functional.max_unpool2d
+
+    >>> import tensorgrad as torch
+    >>> values, places = torch.nn.functional.max_pool2d(torch.tensor([[[1., 2.], [4., 3.]]]), 2, return_indices=True)
+    >>> torch.nn.functional.max_unpool2d(values, places, 2)
+    tensor([[[0., 0.],
+             [4., 0.]]])
     """
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
@@ -130,7 +163,19 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Int
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
                  output_size: Ints1 | None = None) -> Tensor:
     """Invert max_pool3d: put values at the indices of the maxima, zeros elsewhere.
+
+    Input: (N, C, d, h, w) or (C, d, h, w), floating point; indices in its shape, int64, as of max_pool with
+        return_indices
+    Output: (N, C, D, H, W) or (C, D, H, W), of output_size; (l − 1)·stride − 2·padding + kernel along each axis unless
+        given
+    Errors: RuntimeError for indices of another shape or dtype, an index outside of the output, or other numbers of
+        dimensions; ValueError for an output_size that does not fit; NotImplementedError for integers
     https://pytorch.org/docs → torch.nn.functional.max_unpool3d
+
+    >>> import tensorgrad as torch
+    >>> x = torch.arange(8.).reshape(1, 2, 2, 2)
+    >>> torch.nn.functional.max_unpool3d(*torch.nn.functional.max_pool3d(x, 2, return_indices=True), 2).flatten()
+    tensor([0., 0., 0., 0., 0., 0., 0., 7.])
     """
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
@@ -142,7 +187,16 @@ avg_pool1d = tg.avg_pool1d
 
 def avg_pool2d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """The mean of each window. https://pytorch.org/docs → torch.nn.functional.avg_pool2d
+    """The mean of each window.
+
+    The stride is the kernel's size unless given. `divisor_override` divides instead of the number of elements.
+
+    Input: (N, C, H, W) or (C, H, W), floating point
+    Output: (N, C, H', W') or (C, H', W'), with L' = ⌊(L + 2·padding − kernel) / stride⌋ + 1 along each axis, or ⌈·⌉
+        with `ceil_mode`
+    Errors: RuntimeError for other numbers of dimensions, kernel or stride ≤ 0, padding above half the kernel, no
+        window that fits, or a divisor of 0; IndexError for less than 3 dimensions
+    https://pytorch.org/docs → torch.nn.functional.avg_pool2d
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.avg_pool2d(torch.arange(4.).reshape(1, 2, 2), 2)
@@ -153,7 +207,21 @@ def avg_pool2d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, p
 
 def avg_pool3d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """The mean of each window. https://pytorch.org/docs → torch.nn.functional.avg_pool3d"""
+    """The mean of each window.
+
+    The stride is the kernel's size unless given. `divisor_override` divides instead of the number of elements.
+
+    Input: (N, C, D, H, W) or (C, D, H, W), floating point
+    Output: (N, C, D', H', W') or (C, D', H', W'), with L' = ⌊(L + 2·padding − kernel) / stride⌋ + 1 along each axis, or
+        ⌈·⌉ with `ceil_mode`
+    Errors: RuntimeError for other numbers of dimensions, kernel or stride ≤ 0, padding above half the kernel, no
+        window that fits, or a divisor of 0
+    https://pytorch.org/docs → torch.nn.functional.avg_pool3d
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.avg_pool3d(torch.arange(8.).reshape(1, 2, 2, 2), 2)
+    tensor([[[[3.5000]]]])
+    """
     return avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
@@ -172,19 +240,57 @@ def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Ints1, stride: Ints1 | None = None,
               ceil_mode: bool = False) -> Tensor:
-    """(Σ xᵖ)^(1/p) of each window. https://pytorch.org/docs → torch.nn.functional.lp_pool1d"""
+    """(Σ xᵖ)^(1/p) of each window.
+
+    The stride is the kernel's size unless given.
+
+    Input: (N, C, L) or (C, L)
+    Output: (N, C, L') or (C, L'), with lengths as of avg_pool1d without padding
+    Errors: RuntimeError for kernel or stride ≤ 0, or no window that fits
+    https://pytorch.org/docs → torch.nn.functional.lp_pool1d
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.lp_pool1d(torch.tensor([[3., 4., 0., 2.]]), 2, 2)
+    tensor([[5., 2.]])
+    """
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Ints1, stride: Ints1 | None = None,
               ceil_mode: bool = False) -> Tensor:
-    """(Σ xᵖ)^(1/p) of each window. https://pytorch.org/docs → torch.nn.functional.lp_pool2d"""
+    """(Σ xᵖ)^(1/p) of each window.
+
+    The stride is the kernel's size unless given.
+
+    Input: (N, C, H, W) or (C, H, W)
+    Output: (N, C, H', W') or (C, H', W'), with lengths as of avg_pool2d without padding
+    Errors: RuntimeError for kernel or stride ≤ 0, or no window that fits; ValueError for a kernel of another length
+        than 2
+    https://pytorch.org/docs → torch.nn.functional.lp_pool2d
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.lp_pool2d(torch.tensor([[[3., 0.], [0., 4.]]]), 2, 2)
+    tensor([[[5.]]])
+    """
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Ints1, stride: Ints1 | None = None,
               ceil_mode: bool = False) -> Tensor:
-    """(Σ xᵖ)^(1/p) of each window. https://pytorch.org/docs → torch.nn.functional.lp_pool3d"""
+    """(Σ xᵖ)^(1/p) of each window.
+
+    The stride is the kernel's size unless given.
+
+    Input: (N, C, D, H, W) or (C, D, H, W)
+    Output: (N, C, D', H', W') or (C, D', H', W'), with lengths as of avg_pool3d without padding
+    Errors: RuntimeError for kernel or stride ≤ 0, or no window that fits; ValueError for a kernel of another length
+        than 3
+    https://pytorch.org/docs → torch.nn.functional.lp_pool3d
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.lp_pool3d(torch.ones(1, 2, 2, 2), 1, 2)
+    tensor([[[[8.]]]])
+    """
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -194,7 +300,13 @@ adaptive_avg_pool1d = tg.adaptive_avg_pool1d
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Ints1) -> Tensor:
-    """Means over `output_size` windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool2d
+    """Means over `output_size` windows.
+
+    Input: (N, C, H, W) or (C, H, W), floating point
+    Output: (N, C, H', W') or (C, H', W'), of output_size, where None keeps a size
+    Errors: RuntimeError for a negative size, another number of sizes, or other numbers of dimensions; ValueError for
+        fewer dimensions than sizes; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool2d
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.adaptive_avg_pool2d(torch.arange(6.).reshape(1, 2, 3), (1, None))
@@ -204,7 +316,18 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Ints1) -> Tensor:
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Ints1) -> Tensor:
-    """Means over `output_size` windows. https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool3d"""
+    """Means over `output_size` windows.
+
+    Input: (N, C, D, H, W) or (C, D, H, W), floating point
+    Output: (N, C, D', H', W') or (C, D', H', W'), of output_size, where None keeps a size
+    Errors: RuntimeError for a negative size, another number of sizes, or other numbers of dimensions; ValueError for
+        fewer dimensions than sizes; NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.adaptive_avg_pool3d
+
+    >>> import tensorgrad as torch
+    >>> torch.nn.functional.adaptive_avg_pool3d(torch.arange(8.).reshape(1, 2, 2, 2), 1)
+    tensor([[[[3.5000]]]])
+    """
     return adaptive_avg_pool(3, _deep_enough(input, output_size), output_size)
 
 
@@ -221,8 +344,12 @@ def _make_adaptive_max(n: int) -> tuple[Any, Any]:
     def plain(input: Tensor, output_size: Ints1, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         found = with_indices(input, output_size)
         return found if return_indices else found[0]
-    return _named(plain, f"adaptive_max_pool{n}d", "Maxima over as many windows as asked for."), _named(
-        with_indices, f"adaptive_max_pool{n}d_with_indices", "Maxima over as many windows as asked for, and their places.")
+    details = _shapes(
+        n, ", real numbers", "the lengths are output_size, where None keeps a length; a tuple with the places in the flattened plane, int64,\n"
+        "    with `return_indices`",
+        "RuntimeError for a negative size or other numbers of dimensions; RuntimeError or ValueError for another\n    number of sizes")
+    return _named(plain, f"adaptive_max_pool{n}d", "Maxima over as many windows as asked for.", details), _named(
+        with_indices, f"adaptive_max_pool{n}d_with_indices", "Maxima over as many windows as asked for, and their places.", details)
 
 
 adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _make_adaptive_max(1)
@@ -316,8 +443,12 @@ def _make_fractional(n: int) -> tuple[Any, Any]:
               _random_samples: Tensor | None = None) -> Tensor | tuple[Tensor, Tensor]:
         found = _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
         return found if return_indices else found[0]
-    return _named(plain, f"fractional_max_pool{n}d", "Maxima over windows spread at random."), _named(
-        with_indices, f"fractional_max_pool{n}d_with_indices", "Maxima over windows spread at random, and their places.")
+    details = _shapes(
+        n, ", real numbers", "the lengths are output_size, or the input's times output_ratio, rounded down; a tuple with the places in the\n"
+        "    flattened plane, int64, with `return_indices`",
+        "ValueError without output_size and output_ratio; RuntimeError for other numbers of dimensions, or a kernel too\n    large")
+    return _named(plain, f"fractional_max_pool{n}d", "Maxima over windows spread at random.", details), _named(
+        with_indices, f"fractional_max_pool{n}d_with_indices", "Maxima over windows spread at random, and their places.", details)
 
 
 fractional_max_pool2d, fractional_max_pool2d_with_indices = _make_fractional(2)

@@ -29,6 +29,10 @@ def _aligned(align_corners: bool | None) -> bool:
 def affine_grid(theta: Tensor, size: Ints, align_corners: bool | None = None) -> Tensor:
     """Return the images of a grid's points under affine maps (N, 2, 3) or (N, 3, 4).
 
+    Input: theta (N, 2, 3) or (N, 3, 4), floating point; size (N, C, H, W) or (N, C, D, H, W)
+    Output: (N, H, W, 2) or (N, D, H, W, 3): x, y (and z), from −1 to 1 across the image
+    Errors: ValueError for a theta of integers or another shape, or sizes ≤ 0; NotImplementedError for other lengths of
+        size; RuntimeError if the N differ
     https://pytorch.org/docs → torch.nn.functional.affine_grid
 
     >>> import tensorgrad as torch
@@ -75,8 +79,16 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
                 align_corners: bool | None = None) -> Tensor:
     """Sample the input (N, C, H, W) at points (x, y) between −1 and 1, (N, H', W', 2); likewise with three axes.
 
-    mode: 'bilinear', 'nearest' or 'bicubic'; padding_mode: values outside of the image: 'zeros', 'border' or
-    'reflection'. https://pytorch.org/docs → torch.nn.functional.grid_sample
+    −1 and 1 are the borders of the image, or with `align_corners` the centres of its outermost elements. mode:
+    'bilinear', 'nearest' or 'bicubic'; padding_mode, for points outside of the image: 'zeros', 'border' or
+    'reflection'.
+
+    Input: (N, C, H, W), with grid (N, H', W', 2) of points (x, y); or (N, C, D, H, W) and (N, D', H', W', 3), in one
+        floating point dtype
+    Output: (N, C, H', W') or (N, C, D', H', W')
+    Errors: ValueError for another mode or padding_mode; RuntimeError if shapes or dtypes do not fit;
+        NotImplementedError for integers
+    https://pytorch.org/docs → torch.nn.functional.grid_sample
 
     >>> import tensorgrad as torch
     >>> torch.nn.functional.grid_sample(torch.tensor([[[[1., 3.]]]]), torch.zeros(1, 1, 1, 2), align_corners=False)
