@@ -28,7 +28,7 @@ from ..size import Size
 from ._register import FUNCTIONS, explain_methods
 
 FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "factorizations", "linalg", "special", "operators", "reduction",
-            "norms", "statistics", "cumulative", "sorting", "shape", "splitting", "joining", "indexing",
+            "norms", "statistics", "cumulative", "sorting", "shape", "splitting", "joining", "indexing", "masks",
             "copies", "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle",
             "sampling", "segments", "loss", "miscellaneous", "removed", "first_version")
 for _family in FAMILIES:

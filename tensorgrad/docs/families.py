@@ -25,7 +25,7 @@ FUNCTIONS = [
     _family("creation", "Creating tensors", "zeros, ranges, conversions from lists and arrays",
             "creation conversion tensor_types"),
     _family("shape", "Shapes and views", "reshape, permute, join, split", "shape joining splitting copies"),
-    _family("indexing", "Indexing", "gather, scatter, select, mask", "indexing segments"),
+    _family("indexing", "Indexing", "gather, scatter, select, mask", "indexing masks segments"),
     _family("arithmetic", "Arithmetic", "sums, products, quotients, powers, bounds: functions of two tensors", "math"),
     _family("pointwise", "Pointwise functions", "exp, sin, round, erf: functions of each element", "pointwise special"),
     _family("comparison", "Comparison and logic", "eq, isclose, where, logical and bitwise functions", "comparison"),
