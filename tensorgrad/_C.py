@@ -54,8 +54,9 @@ class DispatchKey(Enum):
     Kernels are chosen by device alone here: packages only register under the other keys.
     """
 
-    Undefined, CPU, CUDA, Meta, AutogradCPU, AutogradCUDA, Autograd, AutocastCPU, AutocastCUDA, AutocastXPU, CompositeImplicitAutograd, \
-        CompositeExplicitAutograd, Functionalize, Python, PythonDispatcher, BackendSelect, ADInplaceOrView = range(17)
+    (Undefined, CPU, CUDA, Meta, AutogradCPU, AutogradCUDA, Autograd, AutocastCPU, AutocastCUDA, AutocastXPU,
+     CompositeImplicitAutograd, CompositeExplicitAutograd, Functionalize, Python, PythonDispatcher, BackendSelect,
+     ADInplaceOrView) = range(17)
 
 
 class DispatchKeySet:

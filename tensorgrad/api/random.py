@@ -341,7 +341,8 @@ def randperm(n: Index, *, generator: Generator | None = None, out: Tensor | None
     """
     check_long(n := integer(n, "n"))
     backend = backend_of(device if out is None else out.device)
-    made = tensor_of(generator_of(backend, generator).randperm(n, (as_dtype(dtype) if out is None else out.dtype).numpy), backend)
+    kind = as_dtype(dtype) if out is None else out.dtype
+    made = tensor_of(generator_of(backend, generator).randperm(n, kind.numpy), backend)
     return made if out is None else write_out(made, out)
 
 

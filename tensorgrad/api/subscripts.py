@@ -135,7 +135,8 @@ def _part(x: Any, p: Any) -> Any:
     if isinstance(p, (Sequence, np.ndarray)):
         array = _host_array(p, None)
         backend = type(x._storage)
-        return _index_tensor(x, fresh(backend.asarray(array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)), backend))
+        numbers = array if array.dtype in (np.bool_, np.uint8) else array.astype(np.int64)
+        return _index_tensor(x, fresh(backend.asarray(numbers), backend))
     if hasattr(p, "__index__") and not isinstance(p, np.generic):
         return as_integer(p)
     raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {_type_name(p)})")

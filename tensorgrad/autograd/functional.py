@@ -136,8 +136,8 @@ def _all_rows(i: int, out: Any, points: Any, create_graph: bool, strict: bool) -
     """Compute one output's Jacobians like `_each_row`, but with all rows in one batched gradient."""
     n = out.numel()
     basis = api.eye(n, dtype=out.dtype, device=out.device)
-    found = grad(out.reshape(-1), points, basis, retain_graph=True, create_graph=create_graph, allow_unused=True, is_grads_batched=True) \
-        if out.requires_grad and n else (None,) * len(points)
+    found = (grad(out.reshape(-1), points, basis, retain_graph=True, create_graph=create_graph, allow_unused=True,
+                  is_grads_batched=True) if out.requires_grad and n else (None,) * len(points))
     return [x.new_zeros((n, *x.shape)) if g is None else g for g, x in zip(found, points, strict=True)]
 
 

@@ -83,7 +83,8 @@ def _unavailable(*args: Any, **kwargs: Any) -> bool:
     return False
 
 
-is_flash_attention_available = can_use_flash_attention = can_use_efficient_attention = can_use_cudnn_attention = _unavailable
+is_flash_attention_available = can_use_flash_attention = _unavailable
+can_use_efficient_attention = can_use_cudnn_attention = _unavailable
 
 
 def preferred_linalg_library(backend: str | None = None) -> str:

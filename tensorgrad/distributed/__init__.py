@@ -40,10 +40,10 @@ from .world import *  # noqa: F403
 from .world import _outside as _rank_not_in_group  # noqa: F401
 
 GroupName = str
-__all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GradBucket",  # noqa: F405
-           "GroupName", "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "breakpoint",
-           "default_pg_timeout", "get_debug_level", "init_device_mesh", "record_comm", "reduce_op", "register_rendezvous_handler",  # noqa: F405
-           "rendezvous", "set_debug_level", "set_debug_level_from_env", "supports_complex", *backends.__all__, *collectives.__all__,
+__all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError",  # noqa: F405
+           "DistStoreError", "FileStore", "GradBucket", "GroupName", "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "breakpoint",
+           "default_pg_timeout", "get_debug_level", "init_device_mesh",  # noqa: F405
+           "record_comm", "reduce_op", "register_rendezvous_handler", "rendezvous", "set_debug_level", "set_debug_level_from_env", "supports_complex", *backends.__all__, *collectives.__all__,
            *objects.__all__, *options.__all__, *point_to_point.__all__, *world.__all__]
 
 set_debug_level_from_env()

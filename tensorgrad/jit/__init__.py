@@ -172,7 +172,8 @@ def _itself(fn: Any, *args: Any, **kwargs: Any) -> Any:
     return fn
 
 
-script_method = script_if_tracing = _script_if_tracing = export = unused = interface = optimize_for_inference = _overload = _overload_method = _itself
+script_method = script_if_tracing = _script_if_tracing = export = unused = _itself
+interface = optimize_for_inference = _overload = _overload_method = _itself
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:

@@ -82,8 +82,8 @@ def quick_to_copy(x: Any) -> bool:
 def copy_into(out: Any, x: Any) -> None:
     """Run out[...] = x, for arrays of equal shape and dtype."""
     size = x.itemsize
-    if quick_to_copy(x) and (x.size < LARGE or out.strides[-1] == size) or x.ndim > 5 or size not in NUMBERS or x.dtype.kind not in "fiuc" \
-            or any(step % size for step in (*x.strides, *out.strides)):
+    if (quick_to_copy(x) and (x.size < LARGE or out.strides[-1] == size) or x.ndim > 5 or size not in NUMBERS
+            or x.dtype.kind not in "fiuc" or any(step % size for step in (*x.strides, *out.strides))):
         out[...] = x
         return
     number, rest, steps, into = NUMBERS[size], 5 - x.ndim, (step // size for step in x.strides), (step // size for step in out.strides)

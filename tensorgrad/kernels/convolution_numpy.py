@@ -160,7 +160,8 @@ class Sizes:
         if order == "first":
             return y.reshape(n, self.groups, o // self.groups, -1)
         y = y.reshape(n, o, -1)
-        return np.ascontiguousarray(y.transpose(1, 2, 0) if order == "last" else y.swapaxes(0, 1)).reshape(self.groups, o // self.groups, -1)
+        rows = np.ascontiguousarray(y.transpose(1, 2, 0) if order == "last" else y.swapaxes(0, 1))
+        return rows.reshape(self.groups, o // self.groups, -1)
 
     def matrices(self, w: Any) -> Any:
         """The kernels as matrices (groups, O / groups, C / groups · K)."""

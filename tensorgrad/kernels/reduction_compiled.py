@@ -67,8 +67,9 @@ def sums() -> None:
 
     def variance(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
         degrees = count_of(x.shape, axis) - correction
-        if x.size < LARGE or degrees <= 0 or (centre := reduced(x, axis, True, SUM, count_of(x.shape, axis))) is None or \
-                (out := reduced(x, axis, keepdims, SQUARES, degrees, centre)) is None:
+        if (x.size < LARGE or degrees <= 0
+                or (centre := reduced(x, axis, True, SUM, count_of(x.shape, axis))) is None
+                or (out := reduced(x, axis, keepdims, SQUARES, degrees, centre)) is None):
             return numpy_variance(x, axis=axis, correction=correction, keepdims=keepdims)
         return out
 

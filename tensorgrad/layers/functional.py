@@ -87,8 +87,9 @@ class Functional(Layer, GraphModule):
             name = name or self._builder.names.get(node) or getattr(node, "custom_name", None)
             assert name, "name: what the output is called in the dictionary of outputs"
             assert name not in outputs, f"there is an output {name!r} already"
-        several = {**outputs, name: node} if isinstance(outputs, dict) else [*outputs, node] if isinstance(outputs, list) else \
-            (*outputs, node) if isinstance(outputs, tuple) else (outputs, node)
+        several = ({**outputs, name: node} if isinstance(outputs, dict) else [*outputs, node]
+                   if isinstance(outputs, list) else (*outputs, node) if isinstance(outputs, tuple)
+                   else (outputs, node))
         self._give_also(node, several)
         self._ends = inputs, several
 

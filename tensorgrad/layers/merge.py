@@ -130,7 +130,8 @@ def _function(layer: type[Layer], two: bool = False) -> Callable[..., Any]:
     def pair(x1: Any, x2: Any) -> Any: return layer()(x1, x2)
     function, name = pair if two else several, layer.__name__.lower()
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""`{layer.__name__}()({'x1, x2' if two else '*xs'})`: {layer.__doc__.replace(f'layers.{layer.__name__}()', f'layers.{name}')}"""
+    text = layer.__doc__.replace(f"layers.{layer.__name__}()", f"layers.{name}")
+    function.__doc__ = f"""`{layer.__name__}()({'x1, x2' if two else '*xs'})`: {text}"""
     return function
 
 

@@ -109,7 +109,8 @@ class ConvolutionInput(Op):
     def grad_w(xp, g, y, w_shape, stride, padding, dilation, groups=1):
         length = output_length(g.shape[2:], w_shape[2:], stride, padding, dilation)
         if length != tuple(y.shape[2:]):
-            y = xp.pad_constant(y, widths=((0, 0), (0, 0), *((0, a - b) for a, b in zip(length, y.shape[2:], strict=True))))
+            missing = ((0, a - b) for a, b in zip(length, y.shape[2:], strict=True))
+            y = xp.pad_constant(y, widths=((0, 0), (0, 0), *missing))
         return xp.convolution_weight(y, g, size=w_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
     def grad_b(xp, g):

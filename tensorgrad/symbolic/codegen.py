@@ -47,8 +47,9 @@ class Runnable(Writer):
         previous: Node | None = None
         for step in self.steps:
             plain = step.op == "call_module" and len(step.args) == 1 and isinstance(step.args[0], Node) and step.args[0].op != "get_attr" and not step.kwargs
-            follows = plain and start is not None and previous is not None and step.args[0] is previous and previous in self.ends[step] and \
-                self.place[step.target] == self.place[previous.target] + 1
+            follows = (plain and start is not None and previous is not None and step.args[0] is previous
+                       and previous in self.ends[step]
+                       and self.place[step.target] == self.place[previous.target] + 1)
             if follows and start is not None:
                 count, first, stop = found[start]
                 found[start] = count + 1, first, stop + 1

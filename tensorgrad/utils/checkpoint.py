@@ -294,8 +294,9 @@ class _Part:
             notes[self] = found = weakref.WeakKeyDictionary()
             self.run_again(found)
         if slot not in found:
-            why = ("Performing two backward calls that overlap (i.e. require the same saved activation in order to compute gradients) is not allowed while "
-                   "under the torch.utils.checkpoint.GraphExecGroup context. ") if _here.group is not None else ""
+            why = "" if _here.group is None else (
+                "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute "
+                "gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. ")
             raise CheckpointError(f"torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. {why}If you are calling "
                                   "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your "
                                   "use case.")
@@ -323,7 +324,8 @@ class _Part:
             return tensor
 
         args = [a.restored(None) if isinstance(a, Saved) else a for a in self.args]
-        with contextlib.suppress(_Stop), saved_tensors_hooks(refill, lambda tensor: tensor), enable_grad(), self.surroundings.again(), self.context:
+        with (contextlib.suppress(_Stop), saved_tensors_hooks(refill, lambda tensor: tensor), enable_grad(),
+              self.surroundings.again(), self.context):
             self.function(*args, **self.kwargs)
         if not self.overtaken:
             self.compare(outlines)

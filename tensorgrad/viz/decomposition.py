@@ -121,8 +121,8 @@ class Splitter:
         """Return references to the values of an expression with one or several results."""
         if isinstance(node, (ast.Tuple, ast.List)):
             return list(map(self.one, node.elts))
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name) \
-                or node.func.value.id != "xp":
+        if (not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute)
+                or not isinstance(node.func.value, ast.Name) or node.func.value.id != "xp"):
             raise Unable(f"{ast.unparse(node)[:60]} is no step")
         name, args, keywords = node.func.attr, spread(node.args), {k.arg: k.value for k in node.keywords if k.arg}
         if name in UNREAD:

@@ -240,8 +240,9 @@ class Placing(ast.NodeTransformer):
 
 def each(value: ast.expr, put: Any) -> ast.expr | None:
     """Unroll `(f(y) for y in (a, b))` into a tuple; None for other expressions."""
-    if not isinstance(value, (ast.GeneratorExp, ast.ListComp)) or len(value.generators) != 1 or not isinstance(value.generators[0].iter, ast.Tuple) \
-            or not isinstance(value.generators[0].target, ast.Name):
+    if (not isinstance(value, (ast.GeneratorExp, ast.ListComp)) or len(value.generators) != 1
+            or not isinstance(value.generators[0].iter, ast.Tuple)
+            or not isinstance(value.generators[0].target, ast.Name)):
         return None
     name = value.generators[0].target.id
     return ast.Tuple([put(Placed(name, part).visit(duplicate(value.elt))) for part in value.generators[0].iter.elts], ast.Load())

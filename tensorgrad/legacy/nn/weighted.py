@@ -297,7 +297,8 @@ LAYERS: dict[str, Row] = {
     "SpatialFractionalMaxPooling": Row("kW kH arg1 arg2", "the greatest numbers of windows at random places; arg1 and arg2 are width and height, or ratios",
                                        fractional),
     "SpatialLPPooling": Row("nInputPlane pnorm kW kH dW=None dH=None", "the p-norm of each window", images(
-        lambda m, x: (F.avg_pool2d(x.abs().pow(m.pnorm), (m.kH, m.kW), extent(m, "d", "HW")) * (m.kW * m.kH)).pow(1 / m.pnorm), 2)),
+        lambda m, x: (F.avg_pool2d(x.abs().pow(m.pnorm), (m.kH, m.kW), extent(m, "d", "HW"))
+                      * (m.kW * m.kH)).pow(1 / m.pnorm), 2)),
     "SpatialMaxUnpooling": unpooling(2),
     "SpatialCrossMapLRN": Row("size alpha=1e-4 beta=0.75 k=1", "x / (k + α/size · Σ x² over neighbouring planes)^β", images(
         lambda m, x: F.local_response_norm(x, m.size, m.alpha, m.beta, m.k), 2), lambda m: nn.LocalResponseNorm(m.size, m.alpha, m.beta, m.k)),
