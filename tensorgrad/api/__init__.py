@@ -27,10 +27,11 @@ from ..runtime.threads import get_num_interop_threads, get_num_threads, set_num_
 from ..size import Size
 from ._register import FUNCTIONS, explain_methods
 
-FAMILIES = ("creation", "conversion", "pointwise", "math", "comparison", "matrix", "einsum", "factorizations", "linalg", "special", "operators", "reduction",
-            "norms", "statistics", "cumulative", "sorting", "shape", "splitting", "joining", "indexing", "masks",
-            "copies", "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization", "distance", "shuffle",
-            "sampling", "segments", "loss", "miscellaneous", "removed", "first_version")
+FAMILIES = ("creation", "sequences", "conversion", "pointwise", "math", "comparison", "matrix", "einsum",
+            "factorizations", "elimination", "solving", "linalg", "special", "operators", "reduction", "norms",
+            "statistics", "cumulative", "sorting", "shape", "splitting", "joining", "indexing", "masks", "copies", "random",
+            "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization",
+            "distance", "shuffle", "sampling", "segments", "loss", "miscellaneous", "removed", "first_version")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
 explain_methods()

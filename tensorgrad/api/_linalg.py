@@ -111,6 +111,17 @@ def check_fits(a: Any, b: Any, left: bool, vectors: bool, function: str) -> None
                            f"{shape[-2]}x{shape[-1]})")
 
 
+def check_pair(b: Any, a: Any, name: str) -> None:
+    """Raise the errors of the older functions that solve A·X = B."""
+    if a.array.dtype != b.array.dtype:
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {kind_of(b)} and A of type {kind_of(a)} instead.")
+    m, n = a.array.shape, b.array.shape
+    if m[-1] != m[-2]:
+        raise RuntimeError(f"A must be batches of square matrices, but they are {m[-2]} by {m[-1]} matrices")
+    if m[-1] != n[-2]:
+        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {m[-1]} by {m[-1]} but each b matrix is {n[-2]} by {n[-1]}")
+
+
 def inverse_of(a: Any, function: str, check_errors: bool = True) -> tuple[Any, Any]:
     """Return A⁻¹, and a code per matrix, 0 if it is invertible.
 

@@ -15,7 +15,8 @@ from ..ops.fourier import SWAPPED
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim
 from ._kinds import Device, Dtype, Index, Ints1, Layout
 from ._register import _with_out, _with_synonyms
-from .creation import arange, as_leaf
+from .creation import as_leaf
+from .sequences import arange
 
 FFT: dict[str, Callable[..., Any]] = {}     # the names of `torch.fft`
 

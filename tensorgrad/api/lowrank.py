@@ -14,9 +14,9 @@ from ._arguments import check_tensor, floating
 from ._linalg import adjoint
 from ._register import public
 from .factorizations import cholesky, eigh, qr, svd
-from .linalg import solve_triangular
 from .matrix import matmul
 from .random import randn
+from .solving import solve_triangular
 
 # ── approximations of low rank ────────────────────────────────────────────────────────────────────────────────────────
 

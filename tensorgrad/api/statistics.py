@@ -13,7 +13,7 @@ from . import return_types
 from ._arguments import C_NAMES, anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
 from ._kinds import Floats, Index, Ints, Number, Tensors
 from ._register import public
-from .creation import linspace
+from .sequences import linspace
 
 _upto = range      # the name is an argument of histograms
 

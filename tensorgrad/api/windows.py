@@ -16,7 +16,8 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from ._arguments import C_NAMES, in_dtype
 from ._kinds import Device, Dtype, Layout
 from ._register import public
-from .creation import arange, as_leaf, empty, linspace, ones
+from .creation import as_leaf, empty, ones
+from .sequences import arange, linspace
 
 WINDOWS: dict[str, Callable[..., Any]] = {}     # the names of `torch.signal.windows`
 

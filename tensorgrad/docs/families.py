@@ -23,7 +23,7 @@ def _family(page: str, title: str, about: str, files: str) -> Family:
 # The last family of each list takes what the others do not name.
 FUNCTIONS = [
     _family("creation", "Creating tensors", "zeros, ranges, conversions from lists and arrays",
-            "creation conversion tensor_types"),
+            "creation sequences conversion tensor_types"),
     _family("shape", "Shapes and views", "reshape, permute, join, split", "shape joining splitting copies"),
     _family("indexing", "Indexing", "gather, scatter, select, mask", "indexing masks segments"),
     _family("arithmetic", "Arithmetic", "sums, products, quotients, powers, bounds: functions of two tensors", "math"),
@@ -32,7 +32,8 @@ FUNCTIONS = [
     _family("reduction", "Reductions", "sum, mean, max, var, norms, running sums, histograms",
             "reduction statistics norms cumulative"),
     _family("sorting", "Sorting and searching", "sort, topk, unique, searchsorted", "sorting"),
-    _family("matrix", "Matrices", "products, decompositions, einsum", "matrix linalg factorizations lowrank einsum"),
+    _family("matrix", "Matrices", "products, decompositions, einsum",
+            "matrix linalg factorizations elimination solving lowrank einsum"),
     _family("random", "Random numbers", "rand, randn, bernoulli, multinomial", "random"),
     _family("layers", "Functions of layers",
             "activations, losses, convolutions, pooling, normalization under their names in the root",

@@ -1,0 +1,264 @@
+"""Sequences of numbers, identity matrices, and the places of triangles: `arange`, `linspace`, `eye`, `tril_indices`.
+https://pytorch.org/docs/stable/torch.html#creation-ops"""
+from __future__ import annotations
+
+import math as _math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..core.dispatch import fresh
+from ..core.tape import TensorBase
+from ..device import device as Device
+from ..dtype import as_dtype
+from ..runtime.numpy_state import Region, compute
+from ..storage.base import backend_of
+from ..storage.out_of_memory import check_room
+from ._arguments import C_NAMES, check_long, converted, each_example, in_batch, integer
+from ._kinds import Dtype, Index, Layout, Number
+from ._register import public
+from .creation import _placed, as_leaf
+
+
+@public(method=False, out="given")
+def arange(start: Number | None = None, end: Number | None = None, step: Number = 1, *, dtype: Dtype | None = None,
+           layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
+           pin_memory: bool | None = False) -> Tensor:
+    """start, start + step, … up to but not including end.
+
+    Output: (⌈(end − start) / step⌉), of int64, or of the default dtype if one of the three is a float
+    Errors: RuntimeError if step is 0 or leads away from end, or an end is not finite; NotImplementedError for bool and
+        complex dtypes; TypeError for tensors with axes
+    https://pytorch.org/docs → torch.arange
+
+    >>> import tensorgrad as torch
+    >>> torch.arange(1, 4), torch.arange(0., 1, 0.25)
+    (tensor([1, 2, 3]), tensor([0.0000, 0.2500, 0.5000, 0.7500]))
+    """
+    if start is None and end is None:
+        raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of: (Number end), (Number start, Number end)")
+    start, end = (0, start) if end is None else (0 if start is None else start, end)
+    if any(isinstance(v, TensorBase) and v.array.ndim for v in (start, end, step)):
+        raise TypeError("arange() takes numbers and tensors of no dimensions")
+    start, end, step = (v.item() if isinstance(v, TensorBase) else v for v in (start, end, step))
+    if dtype is None:
+        dtype = dtypes.get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else dtypes.int64
+    kind, backend = as_dtype(dtype), backend_of(device)
+    if not all(_math.isfinite(v) for v in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if kind.numpy.kind in "bc":
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtypes.SCALAR_TYPES[kind.name]}'")
+    if step == 0 or step != step:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if kind is dtypes.int64:
+        start, end, step = int(start), int(end), int(step)
+        if not step:
+            raise ValueError("step must be nonzero")
+    count = _math.ceil((end - start) / step)
+    check_room((count,), kind.itemsize, "arange")
+    out = fresh(compute(_steps, backend.xp, start, step, count, kind.numpy), backend)
+    return as_leaf(out, requires_grad)
+
+
+def _steps(array_xp: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
+    """Return `count` numbers from start on, `step` apart."""
+    whole = dtype.kind in "iub"
+    number = int if whole else float
+    return (array_xp.arange(count, dtype="int64" if whole else "float64") * number(step) + number(start)).astype(dtype)
+
+
+@public("range", method=False, out="given", name="range")
+def range_(start: Number, end: Number, step: Number = 1, *, dtype: Dtype | None = None, layout: Layout | None = None,
+           device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
+    """arange with the end included (deprecated in PyTorch).
+
+    Output: (⌊(end − start) / step⌋ + 1), of the default dtype
+    Errors: RuntimeError if step is 0 or leads away from end, or an end is not finite
+    https://pytorch.org/docs → torch.range
+
+    >>> import tensorgrad as torch, warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     torch.range(1, 3)
+    tensor([1., 2., 3.])
+    """
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
+                  "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
+    if step == 0 or step != step:
+        raise RuntimeError("step must be nonzero")
+    if not (_math.isfinite(start) and _math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = _math.floor((end - start) / step) + 1
+    out = arange(count, dtype=dtypes.float64) * step + start
+    return out.to(dtype=dtypes.get_default_dtype() if dtype is None else as_dtype(dtype), device=device).requires_grad_(requires_grad)
+
+
+def _check_ends(function: str, start: Any, end: Any) -> None:
+    for name, value in (("start", start), ("end", end)):
+        if isinstance(value, TensorBase) and value.array.ndim:
+            raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {name} with {value.array.ndim} dimension(s).")
+
+
+@public(method=False, out="given")
+def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype: Dtype | None = None,
+             layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
+    """`steps` values from start to end, both included, evenly spaced.
+
+    Output: (steps), of the default dtype
+    Errors: RuntimeError if steps is negative or an end is a tensor with axes; TypeError if steps is not an integer;
+        NotImplementedError for bool
+    https://pytorch.org/docs → torch.linspace
+
+    >>> import tensorgrad as torch
+    >>> torch.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if in_batch(start, end):
+        return each_example(linspace, start, end, steps, dtype=dtype, device=device)
+    _check_ends("linspace", start, end)
+    start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
+    if not hasattr(steps, "__index__"):
+        raise TypeError(f"linspace(): argument 'steps' must be int, not {type(steps).__name__}")
+    steps = steps.__index__()
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    check_room((steps,), 4, "linspace")
+    complex_ = isinstance(start, complex) or isinstance(end, complex)
+    kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
+    backend = backend_of(device)
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    if kind.numpy.kind in "iu":
+        start, end = (int(converted(v, kind)) for v in (start, end))
+    # from both ends to the middle, so that both are met exactly and the values are symmetric
+    wide = "complex128" if kind.is_complex else "float64"
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    with Region():
+        ramp = backend.xp.arange(steps, dtype="float64")
+        if kind in (dtypes.float32, dtypes.complex64):
+            wide, step = ("complex64" if kind.is_complex else "float32"), np.dtype(kind.numpy).type(step)
+            ramp = ramp.astype("float32")
+            start, end = np.dtype(kind.numpy).type(start), np.dtype(kind.numpy).type(end)
+        lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
+        values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
+        out = fresh(values.astype(wide).astype(kind.numpy), backend)
+    return as_leaf(out, requires_grad)
+
+
+@public(method=False, out="given")
+def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: float = 10.0, *,
+             dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+             requires_grad: bool | None = False) -> Tensor:
+    """base to the powers linspace(start, end, steps).
+
+    Output: (steps), of the default dtype
+    Errors: RuntimeError if steps is negative, an end is a tensor with axes, or a complex end meets a real dtype;
+        TypeError if steps is not an integer
+    https://pytorch.org/docs → torch.logspace
+
+    >>> import tensorgrad as torch
+    >>> torch.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    if in_batch(start, end, base):
+        return each_example(logspace, start, end, steps, base, dtype=dtype, device=device)
+    _check_ends("logspace", start, end)
+    base = base.item() if isinstance(base, TensorBase) else base
+    start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
+    complex_ = isinstance(start, complex) or isinstance(end, complex)
+    kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
+    if complex_ and not kind.is_complex:
+        raise RuntimeError(f"torch.logspace(): inferred dtype {C_NAMES[dtypes.default_complex().name]} can't be safely cast to passed dtype "
+                           f"{dtypes.SCALAR_TYPES[kind.name]}")
+    if kind.numpy.kind in "iu":
+        start, end = (int(converted(v, kind)) for v in (start, end))
+    powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
+    with Region():
+        out = fresh((base ** powers.array).astype(kind.numpy), type(powers._storage))
+    return as_leaf(out, requires_grad)
+
+
+@public(method=False, out="given")
+def eye(n: Index, m: Index | None = None, *, dtype: Dtype | None = None, layout: Layout | None = None,
+        device: Device | None = None, requires_grad: bool | None = False, pin_memory: bool | None = False) -> Tensor:
+    """Ones on the diagonal of an n × m matrix, zeros elsewhere.
+
+    Output: (n, m), or (n, n)
+    Errors: RuntimeError if n or m is negative
+    https://pytorch.org/docs → torch.eye
+
+    >>> import tensorgrad as torch
+    >>> torch.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    m = n if m is None else m
+    for name, value in (("n", n), ("m", m)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    backend = backend_of(device)
+    out = fresh(backend.xp.eye(n, m, dtype=(dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)).numpy), backend)
+    return as_leaf(out, requires_grad)
+
+
+def _sides(row: Any, col: Any, dtype: Any, function: str) -> tuple[int, int]:
+    row, col = integer(row, "row"), integer(col, "col")
+    check_long(row, col)
+    for name, n in (("row", row), ("col", col)):
+        if n < 0:
+            raise RuntimeError(f"{name} must be non-negative, got{n}")
+    if (name := as_dtype(dtype).name) not in ("int32", "int64"):
+        raise NotImplementedError(f"\"{function}\" not implemented for '{dtypes.SCALAR_TYPES[name]}'")
+    return row, col
+
+
+@public(method=False)
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = dtypes.int64,
+                 device: Device | None = None, layout: Layout | None = None, pin_memory: bool | None = False,
+                 requires_grad: bool | None = False) -> Tensor:
+    """The places on and below a diagonal, as a 2 × n tensor.
+
+    Output: (2, n): the rows and the columns, row by row
+    Errors: RuntimeError if row or col is negative; NotImplementedError for dtypes but int32 and int64; TypeError if
+        they are not integers
+    https://pytorch.org/docs → torch.tril_indices
+
+    >>> import tensorgrad as torch
+    >>> torch.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    row, col = _sides(row, col, dtype, "tril_indices")
+    col = min(col, max(row + offset, 0))            # diagonals further right are empty
+    check_room((row, col), 1, "tril_indices")
+    places = np.stack(np.tril_indices(row, offset, col)).astype(as_dtype(dtype).numpy)
+    return as_leaf(_placed(places, device), requires_grad)
+
+
+@public(method=False)
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = dtypes.int64,
+                 device: Device | None = None, layout: Layout | None = None, pin_memory: bool | None = False,
+                 requires_grad: bool | None = False) -> Tensor:
+    """The places on and above a diagonal, as a 2 × n tensor.
+
+    Output: (2, n): the rows and the columns, row by row
+    Errors: RuntimeError if row or col is negative; NotImplementedError for dtypes but int32 and int64; TypeError if
+        they are not integers
+    https://pytorch.org/docs → torch.triu_indices
+
+    >>> import tensorgrad as torch
+    >>> torch.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    row, col = _sides(row, col, dtype, "triu_indices")
+    row = min(row, max(col - offset, 0))            # diagonals further down are empty
+    check_room((row, col), 1, "triu_indices")
+    places = np.stack(np.triu_indices(row, offset, col)).astype(as_dtype(dtype).numpy)
+    return as_leaf(_placed(places, device), requires_grad)
