@@ -41,10 +41,12 @@ from .world import _outside as _rank_not_in_group  # noqa: F401
 
 GroupName = str
 __all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError",  # noqa: F405
-           "DistStoreError", "FileStore", "GradBucket", "GroupName", "HashStore", "PrefixStore", "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "breakpoint",
-           "default_pg_timeout", "get_debug_level", "init_device_mesh",  # noqa: F405
-           "record_comm", "reduce_op", "register_rendezvous_handler", "rendezvous", "set_debug_level", "set_debug_level_from_env", "supports_complex", *backends.__all__, *collectives.__all__,
-           *objects.__all__, *options.__all__, *point_to_point.__all__, *world.__all__]
+           "DistStoreError", "FileStore", "GradBucket", "GroupName", "HashStore", "PrefixStore",
+           "ProcessGroup", "QueueEmptyError", "ReduceOp", "Store", "TCPStore", "Work", "breakpoint",
+           "default_pg_timeout", "get_debug_level", "init_device_mesh", "record_comm", "reduce_op",  # noqa: F405
+           "register_rendezvous_handler", "rendezvous", "set_debug_level", "set_debug_level_from_env",
+           "supports_complex", *backends.__all__, *collectives.__all__, *objects.__all__,
+           *options.__all__, *point_to_point.__all__, *world.__all__]
 
 set_debug_level_from_env()
 _LATER = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "device_mesh": ""}       # of a module that stands on all of this one
