@@ -1,7 +1,10 @@
-"""Examples in docstrings run where the functions are written; the namespaces that show the same functions again do not repeat them."""
+"""Examples in docstrings run where the functions are written; the namespaces that show the same functions again do not
+repeat them.
+"""
 from tensorgrad.runtime.native import native
 
-collect_ignore_glob = [] if native is not None else ["tensorgrad/kernels/*_compiled.py"]       # they read functions off it
+# they read functions off it
+collect_ignore_glob = [] if native is not None else ["tensorgrad/kernels/*_compiled.py"]
 
 
 def pytest_collection_modifyitems(config, items):

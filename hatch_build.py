@@ -1,4 +1,7 @@
-"""Compiles the kernels while the package is built or installed. Without a C compiler, or with TENSORGRAD_PURE=1, it is pure Python."""
+"""Compiles the kernels while the package is built or installed.
+
+Without a C compiler, or with TENSORGRAD_PURE=1, it is pure Python.
+"""
 from __future__ import annotations
 
 import os

@@ -1,7 +1,10 @@
-"""Two ranks of one machine, and thousands by simulation: `python -m benchmarks.distributed [--quick] [--simulate] [--write FILE]`.
+"""Two ranks of one machine, and thousands by simulation: `python -m benchmarks.distributed [--quick] [--simulate]
+[--write FILE]`.
 
-Measured: all-reduce and messages between two ranks, with mpi4py on NumPy's arrays, tensorgrad over MPI and over its gloo, and PyTorch's gloo, in turn, block by
-block; training on two ranks with averaged gradients, beside two processes that train by themselves. Simulated: the step of 2 to 4,096 ranks.
+Measured: all-reduce and messages between two ranks, with mpi4py on NumPy's arrays, tensorgrad over MPI and over its
+    gloo, and PyTorch's gloo, in turn, block by
+block; training on two ranks with averaged gradients, beside two processes that train by themselves. Simulated: the step
+of 2 to 4,096 ranks.
 """
 from __future__ import annotations
 
@@ -33,20 +36,28 @@ STEPS = 5                   # of training, whose losses are compared
 
 
 def parser() -> argparse.ArgumentParser:
-    out = argparse.ArgumentParser(description=__doc__.splitlines()[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    out = argparse.ArgumentParser(description=__doc__.splitlines()[0],
+                                  formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     out.add_argument("--only", choices=PARTS, action="append", help="this part; may be given more than once")
     out.add_argument("--kinds", choices=KINDS, nargs="+", default=list(KINDS), help="who takes part")
     out.add_argument("--quick", action="store_true", help="fewer rounds")
-    out.add_argument("--busy", action="store_true", help="for a machine with other work: many short blocks, the least times in place of medians, and "
+    out.add_argument("--busy", action="store_true",
+                     help="for a machine with other work: many short blocks, the least times in place of medians, and "
                      "each rank held to a processor")
-    out.add_argument("--simulate", action="store_true", help="simulate the step of 2 to 4,096 ranks in place of measuring two")
+    out.add_argument("--simulate", action="store_true",
+                     help="simulate the step of 2 to 4,096 ranks in place of measuring two")
     out.add_argument("--latency", type=float, metavar="SECONDS", help="of a network of your own, for --simulate")
-    out.add_argument("--bandwidth", type=float, metavar="BYTES", help="a second, of a network of your own, for --simulate")
+    out.add_argument("--bandwidth", type=float, metavar="BYTES",
+                     help="a second, of a network of your own, for --simulate")
     out.add_argument("--per-node", type=int, default=16, metavar="N", help="ranks on each node, for --simulate")
-    out.add_argument("--faster", type=float, default=50.0, metavar="TIMES", help="how many times as fast the ranks of the third scenario compute")
-    out.add_argument("--spread", type=float, default=0.0, metavar="PART", help="standard deviation of the ranks' computing, for --simulate")
-    out.add_argument("--picture", type=Path, default=ROOT / "docs" / "scaling.png", metavar="FILE", help="of --simulate, where there is Matplotlib")
-    out.add_argument("--write", type=Path, metavar="FILE", help=f"put the tables into the section {HEADING!r} of this file, such as BENCHMARK.md")
+    out.add_argument("--faster", type=float, default=50.0, metavar="TIMES",
+                     help="how many times as fast the ranks of the third scenario compute")
+    out.add_argument("--spread", type=float, default=0.0, metavar="PART",
+                     help="standard deviation of the ranks' computing, for --simulate")
+    out.add_argument("--picture", type=Path, default=ROOT / "docs" / "scaling.png", metavar="FILE",
+                     help="of --simulate, where there is Matplotlib")
+    out.add_argument("--write", type=Path, metavar="FILE",
+                     help=f"put the tables into the section {HEADING!r} of this file, such as BENCHMARK.md")
     return out
 
 
@@ -65,7 +76,9 @@ class Bench:
                 print(f"{NAMES[kind]}: {problem}", file=sys.stderr)
 
     def in_turn(self, request: str, nbytes: int, expected: Sequence[float]) -> dict[str, list[float]]:
-        """The times of a request's case, block by block, for each kind that does it right: its ranks give what is expected."""
+        """The times of a request's case, block by block, for each kind that does it right: its ranks give what is
+        expected.
+        """
         cases = {}
         for kind, pair in self.pairs.items():
             try:
@@ -89,7 +102,8 @@ class Bench:
         rows = []
         for label, nbytes in SIZES.items():
             times = self.in_turn("all_reduce", nbytes, [3.0, 3.0])
-            rows.append([f"all-reduce, {label}", *self.cells(times), ratio(times, "mpi", "mpi4py"), ratio(times, "gloo", "torch")])
+            rows.append([f"all-reduce, {label}", *self.cells(times), ratio(times, "mpi", "mpi4py"),
+                         ratio(times, "gloo", "torch")])
             print(" | ".join(rows[-1]), flush=True)
         self.lines += ["### All-reduce and messages of two ranks", "",
                        *table(["float32, in place", *self.heads(), "mpi / mpi4py", "gloo / PyTorch's"], rows)]
@@ -100,7 +114,8 @@ class Bench:
         for label, nbytes in {"4 B": 4, "64 KB": 65536, "4 MB": 4 << 20}.items():
             times = self.in_turn("ping_pong", nbytes, [0.0, 0.0])
             halves = {kind: [one / 2 for one in found] for kind, found in times.items()}
-            rows.append([f"one way, {label}", *self.cells(halves, nbytes), ratio(times, "mpi", "mpi4py"), ratio(times, "gloo", "torch")])
+            rows.append([f"one way, {label}", *self.cells(halves, nbytes), ratio(times, "mpi", "mpi4py"),
+                         ratio(times, "gloo", "torch")])
             print(" | ".join(rows[-1]), flush=True)
         self.lines += table(["send and recv", *self.heads(), "mpi / mpi4py", "gloo / PyTorch's"], rows)
 
@@ -121,7 +136,8 @@ class Bench:
             for kind, together in cases:
                 self.pairs[kind].ask("drop", f"train {together}")
             print("\n".join(" | ".join(line) for line in rows[-5:]), flush=True)
-        self.lines += ["### Training on two ranks, one thread each", "", *table(["", "a step", "examples a second", "of two alone", "of PyTorch's DDP"], rows)]
+        self.lines += ["### Training on two ranks, one thread each", "",
+                       *table(["", "a step", "examples a second", "of two alone", "of PyTorch's DDP"], rows)]
 
     def losses(self) -> None:
         """The losses of two ranks with half the batch each, beside those of one process with all of it."""
@@ -136,10 +152,12 @@ class Bench:
                         print(f"{NAMES[kind]}, {row}: {problem}", file=sys.stderr)
                         continue
                     off = [abs((a + b) / 2 - c) / abs(c) for a, b, c in zip(*halves, whole)]
-                    rows.append([f"{row} a rank; {NAMES[kind]}; {dtype}", f"{whole[0]:.6f}", f"{whole[-1]:.6f}", f"{off[0]:.1e}", f"{max(off):.1e}"])
+                    rows.append([f"{row} a rank; {NAMES[kind]}; {dtype}", f"{whole[0]:.6f}", f"{whole[-1]:.6f}",
+                                 f"{off[0]:.1e}", f"{max(off):.1e}"])
                     print(" | ".join(rows[-1]), flush=True)
         self.lines += ["### Losses of two ranks and of one process with the whole batch", "",
-                       *table([f"{STEPS} steps (ResNet: SyncBatchNorm)", "first loss", "last", "difference of the first, relative", "largest"], rows)]
+                       *table([f"{STEPS} steps (ResNet: SyncBatchNorm)", "first loss", "last",
+                               "difference of the first, relative", "largest"], rows)]
 
     def heads(self) -> list[str]:
         return [NAMES[kind] for kind in self.pairs]
@@ -167,7 +185,9 @@ def ratio(times: dict[str, list[float]], one: str, other: str) -> str:
 
 
 def training_rows(row: str, examples: int, times: dict[tuple[str, bool], list[float]]) -> list[list[str]]:
-    """A line for each way to train: the step, the rate of both ranks, and that as a part of two by themselves and of PyTorch's DDP."""
+    """A line for each way to train: the step, the rate of both ranks, and that as a part of two by themselves and of
+    PyTorch's DDP.
+    """
     def part(mine: list[float], key: tuple[str, bool]) -> str:
         return f"{statistics.median(b / a for a, b in zip(mine, times[key])):.3f}" if times.get(key) else "–"
     lines = []
@@ -194,12 +214,14 @@ def machine() -> str:
         products.append(middle - start)
         copies.append(clock() - middle)
     multiplies, copied = 2 * 1024 ** 3 / min(products[1:]) / 1e9, source.nbytes / min(copies[1:]) / 1e9
-    return f"{os.cpu_count()} processors: {processor()}; one thread multiplies {multiplies:.0f} GFLOP/s (float32, 1024³) and copies {copied:.1f} GB/s (100 MB)"
+    return (f"{os.cpu_count()} processors: {processor()}; one thread multiplies {multiplies:.0f} GFLOP/s (float32, "
+            f"1024³) and copies {copied:.1f} GB/s (100 MB)")
 
 
 def introduction(command: str, about: Sequence[str]) -> list[str]:
     versions = dict.fromkeys(" ".join(text.split()) for text in about)
-    return [f"{'; '.join([f'{datetime.date.today()}, {machine()}', *versions])}; load average {os.getloadavg()[0]:.1f}. Command: `{command}`.", ""]
+    return [f"{'; '.join([f'{datetime.date.today()}, {machine()}', *versions])}; load average "
+            f"{os.getloadavg()[0]:.1f}. Command: `{command}`.", ""]
 
 
 def measure(options: argparse.Namespace, command: str) -> list[str]:
@@ -216,8 +238,8 @@ def measure(options: argparse.Namespace, command: str) -> list[str]:
         bench.stop()
     how = "Times are medians of blocks in turn, of the slower rank; ratios are medians of those of a round."
     if options.busy:
-        how = ("Times are the least of many short blocks in turn, of the slower rank, each rank held to a processor, for the machine had other work; ratios "
-               "are those of the least times.")
+        how = ("Times are the least of many short blocks in turn, of the slower rank, each rank held to a processor, "
+               "for the machine had other work; ratios are those of the least times.")
     return [*lines, f"Two ranks with one thread each. {how}", "", *bench.lines]
 
 
@@ -233,16 +255,19 @@ def simulated(options: argparse.Namespace, command: str) -> list[str]:
         raise SystemExit("--latency and --bandwidth come together")
     fabrics = [fabric._replace(per_node=options.per_node) for fabric in FABRICS]
     if options.latency is not None:
-        fabrics = [Fabric("your network", options.per_node, NETWORKS["memory"], Network(options.latency, options.bandwidth, "your network"))]
-    models = [simulation.measured(name, batches, 3 if options.quick else 9) for name, (_, batches) in simulation.MODELS.items()]
+        fabrics = [Fabric("your network", options.per_node, NETWORKS["memory"],
+                          Network(options.latency, options.bandwidth, "your network"))]
+    models = [simulation.measured(name, batches, 3 if options.quick else 9)
+              for name, (_, batches) in simulation.MODELS.items()]
     lines = simulation.report(models, fabrics, options.faster, spread=options.spread)
     told = ["### Thousands of ranks, by simulation", "", *introduction(command, []),
-            f"Networks: {'; '.join(f'{f.between}' for f in fabrics)}; {options.per_node} ranks on each node, which speak over {fabrics[0].inside}, and share "
-            "their node's connection. All-reduces overlap with the backward, bucket by bucket, each by the quickest of ring, halving, tree and rings of two "
-            "levels.", ""]
+            f"Networks: {'; '.join(f'{f.between}' for f in fabrics)}; {options.per_node} ranks on each node, which "
+            f"speak over {fabrics[0].inside}, and share their node's connection. All-reduces overlap with the "
+            "backward, bucket by bucket, each by the quickest of ring, halving, tree and rings of two levels.", ""]
     try:
         simulation.draw(models, fabrics, options.faster, options.picture, spread=options.spread)
-        told += [f"![The step of 2 to 4,096 ranks]({os.path.relpath(options.picture, options.write.parent if options.write else ROOT)})", ""]
+        told += [f"![The step of 2 to 4,096 "
+                 f"ranks]({os.path.relpath(options.picture, options.write.parent if options.write else ROOT)})", ""]
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
     return [*told, *lines]
@@ -263,7 +288,8 @@ def written_into(text: str, lines: Sequence[str], simulation: bool) -> str:
 
 def kept(path: Path) -> str:
     """Return the sections of a document that `benchmarks.run` does not write."""
-    found = re.search(rf"^({BY_HAND}|{HEADING})\n.*", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE) if path.exists() else None
+    found = (re.search(rf"^({BY_HAND}|{HEADING})\n.*", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+             if path.exists() else None)
     return f"\n{found[0]}" if found else ""
 
 

@@ -38,4 +38,5 @@ def case(net: Callable[..., nets.Net], batch: int, engine: Any, tiny: bool) -> C
     return Case(run, lambda: [run()])
 
 
-ROWS = [Workload(f"{name}, batch {batch}", partial(case, net, batch), f"batch {batch}") for batch in (1, 32) for name, net in NETS.items()]
+ROWS = [Workload(f"{name}, batch {batch}", partial(case, net, batch), f"batch {batch}") for batch in (1, 32)
+        for name, net in NETS.items()]

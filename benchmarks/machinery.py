@@ -64,11 +64,14 @@ def chain(engine: Any, tiny: bool, backward: bool = False) -> Case:
 
 
 def layers(engine: Any, tiny: bool, batch: int = 64, depth: int = 1, width: int = 64) -> Case:
-    """A step of an MLP: its time should be proportional to the batch, the depth, and the width of the first hidden layer."""
+    """A step of an MLP: its time should be proportional to the batch, the depth, and the width of the first hidden
+    layer.
+    """
     nn = engine.nn
     engine.manual_seed(0)
     widths = [256, width] + [64] * depth
-    model, x = nn.Sequential(*(layer for a, b in zip(widths, widths[1:]) for layer in (nn.Linear(a, b), nn.ReLU()))), engine.randn(batch, 256)
+    model, x = (nn.Sequential(*(layer for a, b in zip(widths, widths[1:]) for layer in (nn.Linear(a, b), nn.ReLU()))),
+                engine.randn(batch, 256))
     optimizer = engine.optim.SGD(model.parameters(), 0.1)
 
     def run() -> Any:
@@ -95,7 +98,8 @@ class Growth(Workload):
         times = {name: [column[i] for column in rounds] for i, name in enumerate(columns)}
         grows = {name: f"{exponent(self.sizes, [*map(statistics.median, found)]):.2f}" for name, found in times.items()}
         theirs, reference = (times[PYTORCH][-1], f", PyTorch's {grows[PYTORCH]}") if PYTORCH in times else (None, "")
-        return {name: summary(times[name][-1], theirs, note=f"time grows with exponent {grows[name]}{reference}") for name in columns if name != PYTORCH}
+        return {name: summary(times[name][-1], theirs, note=f"time grows with exponent {grows[name]}{reference}")
+                for name in columns if name != PYTORCH}
 
 
 def exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
@@ -116,7 +120,8 @@ class Fresh(Workload):
     first: int = 0
 
     def compare(self, columns: Mapping[str, Process], group: str, budget: Budget) -> dict[str, Measurement]:
-        rounds = [[self.measured(process) for process in columns.values()] for _ in range(self.first + min(budget.rounds, self.rounds))][self.first:]
+        rounds = [[self.measured(process) for process in columns.values()]
+                  for _ in range(self.first + min(budget.rounds, self.rounds))][self.first:]
         times = dict(zip(columns, map(list, zip(*rounds))))
         return {name: summary(times[name], times.get(PYTORCH), unit=self.unit) for name in columns if name != PYTORCH}
 
@@ -137,7 +142,9 @@ ROWS = [
     Growth("MLP step, batch 256 to 8192", layers, "Growth", sizes=(256, 512, 1024, 2048, 4096, 8192), argument="batch"),
     Growth("MLP step, 4 to 256 layers", layers, "Growth", sizes=(4, 16, 64, 256), argument="depth"),
     Growth("MLP step, width 512 to 8192", layers, "Growth", sizes=(512, 1024, 2048, 4096, 8192), argument="width"),
-    *(Fresh(name, nothing, "CPU time of a fresh process", measured=partial(startup.cpu_time, program), first=1)       # which may compile
+    # which may compile
+    *(Fresh(name, nothing, "CPU time of a fresh process", measured=partial(startup.cpu_time, program), first=1)
       for name, program in startup.PROGRAMS.items()),
-    *(Fresh(name, nothing, "Growth of memory in a first training step", measured=partial(memory.grown, name), unit="B", rounds=3) for name in STEPS),
+    *(Fresh(name, nothing, "Growth of memory in a first training step", measured=partial(memory.grown, name), unit="B",
+            rounds=3) for name in STEPS),
 ]

@@ -1,7 +1,8 @@
 """Peak memory of a training step, in a process of its own.
 
-What counts is how far the process grows while it takes its first step: its largest resident size (VmHWM, reset before the step) less its size before, which
-holds the libraries, the parameters and what a step of a small batch left behind. Linux only.
+What counts is how far the process grows while it takes its first step: its largest resident size (VmHWM, reset before
+the step) less its size before, which holds the libraries, the parameters and what a step of a small batch left behind.
+Linux only.
 """
 from __future__ import annotations
 
@@ -44,9 +45,11 @@ def measured(engine_name: str, name: str) -> int:
 
 def grown(name: str, process: Process) -> float:
     """Measure the growth with the library of a process, in a separate process."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.memory", process.engine, name], cwd=ROOT, env=process.environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "benchmarks.memory", process.engine, name], cwd=ROOT,
+                          env=process.environment, capture_output=True, text=True)
     if done.returncode:
-        raise Problem("failed: " + (done.stderr.strip().rpartition("\n")[2] or f"status {done.returncode}"), process.column)
+        raise Problem("failed: " + (done.stderr.strip().rpartition("\n")[2] or f"status {done.returncode}"),
+                      process.column)
     return float(done.stdout)
 
 

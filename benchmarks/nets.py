@@ -1,4 +1,7 @@
-"""The networks that are trained and run: `net(engine, tiny)` gives a Net. Most are those of the examples and of the tests, under either library."""
+"""The networks that are trained and run: `net(engine, tiny)` gives a Net.
+
+Most are those of the examples and of the tests, under either library.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,7 +27,8 @@ def tokens(engine: Any, vocabulary: int, length: int) -> Callable[[int], Any]:
 def mlp(engine: Any, tiny: bool) -> Net:
     nn = engine.nn
     a, b, c, d = (8, 6, 5, 4) if tiny else (784, 256, 128, 10)
-    return Net(nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c), nn.ReLU(), nn.Linear(c, d)), pictures(engine, a), d)
+    return Net(nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c), nn.ReLU(), nn.Linear(c, d)),
+               pictures(engine, a), d)
 
 
 def cnn(engine: Any, tiny: bool) -> Net:
@@ -39,7 +43,8 @@ def vit(engine: Any, tiny: bool) -> Net:
 
 def chargpt(engine: Any, tiny: bool) -> Net:
     letters, context, width, heads, layers = (7, 8, 16, 4, 2) if tiny else (65, 64, 128, 4, 4)
-    return Net(program("examples/chargpt/model.py", engine).GPT(letters, context, width, heads, layers), tokens(engine, letters, context), letters)
+    return Net(program("examples/chargpt/model.py", engine).GPT(letters, context, width, heads, layers),
+               tokens(engine, letters, context), letters)
 
 
 def lstm(engine: Any, tiny: bool) -> Net:
@@ -50,11 +55,13 @@ def lstm(engine: Any, tiny: bool) -> Net:
 
 def resnet(engine: Any, tiny: bool, name: str = "resnet18", size: int = 32, width: int = 64) -> Net:
     sizes = dict(num_classes=5, width=8) if tiny else dict(num_classes=10 if size == 32 else 1000, width=width)
-    return Net(program("examples/inference/resnet.py", engine).resnet(name, **sizes), pictures(engine, 3, *2 * [32 if tiny else size]), sizes["num_classes"])
+    return Net(program("examples/inference/resnet.py", engine).resnet(name, **sizes),
+               pictures(engine, 3, *2 * [32 if tiny else size]), sizes["num_classes"])
 
 
 def mobilenet(engine: Any, tiny: bool) -> Net:
-    model = program("tests/as_torch/architectures/mobilenet.py", engine).MobileNetV2(**dict(width=0.25, last=16, classes=5) if tiny else {})
+    model = program("tests/as_torch/architectures/mobilenet.py",
+                    engine).MobileNetV2(**dict(width=0.25, last=16, classes=5) if tiny else {})
     return Net(model, pictures(engine, 3, *2 * [32 if tiny else 224]), 5 if tiny else 1000)
 
 
@@ -69,11 +76,13 @@ def gpt2(engine: Any, tiny: bool) -> Net:
 
 def generator(engine: Any, tiny: bool) -> Net:
     noise, width = (4, 4) if tiny else (100, 32)
-    return Net(program("tests/as_torch/architectures/dcgan.py", engine).Generator(noise, width), pictures(engine, noise, 1, 1))
+    return Net(program("tests/as_torch/architectures/dcgan.py", engine).Generator(noise, width),
+               pictures(engine, noise, 1, 1))
 
 
 def discriminator(engine: Any, tiny: bool) -> Net:
-    return Net(program("tests/as_torch/architectures/dcgan.py", engine).Discriminator(4 if tiny else 32), pictures(engine, 3, 64, 64))
+    return Net(program("tests/as_torch/architectures/dcgan.py", engine).Discriminator(4 if tiny else 32),
+               pictures(engine, 3, 64, 64))
 
 
 def vae(engine: Any, tiny: bool) -> Net:
@@ -84,7 +93,8 @@ def vae(engine: Any, tiny: bool) -> Net:
     class VAE(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.encoder, self.mean, self.spread = nn.Sequential(nn.Linear(pixels, hidden), nn.ReLU()), nn.Linear(hidden, code), nn.Linear(hidden, code)
+            self.encoder, self.mean, self.spread = (nn.Sequential(nn.Linear(pixels, hidden), nn.ReLU()),
+                                                    nn.Linear(hidden, code), nn.Linear(hidden, code))
             self.decoder = nn.Sequential(nn.Linear(code, hidden), nn.ReLU(), nn.Linear(hidden, pixels), nn.Sigmoid())
 
         def forward(self, x: Any) -> Any:

@@ -34,13 +34,15 @@ def below(high: int, *shape: int) -> Input:
     return Input(shape, high)
 
 
-def case(bind: Callable[..., Any], inputs: tuple[Input, ...], backward: bool, recorded: bool, engine: Any, tiny: bool) -> Case:
+def case(bind: Callable[..., Any], inputs: tuple[Input, ...], backward: bool, recorded: bool, engine: Any,
+         tiny: bool) -> Case:
     """Time `bind(engine, F, *inputs)(*inputs)`, or the pull of a gradient through it."""
     rng = np.random.default_rng(0)
     engine.manual_seed(0)
     given = [x.draw(engine, rng, tiny) for x in inputs]
     function = bind(engine, engine.nn.functional, *given)
-    leaves = [x for x in [*given, *(function.parameters() if hasattr(function, "parameters") else ())] if x.requires_grad]
+    leaves = [x for x in [*given, *(function.parameters() if hasattr(function, "parameters") else ())]
+              if x.requires_grad]
 
     def forward() -> Any:
         out = function(*given)
@@ -89,7 +91,8 @@ def along(name: str, dim: int | None) -> Callable[..., Any]:
 LINEAR = lambda t, F, x, w, b: F.linear
 MATMUL = lambda t, F, x, y: t.matmul
 
-# section: {name: (bind, inputs…)}. The first is the list of the benchmark that this one continues; its forward passes are not recorded.
+# section: {name: (bind, inputs…)}. The first is the list of the benchmark that this one continues; its forward passes
+#     are not recorded.
 ORIGINAL = "The twelve cases"
 OPS: dict[str, dict[str, tuple[Any, ...]]] = {
     ORIGINAL: {
@@ -106,13 +109,15 @@ OPS: dict[str, dict[str, tuple[Any, ...]]] = {
     },
     "Convolution and pooling": {
         "conv2d 7×7, stride 2 (8, 3, 224, 224) → 64": (conv(2, 3), N(8, 3, 224, 224), N(64, 3, 7, 7)),
-        **{f"conv2d 3×3 (8, {c}, {s}, {s}) → {c}": (conv(1, 1), N(8, c, s, s), N(c, c, 3, 3)) for c, s in ((64, 56), (128, 28), (256, 14), (512, 7))},
+        **{f"conv2d 3×3 (8, {c}, {s}, {s}) → {c}": (conv(1, 1), N(8, c, s, s), N(c, c, 3, 3))
+           for c, s in ((64, 56), (128, 28), (256, 14), (512, 7))},
         "conv2d 1×1 (8, 256, 56, 56) → 64": (conv(), N(8, 256, 56, 56), N(64, 256, 1, 1)),
         "depthwise conv2d 3×3 (8, 192, 28, 28)": (conv(1, 1), N(8, 192, 28, 28), N(192, 1, 3, 3)),
         "conv_transpose2d 4×4, stride 2 (8, 64, 16, 16) → 32": (
             lambda t, F, x, w: partial(F.conv_transpose2d, stride=2, padding=1), N(8, 64, 16, 16), N(64, 32, 4, 4)),
         "max_pool2d 2×2 (32, 64, 28, 28)": (lambda t, F, x: partial(F.max_pool2d, kernel_size=2), N(32, 64, 28, 28)),
-        "max_pool2d 3×3, stride 2 (8, 64, 112, 112)": (lambda t, F, x: partial(F.max_pool2d, kernel_size=3, stride=2, padding=1), N(8, 64, 112, 112)),
+        "max_pool2d 3×3, stride 2 (8, 64, 112, 112)": (lambda t, F, x: partial(F.max_pool2d, kernel_size=3, stride=2,
+                                                                               padding=1), N(8, 64, 112, 112)),
         "avg_pool2d 2×2 (32, 64, 28, 28)": (lambda t, F, x: partial(F.avg_pool2d, kernel_size=2), N(32, 64, 28, 28)),
     },
     "Matrix products and attention": {
@@ -120,8 +125,10 @@ OPS: dict[str, dict[str, tuple[Any, ...]]] = {
         "matmul (768, 128) @ (128, 384)": (MATMUL, N(768, 128), N(128, 384)),
         "matmul (48, 64, 32) @ (48, 32, 64)": (MATMUL, N(48, 64, 32), N(48, 32, 64)),
         "matmul (8, 12, 128, 64) @ (8, 12, 64, 128)": (MATMUL, N(8, 12, 128, 64), N(8, 12, 64, 128)),
-        "scaled_dot_product_attention (8, 12, 128, 64)": (lambda t, F, q, k, v: F.scaled_dot_product_attention, *3 * [N(8, 12, 128, 64)]),
-        "the same, causal": (lambda t, F, q, k, v: partial(F.scaled_dot_product_attention, is_causal=True), *3 * [N(8, 12, 128, 64)]),
+        "scaled_dot_product_attention (8, 12, 128, 64)": (lambda t, F, q, k, v: F.scaled_dot_product_attention,
+                                                          *3 * [N(8, 12, 128, 64)]),
+        "the same, causal": (lambda t, F, q, k, v: partial(F.scaled_dot_product_attention, is_causal=True),
+                             *3 * [N(8, 12, 128, 64)]),
     },
     "Activation, normalization, loss": {
         "softmax (8, 12, 128, 128)": (along("softmax", -1), N(8, 12, 128, 128)),
@@ -129,8 +136,10 @@ OPS: dict[str, dict[str, tuple[Any, ...]]] = {
         "gelu, 1M": (lambda t, F, x: F.gelu, N(1 << 20)),
         "gelu by tanh, 1M": (lambda t, F, x: partial(F.gelu, approximate="tanh"), N(1 << 20)),
         "sigmoid, 1M": (lambda t, F, x: F.sigmoid, N(1 << 20)),
-        "layer_norm (2048, 256)": (lambda t, F, x, w, b: lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b), N(2048, 256), N(256), N(256)),
-        "batch_norm (32, 64, 28, 28)": (lambda t, F, x, w, b: lambda x, w, b: F.batch_norm(x, None, None, w, b, True), N(32, 64, 28, 28), N(64), N(64)),
+        "layer_norm (2048, 256)": (lambda t, F, x, w, b: lambda x, w, b: F.layer_norm(x, x.shape[-1:], w, b),
+                                   N(2048, 256), N(256), N(256)),
+        "batch_norm (32, 64, 28, 28)": (lambda t, F, x, w, b: lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+                                        N(32, 64, 28, 28), N(64), N(64)),
         "cross_entropy (64, 10)": (lambda t, F, x, y: F.cross_entropy, N(64, 10), below(10, 64)),
         "cross_entropy (2048, 1000)": (lambda t, F, x, y: F.cross_entropy, N(2048, 1000), below(1000, 2048)),
         "dropout, 1M": (lambda t, F, x: F.dropout, N(1 << 20)),
@@ -140,10 +149,13 @@ OPS: dict[str, dict[str, tuple[Any, ...]]] = {
         "x[i] (4096, 256)[2048]": (lambda t, F, x, i: lambda x, i: x[i], N(4096, 256), below(4096, 2048)),
         "x[x > 0], 1M": (lambda t, F, x: lambda x: x[x > 0], N(1 << 20)),
         "gather (4096, 256)": (lambda t, F, x, i: lambda x, i: t.gather(x, 0, i), N(4096, 256), below(4096, 4096, 256)),
-        "scatter_add (4096, 256)": (lambda t, F, x, i, y: lambda x, i, y: x.scatter_add(0, i, y), N(4096, 256), below(4096, 4096, 256), N(4096, 256)),
-        "index_add (4096, 256)": (lambda t, F, x, i, y: lambda x, i, y: x.index_add(0, i, y), N(4096, 256), below(4096, 2048), N(2048, 256)),
+        "scatter_add (4096, 256)": (lambda t, F, x, i, y: lambda x, i, y: x.scatter_add(0, i, y), N(4096, 256),
+                                    below(4096, 4096, 256), N(4096, 256)),
+        "index_add (4096, 256)": (lambda t, F, x, i, y: lambda x, i, y: x.index_add(0, i, y), N(4096, 256),
+                                  below(4096, 2048), N(2048, 256)),
         "cat of 4 × (256, 1024)": (lambda t, F, *x: lambda *x: t.cat(x), *4 * [N(256, 1024)]),
-        "permute and copy (32, 64, 28, 28)": (lambda t, F, x: lambda x: x.permute(0, 2, 3, 1).contiguous(), N(32, 64, 28, 28)),
+        "permute and copy (32, 64, 28, 28)": (lambda t, F, x: lambda x: x.permute(0, 2, 3, 1).contiguous(),
+                                              N(32, 64, 28, 28)),
     },
     "Reductions": {
         f"{name} (64, 128, 256)" + ("" if dim is None else f" along {dim}"): (along(name, dim), N(64, 128, 256))
@@ -174,9 +186,11 @@ def rows() -> Iterator[Workload]:
     for section, ops in OPS.items():
         for direction in ("forward", "backward"):
             for name, (bind, *inputs) in ops.items():
-                yield Workload(f"{name}, {direction}", partial(case, bind, tuple(inputs), direction == "backward", section != ORIGINAL),
+                yield Workload(f"{name}, {direction}",
+                               partial(case, bind, tuple(inputs), direction == "backward", section != ORIGINAL),
                                f"{section}, {direction}")
-    for name, optimizer in {"SGD with momentum": lambda optim, p: optim.SGD(p, 0.01, momentum=0.9), "Adam": lambda optim, p: optim.Adam(p),
+    for name, optimizer in {"SGD with momentum": lambda optim, p: optim.SGD(p, 0.01, momentum=0.9),
+                            "Adam": lambda optim, p: optim.Adam(p),
                             "AdamW": lambda optim, p: optim.AdamW(p)}.items():
         for sizes, shapes in {"4 × (512, 512)": [(512, 512)] * 4, "100 × (64)": [(64,)] * 100}.items():
             yield Workload(f"{name}, {sizes}", partial(update, optimizer, shapes), "Optimizers")

@@ -1,4 +1,6 @@
-"""Two ranks of a kind, seen from the one that asks them: they hold their cases, and time a block together when it is their turn."""
+"""Two ranks of a kind, seen from the one that asks them: they hold their cases, and time a block together when it is
+their turn.
+"""
 from __future__ import annotations
 
 import os
@@ -57,7 +59,9 @@ class Pair:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
         where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-        self.processes = [subprocess.Popen(command, cwd=ROOT, env=self.environment | where | {"RANK": str(rank), "LOCAL_RANK": str(rank)}) for rank in range(2)]
+        self.processes = [subprocess.Popen(command, cwd=ROOT,
+                                           env=self.environment | where | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
+                          for rank in range(2)]
 
     def ask(self, request: str, *arguments: Any) -> list[Any]:
         """The answers of both ranks, which get the request at once."""

@@ -1,4 +1,6 @@
-"""The processes that measure, each for one column, seen from the one that asks them: they hold their cases, and time a block when it is their turn."""
+"""The processes that measure, each for one column, seen from the one that asks them: they hold their cases, and time a
+block when it is their turn.
+"""
 from __future__ import annotations
 
 import os
@@ -23,16 +25,21 @@ class Process:
     def __init__(self, column: str, threads: int) -> None:
         self.column = column
         self.rest = LONG_REST if column not in (*PURE, PYTORCH) else REST
-        self.engine = "torch" if column == PYTORCH else "tensorgrad" if column in PURE else f"benchmarks.others.{column}"
+        self.engine = ("torch" if column == PYTORCH else "tensorgrad" if column in PURE
+                       else f"benchmarks.others.{column}")
         self.command = [sys.executable, "-m", "benchmarks.worker", str(threads), self.engine]
-        pools = {f"{pool}_THREADS": str(threads) for pool in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUM_CPU")}      # the last is tinygrad's
-        pools["OMP_PROC_BIND"] = "true"         # PyTorch's threads would share a processor at times, for seconds, and small networks take three times as long
+        # the last is tinygrad's
+        pools = {f"{pool}_THREADS": str(threads) for pool in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUM_CPU")}
+        # PyTorch's threads would share a processor at times, for seconds, and small networks take three times as long
+        pools["OMP_PROC_BIND"] = "true"
         self.environment = os.environ | pools | {"TENSORGRAD_KERNELS": "", "TENSORGRAD_PURE": PURE.get(column, "0")}
         self.process: subprocess.Popen[bytes] | None = None
         self.about: dict[str, Any] = {}
 
     def make(self, group: str, name: str, **options: Any) -> Any:
-        """Let it make the case of a row: the results that have to agree with PyTorch's, None if it compared them itself."""
+        """Let it make the case of a row: the results that have to agree with PyTorch's, None if it compared them
+        itself.
+        """
         return self.ask("make", group if self.engine in ("torch", "tensorgrad") else "others", name, options)
 
     def fill(self, budget: Budget) -> int:
@@ -44,9 +51,13 @@ class Process:
         return self.ask("block", runs, budget)
 
     def ask(self, *request: Any) -> Any:
-        """The answer of the process, which is started where there is none. Problem: what it says of one, or that it ended."""
+        """The answer of the process, which is started where there is none.
+
+        Problem: what it says of one, or that it ended.
+        """
         fresh = self.process is None
-        process = self.process = self.process or subprocess.Popen(self.command, cwd=ROOT, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = self.process = (self.process or subprocess.Popen(self.command, cwd=ROOT, env=self.environment,
+                                                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE))
         alarm = threading.Timer(PATIENCE, process.kill)
         alarm.start()
         try:

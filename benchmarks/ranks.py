@@ -1,4 +1,5 @@
-"""A rank that measures: `python -m benchmarks.ranks KIND ADDRESS`, two of which are started for each kind; they wait for requests, and time what they say.
+"""A rank that measures: `python -m benchmarks.ranks KIND ADDRESS`, two of which are started for each kind; they wait
+for requests, and time what they say.
 
 Kinds: mpi4py (NumPy's arrays over MPI), mpi and gloo (tensorgrad's backends), torch (PyTorch's gloo).
 """
@@ -18,14 +19,19 @@ import numpy as np
 from . import nets
 
 KINDS = ("mpi4py", "mpi", "gloo", "torch")
-TRAINED: dict[str, tuple[Callable[..., nets.Net], Callable[..., Any], int]] = {         # a network, its optimizer, and the batch of a rank
+# a network, its optimizer, and the batch of a rank
+TRAINED: dict[str, tuple[Callable[..., nets.Net], Callable[..., Any], int]] = {
     "char-GPT, 4 layers of 128, batch 12": (nets.chargpt, lambda optim, p: optim.AdamW(p), 12),
     "ResNet-18 on 32 × 32, batch 32": (nets.resnet, lambda optim, p: optim.SGD(p, 0.01, momentum=0.9), 32),
-    "ResNet-18 of a quarter of the width on 32 × 32, batch 64": (partial(nets.resnet, width=16), lambda optim, p: optim.SGD(p, 0.01, momentum=0.9), 64)}
+    "ResNet-18 of a quarter of the width on 32 × 32, batch 64": (partial(nets.resnet, width=16),
+                                                                 lambda optim, p: optim.SGD(p, 0.01, momentum=0.9), 64)}
 
 
 class Rank:
-    """Requests to one rank: each public method answers one. A method that prepares a case stores it under the name it is given."""
+    """Requests to one rank: each public method answers one.
+
+    A method that prepares a case stores it under the name it is given.
+    """
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -84,7 +90,10 @@ class Rank:
         return float(array[0])
 
     def train(self, name: str, row: str, together: bool) -> int:
-        """Get ready for steps of training, with gradients averaged over both ranks or by itself. Returns how many examples a step has."""
+        """Get ready for steps of training, with gradients averaged over both ranks or by itself.
+
+        Returns how many examples a step has.
+        """
         make, optimizer, batch = TRAINED[row]
         self.engine.manual_seed(0)
         model, draw, classes = make(self.engine, False)
@@ -98,7 +107,9 @@ class Rank:
         return batch
 
     def losses(self, row: str, together: bool, steps: int, dtype: str, tiny: bool = False) -> list[float]:
-        """The losses of some steps: of this rank's half of each batch, or, not together, of the whole batch in this process."""
+        """The losses of some steps: of this rank's half of each batch, or, not together, of the whole batch in this
+        process.
+        """
         engine = self.engine
         make, optimizer, batch = TRAINED[row]
         engine.set_default_dtype(getattr(engine, dtype))
@@ -125,7 +136,8 @@ class Rank:
 
     def step_of(self, model: Any, optimizer: Callable[..., Any], classes: int) -> Callable[[Any, Any], Any]:
         """A step of training, which gives its loss."""
-        updates, cross_entropy = optimizer(self.engine.optim, model.parameters()), self.engine.nn.functional.cross_entropy
+        updates, cross_entropy = (optimizer(self.engine.optim, model.parameters()),
+                                  self.engine.nn.functional.cross_entropy)
 
         def step(x: Any, y: Any) -> Any:
             updates.zero_grad()

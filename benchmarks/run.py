@@ -27,14 +27,19 @@ def installed(*modules: str) -> bool:
 def parser() -> argparse.ArgumentParser:
     out = argparse.ArgumentParser(description=__doc__)
     out.add_argument("--only", choices=GROUPS, action="append", help="this group of rows; may be given more than once")
-    out.add_argument("--filter", type=re.compile, default="", metavar="REGEX", help="rows whose section or name it finds")
-    out.add_argument("--columns", choices=[*COLUMNS, *OTHERS], nargs="+", help="these alone; others than compiled and numpy are libraries, "
+    out.add_argument("--filter", type=re.compile, default="", metavar="REGEX",
+                     help="rows whose section or name it finds")
+    out.add_argument("--columns", choices=[*COLUMNS, *OTHERS], nargs="+",
+                     help="these alone; others than compiled and numpy are libraries, "
                      "whose training steps are measured where they are installed")
     out.add_argument("--note", default="", metavar="TEXT", help="what else there is to say of this run, for the report")
     out.add_argument("--quick", action="store_true", help="fewer rounds")
-    out.add_argument("--cpu", action="store_true", help="CPU time with one thread in place of wall time: means something where the machine is busy")
-    out.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="threads for all; all cores by default")
-    out.add_argument("--out", type=Path, default=ROOT / "BENCHMARK.md", metavar="FILE", help="the report; its chart is written beside it as FILE.png")
+    out.add_argument("--cpu", action="store_true",
+                     help="CPU time with one thread in place of wall time: means something where the machine is busy")
+    out.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N",
+                     help="threads for all; all cores by default")
+    out.add_argument("--out", type=Path, default=ROOT / "BENCHMARK.md", metavar="FILE",
+                     help="the report; its chart is written beside it as FILE.png")
     return out
 
 
@@ -42,11 +47,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = (options := parser()).parse_args(argv)
     threads, clock = (1, "cpu") if arguments.cpu else (arguments.threads, "wall")
     wanted = arguments.columns or [*COLUMNS, *OTHERS]
-    columns = [column for column in COLUMNS if column in wanted] + [column for column in OTHERS if column in wanted and installed(column, "torch")]
+    columns = ([column for column in COLUMNS if column in wanted]
+               + [column for column in OTHERS if column in wanted and installed(column, "torch")])
     if not set(COLUMNS) & set(columns):
         options.error(f"other libraries are columns beside tensorgrad's: {', '.join(COLUMNS)}")
     processes = {column: Process(column, threads) for column in [*columns, *[PYTORCH] * installed("torch")]}
-    report = Report(" ".join(["python -m benchmarks.run", *(sys.argv[1:] if argv is None else argv)]), threads, columns, clock=clock, note=arguments.note)
+    report = Report(" ".join(["python -m benchmarks.run", *(sys.argv[1:] if argv is None else argv)]), threads, columns,
+                    clock=clock, note=arguments.note)
     budget = Budget(clock=time.process_time if arguments.cpu else time.perf_counter, **QUICK if arguments.quick else {})
     started = time.perf_counter()
     for group in arguments.only or GROUPS:
@@ -65,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     report.seconds = time.perf_counter() - started
     report.compiled = "compiled" not in processes or processes["compiled"].about.get("compiled", True)
     if not report.compiled:
-        print("There are no compiled kernels here, or they are older than their source: build native/ first.", file=sys.stderr)
+        print("There are no compiled kernels here, or they are older than their source: build native/ first.",
+              file=sys.stderr)
     picture = arguments.out.with_suffix(".png")
     drawn = installed("matplotlib") and chart(report, picture)
     arguments.out.write_text(markdown(report, picture.name if drawn else "") + kept(arguments.out), encoding="utf-8")

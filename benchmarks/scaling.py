@@ -1,9 +1,11 @@
-"""How a training step scales from 2 to 4,096 ranks: an event simulation of data parallel training, from measured time lines and a network's two numbers.
+"""How a training step scales from 2 to 4,096 ranks: an event simulation of data parallel training, from measured time
+lines and a network's two numbers.
 
-A rank computes a forward and a backward. Each bucket of gradients is all-reduced as soon as it is complete and the bucket before it is done, while the
-backward goes on; the step ends when the last has arrived, and the optimizer is done. Messages take a latency and their bytes over a bandwidth; ranks of a node
-share its connection to the others. Each rank has a clock of its own: a rank begins a step of an algorithm when it has done the one before and what it needs
-has arrived.
+A rank computes a forward and a backward. Each bucket of gradients is all-reduced as soon as it is complete and the
+bucket before it is done, while the backward goes on; the step ends when the last has arrived, and the optimizer is
+done. Messages take a latency and their bytes over a bandwidth; ranks of a node share its connection to the others. Each
+rank has a clock of its own: a rank begins a step of an algorithm when it has done the one before and what it needs has
+    arrived.
 """
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ Clocks = np.ndarray
 
 
 class Fabric(NamedTuple):
-    """Nodes of `per_node` ranks each, which speak over `inside`, and with those of other nodes over `between`, where a node has one connection for all."""
+    """Nodes of `per_node` ranks each, which speak over `inside`, and with those of other nodes over `between`, where a
+    node has one connection for all.
+    """
 
     name: str
     per_node: int
@@ -41,7 +45,9 @@ def flat(network: Network) -> Fabric:
 
 
 def ring(clocks: Clocks, nbytes: float, fabric: Fabric) -> Clocks:
-    """2(n − 1) steps of a chunk each; only one way of each node leads out of it, so that it has the whole connection."""
+    """2(n − 1) steps of a chunk each; only one way of each node leads out of it, so that it has the whole
+    connection.
+    """
     n = len(clocks)
     out = (np.arange(n) + 1) % fabric.per_node == 0
     takes = np.where(out, fabric.between.takes(1, nbytes / n), fabric.inside.takes(1, nbytes / n))
@@ -49,7 +55,9 @@ def ring(clocks: Clocks, nbytes: float, fabric: Fabric) -> Clocks:
 
 
 def halving(clocks: Clocks, nbytes: float, fabric: Fabric) -> Clocks:
-    """Partners swap halves, then quarters, …, neighbours first, so that little is left for the network; then the same way back. n is a power of two."""
+    """Partners swap halves, then quarters, …, neighbours first, so that little is left for the network; then the same
+    way back. n is a power of two.
+    """
     n, ranks = len(clocks), np.arange(len(clocks))
     distances = [1 << k for k in range((n - 1).bit_length())]
     shares = [nbytes / (2 * d) for d in distances]
@@ -76,7 +84,9 @@ def tree(clocks: Clocks, nbytes: float, fabric: Fabric) -> Clocks:
 
 
 def hierarchical(clocks: Clocks, nbytes: float, fabric: Fabric) -> Clocks:
-    """A ring in each node, so that each of its ranks has a share of the sum; a ring of all nodes for each share; and a ring in each node to hand them out."""
+    """A ring in each node, so that each of its ranks has a share of the sum; a ring of all nodes for each share; and a
+    ring in each node to hand them out.
+    """
     n, k = len(clocks), min(fabric.per_node, len(clocks))
     inside, share = fabric.inside.takes(1, nbytes / k), nbytes / k
     grid = around(clocks.reshape(-1, k), np.full(k, inside), k - 1)
@@ -86,14 +96,17 @@ def hierarchical(clocks: Clocks, nbytes: float, fabric: Fabric) -> Clocks:
 
 
 def around(clocks: Clocks, takes: Clocks, steps: int) -> Clocks:
-    """So many steps of a ring along the last axis: a rank goes on when its message has left and its neighbour's is there."""
+    """So many steps of a ring along the last axis: a rank goes on when its message has left and its neighbour's is
+    there.
+    """
     for _ in range(steps):
         sent = clocks + takes
         clocks = np.maximum(sent, np.roll(sent, 1, axis=-1))
     return clocks
 
 
-ALGORITHMS: dict[str, Callable[[Clocks, float, Fabric], Clocks]] = {"ring": ring, "halving": halving, "tree": tree, "hierarchical": hierarchical}
+ALGORITHMS: dict[str, Callable[[Clocks, float, Fabric], Clocks]] = {"ring": ring, "halving": halving, "tree": tree,
+                                                                    "hierarchical": hierarchical}
 
 
 @cache
@@ -120,7 +133,9 @@ class Bucket(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """Where the time of a step of one rank goes: seconds of forward, backward and update, and the buckets in their order."""
+    """Where the time of a step of one rank goes: seconds of forward, backward and update, and the buckets in their
+    order.
+    """
 
     forward: float
     backward: float
@@ -138,7 +153,8 @@ class Timeline(NamedTuple):
 
     def scaled(self, factor: float) -> Timeline:
         """As if the ranks took `factor` times the time to compute."""
-        return Timeline(self.forward * factor, self.backward * factor, self.update * factor, tuple(Bucket(b.ready * factor, b.nbytes) for b in self.buckets))
+        return Timeline(self.forward * factor, self.backward * factor, self.update * factor,
+                        tuple(Bucket(b.ready * factor, b.nbytes) for b in self.buckets))
 
 
 class Model(NamedTuple):
@@ -154,13 +170,15 @@ class Model(NamedTuple):
 
         def line(a: float, b: float) -> float:
             return max(a + (b - a) * part, 0.0)
-        buckets = tuple(Bucket(line(a.ready, b.ready), a.nbytes) for a, b in zip(small.buckets, large.buckets, strict=True))
-        return Timeline(line(small.forward, large.forward), line(small.backward, large.backward), line(small.update, large.update), buckets)
+        buckets = tuple(Bucket(line(a.ready, b.ready), a.nbytes)
+                        for a, b in zip(small.buckets, large.buckets, strict=True))
+        return Timeline(line(small.forward, large.forward), line(small.backward, large.backward),
+                        line(small.update, large.update), buckets)
 
 
 class Simulated(NamedTuple):
-    """A step of n ranks: its seconds, those of all-reduces by themselves, how long ranks waited for them after their backward, and the algorithm of the
-    largest bucket."""
+    """A step of n ranks: its seconds, those of all-reduces by themselves, how long ranks waited for them after their
+    backward, and the algorithm of the largest bucket."""
 
     ranks: int
     step: float
@@ -169,10 +187,12 @@ class Simulated(NamedTuple):
     algorithm: str
 
 
-def simulate(timeline: Timeline, n: int, fabric: Fabric, *, algorithm: str = "", overlap: bool = True, spread: float = 0.0, seed: int = 0) -> Simulated:
+def simulate(timeline: Timeline, n: int, fabric: Fabric, *, algorithm: str = "", overlap: bool = True,
+             spread: float = 0.0, seed: int = 0) -> Simulated:
     """A step of n ranks, bucket by bucket.
 
-    `overlap` False: ranks compute or communicate, never both. `spread`: the standard deviation of the ranks' times to compute, as a part of these: all wait
+    `overlap` False: ranks compute or communicate, never both. `spread`: the standard deviation of the ranks' times to
+        compute, as a part of these: all wait
     for the slowest.
     """
     slow = 1 + spread * np.abs(np.random.default_rng(seed).standard_normal(n))
@@ -196,4 +216,5 @@ def overtakes(rows: list[Simulated], alone: list[float]) -> int | None:
 
 PER_NODE = 16
 SLOW = Network(50e-6, 0.125e9, "1 Gb/s Ethernet")
-FABRICS = [Fabric(network.name, PER_NODE, NETWORKS["memory"], network) for network in (SLOW, NETWORKS["ethernet"], NETWORKS["infiniband"])]
+FABRICS = [Fabric(network.name, PER_NODE, NETWORKS["memory"], network)
+           for network in (SLOW, NETWORKS["ethernet"], NETWORKS["infiniband"])]

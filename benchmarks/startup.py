@@ -1,4 +1,6 @@
-"""From the start of a fresh process to its first output: its CPU time on all threads, which says more than wall time where the machine is busy."""
+"""From the start of a fresh process to its first output: its CPU time on all threads, which says more than wall time
+where the machine is busy.
+"""
 from __future__ import annotations
 
 import os
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 PROGRAMS = {
     "import": "import torch",
     "import nn": "import torch\nfrom torch import nn",
-    "MLP 784-128-10, first output": "import torch\nfrom torch import nn\nmodel = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))\n"
-                                    "print(model(torch.ones(1, 784)).argmax())",
+    "MLP 784-128-10, first output": "import torch\nfrom torch import nn\nmodel = nn.Sequential(nn.Linear(784, 128), "
+                                    "nn.ReLU(), nn.Linear(128, 10))\nprint(model(torch.ones(1, 784)).argmax())",
 }
 
 
@@ -25,9 +27,13 @@ def spelt(program: str, engine: str) -> str:
 
 
 def cpu_time(program: str, process: Process) -> float:
-    """Of a Python program with a library, in a process of its own with the environment of this one, in user and system mode."""
-    environment = {name: value for name, value in process.environment.items() if name != "PYTHONDONTWRITEBYTECODE"}     # as users have it: compiled once
-    started = subprocess.Popen([sys.executable, "-c", spelt(program, process.engine)], env=environment | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
+    """Of a Python program with a library, in a process of its own with the environment of this one, in user and system
+    mode.
+    """
+    # as users have it: compiled once
+    environment = {name: value for name, value in process.environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    started = subprocess.Popen([sys.executable, "-c", spelt(program, process.engine)],
+                               env=environment | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(started.pid, 0)
     started.returncode = os.waitstatus_to_exitcode(status)
     if started.returncode:

@@ -33,7 +33,8 @@ def toy_resnet() -> tuple[nn.Module, nn.Module, torch.Tensor]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    rows = {f"{count} × Linear(4, 4)": deep(count) for count in (250, 500, 1000)} | {"toy ResNet, 32 × 32": toy_resnet()}
+    rows = ({f"{count} × Linear(4, 4)": deep(count) for count in (250, 500, 1000)}
+            | {"toy ResNet, 32 × 32": toy_resnet()})
     for name, (model, plain, x) in rows.items():
         assert torch.equal(model(x), plain(x))
         for recorded in (True, False):

@@ -1,7 +1,9 @@
-"""How things are timed: in short blocks with the collector off, all libraries in turn, medians of the ratios of blocks of the same round.
+"""How things are timed: in short blocks with the collector off, all libraries in turn, medians of the ratios of blocks
+of the same round.
 
-Threads of the others (OpenMP's, OpenBLAS's) look out for work for a while after their last, on a processor that the one timed needs: no program has both,
-so each block comes after a rest in which they fall asleep, and after a run which wakes its own."""
+Threads of the others (OpenMP's, OpenBLAS's) look out for work for a while after their last, on a processor that the one
+timed needs: no program has both, so each block comes after a rest in which they fall asleep, and after a run which
+    wakes its own."""
 from __future__ import annotations
 
 import gc
@@ -20,7 +22,8 @@ class Budget:
 
     rounds: int = 7
     seconds: float = 0.04                                   # a block takes so long, or one run if that is longer
-    limit: float = 2.0                                      # all blocks of a library in a row, if that leaves `fewest` rounds
+    # all blocks of a library in a row, if that leaves `fewest` rounds
+    limit: float = 2.0
     fewest: int = 3
     clock: Callable[[], float] = time.perf_counter
 
@@ -105,7 +108,8 @@ def alternate(things: Sequence[Timed], budget: Budget) -> list[list[float]]:
     times: list[list[float]] = [[] for _ in things]
     start = time.perf_counter()
     for turn in range(budget.rounds):
-        if turn >= budget.fewest and time.perf_counter() - start > budget.limit * len(things) * turn / (turn + 1):        # no time for one more
+        # no time for one more
+        if turn >= budget.fewest and time.perf_counter() - start > budget.limit * len(things) * turn / (turn + 1):
             break
         for i in range(len(things))[::-1 if turn % 2 else 1]:
             time.sleep(rest)

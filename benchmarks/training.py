@@ -61,7 +61,8 @@ def forge(engine: Any, tiny: bool, batch: int) -> Step:
     (forger, noise, _), (judge, images, _) = nets.generator(engine, tiny), nets.discriminator(engine, tiny)
     real, z, loss_of = images(batch), noise(batch), engine.nn.BCELoss()
     yes, no = engine.ones(batch), engine.zeros(batch)
-    updates_of_judge, updates_of_forger = (engine.optim.Adam(net.parameters(), 2e-4, betas=(0.5, 0.999)) for net in (judge, forger))
+    updates_of_judge, updates_of_forger = (engine.optim.Adam(net.parameters(), 2e-4, betas=(0.5, 0.999))
+                                           for net in (judge, forger))
 
     def step() -> Any:
         updates_of_judge.zero_grad()
@@ -80,9 +81,12 @@ def forge(engine: Any, tiny: bool, batch: int) -> Step:
 STEPS: dict[str, tuple[Callable[..., Step], int]] = {                  # name: how it is made, its batch
     "MLP 784-256-128-10, batch 64, SGD": (classify(nets.mlp, lambda optim, p: optim.SGD(p, 0.1)), 64),
     "MNIST CNN, batch 32, Adam": (classify(nets.cnn, lambda optim, p: optim.Adam(p)), 32),
-    "ResNet-18 on 32 × 32, batch 32, SGD with momentum": (classify(nets.resnet, lambda optim, p: optim.SGD(p, 0.01, momentum=0.9)), 32),
+    "ResNet-18 on 32 × 32, batch 32, SGD with momentum": (classify(nets.resnet,
+                                                                   lambda optim, p: optim.SGD(p, 0.01, momentum=0.9)),
+                                                          32),
     "ViT, 49 patches, width 128, 2 heads, batch 32, Adam": (classify(nets.vit, lambda optim, p: optim.Adam(p)), 32),
-    "char-GPT, 4 layers of 128, 64 letters, batch 12, AdamW": (classify(nets.chargpt, lambda optim, p: optim.AdamW(p)), 12),
+    "char-GPT, 4 layers of 128, 64 letters, batch 12, AdamW": (classify(nets.chargpt, lambda optim, p: optim.AdamW(p)),
+                                                               12),
     "LSTM language model, 2 × 256, 32 words, batch 32, Adam": (classify(nets.lstm, lambda optim, p: optim.Adam(p)), 32),
     "VAE 784-400-20, batch 64, Adam": (reconstruct, 64),
     "DCGAN pair on 64 × 64, width 32, batch 16, Adam": (forge, 16),
@@ -106,7 +110,7 @@ def case(name: str, engine: Any, tiny: bool) -> Case:
     return Case(step.run, results)
 
 
-# Of half a million inputs of the forger's last ReLU, one or two round to the other side of 0, which moves the sums of gradients below it by a percent or more:
-# in float32 PyTorch is as far from float64 as we are.
+# Of half a million inputs of the forger's last ReLU, one or two round to the other side of 0, which moves the sums of
+# gradients below it by a percent or more: in float32 PyTorch is as far from float64 as we are.
 TOLERANCES = {name: 0.1 if "DCGAN" in name else TOLERANCE for name in STEPS}
 ROWS = [Workload(name, partial(case, name), tolerance=TOLERANCES[name]) for name in STEPS]

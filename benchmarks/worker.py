@@ -1,4 +1,6 @@
-"""A process that measures with one library, tensorgrad, another or PyTorch: reads requests and writes answers, pickles both."""
+"""A process that measures with one library, tensorgrad, another or PyTorch: reads requests and writes answers, pickles
+both.
+"""
 from __future__ import annotations
 
 import argparse
@@ -31,7 +33,9 @@ class Worker:
         self.case: Case | None = None
 
     def make(self, group: str, name: str, options: dict[str, Any]) -> list[np.ndarray] | None:
-        """Make the case of a row, in place of the one before: what it results in, None if that is compared with nothing."""
+        """Make the case of a row, in place of the one before: what it results in, None if that is compared with
+        nothing.
+        """
         self.case = None
         gc.collect()
         [row] = [row for row in workloads(group) if row.name == name]

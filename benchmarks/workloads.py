@@ -32,7 +32,10 @@ class Problem(Exception):
 
 @dataclass(frozen=True)
 class Workload:
-    """A row: `make(engine, tiny)` gives the Case to time; one run of it does `per` things. `tiny`: the same at sizes that tests can afford."""
+    """A row: `make(engine, tiny)` gives the Case to time; one run of it does `per` things.
+
+    `tiny`: the same at sizes that tests can afford.
+    """
 
     name: str
     make: Callable[..., Case]
@@ -41,7 +44,9 @@ class Workload:
     tolerance: float = TOLERANCE
 
     def measure(self, columns: Mapping[str, Process], group: str, budget: Budget) -> dict[str, Measurement]:
-        """Measure the columns in turn in their processes; return the result of each, or the reason why there is none."""
+        """Measure the columns in turn in their processes; return the result of each, or the reason why there is
+        none.
+        """
         found: dict[str, Measurement] = {}
         left = dict(columns)
         while set(left) - {PYTORCH}:
@@ -87,7 +92,8 @@ def disagreement(ours: Sequence[Any], theirs: Sequence[Any] | None = None, toler
     for i, (a, b) in enumerate(pairs):
         if a.shape != b.shape:
             return f"result {i} has shape {a.shape}, PyTorch's {b.shape}"
-        if a.size and not (off := float(np.abs(a - b).max())) <= tolerance * (float(np.abs(b).max()) + 0.01 * largest):       # so that NaN is caught
+        # so that NaN is caught
+        if a.size and not (off := float(np.abs(a - b).max())) <= tolerance * (float(np.abs(b).max()) + 0.01 * largest):
             return f"result {i} is off by {off:.3g}, the largest number of PyTorch's is {np.abs(b).max():.3g}"
     return ""
 

@@ -30,13 +30,16 @@ class Carts:
         pulled = (force + POLE * HALF_LENGTH * turning ** 2 * sine) / mass
         swing = (GRAVITY * sine - cosine * pulled) / (HALF_LENGTH * (4 / 3 - POLE * cosine ** 2 / mass))
         drive = pulled - POLE * HALF_LENGTH * swing * cosine / mass
-        self.state = torch.stack([x + STEP * speed, speed + STEP * drive, angle + STEP * turning, turning + STEP * swing], 1)
+        self.state = torch.stack([x + STEP * speed, speed + STEP * drive, angle + STEP * turning,
+                                  turning + STEP * swing], 1)
         return (self.state[:, 0].abs() < WIDEST) & (self.state[:, 2].abs() < STEEPEST)
 
 
 @torch.no_grad()
 def episodes(policy, count):
-    """Run `count` carts until their poles fall: their states (T, count, 4), their pushes (T, count), and True where a pole is up (T, count)."""
+    """Run `count` carts until their poles fall: their states (T, count, 4), their pushes (T, count), and True where a
+    pole is up (T, count).
+    """
     carts, up = Carts(count), torch.ones(count, dtype=torch.bool)
     seen, done, alive = [], [], []
     while up.any() and len(seen) < LONGEST:

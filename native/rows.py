@@ -1,6 +1,8 @@
-"""From kernels.rows, which says what each kernel takes, the C that the build includes: structs, tables for check.c, and the list of kernels.
+"""From kernels.rows, which says what each kernel takes, the C that the build includes: structs, tables for check.c, and
+the list of kernels.
 
-`write(folder)` makes declared.h, the structs; declared.inc, the same with pointers of a type T; tables.inc, what check.c reads; entries.inc, the kernels.
+`write(folder)` makes declared.h, the structs; declared.inc, the same with pointers of a type T; tables.inc, what
+check.c reads; entries.inc, the kernels.
 """
 from __future__ import annotations
 
@@ -109,14 +111,18 @@ def parse(text: str) -> list[Row]:
 
 
 def check(row: Row) -> None:
-    names = [a.name for a in row.arguments] + [name for name, _ in row.lets] + [s for s in row.sizes if s not in {a.name for a in row.arguments}
-                                                                                   and s not in dict(row.lets)]
+    names = ([a.name for a in row.arguments] + [name for name, _ in row.lets]
+             + [s for s in row.sizes if s not in {a.name for a in row.arguments}
+                   and s not in dict(row.lets)])
     if len(names) != len(set(names)):
-        raise SyntaxError(f"kernels.rows: two things have one name in {row.name}: {sorted(n for n in names if names.count(n) > 1)}")
-    if any(not a.strided and len([part for axis in a.axes for part in axis.split("*") if not part.isdigit()]) > MOST_FACTORS for a in row.arrays):
+        raise SyntaxError(f"kernels.rows: two things have one name in {row.name}: "
+                          f"{sorted(n for n in names if names.count(n) > 1)}")
+    if any(not a.strided and len([part for axis in a.axes for part in axis.split("*") if not part.isdigit()])
+           > MOST_FACTORS for a in row.arrays):
         raise SyntaxError(f"kernels.rows: an array of {row.name} has more than {MOST_FACTORS} sizes")
     kinds = [a.is_array for a in row.arguments]
-    if kinds != sorted(kinds, reverse=True) or [a.is_real for a in row.arguments] != sorted(a.is_real for a in row.arguments):
+    if (kinds != sorted(kinds, reverse=True) or [a.is_real for a in row.arguments]
+            != sorted(a.is_real for a in row.arguments)):
         raise SyntaxError(f"kernels.rows: {row.name} has arrays first, then integers, then real numbers")
 
 
@@ -145,7 +151,8 @@ def axis_of(row: Row, text: str) -> str:
         else:
             sizes.append(row.sizes.index(part))
     at = "NO_STEP" if not step else "STEP_OF_1" if step == "1" else str([a.name for a in row.arguments].index(step))
-    return f"{{{factor}, {len(sizes)}, {{{', '.join(map(str, sizes))}}}, {at}}}" if sizes else f"{{{factor}, 0, {{0}}, {at}}}"
+    return (f"{{{factor}, {len(sizes)}, {{{', '.join(map(str, sizes))}}}, {at}}}" if sizes
+            else f"{{{factor}, 0, {{0}}, {at}}}")
 
 
 def entry(row: Row, a: Argument) -> str:
@@ -171,7 +178,8 @@ def functions(row: Row) -> str:
         out += f"static void {row.name}_let(void *call) {{ {row.name}_call *a = call;{body} }}\n"
     if row.wheres:
         body = "".join(f'    if (!({named(row, w)})) return "{w}";\n' for w in row.wheres)
-        out += f"static const char *{row.name}_where(const void *call)\n{{\n    const {row.name}_call *a = call;\n{body}    return NULL;\n}}\n"
+        out += (f"static const char *{row.name}_where(const void *call)\n{{\n    const {row.name}_call *a = "
+                f"call;\n{body}    return NULL;\n}}\n")
     return out
 
 
@@ -187,7 +195,8 @@ def declaration(row: Row) -> str:
     let = f"{row.name}_let" if row.lets else "NULL"
     where = f"{row.name}_where" if row.wheres else "NULL"
     arrays_, sizes = len(row.arrays), 0 if row.of_rows else len(row.sizes)
-    return (f'    {{"{row.name}", {row.name}_arguments, {len(row.arguments)}, {arrays_}, {row.name}_sizes, {sizes}, {int(row.of_rows)}, '
+    return (f'    {{"{row.name}", {row.name}_arguments, {len(row.arguments)}, {arrays_}, {row.name}_sizes, {sizes}, '
+            f'{int(row.of_rows)}, '
             f"sizeof({row.name}_call), {let}, {where}}},")
 
 
@@ -203,4 +212,5 @@ def write(folder: Path) -> None:
     (folder / "tables.inc").write_text(note + once)
     typed = "".join(struct(row, f"NAME({name}_call)", typed=True) for row in rows for name in row.kernels)
     (folder / "declared.inc").write_text(note + typed)
-    (folder / "entries.inc").write_text(note + "".join(f"ENTRY({name}, {row.name})\n" for row in rows for name in row.kernels))
+    (folder / "entries.inc").write_text(note + "".join(f"ENTRY({name}, {row.name})\n" for row in rows
+                                                       for name in row.kernels))

@@ -79,5 +79,6 @@ class _ExcludeDispatchKeyGuard(nullcontext):        # type: ignore[type-arg]
     """A `with` block that does nothing: in PyTorch it excludes some kernels."""
 
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Graph", "Node", "TensorBase", "Value",
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator",
+           "Graph", "Node", "TensorBase", "Value",
            "_disabled_torch_function_impl", "_log_api_usage_once"]

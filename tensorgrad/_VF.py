@@ -21,7 +21,8 @@ def _check_states(mode: str, data: Any, hx: Any, num_layers: int, packed: bool) 
         raise RuntimeError("lstm expects two hidden states")
     for t in hx[:1] if packed else (hx[0], data):
         if t.ndim < 3:
-            raise IndexError(f"Dimension out of range (expected to be in range of [-{t.ndim}, {t.ndim - 1}], but got 2)")
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{t.ndim}, {t.ndim - 1}], but got "
+                             f"2)")
 
 
 def _layers(mode: str, name: str) -> Any:
@@ -35,11 +36,12 @@ def _layers(mode: str, name: str) -> Any:
             data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first = args
             batch_sizes = None
         _check_states(mode, data, hx, num_layers, packed)
-        out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, batch_sizes)
+        out, hidden = _rnn(mode, data, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
+                           batch_sizes)
         return (out, *hidden) if mode == "LSTM" else (out, hidden)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = ("(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first) → outputs and last state. "
-                        f"See nn.{mode.partition('_')[0]}.")
+    function.__doc__ = ("(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first) → "
+                        f"outputs and last state. See nn.{mode.partition('_')[0]}.")
     return function
 
 

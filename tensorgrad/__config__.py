@@ -13,7 +13,8 @@ def show() -> str:
     from .runtime.native import native
     from .runtime.threads import get_num_threads
     kernels = "none" if native is None else f"{native.instructions}{'' if enabled() else ', not in use'}"
-    parts = {"Python": ".".join(map(str, version_info[:3])), "NumPy": numpy, "tensorgrad": __version__, "compiled kernels:": kernels,
+    parts = {"Python": ".".join(map(str, version_info[:3])), "NumPy": numpy, "tensorgrad": __version__,
+             "compiled kernels:": kernels,
              "BLAS:": blas_name(), "threads:": get_num_threads()}
     return "tensorgrad built with:\n" + "".join(f"  - {name} {value}\n" for name, value in parts.items())
 

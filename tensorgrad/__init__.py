@@ -25,18 +25,21 @@ __version__ = "0.1.0"
 globals().update(_namespaced(_api.FUNCTIONS, __name__))
 _with_makers(globals()["tensor"])
 
-_LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random", "const", "viz", "backends", "storage",
-         "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit", "version", "multiprocessing", "overrides", "_C", "_VF", "array_api",
-         "serialization", "accelerator", "ao", "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library",
-         "mps", "mtia", "nested", "onnx", "profiler", "quantization", "sparse", "torch_version", "types", "xpu", "_dynamo", "_jit_internal", "_tensor",
-         "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops", "symbolic", "layers")
+_LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random",
+         "const", "viz", "backends", "storage", "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit",
+         "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "serialization", "accelerator", "ao",
+         "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "mps", "mtia",
+         "nested", "onnx", "profiler", "quantization", "sparse", "torch_version", "types", "xpu", "_dynamo",
+         "_jit_internal", "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops",
+         "symbolic", "layers")
 _ELSEWHERE = {name: module for module, names in {
     "__config__": "show_config",
     "amp": "GradScaler autocast",
-    "amp.autocast_mode": "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled "
-                         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled "
-                         "autocast_decrement_nesting autocast_increment_nesting set_autocast_cpu_dtype set_autocast_cpu_enabled "
-                         "set_autocast_gpu_dtype",
+    "amp.autocast_mode": "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
+                         "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
+                         "set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled "
+                         "autocast_decrement_nesting autocast_increment_nesting set_autocast_cpu_dtype "
+                         "set_autocast_cpu_enabled set_autocast_gpu_dtype",
     "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass PyTorchFileReader PyTorchFileWriter",
     "as_torch.install": "install_as_torch uninstall_as_torch",
@@ -45,19 +48,21 @@ _ELSEWHERE = {name: module for module, names in {
     "jit": "ScriptFunction ScriptModule fork wait",
     "types": "SymBool SymFloat SymInt",
     "const": "DEVICE DTYPE OP",
-    "api.tensor_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor "
-                 "set_default_tensor_type",
+    "api.tensor_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor "
+                 "LongTensor ShortTensor set_default_tensor_type",
     "cuda": "OutOfMemoryError",
     "cuda.any_device": "Event Stream",
     "dispatch": "OpDispatch",
     "func": "vmap",
     "serialization": "load save",
     "utils._summary": "summary",
-    "storage.typed": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage DoubleStorage FloatStorage HalfStorage "
-                "IntStorage LongStorage ShortStorage TypedStorage UntypedStorage",
-    "runtime.settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision init_num_threads "
-                "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode "
-                "set_float32_matmul_precision set_warn_always use_deterministic_algorithms",
+    "storage.typed": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage "
+                "DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage TypedStorage "
+                "UntypedStorage",
+    "runtime.settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
+                "get_float32_matmul_precision init_num_threads is_deterministic_algorithms_warn_only_enabled "
+                "is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode set_float32_matmul_precision "
+                "set_warn_always use_deterministic_algorithms",
 }.items() for name in names.split()}
 newaxis = None
 legacy_contiguous_format = _api.contiguous_format

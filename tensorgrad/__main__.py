@@ -1,6 +1,8 @@
-"""Run an unchanged PyTorch program: `python -m tensorgrad program.py [argument …]`, or `python -m tensorgrad -m module [argument …]`.
+"""Run an unchanged PyTorch program: `python -m tensorgrad program.py [argument …]`, or `python -m tensorgrad -m module
+[argument …]`.
 
-`import torch` means tensorgrad there, and torchx and pytorch_symbolic mean its `layers` and `symbolic`, unless they are installed. All else is as under
+`import torch` means tensorgrad there, and torchx and pytorch_symbolic mean its `layers` and `symbolic`, unless they are
+installed. All else is as under
 `python program.py`: sys.argv, sys.path, `__main__`, exit codes, and tracebacks.
 """
 from __future__ import annotations
@@ -35,7 +37,8 @@ def main(arguments: list[str]) -> None:
     elif kind.startswith("-") and kind != "-":
         raise SystemExit(f"{USAGE}\n\nunknown option {kind}: options of Python come before -m tensorgrad")
     install_as_torch()
-    program = sys.modules["__main__"] = sys.modules["__mp_main__"] = ModuleType("__main__")      # spawned processes call the main module `__mp_main__`
+    # spawned processes call the main module `__mp_main__`
+    program = sys.modules["__main__"] = sys.modules["__mp_main__"] = ModuleType("__main__")
     names = vars(program)
     names["__builtins__"] = __builtins__
     try:
@@ -44,7 +47,8 @@ def main(arguments: list[str]) -> None:
         elif kind == "-c":
             sys.argv[:], sys.path[0], code = ["-c", *rest], "", compile(what, "<string>", "exec", dont_inherit=True)
         elif kind == "-":
-            sys.argv[:], sys.path[0], code = ["-", *rest], "", compile(sys.stdin.read(), "<stdin>", "exec", dont_inherit=True)
+            sys.argv[:], sys.path[0], code = (["-", *rest], "",
+                                              compile(sys.stdin.read(), "<stdin>", "exec", dont_inherit=True))
         else:
             code = _of_file(kind, names, rest)
         exec(code, names)
@@ -62,7 +66,8 @@ def _of_file(path: str, names: dict[str, Any], rest: list[str]) -> CodeType:
     try:
         source = loader.get_data(path)
     except OSError as error:
-        print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}", file=sys.stderr)
+        print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}",
+              file=sys.stderr)
         raise SystemExit(2) from None
     names |= {"__file__": os.path.abspath(path), "__loader__": loader, "__cached__": None}
     sys.argv[:], sys.path[0] = [path, *rest], os.path.dirname(os.path.realpath(path))
@@ -77,7 +82,8 @@ def _of_module(name: str, names: dict[str, Any], rest: list[str]) -> CodeType:
     code: CodeType | None = getattr(spec.loader, "get_code", lambda name: None)(spec.name) if spec is not None else None
     if spec is None or code is None:
         raise SystemExit(f"{sys.executable}: No module named {name}")
-    names |= {"__spec__": spec, "__package__": spec.parent, "__loader__": spec.loader, "__file__": spec.origin, "__cached__": spec.cached}
+    names |= {"__spec__": spec, "__package__": spec.parent, "__loader__": spec.loader, "__file__": spec.origin,
+              "__cached__": spec.cached}
     sys.argv[:] = [spec.origin or name, *rest]
     return code
 
@@ -92,7 +98,9 @@ def _spec(name: str) -> Any:
 
 
 def _hide_ours() -> None:
-    """Remove our frames from the traceback of an uncaught error; the interpreter prints it and ends the process as usual."""
+    """Remove our frames from the traceback of an uncaught error; the interpreter prints it and ends the process as
+    usual.
+    """
     plain = sys.excepthook
 
     def excepthook(kind: Any, error: Any, trace: Any) -> None:

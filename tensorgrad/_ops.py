@@ -52,7 +52,8 @@ class Operator:
                 return self._recorded(self.kernels[key], args, kwargs)
         if "CompositeImplicitAutograd" in self.kernels:
             return self.kernels["CompositeImplicitAutograd"](*args, **kwargs)
-        raise NotImplementedError(f"Could not run '{self.name}' with arguments from the '{device}' backend: no kernel is registered for it")
+        raise NotImplementedError(f"Could not run '{self.name}' with arguments from the '{device}' backend: no kernel "
+                                  f"is registered for it")
 
     def _recorded(self, kernel: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a kernel as one step of the tape."""
@@ -76,8 +77,8 @@ class Operator:
             @staticmethod
             def backward(ctx: Any, *gradients: Any) -> Any:
                 if operator.backward is None:
-                    raise RuntimeError(f"Trying to backward through {operator}.default but no autograd formula was registered. "
-                                       "Please use register_autograd to add one.")
+                    raise RuntimeError(f"Trying to backward through {operator}.default but no autograd formula was "
+                                       "registered. Please use register_autograd to add one.")
                 return operator.backward(ctx, *gradients)
         return Step.apply(*args)
 
@@ -111,7 +112,8 @@ def _aten(name: str) -> Any:
         found = getattr(import_module(f"{__package__}.{namespace}"), rest, None)
     if found is None and not name.startswith("__"):
         found = getattr(Tensor, name, None)
-    return found if callable(found) else unsupported(name, "torch.ops.aten", "`aten` has the functions that this package has")[name]
+    return (found if callable(found) else unsupported(name, "torch.ops.aten",
+                                                      "`aten` has the functions that this package has")[name])
 
 
 class _OpNamespace:
@@ -142,7 +144,8 @@ class _Ops:
 
     def load_library(self, path: Any) -> None:
         """Compiled extensions need PyTorch: OSError."""
-        raise OSError(f"Could not load this library: {path}: tensorgrad cannot load extensions that are compiled against PyTorch")
+        raise OSError(f"Could not load this library: {path}: tensorgrad cannot load extensions that are compiled "
+                      f"against PyTorch")
 
 
 ops = _Ops()

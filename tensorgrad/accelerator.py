@@ -32,17 +32,21 @@ def _needing_one(name: str, function: Any) -> Any:
             raise RuntimeError("Cannot access accelerator device when none is available.")
         return function(*args, **kwargs)
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{(function.__doc__ or '').partition('https')[0].strip()} https://pytorch.org/docs → torch.accelerator.{name}"
+    call.__doc__ = (f"{(function.__doc__ or '').partition('https')[0].strip()} https://pytorch.org/docs → "
+                    f"torch.accelerator.{name}")
     return call
 
 
 _FUNCTIONS = {
-    "current_device_index": cuda.current_device, "current_device_idx": cuda.current_device, "set_device_index": cuda.set_device,
-    "set_device_idx": cuda.set_device, "current_stream": cuda.current_stream, "set_stream": cuda.set_stream, "synchronize": cuda.synchronize,
-    "get_device_capability": cuda.get_device_capability, "get_memory_info": cuda.mem_get_info, "empty_cache": cuda.empty_cache,
-    "memory_stats": cuda.memory_stats, "memory_allocated": cuda.memory_allocated, "memory_reserved": cuda.memory_reserved,
-    "max_memory_allocated": cuda.max_memory_allocated, "max_memory_reserved": cuda.max_memory_reserved,
-    "reset_peak_memory_stats": cuda.reset_peak_memory_stats, "reset_accumulated_memory_stats": cuda.reset_accumulated_memory_stats,
+    "current_device_index": cuda.current_device, "current_device_idx": cuda.current_device,
+    "set_device_index": cuda.set_device, "set_device_idx": cuda.set_device, "current_stream": cuda.current_stream,
+    "set_stream": cuda.set_stream, "synchronize": cuda.synchronize, "get_device_capability": cuda.get_device_capability,
+    "get_memory_info": cuda.mem_get_info, "empty_cache": cuda.empty_cache, "memory_stats": cuda.memory_stats,
+    "memory_allocated": cuda.memory_allocated, "memory_reserved": cuda.memory_reserved,
+    "max_memory_allocated": cuda.max_memory_allocated,
+    "max_memory_reserved": cuda.max_memory_reserved,
+    "reset_peak_memory_stats": cuda.reset_peak_memory_stats,
+    "reset_accumulated_memory_stats": cuda.reset_accumulated_memory_stats,
 }
 globals().update({name: _needing_one(name, function) for name, function in _FUNCTIONS.items()})
 

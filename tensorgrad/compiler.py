@@ -1,15 +1,20 @@
-"""torch.compiler and torch.compile: nothing is compiled; a function stays as it is. https://pytorch.org/docs/stable/torch.compiler.html"""
+"""torch.compiler and torch.compile: nothing is compiled; a function stays as it is.
+
+https://pytorch.org/docs/stable/torch.compiler.html
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting",
-           "list_backends", "nested_compile_region", "reset", "set_enable_guard_collectives", "set_stance", "substitute_in_graph", "wrap_numpy"]
+__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+           "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset",
+           "set_enable_guard_collectives", "set_stance",
+           "substitute_in_graph", "wrap_numpy"]
 
 
-def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = None, mode: Any = None, options: Any = None,  # noqa: A001
-            name: str | None = None, disable: bool = False, **others: Any) -> Any:
+def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = None, mode: Any = None,
+            options: Any = None, name: str | None = None, disable: bool = False, **others: Any) -> Any:
     """Return the function or module itself, or a decorator that does. https://pytorch.org/docs → torch.compile
 
     >>> import tensorgrad as torch
@@ -21,18 +26,22 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
     """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
-    if mode is not None and mode not in ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite"):
-        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: default, lite, reduce-overhead, max-autotune-no-cudagraphs, max-autotune")
+    if mode is not None and mode not in ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs",
+                                         "lite"):
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: default, lite, reduce-overhead, "
+                           f"max-autotune-no-cudagraphs, max-autotune")
     if isinstance(backend, str) and backend not in BACKENDS:
         from ._dynamo.exc import InvalidBackend
-        raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available backends.")
+        raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available "
+                             f"backends.")
     if model is not None and not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     return _itself if model is None else model
 
 
-BACKENDS = frozenset("aot_eager aot_eager_decomp_partition aot_eager_default_partitioner aot_ts cudagraphs eager eager_debug eager_noexcept inductor "
-                     "invoke_subgraph onnxrt openxla openxla_eval pre_dispatch_eager tensorrt torch_tensorrt ts tvm".split())
+BACKENDS = frozenset("aot_eager aot_eager_decomp_partition aot_eager_default_partitioner aot_ts cudagraphs eager "
+                     "eager_debug eager_noexcept inductor invoke_subgraph onnxrt openxla openxla_eval "
+                     "pre_dispatch_eager tensorrt torch_tensorrt ts tvm".split())
 
 
 def _itself(fn: Any, *args: Any, **kwargs: Any) -> Any:

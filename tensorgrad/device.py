@@ -34,7 +34,8 @@ class device:
             kind, index = "cuda", spec
         elif isinstance(spec, str):
             kind, colon, number = spec.partition(":")
-            if kind not in KINDS and f" {kind}," not in f" {ACCEPTED},":     # all of PyTorch's kinds make devices, if only for comparisons
+            # all of PyTorch's kinds make devices, if only for comparisons
+            if kind not in KINDS and f" {kind}," not in f" {ACCEPTED},":
                 raise RuntimeError(f"Expected one of {ACCEPTED} device type at start of device string: {spec}")
             if colon:
                 if not number.isdigit() or (len(number) > 1 and number[0] == "0"):

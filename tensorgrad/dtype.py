@@ -88,7 +88,8 @@ ALL = (bool, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16, 
 
 # dtypes for storage and conversion alone: no op computes in them. (eps, largest, smallest normal number)
 EIGHT_BITS = {dtype(name, "V", 1): limits for name, limits in {
-    "float8_e4m3fn": (2.0 ** -3, 448.0, 2.0 ** -6), "float8_e5m2": (2.0 ** -2, 57344.0, 2.0 ** -14), "float8_e4m3fnuz": (2.0 ** -3, 240.0, 2.0 ** -7),
+    "float8_e4m3fn": (2.0 ** -3, 448.0, 2.0 ** -6), "float8_e5m2": (2.0 ** -2, 57344.0, 2.0 ** -14),
+    "float8_e4m3fnuz": (2.0 ** -3, 240.0, 2.0 ** -7),
     "float8_e5m2fnuz": (2.0 ** -3, 57344.0, 2.0 ** -15), "float8_e8m0fnu": (1.0, 2.0 ** 127, 2.0 ** -127)}.items()}
 float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = EIGHT_BITS
 float8_e8m0fnu.is_signed = False
@@ -106,8 +107,8 @@ class _FromNumpy(dict):  # type: ignore[type-arg]
     def __missing__(self, key: Any) -> dtype:
         found = NAMED.get(np.dtype(key).name)
         if found is None:
-            raise TypeError(f"can't convert np.ndarray of type numpy.{np.dtype(key).type.__name__}. The only supported types "
-                            "are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
+            raise TypeError(f"can't convert np.ndarray of type numpy.{np.dtype(key).type.__name__}. The only supported "
+                            "types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
                             "uint64, uint32, uint16, uint8, and bool.")
         self[key] = found
         return found
@@ -158,7 +159,8 @@ def _promote(a: dtype, b: dtype) -> dtype:
     if a is b:
         return a
     if a in EIGHT_BITS or b in EIGHT_BITS:
-        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {SCALAR_TYPES[a.name]} and {SCALAR_TYPES[b.name]}")
+        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {SCALAR_TYPES[a.name]} "
+                           f"and {SCALAR_TYPES[b.name]}")
     bare = a in _BARE_UNSIGNED or b in _BARE_UNSIGNED
     if bare and not (a.is_floating_point or b.is_floating_point):
         raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
@@ -236,7 +238,8 @@ def default_complex() -> dtype:
 def of_number(kind: type) -> dtype:
     """Return the dtype of Python numbers of a type: of bool, int, float or complex."""
     found = PYTHON[kind]
-    return found if found.category < FLOATING else get_default_dtype() if found.category == FLOATING else default_complex()
+    return (found if found.category < FLOATING else get_default_dtype() if found.category == FLOATING
+            else default_complex())
 
 
 def can_cast(from_: dtype, to: dtype) -> Any:
@@ -246,7 +249,8 @@ def can_cast(from_: dtype, to: dtype) -> Any:
     """
     for place, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
         if not isinstance(value, dtype):
-            raise TypeError(f"can_cast(): argument '{name}' (position {place}) must be torch.dtype, not {type(value).__name__}")
+            raise TypeError(f"can_cast(): argument '{name}' (position {place}) must be torch.dtype, not "
+                            f"{type(value).__name__}")
     return from_.category <= to.category
 
 
@@ -264,7 +268,8 @@ class finfo:
     def __init__(self, type: dtype | None = None) -> None:
         d = get_default_dtype() if type is None else as_dtype(type)
         if not (d.is_floating_point or d.is_complex):
-            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
+                            "'torch.finfo'")
         d = d.to_real()
         if d is bfloat16:  # 8 bits of exponent as float32, 7 of mantissa
             self.bits, self.eps, self.resolution = 16, 2.0 ** -7, 0.01
@@ -276,7 +281,8 @@ class finfo:
             self.bits, self.eps, self.resolution = info.bits, info.eps.item(), info.resolution.item()
             self.max, self.smallest_normal = info.max.item(), info.smallest_normal.item()
             self.resolution = 10.0 ** -info.precision
-        self.min, self.tiny, self.dtype = -self.max if d.is_signed else self.smallest_normal, self.smallest_normal, d.name
+        self.min, self.tiny, self.dtype = (-self.max if d.is_signed else self.smallest_normal, self.smallest_normal,
+                                           d.name)
 
     def __repr__(self) -> str:
         shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
@@ -333,7 +339,9 @@ class layout:
 
 
 strided = layout("strided")
-sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(layout, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"))
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(layout,
+                                                                 ("sparse_coo", "sparse_csr", "sparse_csc",
+                                                                  "sparse_bsr", "sparse_bsc"))
 
 
 class memory_format:

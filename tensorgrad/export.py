@@ -19,7 +19,10 @@ class _Hint(Enum):
 
 
 class Dim:
-    """A size that may vary, by name: for `dynamic_shapes` of torch.onnx.export. https://pytorch.org/docs → torch.export.Dim"""
+    """A size that may vary, by name: for `dynamic_shapes` of torch.onnx.export.
+
+    https://pytorch.org/docs → torch.export.Dim
+    """
 
     AUTO, STATIC, DYNAMIC = _Hint
 

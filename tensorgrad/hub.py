@@ -1,4 +1,7 @@
-"""torch.hub: models from a directory with a hubconf.py. Nothing is ever downloaded. https://pytorch.org/docs/stable/hub.html"""
+"""torch.hub: models from a directory with a hubconf.py.
+
+Nothing is ever downloaded. https://pytorch.org/docs/stable/hub.html
+"""
 from __future__ import annotations
 
 import os
@@ -48,7 +51,8 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")      # the beginning of a file's SHA-
 
 def _get_torch_home() -> str:
     """Return $TORCH_HOME, or the directory for caches."""
-    return os.path.expanduser(os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch"))
+    return os.path.expanduser(os.environ.get("TORCH_HOME")
+                              or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch"))
 
 
 def get_dir() -> str:
@@ -65,7 +69,8 @@ def set_dir(d: Any) -> None:
     _directory = os.path.expanduser(d)
 
 
-def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = "check", force_reload: bool = False, verbose: bool = True,
+def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust_repo: Any = "check",
+         force_reload: bool = False, verbose: bool = True,
          skip_validation: bool = False, **kwargs: Any) -> Any:
     """Call an entry point of a directory's hubconf.py and return its result; source='local'.
 
@@ -74,13 +79,16 @@ def load(repo_or_dir: Any, model: str, *args: Any, source: str = "github", trust
     return _entry(_hubconf(repo_or_dir, source), model)(*args, **kwargs)
 
 
-def list(github: Any, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check", verbose: bool = True,  # noqa: A001
+def list(github: Any, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check",
+         verbose: bool = True,
          source: str = "local") -> Any:
     """The entry points of a directory. https://pytorch.org/docs → torch.hub.list"""
-    return [name for name, value in vars(_hubconf(github, source)).items() if callable(value) and not name.startswith("_")]
+    return [name for name, value in vars(_hubconf(github, source)).items()
+            if callable(value) and not name.startswith("_")]
 
 
-def help(github: Any, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check", source: str = "local") -> Any:  # noqa: A001
+def help(github: Any, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = "check",
+         source: str = "local") -> Any:
     """The docstring of an entry point. https://pytorch.org/docs → torch.hub.help"""
     return _entry(_hubconf(github, source), model).__doc__
 
@@ -116,7 +124,8 @@ def _entry(module: Any, name: str) -> Any:
     return found
 
 
-def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True, check_hash: bool = False,
+def load_state_dict_from_url(url: str, model_dir: str | None = None, map_location: Any = None, progress: bool = True,
+                             check_hash: bool = False,
                              file_name: str | None = None, weights_only: bool = True) -> Any:
     """Read a file of that name, which has to be there already.
 
@@ -125,7 +134,8 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
     https://pytorch.org/docs → torch.hub.load_state_dict_from_url
     """
     from .serialization import load as read
-    path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or os.path.basename(urlparse(url).path))
+    path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"),
+                        file_name or os.path.basename(urlparse(url).path))
     if not os.path.exists(path):
         raise RuntimeError(f"tensorgrad downloads nothing: put the file of {url} at {path}")
     if check_hash and (expected := HASH_REGEX.search(os.path.basename(path))):

@@ -1,4 +1,6 @@
-"""torch.library: operators that a program defines, called as `torch.ops.namespace.name`. https://pytorch.org/docs/stable/library.html
+"""torch.library: operators that a program defines, called as `torch.ops.namespace.name`.
+
+https://pytorch.org/docs/stable/library.html
 
 Operators run eagerly, as all functions here do: rules for a compiler's shapes (`register_fake`) are accepted and not
 used.
@@ -12,7 +14,7 @@ used.
 >>> square(x).backward()
 >>> x.grad
 tensor([6.])
-"""
+"""  # noqa: E501
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,13 +24,18 @@ from ._ops import OPERATORS, Operator
 from .messages.unsupported import unsupported
 
 _ABSENT = "opcheck triton_op wrap_triton"
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract", "register_autograd", "register_fake", "register_kernel",
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract", "register_autograd",
+           "register_fake", "register_kernel",
            "register_vmap", *_ABSENT.split()]
-globals().update(unsupported(_ABSENT, "torch.library", "operators run as they are written, and nothing checks or compiles them"))
+globals().update(unsupported(_ABSENT, "torch.library",
+                             "operators run as they are written, and nothing checks or compiles them"))
 
 
 class Library:
-    """The operators of one namespace; kind: 'DEF', 'FRAGMENT' or 'IMPL'. https://pytorch.org/docs → torch.library.Library"""
+    """The operators of one namespace; kind: 'DEF', 'FRAGMENT' or 'IMPL'.
+
+    https://pytorch.org/docs → torch.library.Library
+    """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
@@ -43,7 +50,8 @@ class Library:
         OPERATORS.setdefault(f"{self.ns}::{name}", Operator(f"{self.ns}::{name}", schema))
         return name
 
-    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False) -> None:
+    def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
+             allow_override: bool = False) -> None:
         """Register a kernel for one device ('CPU', 'CUDA'), or for all of them.
 
         The keys for all are 'CompositeImplicitAutograd' and 'CompositeExplicitAutograd'.
@@ -51,7 +59,8 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         name = op_name if isinstance(op_name, str) else op_name.name
-        name, key = name if "::" in name else f"{self.ns}::{name}", dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        name, key = (name if "::" in name else f"{self.ns}::{name}",
+                     dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         OPERATORS.setdefault(name, Operator(name)).kernels[key] = fn
 
     def fallback(self, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
@@ -92,8 +101,12 @@ class CustomOpDef:
         return register_vmap(self._qualname, func)
 
 
-def custom_op(name: str, fn: Any = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None, tags: Any = None) -> Any:
-    """Make a function an operator, which autograd does not look into. https://pytorch.org/docs → torch.library.custom_op"""
+def custom_op(name: str, fn: Any = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None,
+              tags: Any = None) -> Any:
+    """Make a function an operator, which autograd does not look into.
+
+    https://pytorch.org/docs → torch.library.custom_op
+    """
     def made(function: Callable[..., Any]) -> CustomOpDef:
         if name.count("::") != 1:
             raise ValueError(f"Expected `name` to be of the form `namespace::name`, got {name}")
@@ -113,7 +126,8 @@ def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> An
         Library(namespace, "FRAGMENT").define(name + schema)
         return None
 
-    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:         # the older form: a decorator without a schema
+    # the older form: a decorator without a schema
+    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
         Library(namespace, "FRAGMENT").define(name)
         return function
     return wrapped
@@ -136,7 +150,8 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any
     return _registering(_name(op), _keys(device_types), func)
 
 
-def register_fake(op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = False) -> Any:
+def register_fake(op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1,
+                  allow_override: bool = False) -> Any:
     """Accept a function that computes the shapes of results: nothing here calls it.
 
     https://pytorch.org/docs → torch.library.register_fake
@@ -158,7 +173,8 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
 def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None, lib: Any = None) -> None:
     """The gradients of an operator. https://pytorch.org/docs → torch.library.register_autograd"""
     name = _name(op)
-    operator = OPERATORS.setdefault(name, Operator(name))           # which may be in a compiled library that is not loaded
+    # which may be in a compiled library that is not loaded
+    operator = OPERATORS.setdefault(name, Operator(name))
     operator.backward, operator.setup_context = backward, setup_context
 
 

@@ -18,8 +18,12 @@ def manual_seed(seed: Any) -> None:
     """There is no generator to seed."""
 
 
-_REFUSED = {"synchronize": "deviceSynchronize", "empty_cache": "emptyCache", "seed": "getDefaultGenerator", "get_rng_state": "getDefaultGenerator",
-            "set_rng_state": "getDefaultGenerator", "current_allocated_memory": "currentAllocatedMemory", "driver_allocated_memory": "driverAllocatedMemory",
-            "recommended_max_memory": "recommendedMaxMemory", "set_per_process_memory_fraction": "setMemoryFraction", "compile_shader": "compileShader"}
-globals().update({_name: unavailable(_name, RuntimeError, f"Cannot execute {_called}() without MPS backend.") for _name, _called in _REFUSED.items()})
+_REFUSED = {"synchronize": "deviceSynchronize", "empty_cache": "emptyCache", "seed": "getDefaultGenerator",
+            "get_rng_state": "getDefaultGenerator", "set_rng_state": "getDefaultGenerator",
+            "current_allocated_memory": "currentAllocatedMemory", "driver_allocated_memory": "driverAllocatedMemory",
+            "recommended_max_memory": "recommendedMaxMemory",
+            "set_per_process_memory_fraction": "setMemoryFraction",
+            "compile_shader": "compileShader"}
+globals().update({_name: unavailable(_name, RuntimeError, f"Cannot execute {_called}() without MPS backend.")
+                  for _name, _called in _REFUSED.items()})
 __all__ = ["device_count", "is_available", "manual_seed", *_REFUSED]

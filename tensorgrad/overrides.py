@@ -21,26 +21,39 @@ from types import FunctionType
 from typing import Any
 
 from ._tensor import Tensor, torch_function
-from ._tensor.torch_function import NEVER, AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, overriding, state
+from ._tensor.torch_function import (
+    NEVER,
+    AskingMethod,
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    overriding,
+    state,
+)
 from .core.fast_path import FUNCTIONS
 
-__all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch",
-           "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
-           "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+__all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode",
+           "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
+           "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
+           "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
+           "is_tensor_method_or_property",
            "resolve_name", "wrap_torch_function"]
 
 METHODS = (*FUNCTIONS, AskingMethod)
 # Functions of the root package that make tensors or settings, rather than take tensors.
-PLAIN_FUNCTIONS = ("arange as_strided as_tensor asarray bartlett_window blackman_window broadcast_shapes can_cast empty empty_permuted empty_strided eye "
-                   "fill frombuffer from_file from_numpy full get_default_device get_default_dtype get_num_interop_threads get_num_threads get_rng_state "
-                   "hamming_window hann_window initial_seed is_grad_enabled is_inference_mode_enabled is_storage is_tensor kaiser_window linspace load "
-                   "logspace manual_seed normal ones promote_types rand rand_like randint randint_like randn randn_like randperm range result_type save "
-                   "scalar_tensor seed set_default_device set_default_dtype set_grad_enabled set_num_interop_threads set_num_threads set_printoptions "
-                   "set_rng_state tensor tril_indices triu_indices typename vander zeros").split()
+PLAIN_FUNCTIONS = ("arange as_strided as_tensor asarray bartlett_window blackman_window broadcast_shapes can_cast "
+                   "empty empty_permuted empty_strided eye fill frombuffer from_file from_numpy full "
+                   "get_default_device get_default_dtype get_num_interop_threads get_num_threads get_rng_state "
+                   "hamming_window hann_window initial_seed is_grad_enabled is_inference_mode_enabled is_storage "
+                   "is_tensor kaiser_window linspace load logspace manual_seed normal ones promote_types rand "
+                   "rand_like randint randint_like randn randn_like randperm range result_type save scalar_tensor seed "
+                   "set_default_device set_default_dtype set_grad_enabled set_num_interop_threads set_num_threads "
+                   "set_printoptions set_rng_state tensor tril_indices triu_indices typename vander zeros").split()
 
 
 class TorchFunctionMode:
-    """While it is on, every function call goes to its `__torch_function__`. https://pytorch.org/docs → torch.overrides.TorchFunctionMode
+    """While it is on, every function call goes to its `__torch_function__`.
+
+    https://pytorch.org/docs → torch.overrides.TorchFunctionMode
 
     >>> import tensorgrad as torch
     >>> class Names(torch.overrides.TorchFunctionMode):
@@ -59,7 +72,8 @@ class TorchFunctionMode:
         torch_function.arm()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} does not say what it does with calls: define __torch_function__")
+        raise NotImplementedError(f"{type(self).__name__} does not say what it does with calls: define "
+                                  f"__torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
         state.modes = (*state.modes, self)
@@ -120,7 +134,8 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *a
     answer = torch_function.ask(public_api, found, args, kwargs)
     if answer is NotImplemented:
         name = f"{public_api.__module__}.{public_api.__name__}"
-        message = f"no implementation found for '{name}' on types that implement __torch_function__: {[type(a) for a in found]}"
+        message = (f"no implementation found for '{name}' on types that implement __torch_function__: "
+                   f"{[type(a) for a in found]}")
         raise TypeError(message + (f" nor in mode {state.modes[-1]}" if state.modes else ""))
     return answer
 
@@ -134,7 +149,8 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Any], Any]:
         @wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             relevant = dispatcher(*args, **kwargs)
-            return handle_torch_function(call, relevant, *args, **kwargs) if has_torch_function(relevant) else function(*args, **kwargs)
+            return (handle_torch_function(call, relevant, *args, **kwargs) if has_torch_function(relevant)
+                    else function(*args, **kwargs))
         return call
     return attach
 
@@ -163,7 +179,8 @@ def _namespaces() -> dict[str, Any]:
 def get_overridable_functions() -> dict[Any, list[Any]]:
     """{namespace: its overridable functions}. https://pytorch.org/docs → torch.overrides.get_overridable_functions"""
     ignored = get_ignored_functions()
-    found: dict[Any, list[Any]] = {module: [f for n in module.__all__ if type(f := getattr(module, n)) is FunctionType and f not in ignored]
+    found: dict[Any, list[Any]] = {module: [f for n in module.__all__
+                                            if type(f := getattr(module, n)) is FunctionType and f not in ignored]
                                    for module in _namespaces().values()}
     found[Tensor] = [v.__get__ if isinstance(v, property) else v for n, v in vars(Tensor).items()
                      if n not in NEVER and (isinstance(v, property) or isinstance(v, METHODS))]
@@ -174,12 +191,16 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 def get_ignored_functions() -> set[Any]:
     """Functions that no class overrides. https://pytorch.org/docs → torch.overrides.get_ignored_functions"""
     root = _namespaces()["torch"]
-    return {f for home, names in ((root, PLAIN_FUNCTIONS), (Tensor, NEVER)) for name in names if callable(f := getattr(home, name, None))}
+    return {f for home, names in ((root, PLAIN_FUNCTIONS), (Tensor, NEVER))
+            for name in names if callable(f := getattr(home, name, None))}
 
 
 @cache
 def get_testing_overrides() -> dict[Any, Any]:
-    """{overridable function: a function of the same signature that gives −1}. https://pytorch.org/docs → torch.overrides.get_testing_overrides"""
+    """{overridable function: a function of the same signature that gives −1}.
+
+    https://pytorch.org/docs → torch.overrides.get_testing_overrides
+    """
     import inspect
     overrides: dict[Any, Any] = {}
     for functions in get_overridable_functions().values():
@@ -188,7 +209,8 @@ def get_testing_overrides() -> dict[Any, Any]:
             try:
                 stand_in.__signature__ = inspect.signature(function)
             except (TypeError, ValueError):
-                stand_in.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+                stand_in.__signature__ = inspect.Signature(
+                    [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
             overrides[function] = stand_in
     return overrides
 
@@ -207,7 +229,10 @@ def _names() -> dict[Any, str]:
 
 
 def resolve_name(f: Any) -> str | None:
-    """The public name of an overridable function, None for others. https://pytorch.org/docs → torch.overrides.resolve_name"""
+    """The public name of an overridable function, None for others.
+
+    https://pytorch.org/docs → torch.overrides.resolve_name
+    """
     if isinstance(f, str):
         return f
     return _names().get(f)

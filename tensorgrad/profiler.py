@@ -18,7 +18,8 @@ from typing import Any
 from .autograd import profiler as _profiler
 from .autograd.profiler import DeviceType, record_function
 
-__all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities",
+__all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function",
+           "schedule", "supported_activities",
            "tensorboard_trace_handler"]
 
 
@@ -44,8 +45,11 @@ def kineto_available() -> bool:
     return True
 
 
-def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
-    """Cycles of steps: some are waited for, some warm up, some are measured. https://pytorch.org/docs → torch.profiler.schedule
+def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,
+             skip_first_wait: int = 0) -> Callable[[int], ProfilerAction]:
+    """Cycles of steps: some are waited for, some warm up, some are measured.
+
+    https://pytorch.org/docs → torch.profiler.schedule
 
     >>> from tensorgrad.profiler import schedule
     >>> [schedule(wait=1, warmup=1, active=2)(step).name for step in range(5)]
@@ -53,7 +57,8 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     """
     if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
         least = ", ".join(f"{name}={value} (need {bound})" for name, value, bound in (
-            ("wait", wait, ">= 0"), ("warmup", warmup, ">= 0"), ("active", active, "> 0"), ("repeat", repeat, ">= 0"), ("skip_first", skip_first, ">= 0")))
+            ("wait", wait, ">= 0"), ("warmup", warmup, ">= 0"), ("active", active, "> 0"), ("repeat", repeat, ">= 0"),
+            ("skip_first", skip_first, ">= 0")))
         raise AssertionError(f"Invalid profiler schedule arguments. Got {least}.")
 
     def action(step: int) -> ProfilerAction:
@@ -70,7 +75,8 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
     return action
 
 
-def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[Any], None]:
+def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use_gzip: bool = False) -> Callable[[Any],
+                                                                                                                 None]:
     """Return a function that writes each trace to a directory, as JSON.
 
     https://pytorch.org/docs → torch.profiler.tensorboard_trace_handler
@@ -78,8 +84,9 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
     def handle(prof: profile) -> None:
         from socket import gethostname
         os.makedirs(dir_name, exist_ok=True)
-        prof.export_chrome_trace(os.path.join(dir_name, f"{worker_name or f'{gethostname()}_{os.getpid()}'}.{time.time_ns()}.pt.trace.json"
-                                              f"{'.gz' if use_gzip else ''}"))
+        prof.export_chrome_trace(os.path.join(dir_name,
+                                              f"{worker_name or f'{gethostname()}_{os.getpid()}'}."
+                                              f"{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"))
     return handle
 
 
@@ -89,12 +96,15 @@ class profile:
     https://pytorch.org/docs → torch.profiler.profile
     """
 
-    def __init__(self, *, activities: Any = None, schedule: Callable[[int], ProfilerAction] | None = None, on_trace_ready: Callable[..., Any] | None = None,
-                 record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, acc_events: bool = False, **unused: Any) -> None:
+    def __init__(self, *, activities: Any = None, schedule: Callable[[int], ProfilerAction] | None = None,
+                 on_trace_ready: Callable[..., Any] | None = None, record_shapes: bool = False,
+                 profile_memory: bool = False, with_stack: bool = False,
+                 acc_events: bool = False, **unused: Any) -> None:
         self.acc_events = acc_events        # True if calls of earlier cycles are kept
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.on_trace_ready, self.step_num = on_trace_ready, 0
-        self._options: dict[str, Any] = {"record_shapes": record_shapes, "profile_memory": profile_memory, "with_stack": with_stack}
+        self._options: dict[str, Any] = {"record_shapes": record_shapes, "profile_memory": profile_memory,
+                                         "with_stack": with_stack}
         self.current_action = ProfilerAction.NONE
         self.profiler: Any = None
         self.metadata: dict[str, str] = {}

@@ -13,7 +13,8 @@ from typing import Any
 
 __all__ = ["TorchVersion"]
 
-_PATTERN = re.compile(r"v?(?P<release>\d+(\.\d+)*)(?:[-_.]?(?P<pre>a|b|rc|alpha|beta|c|dev)[-_.]?(?P<number>\d*))?[^+]*(?:\+(?P<local>.*))?$")
+_PATTERN = re.compile(r"v?(?P<release>\d+(\.\d+)*)(?:[-_.]?(?P<pre>a|b|rc|alpha|beta|c|dev)[-_.]?(?P"
+                      r"<number>\d*))?[^+]*(?:\+(?P<local>.*))?$")
 _STAGES = {"dev": -4, "a": -3, "alpha": -3, "b": -2, "beta": -2, "c": -1, "rc": -1}
 
 

@@ -30,8 +30,10 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 
 
 empty_cache = manual_seed = manual_seed_all = seed = seed_all = _nothing
-_REFUSED = ("current_device", "current_stream", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "init", "initial_seed",
-            "mem_get_info", "set_device", "set_rng_state", "synchronize")
-globals().update({_name: unavailable(_name, AssertionError, "Torch not compiled with XPU enabled") for _name in _REFUSED})
-__all__ = ["device_count", "empty_cache", "is_available", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved",
-           "memory_allocated", "memory_reserved", "seed", "seed_all", *_REFUSED]
+_REFUSED = ("current_device", "current_stream", "get_device_capability", "get_device_name", "get_device_properties",
+            "get_rng_state", "init", "initial_seed", "mem_get_info", "set_device", "set_rng_state", "synchronize")
+globals().update({_name: unavailable(_name, AssertionError, "Torch not compiled with XPU enabled")
+                  for _name in _REFUSED})
+__all__ = ["device_count", "empty_cache", "is_available", "is_initialized", "manual_seed", "manual_seed_all",
+           "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "seed", "seed_all",
+           *_REFUSED]

@@ -16,7 +16,8 @@ collect_ignore = ["distributed/programs", "experiment/killed"]      # programs t
 
 
 def pytest_configure(config):
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:       # as a shell starts what runs in its background: tests and their processes are interrupted, too
+    # as a shell starts what runs in its background: tests and their processes are interrupted, too
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if DEVICE not in CHOICES:
         raise pytest.UsageError(f"DEVICE={DEVICE}: choose one of {', '.join(CHOICES)}")
@@ -52,8 +53,8 @@ def threads(request):
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind():
-    """Modes and defaults that a test changes and does not restore would change what later tests see. And each test begins with the same random numbers,
-    whichever tests its process has run before."""
+    """Modes and defaults that a test changes and does not restore would change what later tests see. And each test
+    begins with the same random numbers, whichever tests its process has run before."""
     import numpy as np
 
     import tensorgrad
@@ -74,7 +75,10 @@ def nothing_left_behind():
 
 @pytest.fixture
 def forking():
-    """While the test runs, processes begin as forks, in which functions run that cannot be pickled. From 3.14 on, that is not Python's default."""
+    """While the test runs, processes begin as forks, in which functions run that cannot be pickled.
+
+    From 3.14 on, that is not Python's default.
+    """
     before = multiprocessing.get_start_method(allow_none=True)
     if "fork" in multiprocessing.get_all_start_methods():
         multiprocessing.set_start_method("fork", force=True)

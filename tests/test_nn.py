@@ -31,7 +31,8 @@ def twins(name, *args, **options):
 def alike_modules(pair, *arrays, tolerance=1e-5, call=None):
     """Assert that both modules have equal results, gradients and buffers."""
     inputs = [[make(a, np.asarray(a).dtype.kind == "f") for a in arrays] for _, make in engines()]
-    results = [(call or (lambda module, *xs: module(*xs)))(module, *xs) for module, xs in zip(pair, inputs, strict=True)]
+    results = [(call or (lambda module, *xs: module(*xs)))(module, *xs)
+               for module, xs in zip(pair, inputs, strict=True)]
     results = [r if isinstance(r, tuple) else (r,) for r in results]
     for mine, reference in zip(*results, strict=True):
         close(mine, reference, tolerance, "result")
@@ -70,7 +71,8 @@ class TestSequential(unittest.TestCase):
 
 @needs_torch
 class TestLinear(unittest.TestCase):
-    @parameterized.expand([((4,), 4, 3), ((5, 4), 4, 3), ((2, 5, 4), 4, 3), ((2, 3, 5, 4), 4, 1), ((32, 64), 64, 128), ((0, 4), 4, 3)])
+    @parameterized.expand([((4,), 4, 3), ((5, 4), 4, 3), ((2, 5, 4), 4, 3), ((2, 3, 5, 4), 4, 1), ((32, 64), 64, 128),
+                           ((0, 4), 4, 3)])
     def test_linear(self, shape, features, out):
         for bias in (True, False):
             alike_modules(twins("Linear", features, out, bias=bias), normal(*shape), tolerance=1e-4)
@@ -82,9 +84,10 @@ class TestLinear(unittest.TestCase):
 @needs_torch
 class TestConvolutions(unittest.TestCase):
     @parameterized.expand([
-        (3, {}), ((3, 2), {"stride": (2, 1)}), (3, {"padding": 1}), (3, {"stride": 2, "padding": (1, 0)}), (3, {"padding": "same"}),
-        (4, {"padding": "same"}), (3, {"padding": "valid"}), (8, {}), (3, {"bias": False}), (3, {"padding": 2, "padding_mode": "reflect"}),
-        (3, {"padding": 1, "padding_mode": "circular"}), (3, {"dilation": 2}), (1, {"stride": 3}),
+        (3, {}), ((3, 2), {"stride": (2, 1)}), (3, {"padding": 1}), (3, {"stride": 2, "padding": (1, 0)}),
+        (3, {"padding": "same"}), (4, {"padding": "same"}), (3, {"padding": "valid"}), (8, {}), (3, {"bias": False}),
+        (3, {"padding": 2, "padding_mode": "reflect"}), (3, {"padding": 1, "padding_mode": "circular"}),
+        (3, {"dilation": 2}), (1, {"stride": 3}),
     ])
     def test_conv2d(self, kernel, options):
         with warnings.catch_warnings():          # PyTorch: even kernels with padding='same' cost a copy
@@ -99,13 +102,15 @@ class TestConvolutions(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "padding='same' is not supported for strided convolutions"):
             tensorgrad.nn.Conv2d(1, 1, 3, padding="same", stride=2)
 
-    @parameterized.expand([("Conv1d", (2, 4, 9)), ("Conv3d", (2, 4, 5, 6, 5)), ("ConvTranspose1d", (2, 4, 5)), ("ConvTranspose2d", (2, 4, 5, 4)),
+    @parameterized.expand([("Conv1d", (2, 4, 9)), ("Conv3d", (2, 4, 5, 6, 5)), ("ConvTranspose1d", (2, 4, 5)),
+                           ("ConvTranspose2d", (2, 4, 5, 4)),
                            ("ConvTranspose3d", (1, 4, 3, 4, 3))])
     def test_other_convolutions(self, name, shape):
         alike_modules(twins(name, 4, 6, 3, stride=2, padding=1, groups=2), normal(*shape), tolerance=1e-4)
 
 
-MASKS = {"none": None, "causal": np.triu(np.ones((5, 5), bool), 1), "float": normal(5, 5, seed=9), "heads": np.triu(np.ones((3 * 2, 5, 5), bool), 1)}
+MASKS = {"none": None, "causal": np.triu(np.ones((5, 5), bool), 1), "float": normal(5, 5, seed=9),
+         "heads": np.triu(np.ones((3 * 2, 5, 5), bool), 1)}
 
 
 @needs_torch
@@ -116,7 +121,8 @@ class TestAttention(unittest.TestCase):
         shape = (3, 5, 8) if batch_first else (5, 3, 8)
 
         def call(module, x):
-            chosen = None if MASKS[mask] is None else (ours if isinstance(module, tensorgrad.nn.Module) else theirs)(MASKS[mask])
+            chosen = (None if MASKS[mask] is None
+                      else (ours if isinstance(module, tensorgrad.nn.Module) else theirs)(MASKS[mask]))
             return module(x, x, x, attn_mask=chosen)
         alike_modules(pair, normal(*shape), tolerance=1e-4, call=call)
 
@@ -127,13 +133,15 @@ class TestAttention(unittest.TestCase):
         def call(module, q, k, v):
             hidden = (ours if isinstance(module, tensorgrad.nn.Module) else theirs)(padding)
             return module(q, k, v, key_padding_mask=hidden, average_attn_weights=False)
-        alike_modules(pair, normal(2, 3, 8), normal(2, 4, 6, seed=1), normal(2, 4, 5, seed=2), tolerance=1e-4, call=call)
+        alike_modules(pair, normal(2, 3, 8), normal(2, 4, 6, seed=1), normal(2, 4, 5, seed=2), tolerance=1e-4,
+                      call=call)
 
 
 @needs_torch
 class TestNormalizations(unittest.TestCase):
     @parameterized.expand([(shape, options) for shape in ((8, 3), (4, 3, 5), (4, 3, 5, 2)) for options in
-                           ({}, {"affine": False}, {"momentum": None}, {"track_running_stats": False}, {"momentum": 0.5, "eps": 1e-2})])
+                           ({}, {"affine": False}, {"momentum": None}, {"track_running_stats": False},
+                            {"momentum": 0.5, "eps": 1e-2})])
     def test_batch_norm(self, shape, options):
         pair = twins("BatchNorm2d" if len(shape) == 4 else "BatchNorm1d", 3, **options)
         alike_modules(pair, normal(*shape), tolerance=1e-4)
@@ -158,7 +166,8 @@ class TestNormalizations(unittest.TestCase):
         for options in ({}, {"elementwise_affine": False}, {"bias": False, "eps": 1e-3}):
             alike_modules(twins("LayerNorm", size, **options), normal(*shape), tolerance=1e-4)
 
-    @parameterized.expand([("GroupNorm", (2, 4), (3, 4, 5)), ("RMSNorm", (4,), (2, 3, 4)), ("InstanceNorm2d", (3,), (2, 3, 4, 5))])
+    @parameterized.expand([("GroupNorm", (2, 4), (3, 4, 5)), ("RMSNorm", (4,), (2, 3, 4)),
+                           ("InstanceNorm2d", (3,), (2, 3, 4, 5))])
     def test_other_norms(self, name, args, shape):
         alike_modules(twins(name, *args), normal(*shape), tolerance=1e-4)
 
@@ -213,18 +222,22 @@ class TestDropout(unittest.TestCase):
 
 @needs_torch
 class TestShapesAndPools(unittest.TestCase):
-    @parameterized.expand([((2, 3, 4), {}), ((2, 3), {}), ((2, 3, 4, 5), {"start_dim": 2}), ((2, 3, 4, 5), {"end_dim": 2}),
+    @parameterized.expand([((2, 3, 4), {}), ((2, 3), {}), ((2, 3, 4, 5), {"start_dim": 2}),
+                           ((2, 3, 4, 5), {"end_dim": 2}),
                            ((2, 3, 4), {"start_dim": 0})])
     def test_flatten(self, shape, options):
         alike(lambda engine, x: engine.nn.Flatten(**options)(x), normal(*shape))
 
     @parameterized.expand([((8, 8), 2, {}), ((8, 8), (2, 4), {}), ((9, 7), 2, {}), ((8, 8), 3, {"stride": 1}),
-                           ((8, 8), 3, {"stride": 2, "padding": 1}), ((8, 8), 8, {}), ((9, 10), (4, 4), {"stride": (2, 1), "padding": (1, 2)})])
+                           ((8, 8), 3, {"stride": 2, "padding": 1}), ((8, 8), 8, {}),
+                           ((9, 10), (4, 4), {"stride": (2, 1), "padding": (1, 2)})])
     def test_pools(self, shape, kernel, options):
         for name in ("MaxPool2d", "AvgPool2d"):
-            alike(lambda engine, x, name=name: getattr(engine.nn, name)(kernel, **options)(x), normal(2, 3, *shape), tolerance=1e-4)
+            alike(lambda engine, x, name=name: getattr(engine.nn, name)(kernel, **options)(x), normal(2, 3, *shape),
+                  tolerance=1e-4)
 
-    @parameterized.expand([("MaxPool1d", (2, 3, 9)), ("MaxPool3d", (1, 2, 5, 4, 5)), ("AvgPool1d", (2, 3, 9)), ("AvgPool3d", (1, 2, 5, 4, 5))])
+    @parameterized.expand([("MaxPool1d", (2, 3, 9)), ("MaxPool3d", (1, 2, 5, 4, 5)), ("AvgPool1d", (2, 3, 9)),
+                           ("AvgPool3d", (1, 2, 5, 4, 5))])
     def test_pools_of_other_dimensions(self, name, shape):
         alike(lambda engine, x: getattr(engine.nn, name)(3, 2, 1)(x), normal(*shape), tolerance=1e-4)
 
@@ -240,27 +253,32 @@ class TestActivations(unittest.TestCase):
         for shape in ((5,), (3, 4), (2, 3, 4), (2, 3, 4, 5)):
             alike(lambda engine, x: getattr(engine.nn, name)()(x), normal(*shape))
 
-    @parameterized.expand([(shape, dim) for shape in ((5,), (3, 4), (2, 3, 4), (2, 3, 4, 5)) for dim in range(-len(shape), len(shape))])
+    @parameterized.expand([(shape, dim) for shape in ((5,), (3, 4), (2, 3, 4), (2, 3, 4, 5))
+                           for dim in range(-len(shape), len(shape))])
     def test_softmax(self, shape, dim):
         alike(lambda engine, x: (engine.nn.Softmax(dim)(x), engine.nn.LogSoftmax(dim)(x)), normal(*shape))
 
 
 @needs_torch
 class TestLosses(unittest.TestCase):
-    @parameterized.expand([(shape, how) for shape in ((4, 3), (8, 10), (5, 1), (3,), (2, 3, 4)) for how in ("mean", "sum", "none")])
+    @parameterized.expand([(shape, how) for shape in ((4, 3), (8, 10), (5, 1), (3,), (2, 3, 4))
+                           for how in ("mean", "sum", "none")])
     def test_cross_entropy(self, shape, reduction):
         classes = shape[0] if len(shape) == 1 else shape[1]
         target = np.random.default_rng(0).integers(0, classes, shape[:1] * (len(shape) > 1) + shape[2:])
         for options in ({}, {"label_smoothing": 0.1}, {"ignore_index": 0 if classes > 1 else -1}):
-            alike(lambda engine, x, t, more=options: engine.nn.CrossEntropyLoss(reduction=reduction, **more)(x, t), normal(*shape), target)
+            alike(lambda engine, x, t, more=options: engine.nn.CrossEntropyLoss(reduction=reduction, **more)(x, t),
+                  normal(*shape), target)
         weight = uniform(classes, low=0.5)
-        alike(lambda engine, x, t, w: engine.nn.CrossEntropyLoss(w.detach(), reduction=reduction)(x, t), normal(*shape), target, weight)
+        alike(lambda engine, x, t, w: engine.nn.CrossEntropyLoss(w.detach(), reduction=reduction)(x, t), normal(*shape),
+              target, weight)
 
     def test_cross_entropy_with_probabilities(self):
         target = uniform(4, 3)
         target /= target.sum(1, keepdims=True)
         for how in ("mean", "sum", "none"):
-            alike(lambda engine, x, t, how=how: engine.nn.CrossEntropyLoss(reduction=how, label_smoothing=0.2)(x, t), normal(4, 3), target)
+            alike(lambda engine, x, t, how=how: engine.nn.CrossEntropyLoss(reduction=how, label_smoothing=0.2)(x, t),
+                  normal(4, 3), target)
 
     def test_cross_entropy_of_large_logits(self):
         x = np.array([[1e3, -1e3, 0.0], [-1e3, 1e3, 1e3]], "float32")
@@ -273,11 +291,13 @@ class TestLosses(unittest.TestCase):
     def test_mse_reduces_as_it_is_told(self):
         self.assertEqual(tensorgrad.nn.MSELoss(reduction="sum")(ours([1.0, 2.0]), ours([0.0, 0.0])).item(), 5)
 
-    @parameterized.expand("L1Loss SmoothL1Loss HuberLoss BCEWithLogitsLoss SoftMarginLoss KLDivLoss PoissonNLLLoss".split())
+    @parameterized.expand(
+        "L1Loss SmoothL1Loss HuberLoss BCEWithLogitsLoss SoftMarginLoss KLDivLoss PoissonNLLLoss".split())
     def test_other_losses(self, name):
         target = uniform(4, 3, low=0.1, high=0.9, seed=1)
         for how in ("sum", "none"):
-            alike(lambda engine, x, y, how=how: getattr(engine.nn, name)(reduction=how)(x, y.detach()), normal(4, 3), target)
+            alike(lambda engine, x, y, how=how: getattr(engine.nn, name)(reduction=how)(x, y.detach()), normal(4, 3),
+                  target)
 
 
 @needs_torch

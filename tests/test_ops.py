@@ -19,8 +19,10 @@ from parity import DEVICE, alike, close, needs_torch, normal, ours, theirs, unif
 import tensorgrad
 
 SHAPES = [(128,), (32, 128), (8, 16, 32), (4, 8, 16, 32)]
-ARITHMETIC = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b}
-BROADCAST = [((3, 4), (4,)), ((4,), (3, 4)), ((3, 1), (1, 4)), ((2, 3, 4), (3, 1)), ((1,), (2, 3)), ((), (2, 3)), ((2, 1, 4), (5, 1, 3, 1)),
+ARITHMETIC = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b,
+              "div": lambda a, b: a / b}
+BROADCAST = [((3, 4), (4,)), ((4,), (3, 4)), ((3, 1), (1, 4)), ((2, 3, 4), (3, 1)), ((1,), (2, 3)), ((), (2, 3)),
+             ((2, 1, 4), (5, 1, 3, 1)),
              ((0, 3), (1, 3))]
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")
 
@@ -59,7 +61,8 @@ class TestArithmetic(unittest.TestCase):
                 ours(a) - ours(b)
         else:
             alike(lambda _, a, b: ARITHMETIC[name](a, b).float(), a, b)
-            self.assertEqual(str(ARITHMETIC[name](ours(a), ours(b)).dtype), str(ARITHMETIC[name](theirs(a), theirs(b)).dtype))
+            self.assertEqual(str(ARITHMETIC[name](ours(a), ours(b)).dtype),
+                             str(ARITHMETIC[name](theirs(a), theirs(b)).dtype))
 
     @each(ARITHMETIC, DTYPES, (2, 1.5, True))
     def test_promotion_with_numbers(self, name, dtype, number):
@@ -68,7 +71,8 @@ class TestArithmetic(unittest.TestCase):
             with self.assertRaisesRegex(RuntimeError, "Subtraction, the `-` operator, with"):
                 ours(a) - number
         else:
-            self.assertEqual(str(ARITHMETIC[name](ours(a), number).dtype), str(ARITHMETIC[name](theirs(a), number).dtype))
+            self.assertEqual(str(ARITHMETIC[name](ours(a), number).dtype),
+                             str(ARITHMETIC[name](theirs(a), number).dtype))
             close(ARITHMETIC[name](ours(a), number), ARITHMETIC[name](theirs(a), number), 1e-3)
 
     def test_plus_equals_writes_in_place(self):
@@ -105,7 +109,8 @@ class TestArithmetic(unittest.TestCase):
 
 @needs_torch
 class TestElementwise(unittest.TestCase):
-    @each(("sqrt", "exp", "log", "relu", "sigmoid", "tanh", "abs", "sin", "cos", "rsqrt", "reciprocal", "square"), SHAPES)
+    @each(("sqrt", "exp", "log", "relu", "sigmoid", "tanh", "abs", "sin", "cos", "rsqrt", "reciprocal", "square"),
+          SHAPES)
     def test_functions(self, name, shape):
         alike(lambda _, a: getattr(a, name)(), uniform(*shape, low=0.1))
         alike(lambda engine, a: getattr(engine, name)(a), uniform(*shape, low=0.1))
@@ -191,10 +196,12 @@ class TestReductions(unittest.TestCase):
             close(getattr(ours(np.ones(3, dtype)), name)(), getattr(theirs(np.ones(3, dtype)), name)(), 0)
 
 
-PRODUCTS = [((4, 5), (5, 6)), ((16, 32), (32, 8)), ((2, 4, 5), (2, 5, 6)), ((2, 4, 5), (5, 6)), ((4, 5), (2, 5, 6)), ((3, 2, 4, 5), (3, 2, 5, 6)),
-            ((3, 2, 4, 5), (2, 5, 6)), ((3, 2, 4, 5), (5, 6)), ((4, 5), (3, 2, 5, 6)), ((2, 4, 5), (3, 2, 5, 6)), ((2, 3, 2, 4, 5), (2, 3, 2, 5, 6)),
-            ((2, 3, 2, 4, 5), (5, 6)), ((4, 5), (2, 3, 2, 5, 6)), ((2, 3, 2, 4, 5), (3, 2, 5, 6)), ((2, 4, 5), (2, 3, 2, 5, 6)),
-            ((1, 2, 3, 4), (5, 1, 4, 6)), ((5,), (5,)), ((5,), (5, 6)), ((4, 5), (5,)), ((5,), (2, 5, 6)), ((2, 4, 5), (5,)), ((3, 2, 4, 5), (5,)),
+PRODUCTS = [((4, 5), (5, 6)), ((16, 32), (32, 8)), ((2, 4, 5), (2, 5, 6)), ((2, 4, 5), (5, 6)), ((4, 5), (2, 5, 6)),
+            ((3, 2, 4, 5), (3, 2, 5, 6)), ((3, 2, 4, 5), (2, 5, 6)), ((3, 2, 4, 5), (5, 6)), ((4, 5), (3, 2, 5, 6)),
+            ((2, 4, 5), (3, 2, 5, 6)), ((2, 3, 2, 4, 5), (2, 3, 2, 5, 6)), ((2, 3, 2, 4, 5), (5, 6)),
+            ((4, 5), (2, 3, 2, 5, 6)), ((2, 3, 2, 4, 5), (3, 2, 5, 6)), ((2, 4, 5), (2, 3, 2, 5, 6)),
+            ((1, 2, 3, 4), (5, 1, 4, 6)), ((5,), (5,)), ((5,), (5, 6)), ((4, 5), (5,)), ((5,), (2, 5, 6)),
+            ((2, 4, 5), (5,)), ((3, 2, 4, 5), (5,)),
             ((5,), (3, 2, 5, 6)), ((0, 5), (5, 6))]
 
 
@@ -216,14 +223,17 @@ class TestProducts(unittest.TestCase):
         self.assertEqual(str(found.exception).split("\n")[0], str(expected.exception).split("\n")[0])
 
 
-JOINED = [([(3,), (2,)], 0), ([(2, 3), (1, 3)], 0), ([(2, 3), (2, 1)], 1), ([(2, 3), (2, 1)], -1), ([(2, 3)], 0), ([(2, 3), (0, 3), (1, 3)], 0),
-          ([(2, 3, 4), (2, 5, 4)], 1), ([(2, 3, 4), (2, 3, 1), (2, 3, 2)], 2), ([(2, 3, 4), (1, 3, 4)], -3), ([(1, 2, 3, 4), (1, 2, 3, 1)], 3),
+JOINED = [([(3,), (2,)], 0), ([(2, 3), (1, 3)], 0), ([(2, 3), (2, 1)], 1), ([(2, 3), (2, 1)], -1), ([(2, 3)], 0),
+          ([(2, 3), (0, 3), (1, 3)], 0), ([(2, 3, 4), (2, 5, 4)], 1), ([(2, 3, 4), (2, 3, 1), (2, 3, 2)], 2),
+          ([(2, 3, 4), (1, 3, 4)], -3),
+          ([(1, 2, 3, 4), (1, 2, 3, 1)], 3),
           ([(1, 2, 3, 4), (1, 2, 5, 4)], -2)]
 
 
 @needs_torch
 class TestShapes(unittest.TestCase):
-    @each([((12,), (3, 4)), ((3, 4), (12,)), ((3, 4), (-1,)), ((3, 4), (2, -1)), ((2, 3, 4), (6, 4)), ((2, 3, 4), (2, 2, -1)), ((2, 3, 4), (4, 3, 2)),
+    @each([((12,), (3, 4)), ((3, 4), (12,)), ((3, 4), (-1,)), ((3, 4), (2, -1)), ((2, 3, 4), (6, 4)),
+           ((2, 3, 4), (2, 2, -1)), ((2, 3, 4), (4, 3, 2)),
            ((1,), ()), ((), (1, 1))])
     def test_reshape(self, shapes):
         alike(lambda _, a: a.reshape(*shapes[1] or [()]), normal(*shapes[0]))
@@ -239,7 +249,8 @@ class TestShapes(unittest.TestCase):
         shape, one, other = case
         alike(lambda _, a: a.transpose(one, other), normal(*shape))
 
-    @each([((1, 3), 0), ((1, 3), 1), ((2, 1, 3, 1), 1), ((2, 1, 3, 1), -1), ((2, 1, 3, 1), 0), ((2, 1, 3, 1), None), ((1,), 0), ((2, 1, 1), (1, 2))])
+    @each([((1, 3), 0), ((1, 3), 1), ((2, 1, 3, 1), 1), ((2, 1, 3, 1), -1), ((2, 1, 3, 1), 0), ((2, 1, 3, 1), None),
+           ((1,), 0), ((2, 1, 1), (1, 2))])
     def test_squeeze(self, case):
         shape, dim = case
         alike(lambda _, a: a.squeeze() if dim is None else a.squeeze(dim), normal(*shape))
@@ -251,7 +262,8 @@ class TestShapes(unittest.TestCase):
 
     def test_dims_out_of_range(self):
         x = ours(normal(2, 3))
-        for action in (lambda: x.unsqueeze(3), lambda: x.unsqueeze(-4), lambda: x.squeeze(2), lambda: x.transpose(0, 2)):
+        for action in (lambda: x.unsqueeze(3), lambda: x.unsqueeze(-4), lambda: x.squeeze(2),
+                       lambda: x.transpose(0, 2)):
             with self.assertRaisesRegex(IndexError, "Dimension out of range"):
                 action()
 
@@ -264,8 +276,9 @@ class TestShapes(unittest.TestCase):
 
 
 ALL = slice(None)
-INDICES = [2, -1, (1, 2), slice(1, 3), slice(None, None, 2), (ALL, 1), (slice(1, None), slice(0, 2)), [0, 2], ([0, 2], [1, 3]), (ALL, [2, 0, 2]),
-           (None, 1), (..., 0), (0, ..., None), (ALL, None, 1), range(2), ([[0], [1]], [2, 3])]
+INDICES = [2, -1, (1, 2), slice(1, 3), slice(None, None, 2), (ALL, 1), (slice(1, None), slice(0, 2)), [0, 2],
+           ([0, 2], [1, 3]), (ALL, [2, 0, 2]), (None, 1), (..., 0), (0, ..., None), (ALL, None, 1), range(2),
+           ([[0], [1]], [2, 3])]
 
 
 @needs_torch
@@ -312,7 +325,8 @@ class TestIndexing(unittest.TestCase):
         alike(lambda _, a, mask: a.masked_fill(mask, number), normal(*shape), mask[..., :1])
 
     def test_masked_fill_of_a_leaf(self):
-        with self.assertRaisesRegex(RuntimeError, "a leaf Variable that requires grad is being used in an in-place operation"):
+        with self.assertRaisesRegex(RuntimeError,
+                                    "a leaf Variable that requires grad is being used in an in-place operation"):
             ours([1.0, 2.0], True).masked_fill_(ours([True, False]), 0.0)
 
     @each([(4,), (2, 3), (2, 1, 3), ()])
@@ -330,7 +344,8 @@ class TestIndexing(unittest.TestCase):
 CONVOLUTIONS = [  # input, kernel, arguments
     ((1, 1, 5, 5), (1, 1, 3, 3), {}), ((2, 3, 8, 8), (4, 3, 3, 3), {}), ((2, 3, 8, 8), (4, 3, 3, 3), {"padding": 1}),
     ((2, 3, 8, 8), (4, 3, 3, 3), {"stride": 2}), ((2, 3, 8, 8), (4, 3, 3, 3), {"stride": 2, "padding": 1}),
-    ((2, 3, 9, 7), (4, 3, 3, 2), {"stride": (2, 1), "padding": (1, 0)}), ((2, 3, 9, 7), (4, 3, 2, 4), {"stride": (3, 2), "padding": (0, 2)}),
+    ((2, 3, 9, 7), (4, 3, 3, 2), {"stride": (2, 1), "padding": (1, 0)}),
+    ((2, 3, 9, 7), (4, 3, 2, 4), {"stride": (3, 2), "padding": (0, 2)}),
     ((2, 3, 6, 6), (4, 3, 1, 1), {}), ((2, 3, 6, 6), (4, 3, 6, 6), {}), ((2, 3, 8, 8), (4, 3, 3, 3), {"dilation": 2}),
     ((2, 4, 8, 8), (6, 2, 3, 3), {"groups": 2}), ((2, 4, 8, 8), (4, 1, 3, 3), {"groups": 4, "padding": 1}),
     ((2, 4, 9, 9), (6, 2, 3, 2), {"groups": 2, "stride": 2, "padding": 1, "dilation": (1, 2)}),
@@ -339,7 +354,8 @@ CONVOLUTIONS = [  # input, kernel, arguments
 ]
 POOLS = [  # input, kernel, arguments
     ((2, 3, 8, 8), 2, {}), ((2, 3, 8, 8), (2, 4), {}), ((2, 3, 9, 7), 2, {}), ((2, 3, 8, 8), 3, {"stride": 1}),
-    ((2, 3, 8, 8), 3, {"stride": 2, "padding": 1}), ((2, 3, 8, 8), 8, {}), ((2, 3, 9, 10), (4, 4), {"stride": (2, 1), "padding": (1, 2)}),
+    ((2, 3, 8, 8), 3, {"stride": 2, "padding": 1}), ((2, 3, 8, 8), 8, {}),
+    ((2, 3, 9, 10), (4, 4), {"stride": (2, 1), "padding": (1, 2)}),
     ((2, 3, 9, 7), 3, {"ceil_mode": True}), ((3, 8, 8), 2, {}),
 ]
 
@@ -359,12 +375,14 @@ class TestWindows(unittest.TestCase):
     def test_max_pool2d(self, case):
         shape, kernel, arguments = case
         alike(lambda engine, x: engine.nn.functional.max_pool2d(x, kernel, **arguments), normal(*shape), tolerance=1e-4)
-        alike(lambda engine, x: engine.nn.functional.max_pool2d(x, kernel, return_indices=True, **arguments), normal(*shape), tolerance=1e-4)
+        alike(lambda engine, x: engine.nn.functional.max_pool2d(x, kernel, return_indices=True, **arguments),
+              normal(*shape), tolerance=1e-4)
 
     def test_max_pool2d_gives_ties_to_the_first(self):
         alike(lambda engine, x: engine.nn.functional.max_pool2d(x, 2), np.ones((1, 1, 4, 4), "float32"))
 
-    @each([*POOLS, ((2, 3, 8, 8), 3, {"stride": 2, "padding": 1, "count_include_pad": False}), ((2, 3, 8, 8), 2, {"divisor_override": 3})])
+    @each([*POOLS, ((2, 3, 8, 8), 3, {"stride": 2, "padding": 1, "count_include_pad": False}),
+           ((2, 3, 8, 8), 2, {"divisor_override": 3})])
     def test_avg_pool2d(self, case):
         shape, kernel, arguments = case
         alike(lambda engine, x: engine.nn.functional.avg_pool2d(x, kernel, **arguments), normal(*shape), tolerance=1e-4)

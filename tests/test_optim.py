@@ -40,7 +40,8 @@ def alike(name, steps, tolerance=1e-5, **options):
     mine = copied(network(tensorgrad.nn), reference)
     theirs_options = {key: 0 if value is None else value for key, value in options.items()}
     runs = [train(mine, getattr(optim, name)(mine.parameters(), **options), tensorgrad, ours, steps),
-            train(reference, getattr(torch.optim, name)(reference.parameters(), **theirs_options), torch, theirs, steps)]
+            train(reference, getattr(torch.optim, name)(reference.parameters(), **theirs_options), torch, theirs,
+                  steps)]
     for step, (a, b) in enumerate(zip(*runs, strict=True)):
         if VERBOSE:
             print(f"step: {step} torch_loss: {b.item():.6f} tensorgrad_loss: {a.item():.6f}")
@@ -52,18 +53,21 @@ def alike(name, steps, tolerance=1e-5, **options):
 
 @needs_torch
 class TestSGD(unittest.TestCase):
-    @parameterized.expand([(lr, momentum, steps) for lr in (0.1, 0.01) for momentum in (0, 0.9, None) for steps in (1, 10)])
+    @parameterized.expand([(lr, momentum, steps) for lr in (0.1, 0.01) for momentum in (0, 0.9, None)
+                           for steps in (1, 10)])
     def test_steps(self, lr, momentum, steps):
         alike("SGD", steps, lr=lr, momentum=momentum)
 
-    @parameterized.expand([({"nesterov": True},), ({"dampening": 0.5},), ({"weight_decay": 0.1},), ({"maximize": True},)])
+    @parameterized.expand([({"nesterov": True},), ({"dampening": 0.5},), ({"weight_decay": 0.1},),
+                           ({"maximize": True},)])
     def test_options(self, options):
         alike("SGD", 10, lr=0.05, momentum=0.9, **options)
 
 
 @needs_torch
 class TestAdam(unittest.TestCase):
-    @parameterized.expand([(lr, betas, steps) for lr in (1e-3, 1e-2) for betas in ((0.9, 0.999), (0.5, 0.9)) for steps in (1, 10)])
+    @parameterized.expand([(lr, betas, steps) for lr in (1e-3, 1e-2) for betas in ((0.9, 0.999), (0.5, 0.9))
+                           for steps in (1, 10)])
     def test_steps(self, lr, betas, steps):
         alike("Adam", steps, lr=lr, betas=betas)
 

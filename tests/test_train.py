@@ -16,7 +16,8 @@ rng = np.random.default_rng(0)
 
 def mlp(engine, outputs):
     nn = engine.nn
-    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16), nn.Sigmoid(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, outputs))
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16), nn.Sigmoid(), nn.Linear(16, 8), nn.ReLU(),
+                         nn.Linear(8, outputs))
 
 
 def cnn(engine):
@@ -50,7 +51,8 @@ def lstm(engine):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()
-            self.tokens, self.lstm, self.head = nn.Embedding(11, 12), nn.LSTM(12, 16, num_layers=2, batch_first=True), nn.Linear(16, 11)
+            self.tokens, self.lstm, self.head = (nn.Embedding(11, 12), nn.LSTM(12, 16, num_layers=2, batch_first=True),
+                                                 nn.Linear(16, 11))
 
         def forward(self, x):
             return self.head(self.lstm(self.tokens(x))[0]).transpose(1, 2)
@@ -62,13 +64,16 @@ CASES = {
     "mlp_classifier": (lambda e: mlp(e, 3), "CrossEntropyLoss", lambda e, p: e.optim.SGD(p, lr=0.01, momentum=0.9),
                        rng.standard_normal((40, 16)).astype(np.float32), rng.integers(0, 3, 40), 1e-4),
     "mlp_regressor": (lambda e: mlp(e, 1), "MSELoss", lambda e, p: e.optim.SGD(p, lr=0.01, momentum=0.9),
-                      rng.standard_normal((40, 16)).astype(np.float32), rng.standard_normal((40, 1)).astype(np.float32), 1e-4),
+                      rng.standard_normal((40, 16)).astype(np.float32), rng.standard_normal((40, 1)).astype(np.float32),
+                      1e-4),
     "cnn_classifier": (cnn, "CrossEntropyLoss", lambda e, p: e.optim.SGD(p, lr=0.01),
                        rng.integers(0, 256, (20, 1, 28, 28)).astype(np.float32) / 255, rng.integers(0, 10, 20), 1e-4),
     # (the keys' bias has no gradient but rounding errors, which Adam would blow up to whole steps)
-    "transformer": (transformer, "CrossEntropyLoss", lambda e, p: e.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True), rng.integers(0, 11, (16, 6)),
+    "transformer": (transformer, "CrossEntropyLoss", lambda e, p: e.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True),
+                    rng.integers(0, 11, (16, 6)),
                     rng.integers(0, 11, (16, 6)), 2e-4),
-    "lstm": (lstm, "CrossEntropyLoss", lambda e, p: e.optim.Adam(p, lr=1e-3), rng.integers(0, 11, (16, 6)), rng.integers(0, 11, (16, 6)), 2e-4),
+    "lstm": (lstm, "CrossEntropyLoss", lambda e, p: e.optim.Adam(p, lr=1e-3), rng.integers(0, 11, (16, 6)),
+             rng.integers(0, 11, (16, 6)), 2e-4),
 }
 
 
@@ -87,7 +92,8 @@ class TestTraining(unittest.TestCase):
                         module.p = 0.0
                     elif isinstance(module, engine.nn.MultiheadAttention):
                         module.dropout = 0.0
-            runs.append((engine, device, model, getattr(engine.nn, loss_name)(), make_optimizer(engine, model.parameters())))
+            runs.append((engine, device, model, getattr(engine.nn, loss_name)(),
+                         make_optimizer(engine, model.parameters())))
         self.assertEqual(*[[n for n, _ in model.named_parameters()] for _, _, model, _, _ in runs])
         states = [None, None]
         for epoch in range(5 if name != "cnn_classifier" else 2):
@@ -104,7 +110,8 @@ class TestTraining(unittest.TestCase):
                     losses.append(loss)
                     states[which] = engine.get_rng_state()
                 if VERBOSE:
-                    print(f"epoch: {epoch} step: {step} torch_loss: {losses[1].item():.6f} tensorgrad_loss: {losses[0].item():.6f}")
+                    print(f"epoch: {epoch} step: {step} torch_loss: {losses[1].item():.6f} tensorgrad_loss: "
+                          f"{losses[0].item():.6f}")
                 where = f"{name}, epoch {epoch}, step {step}"
                 close(*losses, tolerance, f"loss, {where}")
                 for (n, p), (_, q) in zip(runs[0][2].named_parameters(), runs[1][2].named_parameters(), strict=True):

@@ -1,4 +1,6 @@
-"""Training steps of other libraries, each beside PyTorch: the same network from the same parameters on the same inputs, by the library's own functions."""
+"""Training steps of other libraries, each beside PyTorch: the same network from the same parameters on the same inputs,
+by the library's own functions.
+"""
 from __future__ import annotations
 
 import importlib
@@ -27,10 +29,12 @@ def named(step: Step, kind: str) -> Iterator[tuple[str, str, Any]]:
 def task_of(name: str, step: Step) -> Task:
     """Return the task of PyTorch's step, with its present values."""
     phases = next(phases for start, phases in PHASES.items() if name.startswith(start))
-    optimizers = {key: Optimizer(type(optimizer).__name__, optimizer.defaults, [name for of, name, _ in named(step, "parameters") if of == key])
+    optimizers = {key: Optimizer(type(optimizer).__name__, optimizer.defaults,
+                                 [name for of, name, _ in named(step, "parameters") if of == key])
                   for key, (_, optimizer) in step.trained.items()}
     values = {name: x.detach().numpy().copy() for kind in ("parameters", "buffers") for _, name, x in named(step, kind)}
-    return Task(phases, optimizers, values, [x.numpy().copy() if x.is_floating_point() else x.numpy().astype(np.int32) for x in step.inputs])
+    return Task(phases, optimizers, values,
+                [x.numpy().copy() if x.is_floating_point() else x.numpy().astype(np.int32) for x in step.inputs])
 
 
 def quiet(torch: Any, step: Step) -> Step:
@@ -75,7 +79,10 @@ class Other:
     name: str
 
     def make(self, library: Any, tiny: bool) -> Case:
-        """Its step, from the parameters and inputs of PyTorch's. Problem where it differs from that, or where the library cannot do it."""
+        """Its step, from the parameters and inputs of PyTorch's.
+
+        Problem where it differs from that, or where the library cannot do it.
+        """
         torch = importlib.import_module("torch")
         try:
             if difference := self.difference(library, torch, tiny):

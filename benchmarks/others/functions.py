@@ -14,7 +14,9 @@ Loss = Callable[..., Any]
 
 
 class Parameters:
-    """The arrays of a module by the names of its state_dict, or of one of its submodules by shorter names; `written` holds what batch norm changes."""
+    """The arrays of a module by the names of its state_dict, or of one of its submodules by shorter names; `written`
+    holds what batch norm changes.
+    """
 
     def __init__(self, arrays: Mapping[str, Any], prefix: str = "", written: dict[str, Any] | None = None) -> None:
         self.arrays, self.prefix, self.written = arrays, prefix, {} if written is None else written
@@ -38,7 +40,10 @@ class Parameters:
 
 
 class Functions:
-    """The functions of a library whose arrays are NumPy's in all but name. `random`: whether there are dropout and noise."""
+    """The functions of a library whose arrays are NumPy's in all but name.
+
+    `random`: whether there are dropout and noise.
+    """
 
     xp: Any
 
@@ -99,7 +104,8 @@ class Functions:
         mean = self.xp.mean(x, axis=(0, 2, 3))
         centred = x - mean.reshape(-1, 1, 1)
         variance = self.xp.mean(centred * centred, axis=(0, 2, 3))
-        return centred * (weight / self.xp.sqrt(variance + 1e-5)).reshape(-1, 1, 1) + bias.reshape(-1, 1, 1), mean, variance
+        return (centred * (weight / self.xp.sqrt(variance + 1e-5)).reshape(-1, 1, 1) + bias.reshape(-1, 1, 1), mean,
+                variance)
 
     def attention(self, x: Any, heads: int, causal: bool = False) -> Any:
         """Queries, keys and values side by side (N, T, 3 · width) to what is seen (N, T, width)."""
@@ -179,7 +185,8 @@ class Optimizer(NamedTuple):
         (a, b), (mean, square) = self.settings["betas"], state
         mean, square = a * mean + (1 - a) * g, b * square + (1 - b) * g * g
         decayed = p * (1 - rate * self.settings["weight_decay"]) if self.kind == "AdamW" else p
-        return decayed - rate / (1 - a ** count) * mean / (xp.sqrt(square / (1 - b ** count)) + self.settings["eps"]), (mean, square)
+        return (decayed - rate / (1 - a ** count) * mean / (xp.sqrt(square / (1 - b ** count)) + self.settings["eps"]),
+                (mean, square))
 
 
 class Task(NamedTuple):
@@ -199,8 +206,9 @@ class Trained(NamedTuple):
     gradients: dict[str, Any]
 
 
-def train(evaluate: Callable[..., tuple[Any, dict[str, Any], dict[str, Any]]], xp: Any, task: Task, values: dict[str, Any],
-          states: dict[str, dict[str, tuple[Any, ...]]], count: Any, inputs: Sequence[Any]) -> Trained:
+def train(evaluate: Callable[..., tuple[Any, dict[str, Any], dict[str, Any]]], xp: Any, task: Task,
+          values: dict[str, Any], states: dict[str, dict[str, tuple[Any, ...]]], count: Any,
+          inputs: Sequence[Any]) -> Trained:
     """A step: `evaluate(loss, names, values, inputs)` gives a loss, what it writes, and the gradients for the names."""
     losses, every = [], {}
     for name, loss in task.phases:

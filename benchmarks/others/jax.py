@@ -44,14 +44,16 @@ class Jax(Functions):
 
     def attention(self, x: Any, heads: int, causal: bool = False) -> Any:
         parts = x.reshape(*x.shape[:2], 3, heads, -1)
-        return jax.nn.dot_product_attention(*(parts[:, :, i] for i in range(3)), is_causal=causal).reshape(*x.shape[:2], -1)
+        return jax.nn.dot_product_attention(*(parts[:, :, i] for i in range(3)), is_causal=causal).reshape(*x.shape[:2],
+                                                                                                           -1)
 
     def conv2d(self, x: Any, weight: Any, stride: int, padding: int) -> Any:
         return lax.conv_general_dilated(x, weight, 2 * [stride], 2 * [(padding, padding)], dimension_numbers=IMAGES)
 
     def conv_transpose2d(self, x: Any, weight: Any, stride: int, padding: int) -> Any:
         rest = weight.shape[-1] - 1 - padding
-        return lax.conv_transpose(x, weight, 2 * [stride], 2 * [(rest, rest)], dimension_numbers=IMAGES, transpose_kernel=True)
+        return lax.conv_transpose(x, weight, 2 * [stride], 2 * [(rest, rest)], dimension_numbers=IMAGES,
+                                  transpose_kernel=True)
 
     def max_pool(self, x: Any, size: int, stride: int, padding: int) -> Any:
         edges = [(0, 0), (0, 0), (padding, padding), (padding, padding)]
@@ -77,7 +79,8 @@ def trainer(task: Task, check: bool) -> Callable[[], tuple[Any, dict[str, Any]]]
             def objective(trained: Any) -> Any:
                 p = Parameters(values | trained)
                 return loss(Jax(not check, key), p, *inputs), p.written
-            (value, written), gradients = jax.value_and_grad(objective, has_aux=True)({name: values[name] for name in names})
+            (value, written), gradients = jax.value_and_grad(objective,
+                                                             has_aux=True)({name: values[name] for name in names})
             return value, written, gradients
         done = train(evaluate, jnp, task, values, states, count, inputs)
         return done if check else done._replace(gradients={}), count + 1

@@ -1,4 +1,6 @@
-"""MyGrad: tensors over NumPy's arrays, recorded as they run; without the guard that keeps arrays from being written to, as its guide has it for speed."""
+"""MyGrad: tensors over NumPy's arrays, recorded as they run; without the guard that keeps arrays from being written to,
+as its guide has it for speed.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -74,7 +74,8 @@ def chargpt(f: Functions, p: Parameters, text: Any) -> Any:
     depth = 0
     while "attend.0.weight" in (layer := p.at("layers", depth)):
         attend, think = layer.at("attend"), layer.at("think")
-        seen = f.attention(linear(f, attend.at("1.query_key_value"), layer_norm(f, attend.at(0), x)), HEADS["char-GPT"], causal=True)
+        seen = f.attention(linear(f, attend.at("1.query_key_value"), layer_norm(f, attend.at(0), x)), HEADS["char-GPT"],
+                           causal=True)
         x = x + linear(f, attend.at("1.out"), seen)
         x = x + linear(f, think.at(3), f.gelu(linear(f, think.at(1), layer_norm(f, think.at(0), x))))
         depth += 1
@@ -85,7 +86,8 @@ def lstm(f: Functions, p: Parameters, tokens: Any) -> Any:
     """The weights of the last layer are those of the embedding."""
     x, rnn = f.dropout(f.embedding(tokens, p["encoder.weight"]), 0.2), p.at("rnn")
     for i in range(2):
-        x = f.dropout(f.lstm(x, rnn[f"weight_ih_l{i}"], rnn[f"weight_hh_l{i}"], rnn[f"bias_ih_l{i}"] + rnn[f"bias_hh_l{i}"]), 0.2)
+        x = f.dropout(f.lstm(x, rnn[f"weight_ih_l{i}"], rnn[f"weight_hh_l{i}"],
+                             rnn[f"bias_ih_l{i}"] + rnn[f"bias_hh_l{i}"]), 0.2)
     return f.linear(x, p["encoder.weight"], p["decoder.bias"])
 
 
@@ -133,7 +135,8 @@ def deceit(f: Functions, p: Parameters, real: Any, z: Any) -> Any:
     return f.softplus(-judged(f, p, forged(f, p, z))).mean()
 
 
-PHASES: dict[str, list[tuple[str, Loss]]] = {               # how the name of a step begins: its losses, and the module that each trains
+# how the name of a step begins: its losses, and the module that each trains
+PHASES: dict[str, list[tuple[str, Loss]]] = {
     **{name: [("model", classify(net))] for name, net in {
         "MLP": mlp, "MNIST CNN": cnn, "ResNet-18": resnet, "ViT": vit, "char-GPT": chargpt, "LSTM": lstm}.items()},
     "VAE": [("model", vae)],

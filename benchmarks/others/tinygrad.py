@@ -15,10 +15,15 @@ __version__ = version("tinygrad")
 
 
 class Tinygrad(Functions):
-    exp, tanh, sigmoid, softmax, softplus = map(staticmethod, (Tensor.exp, Tensor.tanh, Tensor.sigmoid, Tensor.softmax, Tensor.softplus))
-    relu, leaky_relu, transpose, detach, dropped = map(staticmethod, (Tensor.relu, Tensor.leaky_relu, Tensor.permute, Tensor.detach, Tensor.dropout))
+    exp, tanh, sigmoid, softmax, softplus = map(staticmethod,
+                                                (Tensor.exp, Tensor.tanh, Tensor.sigmoid, Tensor.softmax,
+                                                 Tensor.softplus))
+    relu, leaky_relu, transpose, detach, dropped = map(staticmethod,
+                                                       (Tensor.relu, Tensor.leaky_relu, Tensor.permute, Tensor.detach,
+                                                        Tensor.dropout))
     conv2d = staticmethod(lambda x, weight, stride, padding: x.conv2d(weight, stride=stride, padding=padding))
-    conv_transpose2d = staticmethod(lambda x, weight, stride, padding: x.conv_transpose2d(weight, stride=stride, padding=padding))
+    conv_transpose2d = staticmethod(lambda x, weight, stride, padding: x.conv_transpose2d(weight, stride=stride,
+                                                                                          padding=padding))
     max_pool = staticmethod(lambda x, size, stride, padding: x.max_pool2d((size, size), stride, padding=padding))
     avg_pool = staticmethod(lambda x, size: x.avg_pool2d((size, size)))
     cross_entropy = staticmethod(Tensor.sparse_categorical_crossentropy)
@@ -41,7 +46,8 @@ class Tinygrad(Functions):
 
     def attention(self, x: Any, heads: int, causal: bool = False) -> Any:
         query, key, value = x.reshape(*x.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4)
-        return query.scaled_dot_product_attention(key, value, is_causal=causal).transpose(1, 2).reshape(*x.shape[:2], -1)
+        return query.scaled_dot_product_attention(key, value, is_causal=causal).transpose(1, 2).reshape(*x.shape[:2],
+                                                                                                        -1)
 
     def dropout(self, x: Any, p: float) -> Any:
         return x.dropout(p) if self.random else x
@@ -63,13 +69,16 @@ def own(optimizer: Optimizer, values: dict[str, Any]) -> Any:
     settings = dict(optimizer.settings)
     if "betas" in settings:
         settings |= zip(("b1", "b2"), settings["betas"])
-    wanted = {"SGD": ("lr", "momentum"), "Adam": ("lr", "b1", "b2", "eps"), "AdamW": ("lr", "b1", "b2", "eps", "weight_decay")}[optimizer.kind]
-    return getattr(nn.optim, optimizer.kind)([values[name] for name in optimizer.names], **{name: settings[name] for name in wanted})
+    wanted = {"SGD": ("lr", "momentum"), "Adam": ("lr", "b1", "b2", "eps"),
+              "AdamW": ("lr", "b1", "b2", "eps", "weight_decay")}[optimizer.kind]
+    return getattr(nn.optim, optimizer.kind)([values[name] for name in optimizer.names],
+                                             **{name: settings[name] for name in wanted})
 
 
 def trainer(task: Task, check: bool) -> Callable[[], tuple[Any, dict[str, Any]]]:
     f = Tinygrad(not check)
-    values, inputs = {name: Tensor(np.array(value)).realize() for name, value in task.values.items()}, [Tensor(x).realize() for x in task.inputs]
+    values, inputs = ({name: Tensor(np.array(value)).realize() for name, value in task.values.items()},
+                      [Tensor(x).realize() for x in task.inputs])
     for name in values.keys() - {name for optimizer in task.optimizers.values() for name in optimizer.names}:
         values[name].is_param_(False)
     optimizers = {name: own(optimizer, values) for name, optimizer in task.optimizers.items()}

@@ -1,4 +1,6 @@
-"""How many parameters the architectures have, and whether each is the same in all the ways it is written: `python -m examples.architectures`."""
+"""How many parameters the architectures have, and whether each is the same in all the ways it is written: `python -m
+examples.architectures`.
+"""
 
 import tensorgrad as torch
 from examples.architectures import encoder_decoder, lstm_tagger, resnet, two_heads, vgg, wide_resnet
@@ -25,7 +27,8 @@ def compare(architecture):
 
 
 def main(argv=None):
-    args = basic_options("Compare architectures that are written as graphs of symbols and as layers with plain modules.").parse_args(argv)
+    args = basic_options("Compare architectures that are written as graphs of symbols and as layers with plain "
+                         "modules.").parse_args(argv)
     torch.manual_seed(args.seed)
     print(f"{'architecture':18}{'parameters':>12}   same as the plain module")
     for architecture in ARCHITECTURES:

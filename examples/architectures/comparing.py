@@ -27,4 +27,5 @@ def same_outputs(one, other, inputs):
     ours, theirs = one.eval()(*inputs), other.eval()(*inputs)
     if not isinstance(ours, tuple):
         ours, theirs = (ours,), (theirs,)
-    return len(ours) == len(theirs) and all(a.shape == b.shape and torch.allclose(a, b, atol=1e-6) for a, b in zip(ours, theirs, strict=True))
+    return (len(ours) == len(theirs) and all(a.shape == b.shape and torch.allclose(a, b, atol=1e-6)
+                                             for a, b in zip(ours, theirs, strict=True)))

@@ -1,4 +1,6 @@
-"""A convolutional autoencoder: a colour picture goes through a bottleneck of 16 numbers and comes back grey. 28,529 parameters."""
+"""A convolutional autoencoder: a colour picture goes through a bottleneck of 16 numbers and comes back grey. 28,529
+parameters.
+"""
 
 import tensorgrad as torch
 from tensorgrad import layers as L
@@ -33,8 +35,8 @@ def layers(channels=3):
         L.Conv2d(16, 3), L.ReLU(), L.Conv2d(32, 3), L.ReLU(), L.MaxPool2d(3),
         L.Conv2d(32, 3), L.ReLU(), L.Conv2d(16, 3), L.ReLU(), L.AdaptiveMaxPool2d(1), L.Flatten())
     decoder = L.Sequential(
-        L.View(-1, 1, 4, 4), L.ConvTranspose2d(16, 3), L.ReLU(), L.ConvTranspose2d(32, 3), L.ReLU(), L.Upsample(scale_factor=3),
-        L.ConvTranspose2d(16, 3), L.ReLU(), L.ConvTranspose2d(1, 3), L.ReLU())
+        L.View(-1, 1, 4, 4), L.ConvTranspose2d(16, 3), L.ReLU(), L.ConvTranspose2d(32, 3), L.ReLU(),
+        L.Upsample(scale_factor=3), L.ConvTranspose2d(16, 3), L.ReLU(), L.ConvTranspose2d(1, 3), L.ReLU())
     return L.Sequential(encoder, decoder).build((None, channels, 28, 28))
 
 

@@ -1,4 +1,6 @@
-"""A network with two inputs and two outputs: it classifies a grey and a coloured picture jointly. 614,228 parameters."""
+"""A network with two inputs and two outputs: it classifies a grey and a coloured picture jointly. 614,228
+parameters.
+"""
 
 import tensorgrad as torch
 from tensorgrad import layers as L

@@ -23,7 +23,8 @@ def symbolic(classes=10):
 def layers(classes=10):
     """Build a list of layers, which infer their input sizes."""
     def stage(channels):
-        return [layer for _ in range(2) for layer in (L.Conv2d(channels, 3, padding=1, bias=False), L.BatchNorm2d(), L.ReLU())] + [L.MaxPool2d(2)]
+        return [layer for _ in range(2) for layer in (L.Conv2d(channels, 3, padding=1, bias=False), L.BatchNorm2d(),
+                                                      L.ReLU())] + [L.MaxPool2d(2)]
     features = [layer for channels in STAGES for layer in stage(channels)]
     return L.Sequential(*features, L.Flatten(), L.Linear(classes)).build((None, 3, 32, 32))
 

@@ -90,7 +90,8 @@ def main():
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backend", help="gloo, mpi, nccl; by default what suits the launcher")
-    parser.add_argument("--checkpoint", metavar="FILE", help="written after each epoch; if it is there, training goes on from it")
+    parser.add_argument("--checkpoint", metavar="FILE",
+                        help="written after each epoch; if it is there, training goes on from it")
     args = parser.parse_args()
     dist.init_process_group(args.backend)
     try:

@@ -3,5 +3,6 @@
 python -m examples.inference classify IMAGE --weights FILE
 python -m examples.inference continue "TEXT" --weights FILE
 
-Each says with `-h` what can be set. The two models, resnet.py and gpt2.py, are plain PyTorch programs but for the name they import.
+Each says with `-h` what can be set. The two models, resnet.py and gpt2.py, are plain PyTorch programs but for the name
+they import.
 """

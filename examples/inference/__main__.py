@@ -26,17 +26,20 @@ def not_negative(text):
 
 def options():
     """The options of this program."""
-    parser = argparse.ArgumentParser(prog="python -m examples.inference", description="Run published models on the CPU.")
+    parser = argparse.ArgumentParser(prog="python -m examples.inference",
+                                     description="Run published models on the CPU.")
     tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK")
 
     task = tasks.add_parser("classify", help="say what is in a picture, with a ResNet", formatter_class=Help,
-                            description="Say what is in a picture, with a ResNet whose parameters have torchvision's names.")
+                            description="Say what is in a picture, with a ResNet whose parameters have torchvision's "
+                                        "names.")
     task.add_argument("image", metavar="IMAGE", help="a picture: .npy, .ppm, .pgm, or with Pillow .jpg, .png …")
     task.add_argument("--weights", required=True, metavar="FILE", help="state dict: .pt, .pth, .bin or .safetensors")
     task.add_argument("--arch", default="resnet18", metavar="NAME", help="resnet18, 34, 50, 101 or 152")
     task.add_argument("--labels", metavar="FILE", help="names of the classes: one a line, or JSON")
     task.add_argument("--top", type=positive, default=5, metavar="N", help="how many classes to show")
-    task.add_argument("--resize", type=positive, default=256, metavar="N", help="length of the shorter side before cropping")
+    task.add_argument("--resize", type=positive, default=256, metavar="N",
+                      help="length of the shorter side before cropping")
     task.add_argument("--crop", type=positive, default=224, metavar="N", help="side of the square that the model sees")
     task.set_defaults(run=classify)
 
@@ -46,11 +49,14 @@ def options():
     task.add_argument("--weights", required=True, metavar="FILE", help="state dict: .safetensors, .bin, .pt or .pth")
     task.add_argument("--config", metavar="NAME|FILE", help="gpt2, gpt2-medium, gpt2-large, gpt2-xl or a config.json "
                       "(without: the config.json beside the weights, or what their shapes say)")
-    task.add_argument("--vocab", metavar="DIR", help="folder with vocab.json and merges.txt (without: that of the weights, or plain bytes)")
+    task.add_argument("--vocab", metavar="DIR", help="folder with vocab.json and merges.txt (without: that of the "
+                                                     "weights, or plain bytes)")
     task.add_argument("--tokens", type=positive, default=40, metavar="N", help="the most tokens to write")
-    task.add_argument("--temperature", type=not_negative, default=0.8, metavar="T", help="the colder, the likelier the tokens; 0: always the likeliest")
+    task.add_argument("--temperature", type=not_negative, default=0.8, metavar="T",
+                      help="the colder, the likelier the tokens; 0: always the likeliest")
     task.add_argument("--top-k", type=positive, metavar="K", help="choose among so many tokens")
-    task.add_argument("--top-p", type=fraction, metavar="P", help="choose among the likeliest tokens that have this probability together")
+    task.add_argument("--top-p", type=fraction, metavar="P",
+                      help="choose among the likeliest tokens that have this probability together")
     task.add_argument("--seed", type=int, default=0, metavar="N", help="start of the random numbers")
     task.set_defaults(run=go_on)
     return parser
@@ -82,7 +88,9 @@ def classify(args):
 
 
 def names_of_classes(file):
-    """Read {number: name} from lines, a JSON list, or a JSON object of names or of lists whose last item is the name."""
+    """Read {number: name} from lines, a JSON list, or a JSON object of names or of lists whose last item is the
+    name.
+    """
     text = Path(file).read_text(encoding="utf-8")
     if not text.lstrip().startswith(("[", "{")):
         return dict(enumerate(text.splitlines()))
@@ -99,7 +107,8 @@ def go_on(args):
     from examples.inference import gpt2, weights
     state = gpt2.canonical(weights.read(args.weights))
     if not {"transformer.wte.weight", "transformer.wpe.weight", "transformer.h.0.mlp.c_fc.weight"} <= state.keys():
-        raise ValueError(f"{args.weights} does not hold a GPT-2: its parameters have names such as {next(iter(state)).removeprefix('transformer.')}")
+        raise ValueError(f"{args.weights} does not hold a GPT-2: its parameters have names such as "
+                         f"{next(iter(state)).removeprefix('transformer.')}")
     config, source = configuration(args, state, gpt2)
     model = weights.fitted(partial(gpt2.GPT2, config), state, args.weights, source,
                            [(f"--config {name}", partial(gpt2.GPT2, size)) for name, size in gpt2.SIZES.items()])
@@ -108,7 +117,8 @@ def go_on(args):
     if not start:
         raise ValueError("there is no text to go on with")
     generator = torch.Generator().manual_seed(args.seed)
-    chosen = gpt2.generate(model, torch.tensor([start]), args.tokens, vocabulary=len(tokens), temperature=args.temperature, top_k=args.top_k,
+    chosen = gpt2.generate(model, torch.tensor([start]), args.tokens, vocabulary=len(tokens),
+                           temperature=args.temperature, top_k=args.top_k,
                            top_p=args.top_p, generator=generator)
 
     def until_the_end():
@@ -144,8 +154,10 @@ def tokenizer(args, size):
         raise FileNotFoundError(2, "there is no vocab.json", args.vocab)
     tokens = BPE.read(folder) if there else Bytes()
     if not size - 128 < len(tokens) <= size:
-        raise ValueError(f"{args.weights} knows {size} tokens, " + (f"the vocabulary in {folder} has {len(tokens)}" if there else
-                                                                   "more than there are bytes: --vocab DIR tells what they stand for"))
+        raise ValueError(f"{args.weights} knows {size} tokens, "
+                         + (f"the vocabulary in {folder} has {len(tokens)}" if there else
+                           "more than there are bytes: --vocab DIR tells what "
+                           "they stand for"))
     return tokens
 
 

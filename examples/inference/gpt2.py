@@ -1,4 +1,6 @@
-"""GPT-2 (Radford et al., 2019), with Hugging Face's names of parameters: the published weights of all sizes fit as they are."""
+"""GPT-2 (Radford et al., 2019), with Hugging Face's names of parameters: the published weights of all sizes fit as they
+are.
+"""
 
 import json
 from dataclasses import dataclass, fields, replace
@@ -26,7 +28,8 @@ class Config:
         if self.n_embd % self.n_head:
             raise ValueError(f"{self.n_head} heads cannot share {self.n_embd} numbers evenly")
         if self.activation_function not in ACTIVATIONS:
-            raise ValueError(f"the activation function {self.activation_function} is not known: there are {', '.join(ACTIVATIONS)}")
+            raise ValueError(f"the activation function {self.activation_function} is not known: there are "
+                             f"{', '.join(ACTIVATIONS)}")
 
     @classmethod
     def read(cls, file):
@@ -37,14 +40,18 @@ class Config:
             raise ValueError(f"{file} is not JSON: {error}") from None
         if not isinstance(said, dict) or said.get("model_type", "gpt2") != "gpt2":
             raise ValueError(f"{file} does not describe a GPT-2")
-        for name, usual in (("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False), ("add_cross_attention", False)):
+        for name, usual in (("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False),
+                            ("add_cross_attention", False)):
             if said.get(name, usual) is not usual:
                 raise ValueError(f"{file}: {name} = {said[name]} is not supported")
         return cls(**{field.name: said[field.name] for field in fields(cls) if field.name in said})
 
     @classmethod
     def of(cls, state):
-        """The sizes that a state dict shows. It does not show the number of heads: in all published sizes they have 64 numbers each."""
+        """The sizes that a state dict shows.
+
+        It does not show the number of heads: in all published sizes they have 64 numbers each.
+        """
         vocab_size, n_embd = state["transformer.wte.weight"].shape
         layers = {name.split(".")[2] for name in state if name.startswith("transformer.h.")}
         return cls(vocab_size, len(state["transformer.wpe.weight"]), n_embd, len(layers), max(1, n_embd // 64),
@@ -89,7 +96,8 @@ class Attention(nn.Module):
         n, t, embed = x.shape
         query, key, value = self.c_attn(x).view(n, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if cache is not None:
-            key, value = cache.extend(layer, key, value)                             # (N, heads, all positions so far, n_embd / heads)
+            # (N, heads, all positions so far, n_embd / heads)
+            key, value = cache.extend(layer, key, value)
         if t == 1:                                                                   # the last position sees all
             seen = F.scaled_dot_product_attention(query, key, value)
         elif key.shape[2] == t:
@@ -144,11 +152,15 @@ class GPT2(nn.Module):
         self.lm_head.weight = self.transformer.wte.weight
 
     def forward(self, tokens, cache=None, last=False):
-        """With a `cache`, `tokens` are those after the ones that it has seen. `last`: the logits of the last position alone, (N, 1, vocab_size)."""
+        """With a `cache`, `tokens` are those after the ones that it has seen.
+
+        `last`: the logits of the last position alone, (N, 1, vocab_size).
+        """
         start = 0 if cache is None else cache.length
         end = start + tokens.shape[1]
         if end > self.config.n_positions:
-            raise ValueError(f"a text of {end} tokens is longer than the {self.config.n_positions} positions of the model")
+            raise ValueError(f"a text of {end} tokens is longer than the {self.config.n_positions} positions of the "
+                             f"model")
         x = self.transformer.wte(tokens) + self.transformer.wpe(torch.arange(start, end, device=tokens.device))
         for layer, block in enumerate(self.transformer.h):
             x = block(x, cache, layer)
@@ -165,7 +177,9 @@ class GPT2(nn.Module):
 
 
 class Cache:
-    """The keys and values of the positions so far, (layers, N, heads, capacity, n_embd / heads): a new token is computed from these and itself alone."""
+    """The keys and values of the positions so far, (layers, N, heads, capacity, n_embd / heads): a new token is
+    computed from these and itself alone.
+    """
 
     def __init__(self, config, capacity, batch=1, **where):
         shape = config.n_layer, batch, config.n_head, min(capacity, config.n_positions), config.n_embd // config.n_head
@@ -182,9 +196,10 @@ class Cache:
 
 
 def canonical(state):
-    """A state dict under the names of this model: files may lack the prefix `transformer.` and `lm_head.weight`, which is the same as
-    `transformer.wte.weight`; old ones hold the masks of the attention, too."""
-    named = {name if name.startswith(("transformer.", "lm_head.")) else f"transformer.{name}": value for name, value in state.items()}
+    """A state dict under the names of this model: files may lack the prefix `transformer.` and `lm_head.weight`, which
+    is the same as `transformer.wte.weight`; old ones hold the masks of the attention, too."""
+    named = {name if name.startswith(("transformer.", "lm_head.")) else f"transformer.{name}": value
+             for name, value in state.items()}
     named = {name: value for name, value in named.items() if not name.endswith((".attn.bias", ".attn.masked_bias"))}
     if "transformer.wte.weight" in named:
         named.setdefault("lm_head.weight", named["transformer.wte.weight"])
@@ -195,8 +210,9 @@ def canonical(state):
 
 
 def choose(logits, temperature=1.0, top_k=None, top_p=None, generator=None):
-    """A next token for each row of logits (N, vocab_size), (N, 1). temperature 0: the likeliest; else drawn at random, the colder the likelier ones:
-    from the `top_k` likeliest, and from the fewest that have `top_p` of the probability together."""
+    """A next token for each row of logits (N, vocab_size), (N, 1). temperature 0: the likeliest; else drawn at random,
+    the colder the likelier ones: from the `top_k` likeliest, and from the fewest that have `top_p` of the probability
+        together."""
     if temperature == 0:
         return logits.argmax(-1, keepdim=True)
     logits = logits / temperature
@@ -205,7 +221,8 @@ def choose(logits, temperature=1.0, top_k=None, top_p=None, generator=None):
     if top_p is not None and top_p < 1:
         ordered, order = logits.sort(descending=True)
         chances = ordered.softmax(-1)
-        ordered = ordered.masked_fill(chances.cumsum(-1) - chances >= top_p, float("-inf"))          # the likeliest always stays
+        # the likeliest always stays
+        ordered = ordered.masked_fill(chances.cumsum(-1) - chances >= top_p, float("-inf"))
         logits = torch.full_like(logits, float("-inf")).scatter(1, order, ordered)
     return torch.multinomial(logits.softmax(-1), 1, generator=generator)
 
@@ -214,7 +231,8 @@ def choose(logits, temperature=1.0, top_k=None, top_p=None, generator=None):
 def generate(model, tokens, length, cached=True, vocabulary=None, **how):
     """Yield `length` tokens (N, 1), one by one, that go on with `tokens` (N, T). `how` they are chosen: see `choose`.
 
-    vocabulary: choose from the first so many only. When the positions are used up, the model goes on from the latter half of what it sees.
+    vocabulary: choose from the first so many only. When the positions are used up, the model goes on from the latter
+        half of what it sees.
     """
     most = model.config.n_positions
     tokens = tokens[:, -most:]
@@ -223,7 +241,8 @@ def generate(model, tokens, length, cached=True, vocabulary=None, **how):
         if tokens.shape[1] > most:
             tokens, cache = tokens[:, -(most // 2 + 1):], None
         if cached and cache is None:
-            cache = Cache(model.config, tokens.shape[1] + length, len(tokens), dtype=model.lm_head.weight.dtype, device=tokens.device)
+            cache = Cache(model.config, tokens.shape[1] + length, len(tokens), dtype=model.lm_head.weight.dtype,
+                          device=tokens.device)
             seen = 0
         logits = model(tokens[:, seen:], cache, last=True)[:, 0, :vocabulary]
         seen = tokens.shape[1] if cached else 0

@@ -12,8 +12,8 @@ PRECISION = 22                                                  # binary digits 
 
 
 def read(file):
-    """The pixels (H, W, 3), uint8, of a picture: .npy with (H, W) or (H, W, 3) of them, binary PPM and PGM; the rest takes Pillow.
-    OSError, ValueError for files that are no pictures, or ImportError."""
+    """The pixels (H, W, 3), uint8, of a picture: .npy with (H, W) or (H, W, 3) of them, binary PPM and PGM; the rest
+    takes Pillow. OSError, ValueError for files that are no pictures, or ImportError."""
     data = Path(file).read_bytes()
     if data.startswith(b"\x93NUMPY"):
         pixels = np.load(file, allow_pickle=False)
@@ -53,9 +53,11 @@ def with_pillow(file):
 
 
 def means(pixels, size, axis):
-    """Bring one axis to another size: each new pixel is a mean, with weights that fall off in a line, of the old ones around its centre.
+    """Bring one axis to another size: each new pixel is a mean, with weights that fall off in a line, of the old ones
+    around its centre.
 
-    When sizes shrink, the mean is over more pixels. Rounded as Pillow does, whose Image.resize with BILINEAR gives the same numbers.
+    When sizes shrink, the mean is over more pixels. Rounded as Pillow does, whose Image.resize with BILINEAR gives the
+    same numbers.
     """
     old = pixels.shape[axis]
     if old == size:

@@ -28,7 +28,9 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """A convolution of 3×3 on a quarter of the channels, between two of 1×1; it takes the strides, as torchvision has it."""
+    """A convolution of 3×3 on a quarter of the channels, between two of 1×1; it takes the strides, as torchvision has
+    it.
+    """
 
     widening = 4
 
@@ -61,7 +63,8 @@ class ResNet(nn.Module):
             layer = []
             for stride in [1 if i == 0 else 2] + [1] * (depth - 1):
                 out = (width << i) * block.widening
-                downsample = None if stride == 1 and channels == out else nn.Sequential(conv(channels, out, 1, stride), nn.BatchNorm2d(out))
+                downsample = (None if stride == 1 and channels == out
+                              else nn.Sequential(conv(channels, out, 1, stride), nn.BatchNorm2d(out)))
                 layer.append(block(channels, width << i, stride, downsample))
                 channels = out
             setattr(self, f"layer{i + 1}", nn.Sequential(*layer))

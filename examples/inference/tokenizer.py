@@ -1,4 +1,6 @@
-"""Text to tokens and back: GPT-2's byte-level byte pair encoding (Sennrich et al., 2016; Radford et al., 2019), or plain bytes."""
+"""Text to tokens and back: GPT-2's byte-level byte pair encoding (Sennrich et al., 2016; Radford et al., 2019), or
+plain bytes.
+"""
 
 import codecs
 import json
@@ -9,10 +11,12 @@ from pathlib import Path
 
 END = "<|endoftext|>"
 
-# Words are found in a shadow of the text, which has as many characters, all of them ASCII: a letter of any script is a letter there, a number a digit,
-# and so on. So Python's `re` finds what GPT-2's pattern finds, whose classes of letters \p{L} and numbers \p{N} it does not know.
+# Words are found in a shadow of the text, which has as many characters, all of them ASCII: a letter of any script is a
+# letter there, a number a digit, and so on. So Python's `re` finds what GPT-2's pattern finds, whose classes of letters
+# \p{L} and numbers \p{N} it does not know.
 WORD = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII)
-SPACES = frozenset("\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(code) for code in range(0x2000, 0x200b)}     # Unicode's White_Space
+# Unicode's White_Space
+SPACES = frozenset("\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000") | {chr(code) for code in range(0x2000, 0x200b)}
 
 
 class Shadows(dict):
@@ -78,9 +82,12 @@ class Bytes:
 
 
 class BPE(Bytes):
-    """Pieces of words, made by merging neighbours. `end` is the token that ends a text, None if the vocabulary has none.
+    """Pieces of words, made by merging neighbours.
 
-    vocabulary: token as text (see `byte_letters`) → number. merges: pairs of such texts, those to be merged first first.
+    `end` is the token that ends a text, None if the vocabulary has none.
+
+    vocabulary: token as text (see `byte_letters`) → number. merges: pairs of such texts, those to be merged first
+        first.
     """
 
     def __init__(self, vocabulary, merges):
@@ -98,14 +105,17 @@ class BPE(Bytes):
 
     @classmethod
     def read(cls, folder):
-        """From `vocab.json` and `merges.txt` in a folder, or under the names of their first publication, `encoder.json` and `vocab.bpe`."""
+        """From `vocab.json` and `merges.txt` in a folder, or under the names of their first publication, `encoder.json`
+        and `vocab.bpe`.
+        """
         folder = Path(folder)
         names = next((pair for pair in FILES if (folder / pair[0]).is_file()), FILES[0])
         vocabulary, merges = (folder / name for name in names)
         try:
             numbers = json.loads(vocabulary.read_text(encoding="utf-8"))
             header, *lines = merges.read_text(encoding="utf-8").split("\n")
-            pairs = [tuple(line.split()) for line in (lines if header.startswith("#version") else [header, *lines]) if line.strip()]
+            pairs = [tuple(line.split()) for line in (lines if header.startswith("#version") else [header, *lines])
+                     if line.strip()]
             if not isinstance(numbers, dict) or not all(type(number) is int for number in numbers.values()):
                 raise ValueError(f"{vocabulary.name} is not a table of numbers")
             if any(len(pair) != 2 for pair in pairs):

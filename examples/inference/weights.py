@@ -36,11 +36,14 @@ def read(file):
 def misfit(model, state):
     """Describe the differences between a model's parameters and a state dict; "" if there are none."""
     expected = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    missing = [name for name in expected if name not in state and not name.endswith("num_batches_tracked")]     # old files lack it
+    # old files lack it
+    missing = [name for name in expected if name not in state and not name.endswith("num_batches_tracked")]
     unexpected = [name for name in state if name not in expected]
-    shapes = [f"{name} is {tuple(state[name].shape)}, not {shape}" for name, shape in expected.items() if name in state and tuple(state[name].shape) != shape]
+    shapes = [f"{name} is {tuple(state[name].shape)}, not {shape}" for name, shape in expected.items()
+              if name in state and tuple(state[name].shape) != shape]
     found = [("lacks", missing), ("has besides", unexpected), ("has other shapes:", shapes)]
-    return "; ".join(f"it {says} {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}" for says, names in found if names)
+    return "; ".join(f"it {says} {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
+                     for says, names in found if names)
 
 
 def fitted(build, state, file, name, others=()):

@@ -1,12 +1,13 @@
 # %% [markdown]
 # # Lesson 1: an expression, by hand
 #
-# All of deep learning's gradients come from one small idea, and this page has room for the whole of it. We take an expression
-# with three numbers in it,
+# All of deep learning's gradients come from one small idea, and this page has room for the whole of it. We take an
+# expression with three numbers in it,
 #
 #     L = (x · y + z)²
 #
-# and ask of each number: *if I turned this knob a little, how much would L move?* That ratio is the derivative ∂L/∂x. We first
+# and ask of each number: *if I turned this knob a little, how much would L move?* That ratio is the derivative ∂L/∂x.
+#     We first
 # work it out with pencil and paper, then let the computer do it, and check that the two of us agree.
 
 # %%
@@ -22,7 +23,8 @@ L = s ** 2          # (−1)² = 1
 print(f"u = {u.item()}, s = {s.item()}, L = {L.item()}")
 
 # %% [markdown]
-# `requires_grad=True` says: this is a knob. From there on every operation is written down on a *tape*, which is no more than a
+# `requires_grad=True` says: this is a knob. From there on every operation is written down on a *tape*, which is no more
+#     than a
 # list of what was computed from what. Each tensor knows its last step:
 
 # %%
@@ -32,8 +34,8 @@ for name, tensor in {"u": u, "s": s, "L": L}.items():
 # %% [markdown]
 # ## With pencil and paper
 #
-# Walk the tape backwards. At every step ask only about *that* step, and multiply with what you already know; that is the chain
-# rule, all of it.
+# Walk the tape backwards. At every step ask only about *that* step, and multiply with what you already know; that is
+# the chain rule, all of it.
 #
 # * **L = s²** has the slope 2s. Here s = −1, so ∂L/∂s = −2: if s grew a little, L would shrink, twice as fast.
 # * **s = u + z** has the slope 1 in both. A sum passes on what it is given: ∂L/∂u = ∂L/∂z = −2.
@@ -51,8 +53,8 @@ for name, tensor in {"x": x, "y": y, "z": z}.items():
 # %% [markdown]
 # ## Is it true?
 #
-# A derivative is a promise about small steps, so let us hold it to that: turn x by 0.001 and look. L should move by about
-# 6 · 0.001. It misses by a hair, since 0.001 is not *very* small; the miss shrinks with the step.
+# A derivative is a promise about small steps, so let us hold it to that: turn x by 0.001 and look. L should move by
+# about 6 · 0.001. It misses by a hair, since 0.001 is not *very* small; the miss shrinks with the step.
 
 # %%
 for step in (0.1, 0.01, 0.001):
@@ -63,9 +65,10 @@ for step in (0.1, 0.01, 0.001):
 # %% [markdown]
 # ## A knob that is used twice
 #
-# In `x · x + 3x` the knob x works in three places. Each place sends back its own share, and the shares **add up**: x from the
-# left factor, x from the right, and 3 from the last term. At x = 2 this is 2 + 2 + 3 = 7, as school's 2x + 3 says. Adding up is
-# also why programs call `zero_grad()` between steps: a gradient that is already there is added to, not replaced.
+# In `x · x + 3x` the knob x works in three places. Each place sends back its own share, and the shares **add up**: x
+# from the left factor, x from the right, and 3 from the last term. At x = 2 this is 2 + 2 + 3 = 7, as school's 2x + 3
+# says. Adding up is also why programs call `zero_grad()` between steps: a gradient that is already there is added to,
+# not replaced.
 
 # %%
 knob = torch.tensor(2.0, requires_grad=True)
@@ -89,7 +92,8 @@ assert lower < L
 # %% [markdown]
 # ## See it
 #
-# The page below goes through the backward step by step: the rule of each operation, the number that comes in, the number that
+# The page below goes through the backward step by step: the rule of each operation, the number that comes in, the
+#     number that
 # goes out. `explanation.save(path, exercise=True)` blanks the numbers, so that you can try your own.
 
 # %%

@@ -6,8 +6,8 @@
 #     z = w · x + b          how much evidence there is
 #     y = σ(z)               how convinced the neuron is, with σ(z) = 1 / (1 + e⁻ᶻ)
 #
-# Someone tells it what the answer should have been, t, and a loss says how far off it was: L = (y − t)² / 2. Learning means
-# changing w and b so that L falls. So we need ∂L/∂w and ∂L/∂b.
+# Someone tells it what the answer should have been, t, and a loss says how far off it was: L = (y − t)² / 2. Learning
+# means changing w and b so that L falls. So we need ∂L/∂w and ∂L/∂b.
 
 # %%
 import tensorgrad as torch
@@ -28,10 +28,12 @@ print(f"z = {z.item():.4f}, y = {y.item():.4f}, L = {L.item():.4f}")
 # Backwards along the chain L ← y ← z ← (w, b):
 #
 # * ∂L/∂y = y − t. The error itself: that is why the loss has a ½.
-# * ∂y/∂z = y (1 − y). A pleasant fact about σ: its slope can be read off its *value*, and nothing else needs to be remembered.
+# * ∂y/∂z = y (1 − y). A pleasant fact about σ: its slope can be read off its *value*, and nothing else needs to be
+#   remembered.
 # * ∂z/∂w = x and ∂z/∂b = 1.
 #
-# Multiplied: **δ = (y − t) · y (1 − y)**, then ∂L/∂w = δ · x and ∂L/∂b = δ. Look at ∂L/∂w for a moment. Each weight is blamed in
+# Multiplied: **δ = (y − t) · y (1 − y)**, then ∂L/∂w = δ · x and ∂L/∂b = δ. Look at ∂L/∂w for a moment. Each weight is
+#     blamed in
 # proportion to the input it listened to. An input of 0 gets no blame: it had no say.
 
 # %%
@@ -45,7 +47,8 @@ assert torch.allclose(w.grad, delta * x) and abs(b.grad.item() - delta) < 1e-7
 # %% [markdown]
 # ## Learning
 #
-# Do it fifty times: forward, backward, a step against the gradient. The neuron hurries at first, when it is wrong by much, and dawdles
+# Do it fifty times: forward, backward, a step against the gradient. The neuron hurries at first, when it is wrong by
+#     much, and dawdles
 # at the end, when both the error and the slope of σ are small.
 
 # %%
@@ -66,9 +69,11 @@ assert losses == sorted(losses, reverse=True) and losses[-1] < losses[0] / 10
 # %% [markdown]
 # ## A neuron that cannot learn
 #
-# Now make a neuron that is *utterly* convinced, and wrong: z = −12. The loss is as large as it gets, and the gradient is next to
-# nothing, because of the factor y (1 − y): σ is flat out there. This is a **vanished gradient**. A chain of ten such factors,
-# each at most ¼, is what made deep networks of σ so hard to train; and a better loss is the subject of lesson 4.
+# Now make a neuron that is *utterly* convinced, and wrong: z = −12. The loss is as large as it gets, and the gradient
+#     is next to
+# nothing, because of the factor y (1 − y): σ is flat out there. This is a **vanished gradient**. A chain of ten such
+# factors, each at most ¼, is what made deep networks of σ so hard to train; and a better loss is the subject of lesson
+# 4.
 
 # %%
 for start in (0.0, -2.0, -4.0, -8.0, -12.0):
@@ -81,7 +86,8 @@ assert abs(z.grad.item()) < 1e-5 and loss.item() > 0.49
 # %% [markdown]
 # ## See it
 #
-# The whole neuron, forwards and backwards. Watch how the single number δ arrives at the product, and leaves it as three.
+# The whole neuron, forwards and backwards. Watch how the single number δ arrives at the product, and leaves it as
+# three.
 
 # %%
 w = torch.tensor([0.5, 0.25, -1.0], requires_grad=True)

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Lesson 3: XOR, watched while it learns
 #
-# "One or the other, but not both." Put the four cases in the corners of a square, and no straight line parts the ones from the
-# zeros. A single neuron draws one straight line, so a single neuron cannot learn this, however long it tries. Four neurons in
+# "One or the other, but not both." Put the four cases in the corners of a square, and no straight line parts the ones
+# from the zeros. A single neuron draws one straight line, so a single neuron cannot learn this, however long it tries.
+# Four neurons in
 # between can: they bend the plane, and then one line is enough.
 
 # %%
@@ -23,12 +24,13 @@ def network(points):
 # %% [markdown]
 # ## A window on the plane
 #
-# To watch, we ask the network not only about the corners but about every point between them, and draw what it says: the darker,
-# the more it believes in a 1. At first it knows nothing, and all is one shade of grey.
+# To watch, we ask the network not only about the corners but about every point between them, and draw what it says: the
+# darker, the more it believes in a 1. At first it knows nothing, and all is one shade of grey.
 
 # %%
 rows, columns = 9, 25
-grid = torch.stack(torch.meshgrid(torch.linspace(1, 0, rows), torch.linspace(0, 1, columns), indexing="ij"), dim=-1).flip(-1)
+grid = torch.stack(torch.meshgrid(torch.linspace(1, 0, rows), torch.linspace(0, 1, columns), indexing="ij"),
+                   dim=-1).flip(-1)
 
 
 @torch.no_grad()
@@ -42,13 +44,13 @@ print(window())
 # %% [markdown]
 # ## The last layer's gradient, by hand
 #
-# Before we let it run, one honest check. The loss is the mean of the squared errors of the four corners, so for corner i with the
-# answer tᵢ and the belief pᵢ = σ(zᵢ)
+# Before we let it run, one honest check. The loss is the mean of the squared errors of the four corners, so for corner
+# i with the answer tᵢ and the belief pᵢ = σ(zᵢ)
 #
 #     ∂L/∂zᵢ = (pᵢ − tᵢ) · 2/4 · pᵢ (1 − pᵢ)
 #
-# and, as zᵢ = v · hᵢ + c, the weights v get **∂L/∂v = Σᵢ ∂L/∂zᵢ · hᵢ**: what each hidden neuron said, times how much it was to
-# blame, added up over the corners. In matrices that is the transposed errors times the hidden layer.
+# and, as zᵢ = v · hᵢ + c, the weights v get **∂L/∂v = Σᵢ ∂L/∂zᵢ · hᵢ**: what each hidden neuron said, times how much it
+# was to blame, added up over the corners. In matrices that is the transposed errors times the hidden layer.
 
 # %%
 h = torch.tanh(hidden(corners))
@@ -64,8 +66,10 @@ assert torch.allclose(output.weight.grad, by_hand, atol=1e-7)
 # %% [markdown]
 # ## Now watch
 #
-# Nothing much happens for a while: the network hovers near ½, where every answer is half wrong. Then it finds the fold, and the
-# rest is quick. The gradient tells the same story: small on the plateau, large at the discovery, small again when there is
+# Nothing much happens for a while: the network hovers near ½, where every answer is half wrong. Then it finds the fold,
+#     and the
+# rest is quick. The gradient tells the same story: small on the plateau, large at the discovery, small again when there
+#     is
 # nothing left to learn.
 
 # %%
@@ -90,7 +94,8 @@ assert 50 < steepness.index(max(steepness)) < 100 and max(steepness) > 5 * steep
 # %% [markdown]
 # ## One line is not enough
 #
-# And the single neuron, given the same time? It ends where it must: it says ½ to everything, the least bad of its straight lines.
+# And the single neuron, given the same time? It ends where it must: it says ½ to everything, the least bad of its
+# straight lines.
 
 # %%
 line = nn.Linear(2, 1)
@@ -106,8 +111,8 @@ assert abs(loss.item() - 0.25) < 0.001
 # %% [markdown]
 # ## See it
 #
-# One backward of the network that has learnt. Follow the gradient through the two layers, and compare its size before and after
-# each σ and tanh. For pictures of the whole training there
+# One backward of the network that has learnt. Follow the gradient through the two layers, and compare its size before
+# and after each σ and tanh. For pictures of the whole training there
 # are `torch.viz.plot_loss(losses)` and `torch.viz.plot_grad_flow(module)`.
 
 # %%

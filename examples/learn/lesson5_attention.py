@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Lesson 5: what attention's backward does
 #
-# Attention is a soft look-up. Each place of a text asks a question (a row of Q), each place has a label (a row of K) and something
-# to say (a row of V):
+# Attention is a soft look-up. Each place of a text asks a question (a row of Q), each place has a label (a row of K)
+# and something to say (a row of V):
 #
 #     S = Q Kᵀ / √d          how well question i fits label j
 #     A = softmax(S)         shares of attention: every row adds up to 1
@@ -26,8 +26,8 @@ for row in A.tolist():
     print("  ".join(f"{share:.3f}" for share in row))
 
 # %% [markdown]
-# Some loss stands above, and sends back G = ∂L/∂O: for each answer the direction in which it should *not* have gone. To have
-# such a G, we use a loss that wants the answers to be `wanted`.
+# Some loss stands above, and sends back G = ∂L/∂O: for each answer the direction in which it should *not* have gone. To
+# have such a G, we use a loss that wants the answers to be `wanted`.
 
 # %%
 wanted = torch.randn(places, d)
@@ -39,8 +39,8 @@ L.backward()
 # %% [markdown]
 # ## By hand, one matrix at a time
 #
-# A product of matrices Y = M N sends G Nᵀ to the left and Mᵀ G to the right; no other rule is needed but softmax's, from lesson 4,
-# for each row.
+# A product of matrices Y = M N sends G Nᵀ to the left and Mᵀ G to the right; no other rule is needed but softmax's,
+# from lesson 4, for each row.
 
 # %%
 with torch.no_grad():
@@ -59,10 +59,12 @@ for name, by_hand, tensor in (("O", G, O), ("V", dV, V), ("A", dA, A), ("S", dS,
 # %% [markdown]
 # ## What it means
 #
-# * **dV = Aᵀ G.** The same shares that carried the values up carry the corrections down. A place that nobody attended to is not
+# * **dV = Aᵀ G.** The same shares that carried the values up carry the corrections down. A place that nobody attended
+#   to is not
 #   corrected: it was not to blame.
 # * **dA = G Vᵀ**, so the entry (i, j) is the dot product of what answer i did wrong with what place j said.
-# * **dS** compares. (A · dA) summed over a row is the *average* of dA under the shares that were given, so a score is pushed down
+# * **dS** compares. (A · dA) summed over a row is the *average* of dA under the shares that were given, so a score is
+#   pushed down
 #   where its place did worse than that average, and up where it did better, in proportion to its share. Attention is a
 #   competition: every row of dS adds up to 0.
 
@@ -78,14 +80,17 @@ i = 0
 average = (A[i] * A.grad[i]).sum().item()
 for j in range(places):
     better = A.grad[i, j].item() < average
-    print(f"place {j}: share {A[i, j].item():.3f}, {'better' if better else 'worse'} than average, gradient of the score {S.grad[i, j].item():+.4f}")
+    print(f"place {j}: share {A[i, j].item():.3f}, {'better' if better else 'worse'} than average, gradient of the "
+          f"score {S.grad[i, j].item():+.4f}")
     assert (S.grad[i, j].item() < 0) == better
 
 # %% [markdown]
 # ## When attention is certain
 #
-# There is a price for softmax inside the network. If one place has all of the attention, its share is 1, dA equals the average, and
-# dS is 0: a question that is sure can no longer be taught where to look. This is what the division by √d is for. Dot products of
+# There is a price for softmax inside the network. If one place has all of the attention, its share is 1, dA equals the
+# average, and
+# dS is 0: a question that is sure can no longer be taught where to look. This is what the division by √d is for. Dot
+#     products of
 # long vectors are large, large scores make certain shares, and certain shares learn nothing.
 
 # %%
@@ -99,8 +104,10 @@ assert slope.abs().max() < 1e-3
 # %% [markdown]
 # ## No peeking
 #
-# A model that predicts the next letter must not look ahead. The scores of later places become −∞, their shares 0, and with a share
-# of 0 no gradient flows: what is not seen is not blamed. The fused function that models use gives the same numbers as our three
+# A model that predicts the next letter must not look ahead. The scores of later places become −∞, their shares 0, and
+# with a share
+# of 0 no gradient flows: what is not seen is not blamed. The fused function that models use gives the same numbers as
+#     our three
 # lines.
 
 # %%

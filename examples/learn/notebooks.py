@@ -33,9 +33,12 @@ def notebook(script):
     out = []
     for number, (prose, text) in enumerate(cells(script)):
         common = {"id": f"cell-{number}", "metadata": {}, "source": text.splitlines(keepends=True)}
-        out.append({"cell_type": "markdown", **common} if prose else {"cell_type": "code", "execution_count": None, **common, "outputs": []})
-    metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}, "language_info": {"name": "python"}}
-    return json.dumps({"cells": out, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+        out.append({"cell_type": "markdown", **common} if prose
+                   else {"cell_type": "code", "execution_count": None, **common, "outputs": []})
+    metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+                "language_info": {"name": "python"}}
+    return json.dumps({"cells": out, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, indent=1,
+                      ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def main(arguments):

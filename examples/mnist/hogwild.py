@@ -1,7 +1,9 @@
-"""Train one network in several processes at once, without locks: `python -m examples.mnist.hogwild -h` lists the options.
+"""Train one network in several processes at once, without locks: `python -m examples.mnist.hogwild -h` lists the
+options.
 
-Hogwild (https://arxiv.org/abs/1106.5730): the parameters are in memory that all processes share. Each process computes gradients of its own part of the
-images, and steps whenever it likes. Steps now and then overwrite each other, which training survives, and no process ever waits.
+Hogwild (https://arxiv.org/abs/1106.5730): the parameters are in memory that all processes share. Each process computes
+gradients of its own part of the images, and steps whenever it likes. Steps now and then overwrite each other, which
+training survives, and no process ever waits.
 """
 
 import time

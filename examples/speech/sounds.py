@@ -52,7 +52,8 @@ def word(digit):
     sounds = []
     for letter in DIGITS[digit].replace("z", "s"):
         samples = int(RATE * speed * drawn(0.09, 0.14))
-        part = vowel(VOWELS[letter], samples, pitch, tract) if letter in VOWELS else hiss(HISSES[letter], samples, tract)
+        part = (vowel(VOWELS[letter], samples, pitch, tract) if letter in VOWELS
+                else hiss(HISSES[letter], samples, tract))
         sounds.append(part * torch.hann_window(samples, periodic=False).sqrt())
     sound = torch.cat(sounds)[:LENGTH]
     start = int(drawn(0, LENGTH - len(sound)))

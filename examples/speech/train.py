@@ -35,7 +35,8 @@ def accuracy(model, x, y):
 def main(argv=None):
     parser = training_options("Teach a network to understand spoken digits.", lr=4e-3)
     parser.add_argument("--epochs", type=positive, default=12, metavar="N", help="passes over the words")
-    parser.add_argument("--words", type=positive, default=1000, metavar="N", help="words to learn from; a fifth more to test on")
+    parser.add_argument("--words", type=positive, default=1000, metavar="N",
+                        help="words to learn from; a fifth more to test on")
     args = parser.parse_args(argv)
     torch.manual_seed(args.seed)
     sounds, digits = said(args.words + args.words // 5)
@@ -43,7 +44,8 @@ def main(argv=None):
     held_out = slice(args.words, None)
     model = Listener().to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
-    print(f"{args.words} words of {sounds.shape[1]} samples, {x.shape[1]} bands by {x.shape[2]} moments, on {args.device}")
+    print(f"{args.words} words of {sounds.shape[1]} samples, {x.shape[1]} bands by {x.shape[2]} moments, on "
+          f"{args.device}")
     for epoch in range(1, args.epochs + 1):
         order = torch.randperm(args.words)
         bar = ProgressBar(order.split(args.batch_size), prefix=f"epoch {epoch}/{args.epochs}")

@@ -8,8 +8,10 @@ from ..compiler import allow_in_graph, assume_constant_result, disable, is_compi
 from . import config
 from .eval_frame import OptimizedModule
 
-__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "forbid_in_graph", "graph_break",
-           "is_compiling", "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "reset", "run"]
+__all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
+           "forbid_in_graph", "graph_break", "is_compiling", "list_backends", "mark_dynamic", "mark_static",
+           "maybe_mark_dynamic", "optimize", "reset",
+           "run"]
 
 disallow_in_graph = forbid_in_graph = run = allow_in_graph
 

@@ -1,5 +1,6 @@
 """PyTorch's switches of its compiler, which programs may set without effect."""
-suppress_errors, verbose, disable, capture_scalar_outputs, capture_dynamic_output_shape_ops = False, False, True, False, False
+suppress_errors, verbose, disable, capture_scalar_outputs, capture_dynamic_output_shape_ops = (False, False, True,
+                                                                                               False, False)
 cache_size_limit = recompile_limit = 8
 accumulated_cache_size_limit = accumulated_recompile_limit = 256
 automatic_dynamic_shapes, assume_static_by_default, optimize_ddp, inline_inbuilt_nn_modules = True, True, True, True

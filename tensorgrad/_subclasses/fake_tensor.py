@@ -18,4 +18,5 @@ def is_fake(x: Any) -> bool:
     return False
 
 
-globals().update(unsupported(_NAMES, "torch._subclasses", "programs are not run without values; tensors of device='meta' have shapes alone"))
+globals().update(unsupported(_NAMES, "torch._subclasses",
+                             "programs are not run without values; tensors of device='meta' have shapes alone"))

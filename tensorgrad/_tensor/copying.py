@@ -1,4 +1,7 @@
-"""Copies of tensors, pickling, and exchange with other libraries. A deep copy keeps strides, and which tensors share memory."""
+"""Copies of tensors, pickling, and exchange with other libraries.
+
+A deep copy keeps strides, and which tensors share memory.
+"""
 from __future__ import annotations
 
 import copy
@@ -12,7 +15,8 @@ from ..core.tape import Leaf, new
 from ..ops.base import OPS
 from ..storage.base import backend_of
 
-DLPACK = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else (0, 8)         # the latest version that NumPy supports
+# the latest version that NumPy supports
+DLPACK = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else (0, 8)
 
 
 def made(cls: Any, array: Any, storage: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
@@ -30,8 +34,9 @@ def warn_if_has_hooks(tensor: Any) -> None:
     hooks = getattr(tensor._node, "hooks", None)
     for hook in [] if hooks is None else hooks.tensor.values():
         if not hasattr(hook, "__torch_unserializable__"):
-            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
-                          "@torch.utils.hooks.unserializable_hook to suppress this warning", stacklevel=2)
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
+                          "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                          stacklevel=2)
 
 
 def shallow(tensor: Any) -> Any:
@@ -47,9 +52,9 @@ def deep(tensor: Any, memo: dict[int, Any]) -> Any:
     if id(tensor) in memo:
         return memo[id(tensor)]
     if not tensor.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-                           "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-                           "https://github.com/pytorch/pytorch/pull/103001")
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                           "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
+                           "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     out = made(type(tensor), *_copied_memory(tensor, memo), tensor.requires_grad, {})
     memo[id(tensor)] = out
     if tensor._grad is not None:
@@ -68,7 +73,8 @@ def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
         memo[id(storage)] = copied = type(storage)()
         copied.memory = memory.copy(order="K")
     copied = memo[id(storage)]
-    view = {"size": tensor.array.shape, "stride": tensor.stride(), "offset": tensor.storage_offset(), "layout": None, "length": memory.size}
+    view = {"size": tensor.array.shape, "stride": tensor.stride(), "offset": tensor.storage_offset(), "layout": None,
+            "length": memory.size}
     return OPS["as_strided"].kernels[type(storage)](copied.memory, **view), copied
 
 
@@ -83,10 +89,12 @@ def reduced(tensor: Any) -> Any:
     values = np.ascontiguousarray(host.transpose(axes)).reshape([host.shape[i] for i in axes])
     if values.dtype.kind == "V":
         values = values.view(np.uint16)
-    return rebuild, (type(tensor), values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad, attributes)
+    return rebuild, (type(tensor), values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad,
+                     attributes)
 
 
-def rebuild(cls: Any, values: Any, axes: tuple[int, ...], dtype_name: str, device: str, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+def rebuild(cls: Any, values: Any, axes: tuple[int, ...], dtype_name: str, device: str, requires_grad: bool,
+            attributes: dict[str, Any]) -> Any:
     """Make a pickled tensor again."""
     backend = backend_of(device)
     values = values.view(dtypes.NAMED[dtype_name].numpy).transpose([axes.index(i) for i in range(len(axes))])
@@ -116,8 +124,10 @@ def capsule(tensor: Any, stream: Any, max_version: Any, dl_device: Any, copy: An
             raise ValueError(f"cannot move (i.e. copy=False) tensor from {tensor.device} to {place} without copying.")
         return tensor.to(place).__dlpack__(max_version=max_version)
     if tensor.device.type == "cuda":
-        return (tensor.array.copy() if copy else tensor.array).__dlpack__(**{} if stream in (None, -1) else {"stream": stream})
+        return (tensor.array.copy() if copy else tensor.array).__dlpack__(**{} if stream in (None, -1)
+                                                                          else {"stream": stream})
     if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
     array = tensor.numpy().copy() if copy else tensor.numpy()
-    return array.__dlpack__(**{} if max_version is None or max_version[0] < 1 or DLPACK[0] < 1 else {"max_version": max_version})
+    return array.__dlpack__(**{} if max_version is None or max_version[0] < 1 or DLPACK[0] < 1
+                            else {"max_version": max_version})

@@ -1,4 +1,7 @@
-"""Tensor: an array, its storage, and its history. Conversions, printing and pickling are here; `api/` attaches the maths."""
+"""Tensor: an array, its storage, and its history.
+
+Conversions, printing and pickling are here; `api/` attaches the maths.
+"""
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -23,7 +26,8 @@ from ..storage.base import Storage, clock
 from ..storage.layout import row_strides
 from . import copying, printing, torch_function
 
-ABOVE: dict[str, Callable[..., Any]] = {}       # functions of higher modules that methods of Tensor call: the package registers them here
+# functions of higher modules that methods of Tensor call: the package registers them here
+ABOVE: dict[str, Callable[..., Any]] = {}
 
 
 def _place(dim: Any, ndim: int, name: str) -> int:
@@ -34,7 +38,8 @@ def _place(dim: Any, ndim: int, name: str) -> int:
     if not -1 << 63 <= place < 1 << 63:
         raise ValueError("Overflow when unpacking long long")
     if not -ndim <= place < ndim:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})" if ndim else
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})"
+                         if ndim else
                          f"Dimension specified as {place} but tensor has no dimensions")
     return place
 
@@ -54,7 +59,9 @@ class Tensor(TensorBase):
     __array_priority__ = 1000     # NumPy's operators defer to ours
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """The old constructor: sizes give uninitialized memory; a list, array or tensor its values, in the default dtype."""
+        """The old constructor: sizes give uninitialized memory; a list, array or tensor its values, in the default
+        dtype.
+        """
         made = ABOVE["constructed"](*args, **kwargs)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
@@ -137,7 +144,8 @@ class Tensor(TensorBase):
     itemsize = property(element_size)
     nbytes = property(lambda self: self.array.nbytes)
     layout = property(lambda self: dtypes.strided)
-    is_cpu, is_cuda, is_meta = (property(lambda self, kind=kind: self.device.type == kind) for kind in ("cpu", "cuda", "meta"))
+    is_cpu, is_cuda, is_meta = (property(lambda self, kind=kind: self.device.type == kind)
+                                for kind in ("cpu", "cuda", "meta"))
     is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = property(lambda self: False)
     name: Any = None              # a label for drawings; PyTorch has the attribute, unset
 
@@ -172,7 +180,8 @@ class Tensor(TensorBase):
     def storage_offset(self) -> int:
         """Return the offset of the first element in the storage, in elements."""
         memory = self._storage.memory
-        return 0 if memory is None or not memory.size else (address(self.array) - address(memory)) // self.array.itemsize
+        return (0 if memory is None or not memory.size
+                else (address(self.array) - address(memory)) // self.array.itemsize)
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -218,7 +227,8 @@ class Tensor(TensorBase):
         self.array, self._storage, self.origin = array, type(storage)(), None
         self._storage.memory, self._storage.version, self._storage.replaced = storage.memory, version, next(clock)
         leaf = self._node
-        if type(leaf) is Leaf and (leaf.shape != array.shape or leaf.dtype != array.dtype or leaf._storage is not self._storage.nowhere):
+        if type(leaf) is Leaf and (leaf.shape != array.shape or leaf.dtype != array.dtype
+                                   or leaf._storage is not self._storage.nowhere):
             self._node = Leaf(self, array)      # steps that are recorded lead to the leaf as it was
             if leaf.hooks is not None:
                 self._node.hooks = leaf.hooks
@@ -230,9 +240,10 @@ class Tensor(TensorBase):
     def detach_(self) -> Tensor:
         """Forget the history."""
         if self.origin is not None:
-            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-                               "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() "
-                               "cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function "
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
+                               "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
+                               "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+                               "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function "
                                "in torch/optim/optimizer.py as the solution.")
         self._node = None
         return self
@@ -243,7 +254,8 @@ class Tensor(TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        node = self._node if self._node is not None and self.origin is not None and self.origin.kind is not None else node_of(self)
+        node = (self._node if self._node is not None and self.origin is not None and self.origin.kind is not None
+                else node_of(self))
         return node is not None and node.requires_grad
 
     @requires_grad.setter
@@ -255,8 +267,9 @@ class Tensor(TensorBase):
         node = node_of(self)
         if not value:
             if node is not None and type(node) is not Leaf:
-                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                                   "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a "
+                                   "computed variable in a subgraph that doesn't require differentiation use "
+                                   "var_no_grad = var.detach().")
             if node is not None and node.hooks is not None:
                 self.__dict__["_hooks_at_rest"] = node.hooks        # until it requires grad again
             self._node = None
@@ -264,7 +277,8 @@ class Tensor(TensorBase):
             if self.array.dtype.kind not in "fcV":
                 raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
             if self._storage.inference and not mode.inference:
-                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                                   "allowed.")
             if self.origin is None and self._storage.memory is not None and not self._storage.watched:
                 self._storage.rebased = next(clock)       # its views require grad now, too
             self._node = Leaf(self)
@@ -275,7 +289,8 @@ class Tensor(TensorBase):
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for gradients with respect to this tensor, or no longer."""
         if type(requires_grad) is not bool:
-            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                            f"{type(requires_grad).__name__}")
         if requires_grad and self.array.dtype.kind not in "fcV":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
@@ -303,9 +318,11 @@ class Tensor(TensorBase):
         """The gradient that backward() left here."""
         if self._grad is None and self._node is not None and not self.is_leaf and not self.retains_grad:
             import warnings
-            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-                          "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
-                          "use .retain_grad() on the non-leaf Tensor.", UserWarning, stacklevel=2)
+            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+                          "attribute won't be populated during autograd.backward(). If you indeed want the .grad field "
+                          "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+                          UserWarning,
+                          stacklevel=2)
         return self._grad
 
     @grad.setter
@@ -320,11 +337,16 @@ class Tensor(TensorBase):
 
     def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
                  inputs: Tensor | Sequence[Tensor] | None = None) -> None:
-        """Add d(self)/d(leaf) to the .grad of every leaf it came from. https://pytorch.org/docs → torch.Tensor.backward"""
+        """Add d(self)/d(leaf) to the .grad of every leaf it came from.
+
+        https://pytorch.org/docs → torch.Tensor.backward
+        """
         engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
-        """Call `hook(gradient)` when the gradient of this tensor is known; its result, if any, replaces the gradient."""
+        """Call `hook(gradient)` when the gradient of this tensor is known; its result, if any, replaces the
+        gradient.
+        """
         node = node_of(self)
         if node is None or not node.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -341,7 +363,8 @@ class Tensor(TensorBase):
 
     @property
     def _backward_hooks(self) -> Any:
-        hooks = self._node.hooks if self._node is not None and self.requires_grad else self.__dict__.get("_hooks_at_rest")
+        hooks = (self._node.hooks if self._node is not None and self.requires_grad
+                 else self.__dict__.get("_hooks_at_rest"))
         return None if hooks is None else OrderedDict(hooks.tensor)
 
     def retain_grad(self) -> None:
@@ -356,14 +379,16 @@ class Tensor(TensorBase):
     @property
     def retains_grad(self) -> bool:
         node = node_of(self)
-        return node is not None and node.hooks is not None and type(node) is not Leaf and node.hooks.retained is not None
+        return (node is not None and node.hooks is not None and type(node) is not Leaf
+                and node.hooks.retained is not None)
 
     # ── to Python and NumPy ───────────────────────────────────────────────────────────────────────────────────────────
 
     def item(self) -> Any:
         """The only element, as a Python number."""
         if (n := self.array.size) != 1 or self.is_meta:
-            raise RuntimeError("Tensor.item() cannot be called on meta tensors" if n == 1 else f"a Tensor with {n} elements cannot be converted to Scalar")
+            raise RuntimeError("Tensor.item() cannot be called on meta tensors" if n == 1
+                               else f"a Tensor with {n} elements cannot be converted to Scalar")
         value = self._host().item()
         return float(value) if self.array.dtype.kind == "V" else value
 
@@ -381,10 +406,11 @@ class Tensor(TensorBase):
         _check_memory(self)
         if not force:
             if self.device.type != "cpu":
-                raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
-                                "first.")
+                raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy "
+                                "the tensor to host memory first.")
             if self.requires_grad and mode.grad:
-                raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+                raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                                   "instead.")
         if (kind := self.array.dtype.kind) == "V" or kind == "f" and self.array.dtype.itemsize == 1:
             raise TypeError(f"Got unsupported ScalarType {dtypes.SCALAR_TYPES[self.dtype.name]}")
         if self._storage.memory is None:
@@ -438,7 +464,8 @@ class Tensor(TensorBase):
 
     def __contains__(self, element: object) -> bool:
         if not isinstance(element, (TensorBase, int, float, complex, bool)):
-            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                               f"{type(element)}.")
         return bool((self == element).any())
 
     def __hash__(self) -> int:
@@ -455,8 +482,8 @@ class Tensor(TensorBase):
         except RuntimeError:      # a view that lost its history to a write in place
             name = "Invalid"
         return printing.tensor_repr(
-            None if self.is_meta or self._storage.hollow else _shown(self), dtype_name=self.dtype.name, requires_grad=self.requires_grad,
-            grad_fn_name=name, device_text=None if self.is_cpu else str(self.device),
+            None if self.is_meta or self._storage.hollow else _shown(self), dtype_name=self.dtype.name,
+            requires_grad=self.requires_grad, grad_fn_name=name, device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
             prefix="tensor" if type(self) in PLAIN else type(self).__name__,
             notes=() if mode.tangents.see is None else mode.tangents.see.notes(self))
@@ -467,7 +494,9 @@ class Tensor(TensorBase):
         return format(str(self), spec) if spec == "" else object.__format__(self, spec)
 
     def render(self, format: str = "image") -> Any:
-        """A picture of the graph that this tensor came from: a PIL image, or, with `format`, text: "dot", "svg" or "html"."""
+        """A picture of the graph that this tensor came from: a PIL image, or, with `format`, text: "dot", "svg" or
+        "html".
+        """
         return ABOVE["render"](self, format)
 
     # ── copies of the object ──────────────────────────────────────────────────────────────────────────────────────────
@@ -517,18 +546,20 @@ def _check_gradient(tensor: Any, value: Any) -> None:
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
     if type(value._storage) is not type(tensor._storage):
-        raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
-                           f"'{tensor.device.type}'. Please ensure that the gradient and the tensor are on the same device")
+        raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with "
+                           f"device type '{tensor.device.type}'. Please ensure that the gradient and the tensor are on "
+                           f"the same device")
     expected = tensor.__dict__.get("_grad_dtype", tensor.dtype)
     if expected not in (None, value.dtype):
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{C_NAMES[value.dtype.name]}' to a tensor with grad_dtype "
-            f"'{dispatch.SCALAR_TYPES[expected.name]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
-            "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype "
-            "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they match.")
+            f"'{dispatch.SCALAR_TYPES[expected.name]}'. The gradient must match the tensor's grad_dtype (defaults to "
+            "the tensor's dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to "
+            "allow any dtype. Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break "
+            "downstream systems that assume they match.")
     if value.array.shape != tensor.array.shape:
-        raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(tensor.shape)}'. "
-                           "Please ensure that the gradient and the tensor are the same size")
+        raise RuntimeError(f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size "
+                           f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same size")
 
 
 def _check_memory(tensor: Any) -> None:

@@ -1,6 +1,9 @@
-"""`__torch_function__`: how classes of a program's own answer for the functions of this package. https://pytorch.org/docs → Extending PyTorch
+"""`__torch_function__`: how classes of a program's own answer for the functions of this package.
 
-Plain tensors pay nothing for it. Functions of the namespaces pass through `overridable`; Tensor's methods, operators and properties do not, until a
+https://pytorch.org/docs → Extending PyTorch
+
+Plain tensors pay nothing for it. Functions of the namespaces pass through `overridable`; Tensor's methods, operators
+and properties do not, until a
 class that overrides them, or a mode, is first seen: then `arm` puts forms of them in place that ask.
 """
 from __future__ import annotations
@@ -29,20 +32,26 @@ state = State()
 ASKING: list[Any] = []      # not empty if functions ask for overrides before they run
 ARMED: list[Any] = []       # [Tensor], once something overrides its methods: these ask, too
 LASTING: list[bool] = []    # not empty if ARMED is to last until the program ends
-NODES: set[type] = set()    # classes of placeholders for values: modules and functions that are called with one become part of the graph being built
+# classes of placeholders for values: modules and functions that are called with one become part of the graph being
+#     built
+NODES: set[type] = set()
 CONTAINERS: set[type] = set()       # NODES, and the classes of containers that may hold a node
 
 # Attributes that are never overridden: those that make and inspect objects.
-NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ __init_subclass__ __iter__ __module__ "
-                  "__new__ __setattr__ __slots__ __subclasshook__ __torch_function__ _make_subclass as_subclass new new_empty new_empty_strided new_full "
-                  "new_ones new_tensor new_zeros stride unflatten".split())
+NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ "
+                  "__init_subclass__ __iter__ __module__ __new__ __setattr__ __slots__ __subclasshook__ "
+                  "__torch_function__ _make_subclass as_subclass new new_empty new_empty_strided new_full new_ones "
+                  "new_tensor new_zeros stride unflatten".split())
 # Operators that PyTorch names after their method.
 METHODS = {f"__{sign}__": name for sign, name in (
-    ("add", "add"), ("radd", "add"), ("iadd", "add_"), ("sub", "sub"), ("isub", "sub_"), ("mul", "mul"), ("rmul", "mul"), ("imul", "mul_"),
-    ("truediv", "div"), ("itruediv", "div_"), ("ifloordiv", "floor_divide_"), ("mod", "remainder"), ("imod", "remainder_"), ("matmul", "matmul"),
-    ("ne", "ne"), ("lt", "lt"), ("le", "le"), ("gt", "gt"), ("ge", "ge"), ("rand", "bitwise_and"), ("ror", "bitwise_or"), ("rxor", "bitwise_xor"),
-    ("neg", "neg"), ("pos", "positive"), ("abs", "abs"))}
-BINARY = frozenset(f"__{r}{sign}__" for sign in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split() for r in ("", "r", "i"))
+    ("add", "add"), ("radd", "add"), ("iadd", "add_"), ("sub", "sub"), ("isub", "sub_"), ("mul", "mul"),
+    ("rmul", "mul"), ("imul", "mul_"), ("truediv", "div"), ("itruediv", "div_"), ("ifloordiv", "floor_divide_"),
+    ("mod", "remainder"), ("imod", "remainder_"), ("matmul", "matmul"), ("ne", "ne"), ("lt", "lt"), ("le", "le"),
+    ("gt", "gt"), ("ge", "ge"), ("rand", "bitwise_and"), ("ror", "bitwise_or"), ("rxor", "bitwise_xor"), ("neg", "neg"),
+    ("pos", "positive"),
+    ("abs", "abs"))}
+BINARY = frozenset(f"__{r}{sign}__" for sign in "add sub mul truediv floordiv mod pow matmul and or xor lshift "
+                                                "rshift".split() for r in ("", "r", "i"))
 
 
 class DisableTorchFunctionSubclass:
@@ -100,7 +109,9 @@ def answer_of_method(name: str, args: Any, kwargs: Any) -> Any:
 
 
 def node_among(args: Any, kwargs: Any) -> Any:
-    """Return the first graph node among the arguments, or in lists, tuples and dicts among them; None if there is none."""
+    """Return the first graph node among the arguments, or in lists, tuples and dicts among them; None if there is
+    none.
+    """
     waiting, seen = [*args, *kwargs.values()], set()
     for value in waiting:
         kind = type(value)
@@ -150,15 +161,19 @@ def asked(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
     """Call `ask`; raise PyTorch's TypeError if no override answers."""
     answer = ask(function, found, args, kwargs)
     if answer is NotImplemented:
-        refusals = [f"  - mode object {mode!r}" for mode in state.modes[-1:]] + [f"  - tensor subclass {type(a)!r}" for a in found]
+        refusals = ([f"  - mode object {mode!r}" for mode in state.modes[-1:]]
+                    + [f"  - tensor subclass {type(a)!r}" for a in found])
         module = (function.__module__ or "").partition(".")[2]
-        name = f"Tensor.{function.__name__}" if module.startswith(("api", "_tensor")) else ".".join(filter(None, (module, function.__name__)))
-        raise TypeError(f"Multiple dispatch failed for 'torch.{name}'; all __torch_function__ handlers returned NotImplemented:\n\n" + "\n".join(refusals))
+        name = (f"Tensor.{function.__name__}" if module.startswith(("api", "_tensor"))
+                else ".".join(filter(None, (module, function.__name__))))
+        raise TypeError(f"Multiple dispatch failed for 'torch.{name}'; all __torch_function__ handlers returned "
+                        f"NotImplemented:\n\n" + "\n".join(refusals))
     return answer
 
 
 # Functions of objects of any class, which modes override, but classes do not.
-OF_ANYTHING = frozenset("as_tensor asarray from_dlpack from_numpy frombuffer is_storage is_tensor save tensor typename".split())
+OF_ANYTHING = frozenset("as_tensor asarray from_dlpack from_numpy frombuffer is_storage is_tensor save tensor "
+                        "typename".split())
 
 
 def overridable(function: Any, namespace: str, name: str) -> Any:
@@ -237,7 +252,8 @@ def instead(error: Exception | None, function: Any, namespace: str | None, name:
 
 def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:
     """The functions of a namespace in the form that asks; classes and other values as they are."""
-    return {name: overridable(value, namespace, name) if type(value) is FunctionType else value for name, value in functions.items()}
+    return {name: overridable(value, namespace, name) if type(value) is FunctionType else value
+            for name, value in functions.items()}
 
 
 # ── methods ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,11 +283,15 @@ def _found(args: Any, kwargs: Any) -> list[Any] | None:
 
 
 class AskingMethod:
-    """A method of Tensor that classes may override. It equals the plain method, which programs may have looked up before."""
+    """A method of Tensor that classes may override.
+
+    It equals the plain method, which programs may have looked up before.
+    """
 
     def __init__(self, method: Any, name: str, owner: Any) -> None:
         self.__wrapped__, self._owner = method, owner
-        self.__module__, self.__name__, self.__qualname__, self.__doc__ = method.__module__, name, f"Tensor.{name}", method.__doc__
+        self.__module__, self.__name__, self.__qualname__, self.__doc__ = (method.__module__, name, f"Tensor.{name}",
+                                                                           method.__doc__)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)

@@ -51,7 +51,8 @@ def odd(args: Any, kwargs: Any, positions: Any, named: Any) -> bool:
             return True
     for name in kwargs:
         if name in named and type(kwargs[name]) not in named[name]:
-            if named[name] is BESIDE_DIM and type(kwargs[name]) is bool and (given > 1 or "dim" in kwargs or "axis" in kwargs):
+            if (named[name] is BESIDE_DIM and type(kwargs[name]) is bool
+                    and (given > 1 or "dim" in kwargs or "axis" in kwargs)):
                 continue
             return True
     return False

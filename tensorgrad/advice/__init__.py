@@ -1,7 +1,8 @@
 """Advice that errors carry as notes: the line of the program that caused it, and the command that shows it.
 
-The message stays PyTorch's, letter by letter, so that programs which print or compare it see no difference. Tracebacks show notes below it.
-Advice is computed after an error is raised, from the running frames and the program's source. Two facts are recorded
+The message stays PyTorch's, letter by letter, so that programs which print or compare it see no difference. Tracebacks
+show notes below it. Advice is computed after an error is raised, from the running frames and the program's source. Two
+facts are recorded
 earlier, because they cannot be found later: the line that ran backward and freed the tape (once for each backward), and
 the line that wrote in place to a tensor that autograd knows.
 """
@@ -26,7 +27,9 @@ def advised(error: Error, advice: str, *facts: object) -> Error:
 
 
 def noted(error: Exception) -> None:
-    """Add notes to an error that came out of a hook or of a Function of the program: which, and which line led there."""
+    """Add notes to an error that came out of a hook or of a Function of the program: which, and which line led
+    there.
+    """
     try:
         from . import texts
         for line in texts.of_trace(error.__traceback__):

@@ -1,4 +1,5 @@
-"""Notes on places in the program, for errors that come later: which line went back along the tape, and which line wrote in place.
+"""Notes on places in the program, for errors that come later: which line went back along the tape, and which line wrote
+in place.
 
 A note is a code object and the place in it: no frame is kept, and no variable lives longer.
 """
@@ -14,11 +15,14 @@ PACKAGE = dirname(dirname(__file__)) + sep
 INSIDE = (PACKAGE, "<frozen")
 RECALLED = 256      # how many backwards, and how many writes, are recalled
 
-NOTED: list[Callable[[Any], tuple[str, int, str] | None]] = []       # functions (step) → its file, line and expression, where somebody noted them
+# functions (step) → its file, line and expression, where somebody noted them
+NOTED: list[Callable[[Any], tuple[str, int, str] | None]] = []
 
 
 class Way(NamedTuple):
-    """A backward that freed what it went through: steps that were made from `oldest` to `newest`, and nothing that was made after `date`."""
+    """A backward that freed what it went through: steps that were made from `oldest` to `newest`, and nothing that was
+    made after `date`.
+    """
 
     date: int
     oldest: int
@@ -36,13 +40,18 @@ class Write(NamedTuple):
     instruction: int
 
 
-WAYS: deque[tuple[Any, ...]] = deque(maxlen=RECALLED)         # the fields of a Way, of a Write: tuples are made in a tenth of the time
+# the fields of a Way, of a Write: tuples are made in a tenth of the time
+WAYS: deque[tuple[Any, ...]] = deque(maxlen=RECALLED)
 WRITES: deque[tuple[Any, ...]] = deque(maxlen=RECALLED)
 
 
 def went_back(order: Any, date: int, depth: int = 4) -> None:
-    """Note that a backward freed the steps of `order`, the latest of which comes first. The program is `depth` frames up, or more."""
-    frame: Any = sys._getframe(depth)           # frames are dear: those of `sweep` and of `engine.backward` are left out
+    """Note that a backward freed the steps of `order`, the latest of which comes first.
+
+    The program is `depth` frames up, or more.
+    """
+    # frames are dear: those of `sweep` and of `engine.backward` are left out
+    frame: Any = sys._getframe(depth)
     while (code := frame.f_code).co_filename.startswith(PACKAGE) and frame.f_back is not None:
         frame = frame.f_back
     WAYS.append((date, order[-1].time, order[0].time, code, frame.f_lasti))

@@ -1,4 +1,6 @@
-"""The program's source, as far as it can be read: the statement at a line, the expression that is being computed, the values of the names in it."""
+"""The program's source, as far as it can be read: the statement at a line, the expression that is being computed, the
+values of the names in it.
+"""
 from __future__ import annotations
 
 import ast
@@ -23,7 +25,9 @@ LARGEST = 20_000        # lines of a file that is parsed
 
 
 def running(outwards: Any = None) -> list[Any]:
-    """The frames that are running, from the innermost, or from a frame on; none of this package's own, which would then hold themselves."""
+    """The frames that are running, from the innermost, or from a frame on; none of this package's own, which would then
+    hold themselves.
+    """
     frame, frames = outwards or sys._getframe(1), []
     while frame is not None and frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
@@ -45,7 +49,8 @@ def is_library(file: str) -> bool:
 def program(frames: list[Any]) -> Any:
     """The innermost frame of the program's own: of other packages only if there is none."""
     outside = [frame for frame in frames if not is_inside(frame)]
-    return next((frame for frame in outside if not is_library(frame.f_code.co_filename)), outside[0] if outside else None)
+    return next((frame for frame in outside if not is_library(frame.f_code.co_filename)),
+                outside[0] if outside else None)
 
 
 def line_of(code: Any, instruction: int) -> int:
@@ -155,12 +160,16 @@ def expression(frame: Any) -> ast.expr | None:
             statement = ast.parse(text).body[0]                     # x += y
         except (SyntaxError, ValueError, RecursionError, IndexError):
             return None
-        return ast.BinOp(statement.target, statement.op, statement.value) if isinstance(statement, ast.AugAssign) else None  # type: ignore[arg-type]
+        return (ast.BinOp(statement.target, statement.op, statement.value) if isinstance(statement, ast.AugAssign)
+                else None)  # type: ignore[arg-type]
     return found
 
 
 def variables(frame: Any) -> dict[str, Any]:
-    """The local variables of a frame. Before Python 3.13 a frame keeps the dict that it is asked for, and with it the values: here it is emptied."""
+    """The local variables of a frame.
+
+    Before Python 3.13 a frame keeps the dict that it is asked for, and with it the values: here it is emptied.
+    """
     found = frame.f_locals
     if found is frame.f_globals or type(found) is not dict or not frame.f_code.co_flags & CO_OPTIMIZED:
         return dict(found)
@@ -173,7 +182,9 @@ def variables(frame: Any) -> dict[str, Any]:
 
 
 def value_of(node: ast.AST, frame: Any) -> Any:
-    """The value of a name, or of attributes and elements of it, where nothing of the program has to run to find it; None if there is none."""
+    """The value of a name, or of attributes and elements of it, where nothing of the program has to run to find it;
+    None if there is none.
+    """
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         owner = value_of(node.value, frame)
         if type(owner) in (list, tuple) and isinstance(node.slice.value, int):
@@ -188,13 +199,16 @@ def value_of(node: ast.AST, frame: Any) -> Any:
         held = getattr(owner, "__dict__", {})
         if node.attr in held:
             return held[node.attr]
-        return next((table[node.attr] for name in ("_modules", "_parameters", "_buffers") if isinstance(table := held.get(name), dict) and node.attr in table),
+        return next((table[node.attr] for name in ("_modules", "_parameters", "_buffers")
+                     if isinstance(table := held.get(name), dict) and node.attr in table),
                     None)
     return None
 
 
 def tensors_in(node: ast.AST, frame: Any) -> dict[str, Any]:
-    """{text: tensor} of the names in an expression, and of the elements of lists among them, in the order they are written in."""
+    """{text: tensor} of the names in an expression, and of the elements of lists among them, in the order they are
+    written in.
+    """
     found: dict[str, Any] = {}
     elements = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Subscript)}
     for part in ast.walk(node):
@@ -212,14 +226,18 @@ def tensors_in(node: ast.AST, frame: Any) -> dict[str, Any]:
 # ── the command ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 def offer(what: str, option: str = "") -> list[str]:
-    """The line that names the command which shows an error: nothing where it is running, or where no file is the program."""
+    """The line that names the command which shows an error: nothing where it is running, or where no file is the
+    program.
+    """
     main = sys.modules.get("__main__")
     file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     if not offers.command:
         return []
     if not file or not isfile(file) or is_library(realpath(file)) or file.startswith(INSIDE):
-        return [f"  {what}: run it in `with torch.viz.watch() as seen:`, and {'viz.explain_nan(loss)' if option else 'seen.graph()'} after it"]
+        return [f"  {what}: run it in `with torch.viz.watch() as seen:`, and "
+                f"{'viz.explain_nan(loss)' if option else 'seen.graph()'} after it"]
     path = os.path.relpath(file)
     words = [path if len(path) < len(file) else file] if spec is None else ["-m", spec.name.removesuffix(".__main__")]
     few = len(sys.argv) < 9 and sum(map(len, sys.argv[1:])) < 60
-    return [f"  {what}: python -m tensorgrad.viz {option}{shlex.join([*words, *(sys.argv[1:] if few else [])])}{'' if few else ' …'}"]
+    return [f"  {what}: python -m tensorgrad.viz {option}{shlex.join([*words, *(sys.argv[1:] if few else [])])}"
+            f"{'' if few else ' …'}"]

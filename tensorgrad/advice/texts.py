@@ -31,7 +31,8 @@ def of_shapes() -> list[str]:
         lines.append(layer)
         tensors = {name: tensor for name, tensor in tensors.items() if tensor is not given}
     if tensors:
-        lines.append("  " + ", ".join(f"{name} has shape {_shape(tensor)}" for name, tensor in list(tensors.items())[:6]))
+        lines.append("  " + ", ".join(f"{name} has shape {_shape(tensor)}"
+                                      for name, tensor in list(tensors.items())[:6]))
         lines += _remedy(tree, list(tensors.items()))
     return [*lines, *around(frames, user), *offer(SO_FAR)]
 
@@ -61,7 +62,8 @@ def _layer(frames: list[Any], user: Any) -> tuple[str, Any]:
         return "", None
     here = variables(at)
     module = here["self"]
-    called, written = _called(module, frames[frames.index(user):]), repr(module) if type(module).__module__.startswith(PACKAGE_NAME) else type(module).__name__
+    called, written = (_called(module, frames[frames.index(user):]),
+                       repr(module) if type(module).__module__.startswith(PACKAGE_NAME) else type(module).__name__)
     text = quoted(written) if "\n" not in written else type(module).__name__
     names = at.f_code.co_varnames[1:at.f_code.co_argcount + at.f_code.co_kwonlyargcount]
     given = next((v for v in map(here.get, names) if isinstance(v, TensorBase)), None)
@@ -79,10 +81,14 @@ def _is_module(value: Any) -> bool:
 
 
 def _called(module: Any, frames: list[Any]) -> str:
-    """Return the program's name of a layer: its path in the outermost running module, or in a variable of the program."""
-    owners = [(type(owner).__name__, owner) for owner in [variables(f).get("self") for f in frames] if _is_module(owner)][::-1]
+    """Return the program's name of a layer: its path in the outermost running module, or in a variable of the
+    program.
+    """
+    owners = [(type(owner).__name__, owner) for owner in [variables(f).get("self") for f in frames]
+              if _is_module(owner)][::-1]
     for frame in frames[:4]:
-        owners += [(name, value) for name, value in {**frame.f_globals, **variables(frame)}.items() if _is_module(value)]
+        owners += [(name, value) for name, value in {**frame.f_globals, **variables(frame)}.items()
+                   if _is_module(value)]
     for name, owner in owners:
         if owner is module:
             return f"{name}, "
@@ -115,16 +121,19 @@ def of_second_time(step: Any) -> list[str]:
     user = program(frames := running())
     if user is None or step is None:
         return []
-    way = next((way for way in map(Way._make, WAYS) if way.oldest <= step.time <= way.newest and way.date > step.time), None)
+    way = next((way for way in map(Way._make, WAYS) if way.oldest <= step.time <= way.newest and way.date > step.time),
+               None)
     lines = [f"  {made(step)} was freed by an earlier backward"]
     if way is not None:
         lines = [f"  {made(step)} was freed by {place(way.code, way.instruction)}"]
     if way is not None and way.code is user.f_code and way.instruction == user.f_lasti:
-        lines.append("  which runs again, and comes back to it: detach() what one round hands on to the next, or compute the loss anew in each")
+        lines.append("  which runs again, and comes back to it: detach() what one round hands on to the next, or "
+                     "compute the loss anew in each")
     else:
         lines.append(f"  and is needed again by {place(user.f_code, user.f_lasti)}")
         if way is not None:
-            lines.append("  retain_graph=True in the first of them keeps it; so does detach() there of what only the second has to go through")
+            lines.append("  retain_graph=True in the first of them keeps it; so does detach() there of what only the "
+                         "second has to go through")
     return [*lines, *around(frames, user), *offer(PICTURE)]
 
 
@@ -139,8 +148,9 @@ def of_write(step: Any, storage: Any, source: Any, since: int) -> list[str]:
         lines = [f"  it was written to by {place(write.code, write.instruction)}", needs,
                  *_kept(place(write.code, write.instruction))]
     else:
-        lines = ["  it was written to after it was used" + (": most often by an optimizer's step between the forward and this backward" if type(source) is Leaf
-                 else ": copy it first, or compute with the old values before"), needs]
+        lines = ["  it was written to after it was used"
+                 + (": most often by an optimizer's step between the forward and this backward" if type(source) is Leaf
+else ": copy it first, or compute with the old values before"), needs]
     return [*[line for line in lines if line], *around(frames, user), *offer(PICTURE)]
 
 
@@ -152,9 +162,11 @@ def _kept(text: str) -> list[str]:
     except (SyntaxError, ValueError, IndexError):
         return []
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        better = ast.Assign([statement.target], ast.BinOp(ast.Name(statement.target.id), statement.op, statement.value), lineno=0)
+        better = ast.Assign([statement.target], ast.BinOp(ast.Name(statement.target.id), statement.op, statement.value),
+                            lineno=0)
         return [f"  `{quoted(ast.unparse(better))}` makes a new tensor"]
-    called = statement.value.func if isinstance(statement, (ast.Expr, ast.Assign)) and isinstance(statement.value, ast.Call) else None
+    called = (statement.value.func if isinstance(statement, (ast.Expr, ast.Assign))
+              and isinstance(statement.value, ast.Call) else None)
     name = called.attr if isinstance(called, ast.Attribute) else ""
     if name == "step":
         return ["  an optimizer's step belongs after every backward() that needs the parameters as they were"]
@@ -174,19 +186,22 @@ def _cloned(written: ast.expr) -> list[str]:
     while True:
         if isinstance(written, ast.Call) and isinstance(written.func, ast.Attribute):
             written = written.func.value
-        elif isinstance(written, ast.Subscript) or isinstance(written, ast.Attribute) and written.attr in ("T", "mT", "H", "mH", "real", "imag", "data"):
+        elif (isinstance(written, ast.Subscript) or isinstance(written, ast.Attribute)
+              and written.attr in ("T", "mT", "H", "mH", "real", "imag", "data")):
             written = written.value
         else:
             break
     text = ast.unparse(written)
-    return [f"  `{text} = {text}.clone()` before it keeps the old values"] if isinstance(written, (ast.Name, ast.Attribute)) else []
+    return ([f"  `{text} = {text}.clone()` before it keeps the old values"]
+            if isinstance(written, (ast.Name, ast.Attribute)) else [])
 
 
 def of_leaf(target: Any) -> list[str]:
     """A write to a leaf."""
     user = program(frames := running())
     return [f"  {place(user.f_code, user.f_lasti)}",
-            "  `with torch.no_grad():` around it changes the leaf, as optimizers do; on a clone() of it, the write is part of the graph",
+            "  `with torch.no_grad():` around it changes the leaf, as optimizers do; on a clone() of it, the write is "
+            "part of the graph",
             *around(frames, user)] if user is not None else []
 
 
@@ -208,9 +223,11 @@ def of_several(node: Any) -> list[str]:
     if user is None:
         return []
     tree = expression(user)
-    name = next((text for text, t in (tensors_in(tree, user) if tree is not None else {}).items() if t._node is node), "it")
+    name = next((text for text, t in (tensors_in(tree, user) if tree is not None else {}).items() if t._node is node),
+                "it")
     return [f"  {place(user.f_code, user.f_lasti)}",
-            f"  {name} has shape {tuple(node.shape)}, {prod(node.shape)} elements: take its mean() or sum(), or give backward a gradient of that shape",
+            f"  {name} has shape {tuple(node.shape)}, {prod(node.shape)} elements: take its mean() or sum(), or give "
+            f"backward a gradient of that shape",
             *around(frames, user)]
 
 
@@ -234,13 +251,15 @@ def of_hook(hook: Any, node: Any) -> list[str]:
     """A hook that returned what cannot be."""
     user = program(running())
     of = f" of {made(node)}" if node is not None else ""
-    return [f"  the hook `{_name(hook)}`{defined(hook)} was given the gradient of the result{of}", *_from(user), *offer(PICTURE)]
+    return [f"  the hook `{_name(hook)}`{defined(hook)} was given the gradient of the result{of}", *_from(user),
+            *offer(PICTURE)]
 
 
 def of_function(step: Any) -> list[str]:
     """A Function whose backward returned what cannot be."""
     rule, user = step._rule(), program(running())
-    return [f"  {step.function.__name__}.{rule.__name__}{defined(rule)} is the backward of {made(step)}", *_from(user), *offer(PICTURE)]
+    return [f"  {step.function.__name__}.{rule.__name__}{defined(rule)} is the backward of {made(step)}", *_from(user),
+            *offer(PICTURE)]
 
 
 def _from(user: Any) -> list[str]:
@@ -261,7 +280,8 @@ def around(frames: list[Any], user: Any) -> list[str]:
         told, name = "", frame.f_code.co_name
         if file.endswith("hooks.py") and "hook" in values:
             subject = values.get("node")
-            told = f"the hook `{_name(values['hook'])}`" + (f", for the gradient of {made(subject)}" if subject is not None else "")
+            told = (f"the hook `{_name(values['hook'])}`"
+                    + (f", for the gradient of {made(subject)}" if subject is not None else ""))
         elif file.endswith("function.py") and name in ("_backward", "apply"):
             function = values["self"].function if name == "_backward" else values["cls"]
             told = f"the {'backward' if name == '_backward' else 'forward'} of the Function {function.__name__}"

@@ -1,6 +1,7 @@
 """autocast: which functions run in half precision, and which in float32. https://pytorch.org/docs/stable/amp.html
 
-It is a mode, as `torch.overrides.TorchFunctionMode` is: while it is on, it sees every call, casts the arguments and hands the call on.
+It is a mode, as `torch.overrides.TorchFunctionMode` is: while it is on, it sees every call, casts the arguments and
+    hands the call on.
 """
 from __future__ import annotations
 
@@ -15,30 +16,36 @@ from ..device import device as Device
 from ..dtype import bfloat16, float16, float32, float64
 
 # PyTorch's lists, by the names of the functions: https://pytorch.org/docs/stable/amp.html#autocast-op-reference
-LOWER_ANYWHERE = frozenset("addbmm addmm baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "
-                           "einsum inner linear matmul mm multi_dot multi_head_attention_forward prelu rnn_relu_cell rnn_tanh_cell "
+LOWER_ANYWHERE = frozenset("addbmm addmm baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d "
+                           "conv_transpose2d conv_transpose3d einsum inner linear matmul mm multi_dot "
+                           "multi_head_attention_forward prelu rnn_relu_cell rnn_tanh_cell "
                            "scaled_dot_product_attention tensordot vecdot __rmatmul__ _rnn".split())
 FLOAT32_ANYWHERE = frozenset(
-    "avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_ex cholesky_inverse cholesky_solve cond cosine_embedding_loss "
-    "cross_entropy ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn geqrf grid_sample grid_sampler hfft hinge_embedding_loss householder_product huber_loss "
-    "ifft ifft2 ifftn ihfft inv inv_ex inverse irfft irfft2 irfftn kl_div l1_loss lstsq lu lu_solve margin_ranking_loss matrix_power matrix_rank mse_loss "
-    "multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinv pinverse poisson_nll_loss polar prod qr quantile rfft rfft2 rfftn "
-    "smooth_l1_loss soft_margin_loss solve stft istft svd svd_lowrank svdvals tensorinv tensorsolve trace triangular_solve triplet_margin_loss "
-    "view_as_complex".split())
+    "avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist cholesky cholesky_ex cholesky_inverse "
+    "cholesky_solve cond cosine_embedding_loss cross_entropy ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn geqrf "
+    "grid_sample grid_sampler hfft hinge_embedding_loss householder_product huber_loss ifft ifft2 ifftn ihfft inv "
+    "inv_ex inverse irfft irfft2 irfftn kl_div l1_loss lstsq lu lu_solve margin_ranking_loss matrix_power matrix_rank "
+    "mse_loss multi_margin_loss multilabel_margin_loss nanquantile nll_loss orgqr ormqr pinv pinverse poisson_nll_loss "
+    "polar prod qr quantile rfft rfft2 rfftn smooth_l1_loss soft_margin_loss solve stft istft svd svd_lowrank svdvals "
+    "tensorinv tensorsolve trace triangular_solve triplet_margin_loss view_as_complex".split())
 LOWER = {"cpu": LOWER_ANYWHERE, "cuda": LOWER_ANYWHERE | frozenset("addmv addr gru_cell lstm_cell mv".split())}
 FLOAT32 = {
     "cpu": FLOAT32_ANYWHERE | frozenset(
-        "adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices fractional_max_pool2d fractional_max_pool2d_with_indices "
-        "fractional_max_pool3d fractional_max_pool3d_with_indices grid_sampler_2d grid_sampler_3d linear_cross_entropy max_pool3d max_pool3d_with_indices "
-        "max_unpool1d max_unpool2d max_unpool3d".split()),
+        "adaptive_avg_pool3d adaptive_max_pool3d adaptive_max_pool3d_with_indices fractional_max_pool2d "
+        "fractional_max_pool2d_with_indices fractional_max_pool3d fractional_max_pool3d_with_indices grid_sampler_2d "
+        "grid_sampler_3d linear_cross_entropy max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d "
+        "max_unpool3d".split()),
     "cuda": FLOAT32_ANYWHERE | frozenset(
-        "__pow__ __rpow__ acos asin cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 gelu group_norm instance_norm layer_norm log log10 log1p log2 "
-        "log_softmax norm normalize pdist pow reciprocal renorm rms_norm rsqrt sinh softmax softmin softplus sum tan".split())}
+        "__pow__ __rpow__ acos asin cosh cosine_similarity cumprod cumsum dist erfinv exp expm1 gelu group_norm "
+        "instance_norm layer_norm log log10 log1p log2 log_softmax norm normalize pdist pow reciprocal renorm rms_norm "
+        "rsqrt sinh softmax softmin softplus sum tan".split())}
 JOINING = frozenset("cat column_stack concat concatenate dstack hstack index_copy row_stack stack vstack".split())
-WIDEST = {"cpu": JOINING, "cuda": JOINING | frozenset("addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add vdot".split())}
-LOWER_RESULT = frozenset("corrcoef cov matrix_power pinv pinverse".split())        # products of matrices are their last step
-DEFAULTS: dict[str, Any] = {"cpu": bfloat16, "cuda": float16, "ipu": float16, "xpu": float16, "maia": bfloat16, "xla": bfloat16, "mps": float16,
-                            "hpu": bfloat16, "mtia": float16, "privateuseone": float16}
+WIDEST = {"cpu": JOINING, "cuda": JOINING
+          | frozenset("addcdiv addcmul atan2 bilinear cross dot grid_sample index_put scatter_add vdot".split())}
+# products of matrices are their last step
+LOWER_RESULT = frozenset("corrcoef cov matrix_power pinv pinverse".split())
+DEFAULTS: dict[str, Any] = {"cpu": bfloat16, "cuda": float16, "ipu": float16, "xpu": float16, "maia": bfloat16,
+                            "xla": bfloat16, "mps": float16, "hpu": bfloat16, "mtia": float16, "privateuseone": float16}
 SUPPORTED = (bfloat16, float16)
 cache_enabled, nesting = [True], [0]
 
@@ -68,7 +75,8 @@ class Casting:
             if len(set(found)) > 1:
                 args, kwargs = self._cast((args, kwargs), float32, self._here)
         result = func(*args, **kwargs)
-        if name in LOWER_RESULT and self._wide(result) and not (name == "matrix_power" and abs(args[1] if len(args) > 1 else kwargs["n"]) < 2):
+        if (name in LOWER_RESULT and self._wide(result)
+                and not (name == "matrix_power" and abs(args[1] if len(args) > 1 else kwargs["n"]) < 2)):
             result = result.to(self.dtype)
         return result
 
@@ -127,30 +135,38 @@ def _averages_3d(input: Any, size: Any = None, scale_factor: Any = None, mode: s
     return mode == "area" and input.ndim == 5
 
 
-UNLESS: dict[str, Callable[..., bool]] = {"einsum": _no_product, "tensordot": _to_a_number, "inner": _no_matrix, "_rnn": lambda kind, *args: kind == "GRU"}
+UNLESS: dict[str, Callable[..., bool]] = {"einsum": _no_product, "tensordot": _to_a_number, "inner": _no_matrix,
+                                          "_rnn": lambda kind, *args: kind == "GRU"}
 FLOAT32_IF: dict[str, Callable[..., bool]] = {"pad": _mirrors, "interpolate": _averages_3d}
 
 
 class autocast:
-    """Functions inside the `with` block, or the decorated function, run in the precision that suits them. https://pytorch.org/docs → torch.autocast
+    """Functions inside the `with` block, or the decorated function, run in the precision that suits them.
 
-    Products of matrices and convolutions run in `dtype` (bfloat16 on the CPU, float16 on CUDA, unless said otherwise), losses and factorizations in
-    float32; what is added or multiplied element by element keeps its dtype. Parameters stay what they are, and so do their gradients.
+    https://pytorch.org/docs → torch.autocast
+
+    Products of matrices and convolutions run in `dtype` (bfloat16 on the CPU, float16 on CUDA, unless said otherwise),
+    losses and factorizations in float32; what is added or multiplied element by element keeps its dtype. Parameters
+    stay what they are, and so do their gradients.
     """
 
-    def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
+    def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True,
+                 cache_enabled: bool | None = None) -> None:
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = _kind(device_type)
         self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else dtype
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if enabled and self.device == "cuda" and not _cuda_is_available():
-            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", UserWarning, stacklevel=2)
+            warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", UserWarning,
+                          stacklevel=2)
             enabled = False
         elif enabled and self.fast_dtype not in SUPPORTED:
             shown = "torch.bfloat16 and torch.float16" if self.device == "cuda" else "torch.bfloat16, torch.float16"
-            warnings.warn(f"In {self.device.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
-                          f"{self.device.upper()} Autocast only supports dtypes of {shown} currently.", UserWarning, stacklevel=2)
+            warnings.warn(f"In {self.device.upper()} autocast, but the target dtype is not supported. Disabling "
+                          f"autocast.\n{self.device.upper()} Autocast only supports dtypes of {shown} currently.",
+                          UserWarning,
+                          stacklevel=2)
             enabled = False
         self._enabled = enabled
 
@@ -168,7 +184,8 @@ class autocast:
         return autocast_decorator(self, function)
 
     def _like(self, other: autocast) -> autocast:
-        self.device, self.fast_dtype, self._cache_enabled, self._enabled = other.device, other.fast_dtype, other._cache_enabled, other._enabled
+        self.device, self.fast_dtype, self._cache_enabled, self._enabled = (other.device, other.fast_dtype,
+                                                                            other._cache_enabled, other._enabled)
         return self
 
 
@@ -242,7 +259,8 @@ def clear_autocast_cache() -> None:
 
 
 def _deprecated(old: str, new: str, value: Any, given: str = "") -> Any:
-    warnings.warn(f"torch.{old}({given}) is deprecated. Please use torch.{new} instead.", DeprecationWarning, stacklevel=3)
+    warnings.warn(f"torch.{old}({given}) is deprecated. Please use torch.{new} instead.", DeprecationWarning,
+                  stacklevel=3)
     return value
 
 
@@ -268,12 +286,14 @@ def set_autocast_cpu_dtype(dtype: Any) -> None:
 
 def set_autocast_gpu_dtype(dtype: Any) -> None:
     """`set_autocast_dtype('cuda', dtype)` by an older name."""
-    _deprecated("set_autocast_gpu_dtype", "set_autocast_dtype('cuda', dtype)", set_autocast_dtype("cuda", dtype), "dtype")
+    _deprecated("set_autocast_gpu_dtype", "set_autocast_dtype('cuda', dtype)", set_autocast_dtype("cuda", dtype),
+                "dtype")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
     """`set_autocast_enabled('cpu', enabled)` by an older name."""
-    _deprecated("set_autocast_cpu_enabled", "set_autocast_enabled('cpu', enabled)", set_autocast_enabled("cpu", enabled), "enabled")
+    _deprecated("set_autocast_cpu_enabled", "set_autocast_enabled('cpu', enabled)",
+                set_autocast_enabled("cpu", enabled), "enabled")
 
 
 def autocast_increment_nesting() -> int:
@@ -292,7 +312,10 @@ def autocast_decrement_nesting() -> int:
 
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
-    """Decorate the `forward` of a Function: run it under the current autocast, or cast its inputs first. https://pytorch.org/docs → torch.amp.custom_fwd"""
+    """Decorate the `forward` of a Function: run it under the current autocast, or cast its inputs first.
+
+    https://pytorch.org/docs → torch.amp.custom_fwd
+    """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if fwd is None:
@@ -312,7 +335,10 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorate the `backward` of a Function: run it under the autocast of its forward. https://pytorch.org/docs → torch.amp.custom_bwd"""
+    """Decorate the `backward` of a Function: run it under the autocast of its forward.
+
+    https://pytorch.org/docs → torch.amp.custom_bwd
+    """
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

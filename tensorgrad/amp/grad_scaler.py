@@ -1,4 +1,6 @@
-"""GradScaler: scale the loss so that small gradients survive half precision, and find the scale. https://pytorch.org/docs/stable/amp.html
+"""GradScaler: scale the loss so that small gradients survive half precision, and find the scale.
+
+https://pytorch.org/docs/stable/amp.html
 
     loss · s  →  gradients · s  →  step with gradients / s, unless one is infinite or NaN: then skip it and halve s.
 """
@@ -25,7 +27,8 @@ class OptState(Enum):
 class GradScaler:
     """Scales losses, unscales gradients, skips steps with infinities. https://pytorch.org/docs → torch.amp.GradScaler
 
-    The scale is multiplied by `growth_factor` after `growth_interval` good steps in a row, and by `backoff_factor` after a bad one.
+    The scale is multiplied by `growth_factor` after `growth_interval` good steps in a row, and by `backoff_factor`
+    after a bad one.
 
     >>> import tensorgrad as torch
     >>> w = torch.ones(1, requires_grad=True)
@@ -37,11 +40,13 @@ class GradScaler:
     tensor([-0.5000], requires_grad=True)
     """
 
-    def __init__(self, device: str = "cuda", init_scale: float = 2.0 ** 16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+    def __init__(self, device: str = "cuda", init_scale: float = 2.0 ** 16, growth_factor: float = 2.0,
+                 backoff_factor: float = 0.5,
                  growth_interval: int = 2000, enabled: bool = True) -> None:
         self._device, self._enabled = device, enabled
         if device == "cuda" and enabled and not _cuda_is_available():
-            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", UserWarning, stacklevel=2)
+            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", UserWarning,
+                          stacklevel=2)
             self._enabled = False
         if self._enabled:
             assert growth_factor > 1.0, "The growth factor must be > 1.0."
@@ -134,8 +139,8 @@ class GradScaler:
         self._found_inf.clear()
 
     def _check_begun(self, function: str) -> None:
-        assert self._scale is not None, (f"Attempted {function} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) "
-                                         "earlier in the iteration.")
+        assert self._scale is not None, (f"Attempted {function} but _scale is None.  This may indicate your script did "
+                                         "not use scaler.scale(loss or outputs) earlier in the iteration.")
 
     # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -188,8 +193,11 @@ class GradScaler:
         if not self._enabled:
             return
         if not state_dict:
-            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.")
-        self._init_scale, self._growth_factor, self._backoff_factor = (state_dict[k] for k in ("scale", "growth_factor", "backoff_factor"))
+            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance "
+                               "of GradScaler.")
+        self._init_scale, self._growth_factor, self._backoff_factor = (state_dict[k]
+                                                                       for k
+                                                                       in ("scale", "growth_factor", "backoff_factor"))
         self._growth_interval, self._init_growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
         if self._scale is not None:
             self._scale.fill_(self._init_scale)
@@ -198,8 +206,10 @@ class GradScaler:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         if self._enabled:
-            assert not self._stages, "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."
-            state |= {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker(), "_scale": None, "_growth_tracker": None}
+            assert not self._stages, ("A GradScaler instance may only be pickled at the beginning of an iteration, or "
+                                      "at the end after scaler.update().")
+            state |= {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker(),
+                      "_scale": None, "_growth_tracker": None}
         return state
 
 

@@ -2,8 +2,8 @@
 from ..messages.unsupported import unsupported
 from ..nn.modules.module import Module
 
-_NAMES = ("convert default_dynamic_qconfig fuse_modules get_default_qat_qconfig get_default_qconfig get_default_qconfig_mapping prepare prepare_qat quantize "
-          "quantize_dynamic quantize_qat")
+_NAMES = ("convert default_dynamic_qconfig fuse_modules get_default_qat_qconfig get_default_qconfig "
+          "get_default_qconfig_mapping prepare prepare_qat quantize quantize_dynamic quantize_qat")
 globals().update(unsupported(_NAMES, "torch.ao.quantization", "there are no quantized tensors"))
 __all__ = [*_NAMES.split(), "DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub"]
 

@@ -21,7 +21,17 @@ from ..core.mode import (
     set_grad_enabled,
 )
 from ..device import device, get_default_device, set_default_device
-from ..dtype import can_cast, dtype, finfo, get_default_dtype, iinfo, layout, memory_format, promote_types, set_default_dtype
+from ..dtype import (
+    can_cast,
+    dtype,
+    finfo,
+    get_default_dtype,
+    iinfo,
+    layout,
+    memory_format,
+    promote_types,
+    set_default_dtype,
+)
 from ..generator import Generator, default_generator
 from ..runtime.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from ..size import Size
@@ -29,14 +39,15 @@ from ._register import FUNCTIONS, explain_methods
 
 FAMILIES = ("creation", "sequences", "conversion", "pointwise", "math", "comparison", "matrix", "einsum",
             "factorizations", "elimination", "solving", "linalg", "special", "operators", "reduction", "norms",
-            "statistics", "cumulative", "sorting", "shape", "splitting", "joining", "indexing", "masks", "copies", "random",
-            "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization",
+            "statistics", "cumulative", "sorting", "shape", "splitting", "joining", "indexing", "masks", "copies",
+            "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization",
             "distance", "shuffle", "sampling", "segments", "loss", "miscellaneous", "removed", "first_version")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
 explain_methods()
 
-DTYPES: dict[str, Any] = {name: value for name, value in vars(_dtypes).items() if isinstance(value, (dtype, layout, memory_format))}
+DTYPES: dict[str, Any] = {name: value for name, value in vars(_dtypes).items()
+                          if isinstance(value, (dtype, layout, memory_format))}
 globals().update(FUNCTIONS)
 globals().update(DTYPES)
 
@@ -49,9 +60,10 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = ["get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads",
-           "FUNCTIONS", "Generator", "Size", "Tensor", "can_cast", "default_generator", "device", "dtype", "enable_grad", "finfo",
-           "get_default_device", "get_default_dtype",
-           "get_printoptions", "iinfo", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "is_grad_enabled",
-           "is_inference_mode_enabled", "layout", "memory_format", "no_grad",
-           "printoptions", "promote_types", "result_type", "set_default_device", "set_default_dtype", "set_grad_enabled", "set_printoptions",
+           "FUNCTIONS", "Generator", "Size", "Tensor", "can_cast", "default_generator", "device", "dtype",
+           "enable_grad", "finfo", "get_default_device", "get_default_dtype",
+           "get_printoptions", "iinfo", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled",
+           "is_grad_enabled", "is_inference_mode_enabled", "layout", "memory_format", "no_grad",
+           "printoptions", "promote_types", "result_type", "set_default_device", "set_default_dtype",
+           "set_grad_enabled", "set_printoptions",
            *FUNCTIONS, *DTYPES]

@@ -17,9 +17,11 @@ from ..messages.warn_once import warn as warn
 from ..ops.base import OPS
 from ..size import Size
 
-C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-           "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-           "complex128": "c10::complex<double>", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t"}
+C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
+           "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
+           "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+           "uint16": "uint16_t",
+           "uint32": "uint32_t", "uint64": "uint64_t"}
 
 
 def normalize_dim(dim: Any, ndim: int) -> int:
@@ -33,7 +35,10 @@ def normalize_dim(dim: Any, ndim: int) -> int:
 
 
 def integer(value: Any, argument: str) -> int:
-    """An argument that counts something. PyTorch takes integers, also NumPy's, and 0-d integer tensors; TypeError for others."""
+    """An argument that counts something.
+
+    PyTorch takes integers, also NumPy's, and 0-d integer tensors; TypeError for others.
+    """
     if type(value) is int:
         return value
     if isinstance(value, TensorBase):
@@ -66,7 +71,8 @@ def normalize_dims(dims: Any, ndim: int) -> tuple[int, ...]:
 def check_tensor(value: Any, function: str, argument: str, position: int) -> None:
     """TypeError if an argument is no tensor."""
     if not isinstance(value, TensorBase):
-        raise TypeError(f"{function}(): argument '{argument}' (position {position}) must be Tensor, not {type(value).__name__}")
+        raise TypeError(f"{function}(): argument '{argument}' (position {position}) must be Tensor, not "
+                        f"{type(value).__name__}")
 
 
 def check_tensors(input: Any, other: Any, function: str) -> None:
@@ -109,10 +115,12 @@ def is_unknown(*values: Any) -> bool:
 def check_list(tensors: Any, function: str) -> None:
     """TypeError for something else than a list or tuple."""
     if not isinstance(tensors, (tuple, list)):
-        raise TypeError(f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}")
+        raise TypeError(f"{function}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+                        f"{type(tensors).__name__}")
 
 
-FACTS = (dtypes.dtype, device, dtypes.layout, dtypes.memory_format, Size, Generator)      # classes that PyTorch names with its own name in front
+# classes that PyTorch names with its own name in front
+FACTS = (dtypes.dtype, device, dtypes.layout, dtypes.memory_format, Size, Generator)
 
 
 def typename(value: Any) -> str:
@@ -148,7 +156,8 @@ def check_product(x: Any, weight: Any, bias: Any = None) -> None:
     if bias is not None:
         kinds = SCALAR_TYPES[x.dtype.name], SCALAR_TYPES[weight.dtype.name]
         raise misfit("mat1 and mat2 must have the same dtype, but got {} and {}".format(*kinds))
-    raise misfit(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[x.dtype.name]} != {C_NAMES[weight.dtype.name]}")
+    raise misfit(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[x.dtype.name]} != "
+                 f"{C_NAMES[weight.dtype.name]}")
 
 
 def promoted(*tensors: Any) -> tuple[Any, ...]:
@@ -169,13 +178,17 @@ def floating(tensor: Any) -> Any:
 
 # ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-C_TYPES = {"float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float64": "double", "complex64": "c10::complex<float>", "int32": "int"}
-LARGEST = {"float32": 3.4028234663852886e38, "complex64": 3.4028234663852886e38, "float16": 65504.0, "bfloat16": 3.3895313892515355e38}
+C_TYPES = {"float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float64": "double",
+           "complex64": "c10::complex<float>", "int32": "int"}
+LARGEST = {"float32": 3.4028234663852886e38, "complex64": 3.4028234663852886e38, "float16": 65504.0,
+           "bfloat16": 3.3895313892515355e38}
 LEAST_LARGEST = min(LARGEST.values())
 
 
 def converted(number: Any, dtype: dtypes.dtype, single: bool = False) -> Any:
-    """Convert a Python number for a dtype. Raises RuntimeError if it is out of range; unsigned dtypes wrap negative integers around.
+    """Convert a Python number for a dtype.
+
+    Raises RuntimeError if it is out of range; unsigned dtypes wrap negative integers around.
 
     For a single element of 16 bits, numbers that are too large become infinity.
     """
@@ -192,5 +205,6 @@ def converted(number: Any, dtype: dtypes.dtype, single: bool = False) -> Any:
     elif name in LARGEST and not single:
         fits = fits and not LARGEST[name] < abs(number) < float("inf")
     if not fits:
-        raise RuntimeError(f"value cannot be converted to type {'double' if single else C_TYPES.get(name, f'{name}_t')} without overflow")
+        raise RuntimeError(f"value cannot be converted to type "
+                           f"{'double' if single else C_TYPES.get(name, f'{name}_t')} without overflow")
     return int(number) % (most + 1) if kind == "u" else number

@@ -1,4 +1,6 @@
-"""Random numbers inside vmap: separate numbers per example, drawn at once with leading batch axes, or common ones for all."""
+"""Random numbers inside vmap: separate numbers per example, drawn at once with leading batch axes, or common ones for
+all.
+"""
 from __future__ import annotations
 
 from functools import partial
@@ -12,12 +14,14 @@ from ..interpret.batched import Batched, built
 from ..interpret.batching import base_of
 from ..storage.cpu import NumpyStorage
 
-REFUSED = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or "
-           "perform the randomness operation out of vmap")
-SAME = "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
-ALONE = ("vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is necessary for your "
-         "usage, please file an issue with functorch.")
-PLACES = {"randint": 2, "bernoulli": 1}      # the position of the shape among a generator's arguments, if it is not the first
+REFUSED = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+           "randomness flags on vmap or perform the randomness operation out of vmap")
+SAME = ("Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
+        "functorch")
+ALONE = ("vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+         "randomness. If this is necessary for your usage, please file an issue with functorch.")
+# the position of the shape among a generator's arguments, if it is not the first
+PLACES = {"randint": 2, "bernoulli": 1}
 DEPENDENT = {"normal_around", "poisson", "binomial", "standard_gamma", "dirichlet", "multinomial"}
 
 
@@ -41,7 +45,8 @@ class Draws:
     def _draw(self, name: str, *args: Any, **params: Any) -> Any:
         draw, hidden = getattr(self.source, name), self.hidden
         if name == "randperm":
-            rows = np.stack([draw(*args, **params) for _ in range(int(np.prod(hidden)))]) if hidden else draw(*args, **params)
+            rows = (np.stack([draw(*args, **params) for _ in range(int(np.prod(hidden)))]) if hidden
+                    else draw(*args, **params))
             return self._built(rows.reshape(*hidden, *rows.shape[-1:]))
         if name == "multinomial":
             weights, *rest = args
@@ -51,7 +56,8 @@ class Draws:
         place = PLACES.get(name, 0)
         shape = (*hidden, *args[place])
         if place == 1 and isinstance(args[0], np.ndarray):
-            args = (args[0].reshape(*hidden, *(1,) * (len(args[1]) - args[0].ndim + len(hidden)), *args[0].shape[len(hidden):]), *args[1:])
+            args = (args[0].reshape(*hidden, *(1,) * (len(args[1]) - args[0].ndim + len(hidden)),
+                                    *args[0].shape[len(hidden):]), *args[1:])
         return self._built(draw(*args[:place], shape, *args[place + 1:], **params))
 
     def _built(self, values: Any) -> Any:

@@ -30,11 +30,12 @@ def kind_of(x: Any) -> str:
     return SCALAR_TYPES[x.dtype.name]
 
 
-def check_matrix(x: Any, function: str, *, name: str = "A", argument: str = "A", position: int = 1, square: bool = True, kernel: str = "") -> None:
+def check_matrix(x: Any, function: str, *, name: str = "A", argument: str = "A", position: int = 1, square: bool = True,
+                 kernel: str = "") -> None:
     """Raise unless x is a stack of floating point or complex matrices (`square`: square ones) of full precision."""
     if not isinstance(x, TensorBase):
-        raise TypeError(f"{function.removeprefix('torch.').replace('.', '_')}(): argument '{argument}' (position {position}) must be Tensor, not "
-                        f"{type(x).__name__}")
+        raise TypeError(f"{function.removeprefix('torch.').replace('.', '_')}(): argument '{argument}' (position "
+                        f"{position}) must be Tensor, not {type(x).__name__}")
     check_shape(x, function, name, square)
     dtype = x.array.dtype
     if dtype.kind in "biu":
@@ -50,7 +51,8 @@ def check_shape(x: Any, function: str, name: str = "A", square: bool = True) -> 
     if len(shape) < 2:
         raise RuntimeError(f"{function}: The input tensor {name} must have at least 2 dimensions.")
     if square and shape[-1] != shape[-2]:
-        raise RuntimeError(f"{function}: {name} must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices")
+        raise RuntimeError(f"{function}: {name} must be batches of square matrices, but they are {shape[-2]} by "
+                           f"{shape[-1]} matrices")
 
 
 def check_kernel(x: Any, kernel: str, function: str, argument: str = "A") -> None:
@@ -72,8 +74,8 @@ def check_info(info: Any, function: str, message: str, error: type[Exception] = 
 
 
 SINGULAR = "The diagonal element {} is zero, the inversion could not be completed because the input matrix is singular."
-NOT_POSITIVE = ("The factorization could not be completed because the input is not positive-definite (the leading minor of order {} is not "
-                "positive-definite).")
+NOT_POSITIVE = ("The factorization could not be completed because the input is not positive-definite (the leading "
+                "minor of order {} is not positive-definite).")
 
 
 def transposed(x: Any) -> Any:
@@ -107,19 +109,21 @@ def counts_as_vectors(a: Any, b: Any) -> bool:
 def check_fits(a: Any, b: Any, left: bool, vectors: bool, function: str) -> None:
     shape, n = (*b.array.shape, 1) if vectors else b.array.shape, a.array.shape[-1]
     if shape[-2 if left else -1] != n:
-        raise RuntimeError(f"{function}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} ({n}x{n} and "
-                           f"{shape[-2]}x{shape[-1]})")
+        raise RuntimeError(f"{function}: Incompatible shapes of A and B for the equation "
+                           f"{'AX = B' if left else 'XA = B'} ({n}x{n} and {shape[-2]}x{shape[-1]})")
 
 
 def check_pair(b: Any, a: Any, name: str) -> None:
     """Raise the errors of the older functions that solve A·X = B."""
     if a.array.dtype != b.array.dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {kind_of(b)} and A of type {kind_of(a)} instead.")
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {kind_of(b)} and A of type "
+                           f"{kind_of(a)} instead.")
     m, n = a.array.shape, b.array.shape
     if m[-1] != m[-2]:
         raise RuntimeError(f"A must be batches of square matrices, but they are {m[-2]} by {m[-1]} matrices")
     if m[-1] != n[-2]:
-        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {m[-1]} by {m[-1]} but each b matrix is {n[-2]} by {n[-1]}")
+        raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {m[-1]} by {m[-1]} but each b "
+                           f"matrix is {n[-2]} by {n[-1]}")
 
 
 def inverse_of(a: Any, function: str, check_errors: bool = True) -> tuple[Any, Any]:

@@ -1,4 +1,6 @@
-"""Nested sequences of numbers as PyTorch reads them: the first elements give the shape, all elements together the dtype."""
+"""Nested sequences of numbers as PyTorch reads them: the first elements give the shape, all elements together the
+dtype.
+"""
 from __future__ import annotations
 
 from functools import reduce
@@ -41,7 +43,8 @@ def array_of(data: Any, wanted: Any) -> np.ndarray[Any, Any]:
 
 def _dtype_of(kind: type) -> Any:
     """The dtype of Python's numbers of a type."""
-    return dtypes.get_default_dtype() if kind is float else dtypes.default_complex() if kind is complex else dtypes.PYTHON[kind]
+    return (dtypes.get_default_dtype() if kind is float else dtypes.default_complex() if kind is complex
+            else dtypes.PYTHON[kind])
 
 
 def _read(data: Any, wanted: Any) -> tuple[Any, Any]:
@@ -58,7 +61,8 @@ def _read(data: Any, wanted: Any) -> tuple[Any, Any]:
             return data, _dtype_of(*kinds) if len(kinds) == 1 else reduce(promote_types, map(_dtype_of, kinds))
         pairs = [_read(part, wanted) for part in data]
         common = reduce(promote_types, dict.fromkeys(kind for _, kind in pairs)) if wanted is None else wanted
-        return type(data)(part for part, _ in pairs) if type(data) in (list, tuple) else [part for part, _ in pairs], common
+        return (type(data)(part for part, _ in pairs) if type(data) in (list, tuple) else [part for part, _ in pairs],
+                common)
     if isinstance(data, TensorBase):
         return _from_tensor(data, wanted)
     if isinstance(data, (np.ndarray, np.generic)):
@@ -97,7 +101,8 @@ def _from_object(data: Any, wanted: Any) -> tuple[Any, Any]:
 
 def _is_sequence(data: Any) -> bool:
     return isinstance(data, SEQUENCES) or (hasattr(data, "__len__") and hasattr(data, "__getitem__")
-                                           and not isinstance(data, (str, bytes, dict, TensorBase, np.ndarray, np.generic)))
+                                           and not isinstance(data,
+                                                              (str, bytes, dict, TensorBase, np.ndarray, np.generic)))
 
 
 def _sizes(data: Any) -> tuple[int, ...]:
@@ -133,14 +138,16 @@ def _explain(nested: Any, sizes: tuple[int, ...], wanted: Any, depth: int) -> No
 
 def _no_number(data: Any, wanted: Any) -> TypeError:
     kind = type(data).__name__
-    return TypeError(f"'{kind}' object cannot be interpreted as an integer" if wanted.numpy.kind in "biu" else f"must be real number, not {kind}")
+    return TypeError(f"'{kind}' object cannot be interpreted as an integer" if wanted.numpy.kind in "biu"
+                     else f"must be real number, not {kind}")
 
 
 def _check_range(array: Any, wanted: Any) -> None:
     """Raise PyTorch's error for numbers that a dtype does not hold. Negative integers wrap around in unsigned ones."""
     kind, target = array.dtype.kind, wanted.numpy.kind
     if kind == "c" and target not in "cb":
-        raise TypeError("must be real number, not complex" if target in "fV" else "'complex' object cannot be interpreted as an integer")
+        raise TypeError("must be real number, not complex" if target in "fV"
+                        else "'complex' object cannot be interpreted as an integer")
     if target not in "iu" or not array.size or kind == "b":
         return
     if wanted is dtypes.uint64:

@@ -26,15 +26,18 @@ from ._arguments import typename, warn
 from ._signatures import COMPILED, EXPECTED, PREFIXES, Parameter, Signature, handed_on, signatures
 
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
-UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_ cumsum_ elu_ exponential_ geometric_
-    leaky_relu_ lerp_ log_normal_ normal_ random_ rrelu_ selu_ threshold_ uniform_""".split())    # methods that write in place, their kernel looked for first
+UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_
+    cumsum_ elu_ exponential_ geometric_
+    leaky_relu_ lerp_ log_normal_ normal_ random_ rrelu_ selu_ threshold_
+    uniform_""".split())    # methods that write in place, their kernel looked for first
 
 
 # ── checks of one argument ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _scalar_tensor(value: Any, kinds: str) -> bool:
-    return isinstance(value, TensorBase) and not value.array.ndim and value.array.dtype.kind in kinds and not value.requires_grad  # type: ignore[attr-defined]
+    return (isinstance(value, TensorBase) and not value.array.ndim and value.array.dtype.kind in kinds
+            and not value.requires_grad)  # type: ignore[attr-defined]
 
 
 def _is_int(value: Any) -> bool:
@@ -148,18 +151,21 @@ def bind(signature: Signature, name: str, args: Any, kwargs: Any) -> dict[str, A
 
 def _too_many(signature: Signature, name: str, args: Any) -> TypeError:
     least, most, n = signature.required, signature.positional, len(args)
-    takes = f"from {least} to {most} positional arguments" if least != most else f"{most} positional argument{'' if most == 1 else 's'}"
+    takes = (f"from {least} to {most} positional arguments" if least != most
+             else f"{most} positional argument{'' if most == 1 else 's'}")
     return TypeError(f"{name}() takes {takes} but {n} {'was' if n == 1 else 'were'} given")
 
 
 def _missing(signature: Signature, name: str, position: int) -> TypeError:
     names = [f'"{p.name}"' for p in signature.parameters[position:] if p.default is None]
-    return TypeError(f"{name}() missing {len(names)} required positional argument{'s' if len(names) == 1 else ''}: {', '.join(names)}")
+    return TypeError(f"{name}() missing {len(names)} required positional argument{'s' if len(names) == 1 else ''}: "
+                     f"{', '.join(names)}")
 
 
 def _refused(p: Parameter, name: str, value: Any, element: int, position: int | None) -> TypeError:
     where = "" if position is None else f" (position {position})"
-    got = f"not {typename(value)}" if element < 0 or position is None else f"but found element of type {typename(value[element])} at pos {element}"
+    got = (f"not {typename(value)}" if element < 0 or position is None
+           else f"but found element of type {typename(value[element])} at pos {element}")
     return TypeError(f"{name}(): argument '{p.name}'{where} must be {EXPECTED.get(p.kind, p.kind)}, {got}")
 
 
@@ -192,7 +198,8 @@ def parse(known: tuple[Signature, ...], name: str, args: Any, kwargs: Any) -> tu
             bind(plausible[0], name, args, kwargs)
     except _NoTensor as refusal:
         place, element = refusal.args
-        raise TypeError(f"expected Tensor as element {place} in argument {_place_of_list(args)}, but got {typename(element)}") from None
+        raise TypeError(f"expected Tensor as element {place} in argument {_place_of_list(args)}, but got "
+                        f"{typename(element)}") from None
     raise TypeError(f"{name}() received an invalid combination of arguments - {_combination(shown, args, kwargs)}")
 
 
@@ -206,10 +213,12 @@ def _later_element(signature: Signature, bound: dict[str, Any], name: str) -> Ty
         if isinstance(value, (tuple, list)) and kinds[argument] in ("Ints", "Ints1", "Sizes"):
             for place, element in enumerate(value, 1):
                 if type(element) is int and not -1 << 63 <= element < 1 << 63:
-                    return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
+                    return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with "
+                                     f"error "
                                      '"Overflow when unpacking long long')
                 if not isinstance(element, (bool, np.bool_)) and not _is_index(element):
-                    return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with error "
+                    return TypeError(f"{name}(): argument '{argument}' failed to unpack the object at pos {place} with "
+                                     f"error "
                                      f'"type must be tuple of ints,but got {typename(element)}"')
     return None
 
@@ -243,7 +252,8 @@ def _combination(shown: list[Signature], args: Any, kwargs: Any) -> str:
 # ── after a failure ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def answer(error: Exception | None, function: Any, namespace: str | None, name: str, args: Any, kwargs: Any) -> Answer | None:
+def answer(error: Exception | None, function: Any, namespace: str | None, name: str, args: Any,
+           kwargs: Any) -> Answer | None:
     """Return the result or error that replaces the error of a function, or of a method if `namespace` is None."""
     if isinstance(error, NoValues):
         return None
@@ -344,7 +354,8 @@ def _answer_of_method(error: Exception | None, function: Any, name: str, args: A
         return _handed_on(error, function, name, args, kwargs)
     instance, *rest = args
     if len(known) == 1 and not known[0].parameters and len(args) + len(kwargs) > 1:
-        return Answer(error=TypeError(f"TensorBase.{name}() takes no " + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
+        return Answer(error=TypeError(f"TensorBase.{name}() takes no "
+                                      + ("keyword arguments" if kwargs else f"arguments ({len(rest)} given)")))
     found = _instead(error, partial(function, instance), known, name, rest, kwargs)
     if found is None and isinstance(error, NotImplementedError) and name.endswith("_") and name not in UNCAST:
         return does_not_fit(instance, [*rest, *kwargs.values()])
@@ -357,13 +368,15 @@ def does_not_fit(instance: Any, others: list[Any]) -> Answer | None:
     shapes = [tuple(o.array.shape) for o in (instance, *operands) if isinstance(o, TensorBase)]
     try:
         if (shape := np.broadcast_shapes(*shapes)) != shapes[0]:
-            return Answer(error=RuntimeError(f"output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}"))
+            return Answer(error=RuntimeError(f"output with shape {list(shapes[0])} doesn't match the broadcast shape "
+                                             f"{list(shape)}"))
     except ValueError:
         return None
     target = result_type(instance, *operands)
     if can_cast(target, instance.dtype):
         return None
-    return Answer(error=RuntimeError(f"result type {SCALAR_TYPES[target.name]} can't be cast to the desired output type {SCALAR_TYPES[instance.dtype.name]}"))
+    return Answer(error=RuntimeError(f"result type {SCALAR_TYPES[target.name]} can't be cast to the desired output "
+                                     f"type {SCALAR_TYPES[instance.dtype.name]}"))
 
 
 def _instead(error: Exception | None, function: Any, known: Any, name: str, args: Any, kwargs: Any) -> Answer | None:
@@ -389,7 +402,8 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
 
 def _deprecated(name: str, signature: Signature, known: Any) -> str:
     better = "".join(f"\n\t{name}{s}" for s in known if not s.hidden)
-    return f"This overload of {name} is deprecated:\n\t{name}{signature}\nConsider using one of the following signatures instead:{better}"
+    return (f"This overload of {name} is deprecated:\n\t{name}{signature}\nConsider using one of the following "
+            f"signatures instead:{better}")
 
 
 def _plain(kind: str, value: Any) -> Any:

@@ -19,7 +19,8 @@ from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
 from ._arguments import C_NAMES
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
-DTYPE_ERRORS = {    # special messages for an `out=` of another dtype: {0}, {1} are C names, {2}, {3} PyTorch's scalar types
+# special messages for an `out=` of another dtype: {0}, {1} are C names, {2}, {3} PyTorch's scalar types
+DTYPE_ERRORS = {
     "take": "take(): self and out expected to have the same dtype, but got self.dtype = {2} and out.dtype = {3}",
     "index_select": "index_select(): self and result must have the same scalar type",
     "masked_select": "masked_select(): self and result must have the same scalar type",
@@ -40,7 +41,8 @@ VARIADIC = 4 | 8                                 # a code object's flags for *ar
 SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "x1": "input", "x2": "other"}
 
 
-def public(*aliases: str, name: str | None = None, function: bool = True, method: bool | str = True, inplace: bool = False,
+def public(*aliases: str, name: str | None = None, function: bool = True, method: bool | str = True,
+           inplace: bool = False,
            out: bool | str = False) -> Callable[[Any], Any]:
     """Attach a function under its name and aliases.
 
@@ -52,10 +54,12 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__
         takes = raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
-        call = _with_layout(raw) if "layout" in takes and not raw.__module__.endswith("windows") else _with_synonyms(raw, takes)
+        call = (_with_layout(raw) if "layout" in takes and not raw.__module__.endswith("windows")
+                else _with_synonyms(raw, takes))
         if out:
             words = str(out).split()
-            call_with_out = _with_out(call, "same" in words, "apart" in words, "given" in words, "parts" in words, "device" in takes)
+            call_with_out = _with_out(call, "same" in words, "apart" in words, "given" in words, "parts" in words,
+                                      "device" in takes)
         for n in (kept, *aliases):
             if function:
                 FUNCTIONS[n] = call_with_out if out else call
@@ -81,7 +85,8 @@ def wraps(raw: Any) -> Callable[[Any], Any]:
     """functools.wraps, at a third of its cost: half a thousand functions are dressed when the package is imported."""
     def dress(call: Any) -> Any:
         call.__dict__.update(raw.__dict__)
-        call.__module__, call.__name__, call.__qualname__, call.__doc__ = raw.__module__, raw.__name__, raw.__qualname__, raw.__doc__
+        call.__module__, call.__name__, call.__qualname__, call.__doc__ = (raw.__module__, raw.__name__,
+                                                                           raw.__qualname__, raw.__doc__)
         call.__wrapped__ = raw
         return call
     return dress
@@ -112,7 +117,8 @@ def translate(renamed: dict[str, str], kwargs: dict[str, Any]) -> dict[str, Any]
     return {renamed[k] if k in renamed and renamed[k] not in kwargs else k: v for k, v in kwargs.items()}
 
 
-def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool = False, parts: bool = False, places: bool = False) -> Any:
+def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool = False, parts: bool = False,
+              places: bool = False) -> Any:
     @wraps(call)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is None:
@@ -129,8 +135,9 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
                 if places:
                     kwargs.setdefault("device", out.device)
         elif apart and any(o is a for o in out for a in args):
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-                               "location. Please clone() the tensor before performing the operation.")
+            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
+                               "refer to a single memory location. Please clone() the tensor before performing the "
+                               "operation.")
         return write_out(call(*args, **kwargs), out, exact or parts and type(out) is not Tensor, call.__name__)
     with_out.bare = getattr(call, "bare", call)  # type: ignore[attr-defined]
     return with_out
@@ -139,12 +146,14 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
 def _given_dtype(out: Any, dtype: Any) -> Any:
     """The dtype of `out=`, which `dtype=` may not contradict."""
     if dtype not in (None, out.dtype):
-        raise RuntimeError(f"dtype {SCALAR_TYPES[as_dtype(dtype).name]} does not match dtype of out parameter ({SCALAR_TYPES[out.dtype.name]})")
+        raise RuntimeError(f"dtype {SCALAR_TYPES[as_dtype(dtype).name]} does not match dtype of out parameter "
+                           f"({SCALAR_TYPES[out.dtype.name]})")
     return out.dtype
 
 
 OWN_DTYPE = {    # in-place methods that accept only results of the tensor's dtype, and their messages for others
-    "abs": "In-place abs is not supported for complex tensors.", "absolute": "In-place abs is not supported for complex tensors.",
+    "abs": "In-place abs is not supported for complex tensors.",
+    "absolute": "In-place abs is not supported for complex tensors.",
     "cumsum": "Bad in-place call: input tensor dtype {0} and output tensor dtype {1} should match",
     "cumprod": "Bad in-place call: input tensor dtype {0} and output tensor dtype {1} should match",
     "float_power": "the base given to float_power_ has dtype {2} but the operation's result requires dtype {3}",
@@ -160,7 +169,8 @@ def _keeping_dtype(call: Any, name: str) -> Any:
             kwargs["dtype"] = self.dtype
         out = call(self, *args, **kwargs)
         if out.dtype is not self.dtype:
-            raise RuntimeError(OWN_DTYPE[name].format(*(names[t.dtype.name] for names in (C_NAMES, SCALAR_TYPES) for t in (self, out))))
+            raise RuntimeError(OWN_DTYPE[name].format(*(names[t.dtype.name] for names in (C_NAMES, SCALAR_TYPES)
+                                                        for t in (self, out))))
         return out
     return kept
 
@@ -204,7 +214,8 @@ PARSER.append(_parser)
 def explain_methods() -> None:
     """Put the methods that take arguments in the form that has its errors explained."""
     for name, value in list(vars(Tensor).items()):
-        if type(value) is FunctionType and ".api." in value.__module__ and value not in EXPLAINED and not name.startswith("_"):
+        if (type(value) is FunctionType and ".api." in value.__module__ and value not in EXPLAINED
+                and not name.startswith("_")):
             code = value.__code__
             if code.co_argcount + code.co_kwonlyargcount > 1 or code.co_flags & VARIADIC:
                 setattr(Tensor, name, _explained(value, name))
@@ -230,7 +241,8 @@ def _explained(method: Any, name: str) -> Any:
             if better is None:
                 raise
             return better.result()
-    call.__module__, call.__name__, call.__qualname__, call.__doc__ = method.__module__, method.__name__, method.__qualname__, method.__doc__
+    call.__module__, call.__name__, call.__qualname__, call.__doc__ = (method.__module__, method.__name__,
+                                                                       method.__qualname__, method.__doc__)
     call.__wrapped__ = method  # type: ignore[attr-defined]
     EXPLAINED.add(call)
     return call
@@ -240,7 +252,8 @@ def write_out(result: Any, out: Any, exact: bool = False, name: str = "function"
     """Put a result into the tensors that `out=` gave, and return these."""
     if isinstance(result, (tuple, list)):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
-            raise TypeError(f"expected tuple of {len(result)} elements but got {len(out) if isinstance(out, (tuple, list)) else 1}")
+            raise TypeError(f"expected tuple of {len(result)} elements but got "
+                            f"{len(out) if isinstance(out, (tuple, list)) else 1}")
         for r, o in zip(result, out, strict=True):
             _check_out(r, o, exact, name)
         written = [write_out(r, o, exact, name) for r, o in zip(result, out, strict=True)]
@@ -259,27 +272,32 @@ def _check_out(result: Any, out: Any, exact: bool, name: str) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if result._node is not None and not result._node.requires_grad:
-        raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= function")
+        raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an "
+                                  f"out= function")
     if mode.grad and (result._node is not None or out.requires_grad) and name not in inplace.UNRECORDED:
-        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
-                           "grad.")
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but "
+                           "one of the arguments requires grad.")
     if type(result._storage).rank or type(out._storage).rank:
-        raise RuntimeError(f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops.")
+        raise RuntimeError(f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on "
+                           f"out= or view ops.")
     if type(result._storage) is not type(out._storage) and not (result._storage.leads or out._storage.leads):
         raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
     if exact and result.array.dtype != out.array.dtype:
         said = DTYPE_ERRORS.get(name, "Expected out tensor to have dtype {0}, but got {1} instead")
-        raise RuntimeError(said.format(C_NAMES[result.dtype.name], C_NAMES[out.dtype.name], *(SCALAR_TYPES[t.dtype.name] for t in (result, out))))
+        raise RuntimeError(said.format(C_NAMES[result.dtype.name], C_NAMES[out.dtype.name],
+                                       *(SCALAR_TYPES[t.dtype.name] for t in (result, out))))
     if name in JOINING and not can_cast(result.dtype, out.dtype):
-        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {SCALAR_TYPES[out.dtype.name]}")
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type "
+                        f"{SCALAR_TYPES[out.dtype.name]}")
     inplace.check_cast(out, result)
 
 
 def _resize(out: Any, shape: Any) -> None:
     if out.array.size:
         import warnings
-        warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, which does not match the "
-                      f"required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be "
-                      "resized unless they have zero elements.", UserWarning, stacklevel=4)
+        warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, "
+                      f"which does not match the required output shape {list(shape)}. This behavior is deprecated, and "
+                      "in a future PyTorch release outputs will not be resized unless they have zero elements.",
+                      UserWarning, stacklevel=4)
     backend = type(out._storage)
     out._point_to(backend.xp.empty(shape, dtype=out.array.dtype), backend())

@@ -3,16 +3,16 @@
 The module is imported when a call has failed. The annotations of our own functions say most signatures (see `_kinds`).
 `OVERLOADS` and `METHODS` have what these cannot say: calls that differ in more than the kinds of arguments, and
 deprecated orders of arguments. A row is `names: signature; signature …`. A parameter without kind is that of our
-function, with `!` it has no default; `…` stands for the annotated signature; `~` marks a deprecated one, which errors do
-not show; `out`, `outs` and `factory` abbreviate common keywords.
+function, with `!` it has no default; `…` stands for the annotated signature; `~` marks a deprecated one, which errors
+do not show; `out`, `outs` and `factory` abbreviate common keywords.
 A method has the signatures of the function without its `input`, an in-place method those of the method, unless METHODS
 has its own.
 
 `INTERPRETED` lists functions that PyTorch writes in Python, with their calls of compiled ones, `functions -> compiled:
 arguments` (the name "same" stands for the function's own): `a=b` passes the function's argument `b` as `a`, `a.size`
 means that the argument must have this attribute, and `_` is filled in by the function. Without a list all arguments are
-handed on, but for those in FILLED_IN. A `Probability` is checked before the call; in `Sizes`, None means the input's size.
-`PYTHON` names the others, which have no parser.
+handed on, but for those in FILLED_IN. A `Probability` is checked before the call; in `Sizes`, None means the input's
+size. `PYTHON` names the others, which have no parser.
 """
 from __future__ import annotations
 
@@ -248,7 +248,8 @@ PYTHON = frozenset("""
 COMPILED = frozenset("""
     adaptive_avg_pool1d avg_pool1d avg_pool2d avg_pool3d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
     conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity elu_ gelu hardshrink hardtanh_ leaky_relu_
-    linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
+    linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_
+    rrelu_
     scaled_dot_product_attention selu_ softplus softshrink threshold_""".split())
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 EXPECTED = {"Operand": "Tensor", "Index": "int", "Probability": "float", "Floats": "tuple of floats",

@@ -1,4 +1,7 @@
-"""Activations and dropout that PyTorch has at its root. The others are in nn/_functions. https://pytorch.org/docs/stable/nn.functional.html"""
+"""Activations and dropout that PyTorch has at its root.
+
+The others are in nn/_functions. https://pytorch.org/docs/stable/nn.functional.html
+"""
 from __future__ import annotations
 
 from math import isfinite, sqrt
@@ -87,7 +90,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """
     if input.dtype is not weight.dtype:
         names = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16"}
-        raise RuntimeError("prelu: Type promoting not supported. Got " + " and ".join(names.get(t.dtype.name, t.dtype.name) for t in (input, weight)))
+        raise RuntimeError("prelu: Type promoting not supported. Got "
+                           + " and ".join(names.get(t.dtype.name, t.dtype.name) for t in (input, weight)))
     if weight.ndim > 1:
         raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}")
     count = weight.numel()
@@ -96,9 +100,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = input.shape[1] if input.ndim > 1 else 1
         if channels != count:
-            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {count} and channel size = "
-                               f"{channels}.")
-    return xp.prelu(input, weight.reshape((1, count, *(1,) * (input.ndim - 2)) if input.ndim > 1 else (count,) * min(input.ndim, 1)))
+            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                               f"{count} and channel size = {channels}.")
+    return xp.prelu(input, weight.reshape((1, count, *(1,) * (input.ndim - 2)) if input.ndim > 1
+                                          else (count,) * min(input.ndim, 1)))
 
 
 @public(method=False)
@@ -127,7 +132,8 @@ def rrelu(input: Tensor, lower: Number = 1 / 8, upper: Number = 1 / 3, training:
     if backend.hollow:
         return xp.rrelu_with_noise(input, upper)
     values = backend.host(input.array).reshape(-1)
-    below, noise = values <= 0, values.copy()               # a uniform number for each element that is not above 0, in order
+    # a uniform number for each element that is not above 0, in order
+    below, noise = values <= 0, values.copy()
     noise[below] = generator_of(backend, generator).uniform(int(below.sum()), lower, upper, "float64")
     return xp.rrelu_with_noise(input, fresh(backend.asarray(noise.reshape(input.array.shape)), backend))
 
@@ -228,7 +234,8 @@ def noise_for(input: Any, draw: Any) -> Any:
 def check_floating(input: Any) -> None:
     """RuntimeError for integers and bools, which cannot hold scaled elements."""
     if input.array.dtype.kind in "biu":
-        raise RuntimeError(f"result type Float can't be cast to the desired output type {SCALAR_TYPES[input.dtype.name]}")
+        raise RuntimeError(f"result type Float can't be cast to the desired output type "
+                           f"{SCALAR_TYPES[input.dtype.name]}")
 
 
 def _check_probability(p: float) -> None:

@@ -206,7 +206,8 @@ def isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_un
     """
     for value in (elements, test_elements):
         if isinstance(value, (bool, complex)):
-            raise RuntimeError(f"Unsupported input type encountered for isin(): {'Bool' if isinstance(value, bool) else 'ComplexDouble'}")
+            raise RuntimeError(f"Unsupported input type encountered for isin(): "
+                               f"{'Bool' if isinstance(value, bool) else 'ComplexDouble'}")
     if not isinstance(test_elements, Tensor):
         test_elements = elements.new_tensor(test_elements, dtype=result_type(elements, test_elements))
     if not isinstance(elements, Tensor):

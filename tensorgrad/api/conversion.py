@@ -56,7 +56,8 @@ def to(input: Tensor, *args: Any, device: Device | None = None, dtype: Dtype | N
     tensor([1., 2.], dtype=torch.float64)
     """
     if inplace:
-        return become(input, lambda tensor: to(tensor, *args, device=device, dtype=dtype, copy=copy, memory_format=memory_format, other=other))
+        return become(input, lambda tensor: to(tensor, *args, device=device, dtype=dtype, copy=copy,
+                                               memory_format=memory_format, other=other))
     flags = [a for a in args if isinstance(a, bool)]       # non_blocking, copy
     copy = copy or flags[1:] == [True]
     for a in args:
@@ -88,7 +89,8 @@ def to(input: Tensor, *args: Any, device: Device | None = None, dtype: Dtype | N
 def become(input: Any, convert: Any) -> Any:
     """Convert a leaf and its gradient in place. Raises RuntimeError for a tensor with a grad_fn."""
     if input.grad_fn is not None:
-        raise RuntimeError("a tensor that has a grad_fn cannot change its dtype or device in place: leave out inplace=True")
+        raise RuntimeError("a tensor that has a grad_fn cannot change its dtype or device in place: leave out "
+                           "inplace=True")
     grad = input.grad
     made = convert(input.detach())
     if made.dtype != input.dtype or made.device != input.device:
@@ -132,9 +134,11 @@ def _caster(name: str, dtype: dtypes.dtype) -> None:
     public(function=False)(method)
 
 
-for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
-                      "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
-                      "bool": dtypes.bool, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128}.items():
+for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
+                      "bfloat16": dtypes.bfloat16,
+                      "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8,
+                      "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64,
+                      "cdouble": dtypes.complex128}.items():
     _caster(_name, _dtype)
 
 
@@ -175,7 +179,8 @@ def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, 
         return cast(input, dtype)
     if not isinstance(dtype, (str, object.__class__)):
         raise TypeError("dtype must be a type, str, or dtype object")
-    name = dtype if isinstance(dtype, str) else "torch.Tensor" if dtype is Tensor else f"{dtype.__module__}.{dtype.__qualname__}"
+    name = (dtype if isinstance(dtype, str) else "torch.Tensor" if dtype is Tensor
+            else f"{dtype.__module__}.{dtype.__qualname__}")
     kind, cuda = name.replace("torch.cuda.", "torch."), name.startswith("torch.cuda.")
     if kind not in LEGACY_TYPES and name != "torch.Tensor":
         raise ValueError(f"invalid type: '{dtype if isinstance(dtype, str) else dtype.__name__}'")
@@ -264,9 +269,9 @@ def copied(input: Any, src: Any) -> Any:
         try:
             src = xp.broadcast_to(src, shape=input.array.shape)
         except ValueError:
-            raise RuntimeError(f"The size of tensor a ({input.array.shape[-1] if input.array.ndim else 1}) must match the size of tensor b "
-                               f"({src.array.shape[-1] if src.array.ndim else 1}) at non-singleton dimension "
-                               f"{max(input.array.ndim - 1, 0)}") from None
+            raise RuntimeError(f"The size of tensor a ({input.array.shape[-1] if input.array.ndim else 1}) must match "
+                               f"the size of tensor b ({src.array.shape[-1] if src.array.ndim else 1}) at "
+                               f"non-singleton dimension {max(input.array.ndim - 1, 0)}") from None
     return xp.copied(input, src)
 
 
@@ -342,7 +347,10 @@ for _same in ("resolve_conj", "resolve_neg"):
 
 @public(function=False)
 def pin_memory(input: Tensor, device: Device | None = None) -> Tensor:
-    """The tensor itself: copies from it to a GPU are as fast as they get. RuntimeError without a GPU. https://pytorch.org/docs → torch.Tensor.pin_memory"""
+    """The tensor itself: copies from it to a GPU are as fast as they get.
+
+    RuntimeError without a GPU. https://pytorch.org/docs → torch.Tensor.pin_memory
+    """
     from ..storage.cuda import device_count
     if not device_count():
         raise RuntimeError("Cannot access accelerator device when none is available.")
@@ -398,7 +406,10 @@ def storage(input: Tensor) -> Any:
 
 
 def storage_type(input: Tensor) -> Any:
-    """The old class of the storage: `torch.FloatStorage` and its like. https://pytorch.org/docs → torch.Tensor.storage_type"""
+    """The old class of the storage: `torch.FloatStorage` and its like.
+
+    https://pytorch.org/docs → torch.Tensor.storage_type
+    """
     return input.storage()._get_legacy_storage_class()
 
 

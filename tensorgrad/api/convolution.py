@@ -25,8 +25,8 @@ def several(value: Any, n: int, name: str) -> tuple[int, ...]:
         return value
     if isinstance(value, (tuple, list)):
         if len(value) not in (1, n):
-            raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the convolution dimensions, but got "
-                               f"{name}={list(value)}")
+            raise RuntimeError(f"expected {name} to be a single integer value or a list of {n} values to match the "
+                               f"convolution dimensions, but got {name}={list(value)}")
         return tuple(v if type(v) is int else integer(v, name) for v in value) * (n if len(value) == 1 else 1)
     if not hasattr(value, "__index__"):
         raise TypeError(f"argument '{name}' must be tuple of ints, not {type(value).__name__}")
@@ -44,14 +44,15 @@ def _slow(input: Any) -> bool:
 def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, transposed: bool) -> None:
     x, w = input.array.shape, weight.array.shape
     if len(x) not in (n + 1, n + 2):
-        raise misfit(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: {list(x)}")
+        raise misfit(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of size: "
+                     f"{list(x)}")
     if not transposed:
         _check_dtypes(input, weight, bias, transposed)
     if len(w) != n + 2:
-        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got {n + 2}-dimensional input "
-                           f"of size {list(x)} instead" if len(w) > n + 2 else
-                           f"expected stride to be a single integer value or a list of {max(len(w) - 2, 0)} values to match the convolution "
-                           f"dimensions, but got stride={[1] * n}")
+        raise RuntimeError(f"Expected {len(w)}-dimensional input for {len(w)}-dimensional weight {list(w)}, but got "
+                           f"{n + 2}-dimensional input of size {list(x)} instead" if len(w) > n + 2 else
+                           f"expected stride to be a single integer value or a list of {max(len(w) - 2, 0)} values to "
+                           f"match the convolution dimensions, but got stride={[1] * n}")
     _check_channels(x, w, None if bias is None else bias.array.shape, n, groups, transposed)
     if transposed and not _slow(input):
         _check_dtypes(input, weight, bias, transposed)
@@ -61,10 +62,12 @@ def _check_dtypes(input: Any, weight: Any, bias: Any, transposed: bool) -> None:
     if input.array.dtype is weight.array.dtype and (bias is None or bias.array.dtype is input.array.dtype):
         return
     if bias is not None and input.dtype is not bias.dtype and not transposed:
-        raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) should be the same")
+        raise RuntimeError(f"Input type ({C_NAMES[input.dtype.name]}) and bias type ({C_NAMES[bias.dtype.name]}) "
+                           f"should be the same")
     for t in (weight, bias):
         if t is not None and input.dtype is not t.dtype:
-            raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[t.dtype.name]}")
+            raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found "
+                               f"{SCALAR_TYPES[t.dtype.name]}")
 
 
 @lru_cache(1024)
@@ -74,18 +77,19 @@ def _check_channels(x: Any, w: Any, b: Any, n: int, groups: int, transposed: boo
         raise RuntimeError("non-positive groups is not supported")
     size = list(w)
     if w[0] < groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {size} instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
+                           f"weight of size {size} instead")
     if w[0] % groups:
-        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size "
-                           f"[{size}] instead")
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+                           f"got weight of size [{size}] instead")
     expected, outs = (w[0], w[1] * groups) if transposed else (w[1] * groups, w[0])
     if x[-n - 1] != expected:
         given = "Given transposed=1, " if transposed else f"Given groups={groups}, "
-        raise misfit(f"{given}weight of size {size}, expected input{list(x) if len(x) == n + 2 else [1, *x]} to have {expected} channels, but got "
-                           f"{x[-n - 1]} channels instead")
+        raise misfit(f"{given}weight of size {size}, expected input{list(x) if len(x) == n + 2 else [1, *x]} to have "
+                           f"{expected} channels, but got {x[-n - 1]} channels instead")
     if b is not None and b != (outs,):
-        raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {size}, expected bias to be 1-dimensional with {outs} "
-                           f"elements, but got bias of size {list(b)} instead")
+        raise RuntimeError(f"Given {'transposed=1, ' if transposed else ''}weight of size {size}, expected bias to be "
+                           f"1-dimensional with {outs} elements, but got bias of size {list(b)} instead")
 
 
 def _positive(values: tuple[int, ...], name: str) -> tuple[int, ...]:
@@ -236,26 +240,31 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 # ── transposed convolution ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any) -> Any:
+def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int,
+                dilation: Any) -> Any:
     if bias is not None and input.array.dtype == "float64" and bias.array.dtype.kind != "c":
         bias = in_dtype(bias, input.dtype)
     _check(input, weight, bias, n, groups, f"conv_transpose{n}d", True)
     if _slow(input):
-        raise NotImplementedError(f"\"slow_conv_transpose{max(n, 2)}d_out_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
-    stride, dilation = _positive(several(stride, n, "stride"), "stride"), _positive(several(dilation, n, "dilation"), "dilation")
+        raise NotImplementedError(f"\"slow_conv_transpose{max(n, 2)}d_out_cpu\" not implemented for "
+                                  f"'{SCALAR_TYPES[input.dtype.name]}'")
+    stride, dilation = (_positive(several(stride, n, "stride"), "stride"),
+                        _positive(several(dilation, n, "dilation"), "dilation"))
     padding = _nonnegative(several(padding, n, "padding"), "padding")
     extra = _nonnegative(several(output_padding, n, "output_padding"), "output_padding")
     if any(e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
         high = {"output_padding": (0, *extra), "stride": (1, *stride), "dilation": (1, *dilation)}
         raise RuntimeError("output padding must be smaller than either stride or dilation, but got " + " ".join(
-            f"{name}_{side}: {value}" for name, values in high.items() for side, value in zip(("height", "width"), values[-2:], strict=True)))
+            f"{name}_{side}: {value}" for name, values in high.items()
+            for side, value in zip(("height", "width"), values[-2:], strict=True)))
     batched = input if input.ndim == n + 2 else input.unsqueeze(0)
     least = input_length(batched.shape[2:], weight.shape[2:], stride, padding, dilation)
     size = tuple(d + e for d, e in zip(least, extra, strict=True))
     if any(d <= 0 for d in size):
-        raise RuntimeError(f"Given input size per channel: ({' x '.join(map(str, batched.shape[2:]))}). Calculated output size per channel: "
-                           f"({' x '.join(map(str, size))}). Output size is too small")
-    out = xp.convolution_input(batched, weight, bias, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        raise RuntimeError(f"Given input size per channel: ({' x '.join(map(str, batched.shape[2:]))}). Calculated "
+                           f"output size per channel: ({' x '.join(map(str, size))}). Output size is too small")
+    out = xp.convolution_input(batched, weight, bias, size=size, stride=stride, padding=padding, dilation=dilation,
+                               groups=groups)
     return out if batched is input else out.squeeze(0)
 
 

@@ -43,9 +43,10 @@ def _split(input: Tensor, split_size: Index, dim: int = 0) -> tuple[Tensor, ...]
 
 
 VIEWS = {"alias": _itself, "as_strided": Tensor.as_strided, "detach": _itself, "diagonal": Tensor.diagonal,
-         "expand": _expand, "permute": Tensor.permute, "select": Tensor.select, "slice": _slice, "squeeze": Tensor.squeeze,
-         "t": Tensor.t, "transpose": Tensor.transpose, "unfold": Tensor.unfold, "unsqueeze": Tensor.unsqueeze, "view": _view,
-         "unbind": Tensor.unbind, "split": _split, "split_with_sizes": Tensor.split_with_sizes,
+         "expand": _expand, "permute": Tensor.permute, "select": Tensor.select, "slice": _slice,
+         "squeeze": Tensor.squeeze, "t": Tensor.t, "transpose": Tensor.transpose, "unfold": Tensor.unfold,
+         "unsqueeze": Tensor.unsqueeze, "view": _view, "unbind": Tensor.unbind, "split": _split,
+         "split_with_sizes": Tensor.split_with_sizes,
          "view_as_real": FUNCTIONS["view_as_real"], "view_as_complex": FUNCTIONS["view_as_complex"]}
 
 
@@ -71,7 +72,10 @@ for _name, _look in VIEWS.items():
 
 @public(function=False, name="repeat_interleave")
 def _repeated(input: Tensor, repeats: Ints1, dim: Ints1 | None = None, *, output_size: Ints1 | None = None) -> Tensor:
-    """`repeat_interleave` of this tensor; here the tensor cannot be the `repeats`. https://pytorch.org/docs → torch.repeat_interleave"""
+    """`repeat_interleave` of this tensor; here the tensor cannot be the `repeats`.
+
+    https://pytorch.org/docs → torch.repeat_interleave
+    """
     return repeat_interleave(input, repeats, dim, output_size=output_size)
 
 
@@ -89,10 +93,12 @@ def repeat_interleave(input: Tensor, repeats: Tensor | Index | None = None, dim:
     if repeats is None:                          # the numbers of the repeats: [2, 1] → [0, 0, 1]
         counts = input
         if counts.array.dtype not in (np.int64, np.int32):
-            raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{SCALAR_TYPES[counts.dtype.name]}'")
+            raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for "
+                                      f"'{SCALAR_TYPES[counts.dtype.name]}'")
         if counts.array.ndim != 1:
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
-        return fresh(type(counts._storage).xp.repeat(type(counts._storage).xp.arange(counts.array.size), counts.array), type(counts._storage))
+        return fresh(type(counts._storage).xp.repeat(type(counts._storage).xp.arange(counts.array.size), counts.array),
+                     type(counts._storage))
     x = input.reshape(-1) if dim is None else input
     d = normalize_dim(0 if dim is None else dim, x.array.ndim)
     if output_size is not None and is_hollow(repeats):
@@ -103,7 +109,8 @@ def repeat_interleave(input: Tensor, repeats: Tensor | Index | None = None, dim:
     if counts.dtype.kind not in "iu":
         raise RuntimeError("repeats has to be Long or Int tensor")
     if counts.size not in (1, n):
-        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size} and input.size({d}) = {n}")
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = "
+                           f"{counts.size} and input.size({d}) = {n}")
     if counts.size and int(counts.min()) < 0:
         raise RuntimeError("repeats can not be negative")
     total = int(counts[0]) * n if counts.size == 1 else int(counts.sum())

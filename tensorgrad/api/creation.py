@@ -49,7 +49,8 @@ def tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = 
     """
     if isinstance(data, TensorBase):
         warnings.warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).", UserWarning, stacklevel=3)
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+                      UserWarning, stacklevel=3)
         device = data.device if device is None else device  # type: ignore[attr-defined]
         if data._storage.hollow:
             return as_leaf(data.detach().to(device, dtype or data.dtype, copy=True), requires_grad)
@@ -72,13 +73,15 @@ def _check_array(array: np.ndarray[Any, Any]) -> None:
     """Raise unless PyTorch has a tensor of such a NumPy array."""
     FROM_NUMPY[array.dtype]      # raises TypeError for dtypes that PyTorch lacks
     if any(s % array.itemsize for s in array.strides):
-        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.")
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                         "reallocate the memory.")
     if any(s < 0 for s in array.strides):
-        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
-                         "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
+        raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides "
+                         "are not currently supported. (You can probably work around this by making a copy of your "
+                         "array  with array.copy().) ")
     if not array.dtype.isnative:
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between byte orders is currently "
-                         "not supported.")
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion between "
+                         "byte orders is currently not supported.")
 
 
 def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
@@ -154,13 +157,14 @@ def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = 
     tracked = isinstance(obj, TensorBase) and obj.requires_grad  # type: ignore[attr-defined]
     wanted = tracked if requires_grad is None else requires_grad
     if tracked and requires_grad is None:
-        warn("torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass requires_grad=False explicitly to get the "
-             "old behavior and silence this warning.")
+        warn("torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+             "requires_grad=False explicitly to get the old behavior and silence this warning.")
     source = obj.detach() if isinstance(obj, TensorBase) and (obj.is_leaf or not wanted) else obj  # type: ignore[attr-defined]
     out = as_tensor(source, dtype=dtype, device=device)
     if copy:
         out = out.clone() if shares else out
-    elif copy is False and out.array.__array_interface__["data"] != getattr(obj, "array", obj).__array_interface__["data"]:
+    elif copy is False and out.array.__array_interface__["data"] != getattr(obj, "array",
+                                                                            obj).__array_interface__["data"]:
         raise ValueError("can't alias tensor with a different dtype or device")
     elif isinstance(obj, TensorBase) and out is source and obj.is_leaf:  # type: ignore[attr-defined]
         obj.requires_grad = wanted  # type: ignore[attr-defined]
@@ -186,9 +190,10 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
     _check_array(ndarray)
     if not ndarray.flags.writeable:
-        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means writing to this "
-                      "tensor will result in undefined behavior. You may want to copy the array to protect its data or make it writable before "
-                      "converting it to a tensor.", UserWarning, stacklevel=2)
+        warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+                      "means writing to this tensor will result in undefined behavior. You may want to copy the array "
+                      "to protect its data or make it writable before converting it to a tensor.", UserWarning,
+                      stacklevel=2)
     backend = backend_of("cpu")
     storage = backend()
     plain = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
@@ -196,8 +201,8 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     return wrap(plain, storage)
 
 
-CONSUMED = ("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor "
-            "from it once.")
+CONSUMED = ("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+            "might have already constructed a tensor from it once.")
 
 
 class _Capsule:
@@ -214,7 +219,9 @@ class _Capsule:
 
 
 class _Writable:
-    """The memory of an array that NumPy holds for read-only, since its capsule's old version cannot tell, as writable memory."""
+    """The memory of an array that NumPy holds for read-only, since its capsule's old version cannot tell, as writable
+    memory.
+    """
 
     def __init__(self, array: Any) -> None:
         interface = array.__array_interface__
@@ -227,8 +234,8 @@ def from_dlpack(ext_tensor: Any, *, device: Device | None = None, copy: bool | N
 
     Input: an object with __dlpack__, or a capsule, which can be taken once
     Output: the object's shape and dtype
-    Errors: RuntimeError for other objects and used capsules; BufferError for a tensor that requires grad; ValueError for
-        a tensor of another device if copy is False
+    Errors: RuntimeError for other objects and used capsules; BufferError for a tensor that requires grad; ValueError
+        for a tensor of another device if copy is False
     https://pytorch.org/docs → torch.from_dlpack
 
     >>> import numpy as np, tensorgrad as torch
@@ -293,12 +300,14 @@ def frombuffer(buffer: object, *, dtype: Dtype, count: int = -1, offset: int = 0
     if size == 0:
         raise ValueError("both buffer length (0) and count (-1) must not be 0")
     if not 0 <= offset < size:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} bytes) minus 1")
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} "
+                         f"bytes) minus 1")
     if count < 0 and (size - offset) % item:
-        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({item})")
+        raise ValueError(f"buffer length ({size - offset} bytes) after offset ({offset} bytes) must be a multiple of "
+                         f"element size ({item})")
     if count >= 0 and offset + count * item > size:
-        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than actual "
-                         f"buffer length ({size} bytes)")
+        raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be "
+                         f"greater than actual buffer length ({size} bytes)")
     array = np.frombuffer(view, as_dtype(dtype).numpy, count, offset)
     out = wrap(array, backend_of("cpu")())
     return as_leaf(out, requires_grad)
@@ -342,7 +351,8 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
         raise unmade(error, maker, shape) from None
     out._storage, out._node, out._grad, out.origin = storage, None, None, None
     if fill_memory and maker == "empty":
-        out.array[...] = np.nan if kind.is_floating_point or kind.is_complex else True if kind is dtypes.bool else dtypes.iinfo(kind).max
+        out.array[...] = (np.nan if kind.is_floating_point or kind.is_complex else True if kind is dtypes.bool
+                          else dtypes.iinfo(kind).max)
     return as_leaf(out, requires_grad)
 
 
@@ -350,7 +360,8 @@ def unmade(error: Exception, function: str, shape: tuple[int, ...]) -> Exception
     """PyTorch's error for a tensor that is too large to be made, or the error itself."""
     for place, n in enumerate(shape, 1):
         if n >= 1 << 63:
-            return TypeError(f"{function}(): argument 'size' failed to unpack the object at pos {place} with error \"Overflow when unpacking long long\"")
+            return TypeError(f"{function}(): argument 'size' failed to unpack the object at pos {place} with error "
+                             f"\"Overflow when unpacking long long\"")
     return memory_error(error, function, shape) or error
 
 
@@ -365,7 +376,8 @@ def _filler(name: str) -> Any:
         if keywords:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
         if not size:
-            raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected (tuple of ints size)")
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected (tuple of "
+                            f"ints size)")
         if memory_format in (None, dtypes.contiguous_format):
             return made(name, shape_of(size, name), dtype, device, requires_grad)
         new = made(name, shape_of(size, name), dtype, device, False).contiguous(memory_format=memory_format)
@@ -375,8 +387,8 @@ def _filler(name: str) -> Any:
     make.__doc__ = (f"A tensor of {what}.\n\n"
                     "Input: the size, as numbers or as one sequence\n"
                     "Output: size, of the default dtype unless another is given\n"
-                    "Errors: RuntimeError for a negative size, or integers that require grad; TypeError without a size, or for one\n"
-                    "    that is not of integers\n"
+                    "Errors: RuntimeError for a negative size, or integers that require grad; TypeError without a "
+                    "size, or for one\n    that is not of integers\n"
                     f"https://pytorch.org/docs → torch.{name}\n\n"
                     f">>> import tensorgrad as torch\n>>> torch.{name}(2, 3).shape\ntorch.Size([2, 3])\n")
     return public(method=False, out="given")(make)
@@ -447,13 +459,15 @@ def _filler_like(name: str) -> Any:
              requires_grad: bool | None = False, pin_memory: bool | None = False,
              memory_format: MemoryFormat | None = None) -> Tensor:
         kind, place = _like(input, dtype, device)
-        return _beside(input, laid_out(made(name, input.array.shape, kind, place, requires_grad), input.array, memory_format))
+        return _beside(input, laid_out(made(name, input.array.shape, kind, place, requires_grad), input.array,
+                                       memory_format))
     make.__name__ = make.__qualname__ = f"{name}_like"
     make.__doc__ = (f"`{name}` in the shape, dtype and device of a tensor.\n\n"
                     "Output: the input's shape, its axes in memory in the input's order\n"
                     "Errors: TypeError if the input is not a tensor; RuntimeError for integers that require grad\n"
                     f"https://pytorch.org/docs → torch.{name}_like\n\n"
-                    f">>> import tensorgrad as torch\n>>> torch.{name}_like(torch.tensor([[1, 2]])).shape\ntorch.Size([1, 2])\n")
+                    f">>> import tensorgrad as torch\n>>> torch.{name}_like(torch.tensor([[1, "
+                    f"2]])).shape\ntorch.Size([1, 2])\n")
     return public(method=name != "empty")(make)
 
 
@@ -475,7 +489,9 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: Dtype | None = None, 
     tensor([7., 7.])
     """
     kind, place = _like(input, dtype, device)
-    return _beside(input, laid_out(full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad), input.array, memory_format))
+    return _beside(input,
+                   laid_out(full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad),
+                            input.array, memory_format))
 
 
 def _new(maker: Any, name: str) -> None:
@@ -553,12 +569,12 @@ def empty_permuted(size: Ints, physical_layout: Ints, *, dtype: Dtype | None = N
     """
     order, ndim = tuple(physical_layout), len(size)
     if len(order) != ndim:
-        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
-                           f"{ndim} is not equal to len(physical_layout) = {len(order)}")
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {ndim} is not equal to len(physical_layout) = {len(order)}")
     for i, axis in enumerate(order):
         if not 0 <= axis < ndim:
-            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {ndim - 1}, but got {axis} at index {i}).  NB: negative dims "
-                               "not currently supported; file an issue if you want it.")
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {ndim - 1}, but got {axis} at "
+                               f"index {i}).  NB: negative dims not currently supported; file an issue if you want it.")
         if axis in order[:i]:
             raise RuntimeError("Duplicate dim not allowed")
     shape_of((size,))
@@ -584,7 +600,8 @@ def scalar_tensor(s: Number, *, dtype: Dtype | None = None, layout: Layout | Non
     """
     if isinstance(s, TensorBase) and (s.array.ndim or s.requires_grad):  # type: ignore[attr-defined]
         raise TypeError("scalar_tensor(): argument 's' (position 1) must be Number, not Tensor")
-    return full((), s, dtype=dtypes.get_default_dtype() if dtype is None and type(s) is not complex else dtype, device=device,
+    return full((), s, dtype=dtypes.get_default_dtype() if dtype is None and type(s) is not complex else dtype,
+                device=device,
                 requires_grad=requires_grad)
 
 

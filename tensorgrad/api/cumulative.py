@@ -1,4 +1,7 @@
-"""Running results along an axis, differences, and integrals from samples. https://pytorch.org/docs/stable/torch.html#other-operations"""
+"""Running results along an axis, differences, and integrals from samples.
+
+https://pytorch.org/docs/stable/torch.html#other-operations
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -157,8 +160,9 @@ def _check_extension(input: Any, more: Any, axis: int) -> None:
         raise RuntimeError("diff expects prepend or append to be the same dimension as input")
     for i, (a, b) in enumerate(zip(input.array.shape, more.array.shape, strict=True)):
         if a != b and i != axis:
-            raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except along the differencing "
-                               f"dimension; input.size({i}) = {a}, but got tensor.size({i}) = {b}")
+            raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except "
+                               f"along the differencing dimension; input.size({i}) = {a}, but got tensor.size({i}) = "
+                               f"{b}")
 
 
 @public(method=False)
@@ -184,7 +188,8 @@ def gradient(input: Tensor, *, spacing: Number | Numbers | Tensors | None = 1, d
     spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
-        wanted = f"'self.dim() = {len(axes)}', since dim argument was not given, " if dim is None else f"its dim argument = {len(axes)}, "
+        wanted = (f"'self.dim() = {len(axes)}', since dim argument was not given, " if dim is None
+                  else f"its dim argument = {len(axes)}, ")
         raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
                            f"{wanted}but got a list of length {len(spacings)}")
     if any(input.array.shape[a] < edge_order + 1 for a in axes):
@@ -204,13 +209,15 @@ def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Any:
         steps = diff(in_dtype(spacing, f.dtype) if spacing.array.dtype.kind in "biu" else spacing)
         first, second = (xp.reshape(s, tuple(-1 if d == axis else 1 for d in range(f.array.ndim)))
                          for s in (stretch(steps, 0, None, -1), stretch(steps, 0, 1, None)))
-        inside = (after * first * first + here * (second * second - first * first) - before * second * second) / (first * second * (first + second))
+        inside = ((after * first * first + here * (second * second - first * first) - before * second * second)
+                  / (first * second * (first + second)))
         step = [steps[i] for i in (0, 1, -1, -2)] if n > 2 else [steps[0]] * 4
     else:
         inside, step = (after - before) / (2 * spacing), [spacing] * 4
     if edge_order == 1:
         return xp.concat([(at(1) - at(0)) / step[0], inside, (at(-1) - at(-2)) / step[2]], axis=axis)
-    return xp.concat([_edge(at(0), at(1), at(2), step[0], step[1]), inside, _edge(at(-1), at(-2), at(-3), -step[2], -step[3])], axis=axis)
+    return xp.concat([_edge(at(0), at(1), at(2), step[0], step[1]), inside,
+                      _edge(at(-1), at(-2), at(-3), -step[2], -step[3])], axis=axis)
 
 
 def _edge(f0: Any, f1: Any, f2: Any, a: Any, b: Any) -> Any:
@@ -233,7 +240,8 @@ def _trapezoids(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int,
     if name == "trapezoid" and not y.array.shape[axis]:
         return stretch(y, axis, 1, None), axis, 1       # for any x
     if y.array.dtype.kind == "b" or x is not None and x.array.dtype.kind == "b":
-        raise RuntimeError(f"{name}: received a bool input for `{'y' if x is None else 'x` or `y'}`, but bool is not supported")
+        raise RuntimeError(f"{name}: received a bool input for `{'y' if x is None else 'x` or `y'}`, but bool is not "
+                           f"supported")
     heights = stretch(y, axis, 1, None) + stretch(y, axis, None, -1)
     if x is None:
         return heights, axis, (1 if dx is None else dx) / 2
@@ -266,7 +274,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
         check_tensor(x, "trapezoid", "x", 2)
     areas, axis, width = _trapezoids(y, x, dx, dim, "trapezoid")
     total = xp.sum(areas, axis=(axis,), keepdims=False) * width
-    return total if y.array.shape[axis + y.array.ndim - areas.array.ndim] else in_dtype(total, y.dtype)     # of no samples, zeros as they are
+    # of no samples, zeros as they are
+    return total if y.array.shape[axis + y.array.ndim - areas.array.ndim] else in_dtype(total, y.dtype)
 
 
 @public(method=False)

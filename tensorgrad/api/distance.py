@@ -30,7 +30,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     common = promoted(x1, x2)
     if not common[0].is_floating_point():
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {_c_name(common[0])}")
-    x1, x2 = (x if x.is_floating_point() else wide for x, wide in zip((x1, x2), common, strict=True))       # each has its length in its own dtype
+    # each has its length in its own dtype
+    x1, x2 = (x if x.is_floating_point() else wide for x, wide in zip((x1, x2), common, strict=True))
     axis = normalize_dim(dim, max(x1.ndim, x2.ndim))
     shape = broadcast_shapes(x1.shape, x2.shape)
     x1, x2 = x1.expand(shape), x2.expand(shape)

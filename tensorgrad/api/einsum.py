@@ -36,7 +36,8 @@ def einsum(*args: Any) -> Tensor:
     (tensor([3., 7.]), tensor(5.))
     """
     if len(args) < 2:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
+                         "and its subscripts list")
     equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else _from_lists(args)
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
@@ -74,14 +75,16 @@ def _parsed(equation: str, ndims: tuple[int, ...]) -> tuple[list[list[str]], lis
     for i, (labels, ndim) in enumerate(zip(terms, ndims, strict=True)):
         missing = ndim - len(labels) + (ELLIPSIS in labels)
         if missing < 0 or missing and ELLIPSIS not in labels:
-            raise RuntimeError(f"einsum(): the number of subscripts in the equation ({len(labels) - (ELLIPSIS in labels)}) " + (
+            raise RuntimeError(f"einsum(): the number of subscripts in the equation "
+                               f"({len(labels) - (ELLIPSIS in labels)}) " + (
                 f"is more than the number of dimensions ({ndim}) for operand {i}" if ELLIPSIS in labels else
                 f"does not match the number of dimensions ({ndim}) for operand {i} and no ellipsis was given"))
         terms[i] = _expanded(labels, missing)
         widest = max(widest, missing if ELLIPSIS in labels else 0)
     if not arrow:
         every = [label for labels in terms for label in labels]
-        return terms, [*_expanded([ELLIPSIS], widest), *sorted(s for s in set(every) if every.count(s) == 1 and s[0] != ELLIPSIS)]
+        return terms, [*_expanded([ELLIPSIS], widest),
+                       *sorted(s for s in set(every) if every.count(s) == 1 and s[0] != ELLIPSIS)]
     output = _labels(right, "in the output", equation)
     for s in output:
         if output.count(s) > 1:
@@ -98,8 +101,8 @@ def _labels(term: str, where: str, equation: str) -> list[str]:
                            f"einsum(): found '.' {where} for which an ellipsis was already found")
     for s in labels:
         if s != ELLIPSIS and s not in LETTERS:
-            raise RuntimeError(f"einsum(): invalid subscript given at index {equation.index(s)} in the equation string, subscripts must be in "
-                               "[a-zA-Z]")
+            raise RuntimeError(f"einsum(): invalid subscript given at index {equation.index(s)} in the equation "
+                               "string, subscripts must be in [a-zA-Z]")
     return labels
 
 
@@ -121,7 +124,8 @@ def _diagonals(x: Any, labels: list[str], operand: int) -> Part:
             j = labels.index(s, i + 1)
             m, n = x.array.shape[i], x.array.shape[j]
             if m != n:
-                raise RuntimeError(f"einsum(): subscript {s} is repeated for operand {operand} but the sizes don't match, {n} != {m}")
+                raise RuntimeError(f"einsum(): subscript {s} is repeated for operand {operand} but the sizes don't "
+                                   f"match, {n} != {m}")
             x = xp.diagonal(x, offset=0, axis1=i, axis2=j)
             labels = [t for k, t in enumerate(labels) if k not in (i, j)] + [s]
     return x, labels
@@ -133,8 +137,8 @@ def _sizes(parts: list[Part]) -> dict[str, int]:
     for i, (x, labels) in enumerate(parts):
         for s, n in zip(labels, x.array.shape, strict=True):
             if sizes.setdefault(s, n) != n and 1 not in (n, sizes[s]):
-                raise misfit(f"einsum(): subscript {s} has size {n} for operand {i} which does not broadcast with previously seen size "
-                                   f"{sizes[s]}")
+                raise misfit(f"einsum(): subscript {s} has size {n} for operand {i} which does not broadcast with "
+                                   f"previously seen size {sizes[s]}")
             sizes[s] = n if sizes[s] == 1 else sizes[s]
     return sizes
 
@@ -158,7 +162,8 @@ def _contracted(parts: list[Part], output: list[str], sizes: dict[str, int]) -> 
     x, labels = _summed(parts[0], set(output))
     x = arranged(x, [labels.index(s) for s in output if s in labels])
     shape = tuple(sizes[s] for s in output)
-    return x if x.array.shape == shape else xp.broadcast_to(xp.reshape(x, tuple(sizes[s] if s in labels else 1 for s in output)), shape=shape)
+    return (x if x.array.shape == shape
+            else xp.broadcast_to(xp.reshape(x, tuple(sizes[s] if s in labels else 1 for s in output)), shape=shape))
 
 
 def _cheapest(parts: list[Part], output: list[str], sizes: dict[str, int]) -> tuple[int, int]:
@@ -182,7 +187,8 @@ def _product(a: Part, b: Part, needed: set[str], sizes: dict[str, int]) -> Part:
     stack = [s for s in m if s in n and s in needed]
     inner = [s for s in m if s in n and s not in needed]
     rows, columns = [s for s in m if s not in n], [s for s in n if s not in m]
-    x, y = arranged(x, [m.index(s) for s in stack + rows + inner]), arranged(y, [n.index(s) for s in stack + inner + columns])
+    x, y = (arranged(x, [m.index(s) for s in stack + rows + inner]),
+            arranged(y, [n.index(s) for s in stack + inner + columns]))
     labels = stack + rows + columns
 
     def length(labels: list[str]) -> int:
@@ -197,7 +203,8 @@ def _product(a: Part, b: Part, needed: set[str], sizes: dict[str, int]) -> Part:
         product = xp.sum(xp.multiply(x, y), axis=tuple(range(len(lead), len(lead) + len(inner))), keepdims=False)
     else:
         front = (length(stack),) if stack else ()
-        product = xp.matmul(_shaped(x, (*front, length(rows), length(inner))), _shaped(y, (*front, length(inner), length(columns))))
+        product = xp.matmul(_shaped(x, (*front, length(rows), length(inner))),
+                            _shaped(y, (*front, length(inner), length(columns))))
     return _shaped(product, tuple(sizes[s] for s in labels)), labels
 
 

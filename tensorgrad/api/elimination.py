@@ -30,7 +30,8 @@ def _lu(a: Any, pivot: bool, function: str) -> list[Any]:
     check_tensor(a, function.removeprefix("torch.").replace(".", "_"), "A", 1)
     if a.array.ndim < 2:
         where = "linalg.lu" if function == "linalg.lu" else "torch.lu_factor"
-        raise RuntimeError(f"{where}: Expected tensor with 2 or more dimensions. Got size: {list(a.array.shape)} instead")
+        raise RuntimeError(f"{where}: Expected tensor with 2 or more dimensions. Got size: {list(a.array.shape)} "
+                           f"instead")
     if not a.array.size:          # no kernel runs for empty tensors
         *stack, m, n = a.array.shape
         return [xp.clone(a), *(a.new_zeros(shape, dtype=dtypes.int32) for shape in ((*stack, min(m, n)), stack))]
@@ -41,8 +42,10 @@ def _lu(a: Any, pivot: bool, function: str) -> list[Any]:
 
 
 def _check_lu(info: Any, function: str) -> None:
-    check_info(info, f"torch.{function}", "U[{},{}] is zero and using it on lu_solve would result in a division by zero. If you still want to "
-               "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)", RuntimeError)
+    check_info(info, f"torch.{function}", "U[{},{}] is zero and using it on lu_solve would result in a division by "
+               "zero. If you still want to perform the factorization, consider calling linalg.lu(A, pivot) or "
+               "linalg.lu_factor_ex(A, pivot)",
+               RuntimeError)
 
 
 @linalg()
@@ -106,7 +109,8 @@ def lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, ...]:
     return return_types.linalg_lu(_permutation(pivots, packed), *_triangles(packed))
 
 
-PIVOTS = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of lu_factor?"
+PIVOTS = ("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of "
+          "lu_factor?")
 
 
 def _permutation(pivots: Any, like: Any) -> Any:
@@ -149,7 +153,8 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
     if unpack_pivots and LU_pivots.array.dtype != dtypes.int32.numpy:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
     if LU_data.array.ndim < 2:
-        raise RuntimeError(f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {list(LU_data.array.shape)} instead")
+        raise RuntimeError(f"torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: "
+                           f"{list(LU_data.array.shape)} instead")
     nothing = [LU_data.new_empty((0,)) for _ in range(3)]
     lower, upper = _triangles(LU_data) if unpack_data else nothing[1:]
     if unpack_pivots:
@@ -189,10 +194,11 @@ def _check_lu_solve(packed: Any, pivots: Any, b: Any, left: bool) -> None:
     for position, (name, t) in enumerate((("LU", packed), ("pivots", pivots), ("B", b)), 1):
         check_tensor(t, "linalg_lu_solve", name, position)
     if packed.array.dtype.kind in "biu":
-        raise RuntimeError(f"torch.linalg.lu_solve: Expected a floating point or complex tensor as input. Got {kind_of(packed)}")
+        raise RuntimeError(f"torch.linalg.lu_solve: Expected a floating point or complex tensor as input. Got "
+                           f"{kind_of(packed)}")
     if packed.array.dtype != b.array.dtype:
-        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {kind_of(packed)} and B of type "
-                           f"{kind_of(b)} instead")
+        raise RuntimeError(f"linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
+                           f"{kind_of(packed)} and B of type {kind_of(b)} instead")
     if pivots.array.dtype != dtypes.int32.numpy:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
     check_shape(packed, "torch.linalg.lu_solve")
@@ -205,9 +211,11 @@ def _check_lu_solve(packed: Any, pivots: Any, b: Any, left: bool) -> None:
         raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
     known = pivots.array.size and not is_unknown(pivots)
     if known and int(pivots.array.min()) < 1:
-        raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of lu_factor?")
+        raise RuntimeError("Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the "
+                           "result of lu_factor?")
     if known and int(pivots.array.max()) > packed.array.shape[-1]:
-        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the result of lu_factor?")
+        raise RuntimeError("Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly "
+                           "pass the result of lu_factor?")
 
 
 def _lu_solve(packed: Any, pivots: Any, b: Any, turned: bool) -> Any:
@@ -219,7 +227,8 @@ def _lu_solve(packed: Any, pivots: Any, b: Any, turned: bool) -> Any:
     order = xp.broadcast_to(xp.expand_dims(order, -1), shape=(*lead, n, columns))
 
     def moved(x: Any) -> Any:
-        return xp.place_along_axis(xp.broadcast_to(x, shape=(*lead, n, columns)), order, shape=(*lead, n, columns), axis=len(lead))
+        return xp.place_along_axis(xp.broadcast_to(x, shape=(*lead, n, columns)), order, shape=(*lead, n, columns),
+                                   axis=len(lead))
     if turned:
         back = adjoint(packed)
         y = xp.solve_triangular(back, b, upper=False)
@@ -244,8 +253,9 @@ def _root_lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
             [0.5000]])
     """
     check_tensor(LU_data, "lu_solve", "LU_data", 2)
-    warn("torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\nNote that torch.linalg.lu_solve "
-         "has its arguments reversed.\nX = torch.lu_solve(B, LU, pivots)\nshould be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)")
+    warn("torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch "
+         "release.\nNote that torch.linalg.lu_solve has its arguments reversed.\nX = torch.lu_solve(B, LU, "
+         "pivots)\nshould be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)")
     check_shape(LU_data, "torch.linalg.lu_solve")
     return lu_solve(LU_data, LU_pivots, input)
 
@@ -265,9 +275,10 @@ def _root_lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Tensor
     ...     torch.lu(torch.tensor([[1., 2.], [2., 2.]]))[1]
     tensor([2, 2], dtype=torch.int32)
     """
-    warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future PyTorch release.\nLU, "
-         "pivots = torch.lu(A, compute_pivots)\nshould be replaced with\nLU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\nLU, pivots, info = "
-         "torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\nLU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)")
+    warn("torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
+         "a future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\nLU, pivots = "
+         "torch.linalg.lu_factor(A, compute_pivots)\nand\nLU, pivots, info = torch.lu(A, compute_pivots, "
+         "get_infos=True)\nshould be replaced with\nLU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)")
     found = lu_factor_ex(A, pivot=pivot)
     results: Any = return_types._lu_with_info(*found) if get_infos else tuple(found[:2])
     if out is None:
@@ -302,7 +313,8 @@ def _ldl(a: Any, hermitian: bool, check_errors: bool, function: str) -> Any:
     check_matrix(a, "torch.linalg.ldl_factor_ex", kernel="ldl_factor_kernel_cpu")
     packed, pivots, info = xp.ldl_factor(a.detach(), hermitian=hermitian)
     if check_errors:
-        check_info(info, function, "The block {} of D is zero, and using it on ldl_solve would result in a division by zero.", RuntimeError)
+        check_info(info, function, "The block {} of D is zero, and using it on ldl_solve would result in a division by "
+                                   "zero.", RuntimeError)
     return return_types.linalg_ldl_factor_ex(packed, pivots, info)
 
 
@@ -350,7 +362,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     if pivots.array.dtype.kind not in "iu":
         raise RuntimeError(f"torch.linalg.ldl_solve: Expected pivots to be integers. Got {kind_of(pivots)}")
     if pivots.array.shape != LD.array.shape[:-1]:
-        raise RuntimeError("torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
-                           f"{list(pivots.array.shape)} instead")
+        raise RuntimeError("torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got "
+                           f"pivots with shape {list(pivots.array.shape)} instead")
     check_matrix(LD, "torch.linalg.ldl_solve", kernel="ldl_solve_kernel_cpu")
     return xp.ldl_solve(LD, pivots, B, hermitian=hermitian)

@@ -168,7 +168,8 @@ def qr(A: Tensor, mode: str = "reduced") -> return_types.linalg_qr:
     """
     check_matrix(A, "linalg.qr", square=False, kernel="geqrf_cpu")
     if mode not in ("reduced", "complete", "r"):
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'")
+        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+                           f"'complete'")
     return return_types.linalg_qr(*xp.qr_factor(A, mode=mode))
 
 
@@ -188,9 +189,9 @@ def _root_qr(input: Tensor, some: bool = True) -> return_types.qr:
             [ 0.,  1.]])
     """
     check_tensor(input, "qr", "input", 1)
-    warn("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\nThe boolean parameter 'some' has been "
-         "replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\nshould be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else "
-         "'complete')")
+    warn("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\nThe "
+         "boolean parameter 'some' has been replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\nshould "
+         "be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else 'complete')")
     return return_types.qr(*qr(input, "reduced" if some else "complete"))
 
 
@@ -215,8 +216,8 @@ def geqrf(input: Tensor) -> return_types.geqrf:
 
 
 def _reflections(a: Any, tau: Any) -> tuple[Any, Any]:
-    """V and T of I − V·T·Vᴴ, the product of the reflections I − τ·v·vᴴ (C. Puglisi, 1992): T = (I + D·S)⁻¹·D for D = diag τ and S the upper triangle
-    of Vᴴ·V without its diagonal."""
+    """V and T of I − V·T·Vᴴ, the product of the reflections I − τ·v·vᴴ (C. Puglisi, 1992): T = (I + D·S)⁻¹·D for D =
+    diag τ and S the upper triangle of Vᴴ·V without its diagonal."""
     k, m = tau.array.shape[-1], a.array.shape[-2]
     if a.array.shape[-1] > k:
         a = xp.get_slice(a, index=(..., slice(0, k)))
@@ -243,15 +244,19 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """
     _check_householder(input, tau, "torch.linalg.householder_product")
     if input.array.shape[-2] < input.array.shape[-1]:
-        raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]")
+        raise RuntimeError("torch.linalg.householder_product: input.shape[-2] must be greater than or equal to "
+                           "input.shape[-1]")
     if input.array.shape[-1] < tau.array.shape[-1]:
-        raise RuntimeError("torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+        raise RuntimeError("torch.linalg.householder_product: input.shape[-1] must be greater than or equal to "
+                           "tau.shape[-1]")
     if tau.array.dtype != input.array.dtype:
-        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {kind_of(tau)} does not match input dtype {kind_of(input)}")
+        raise RuntimeError(f"torch.linalg.householder_product: tau dtype {kind_of(tau)} does not match input dtype "
+                           f"{kind_of(input)}")
     check_kernel(input, "orgqr_cpu", "linalg_householder_product")
     m, n = input.array.shape[-2:]
     if not tau.array.size:      # no reflections: the result depends on neither operand
-        return xp.in_columns(eye_beside(input, m, n).expand(input.array.shape)).requires_grad_(input.requires_grad or tau.requires_grad)
+        return xp.in_columns(eye_beside(input, m, n).expand(input.array.shape)).requires_grad_(input.requires_grad
+                                                                                               or tau.requires_grad)
     v, t = _reflections(input, tau)
     first = xp.get_slice(v, index=(..., slice(0, n), slice(None)))
     return xp.in_columns(xp.subtract(eye_beside(input, m, n), xp.matmul(xp.matmul(v, t), adjoint(first))))
@@ -269,10 +274,11 @@ def _check_tau(input: Any, tau: Any, function: str) -> None:
     if not tau.array.ndim:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if input.array.ndim - tau.array.ndim != 1:
-        raise RuntimeError(f"{function}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.array.ndim} and "
-                           f"input.ndim is equal to {input.array.ndim}")
+        raise RuntimeError(f"{function}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+                           f"{tau.array.ndim} and input.ndim is equal to {input.array.ndim}")
     if tau.array.shape[:-1] != input.array.shape[:-2]:
-        raise RuntimeError(f"{function}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.array.shape[:-1])}")
+        raise RuntimeError(f"{function}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+                           f"{list(tau.array.shape[:-1])}")
 
 
 @public(out=True)
@@ -332,12 +338,12 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
         raise RuntimeError(f"torch.ormqr: other.shape[{place}] must be equal to input.shape[-2]")
     _check_tau(input, tau, "torch.ormqr")
     if other.array.ndim != input.array.ndim:
-        raise RuntimeError("torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to "
-                           f"{other.array.ndim} and input.ndim is equal to {input.array.ndim}")
+        raise RuntimeError("torch.ormqr: Expected other to have the same number of dimensions as input, but got "
+                           f"other.ndim equal to {other.array.ndim} and input.ndim is equal to {input.array.ndim}")
     for name, t in (("tau", tau), ("other", other)):
         if t.array.dtype != input.array.dtype:
-            raise RuntimeError(f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype{kind_of(input)} and {name} has "
-                               f"dtype {kind_of(t)}")
+            raise RuntimeError(f"torch.ormqr: Expected input and {name} to have the same dtype, but input has "
+                               f"dtype{kind_of(input)} and {name} has dtype {kind_of(t)}")
     check_kernel(input, "ormqr_cpu", "ormqr", "input")
 
 
@@ -348,7 +354,8 @@ def _triangle(a: Any, uplo: Any, function: str) -> str:
     check_tensor(a, function.replace(".", "_"), "input", 1)
     check_shape(a, "linalg.eigh")
     if not isinstance(uplo, str):
-        raise TypeError(f"{function.replace('.', '_')}(): argument 'UPLO' (position 2) must be str, not {type(uplo).__name__}")
+        raise TypeError(f"{function.replace('.', '_')}(): argument 'UPLO' (position 2) must be str, not "
+                        f"{type(uplo).__name__}")
     if uplo.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {uplo}")
     check_kernel(a, "linalg_eigh_cpu", function)
@@ -445,7 +452,8 @@ def _check_svd(a: Any, driver: Any, name: str) -> None:
     check_tensor(a, f"linalg_{name}", "A", 1)
     check_matrix(a, "linalg.svd", square=False, kernel="linalg_svd_cpu")
     if driver is not None:
-        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
+        raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with "
+                           "cuSOLVER backend.")
 
 
 @linalg()
@@ -507,7 +515,8 @@ def _root_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> retu
     """
     check_tensor(input, "svd", "input", 1)
     if input.array.ndim < 2:
-        raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {input.array.ndim} dimensions instead")
+        raise RuntimeError(f"linalg.svd: input should have at least 2 dimensions, but has {input.array.ndim} "
+                           f"dimensions instead")
     if compute_uv:
         left, sizes, right = svd(input, not some)
         return return_types.svd(left, sizes, adjoint(right))

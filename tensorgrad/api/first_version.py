@@ -36,7 +36,9 @@ def from_data(input: Tensor, data: Any) -> Tensor:
 
 @method("copy")
 def copy(input: Tensor) -> Tensor:
-    """A leaf with a copy of the values, that has gradients if this tensor has them: `x.detach().clone().requires_grad_(x.requires_grad)`."""
+    """A leaf with a copy of the values, that has gradients if this tensor has them:
+    `x.detach().clone().requires_grad_(x.requires_grad)`.
+    """
     return as_leaf(input.detach().clone(), input.requires_grad)
 
 
@@ -48,16 +50,22 @@ def cat(input: Tensor, tensors: Tensors, dim: int = 0) -> Tensor:
 
 @method("lookup")
 def lookup(input: Tensor, index: Tensor) -> Tensor:
-    """The rows of this table at an index of any shape: (V, D) → (…, D), as `nn.functional.embedding(index, x)`. IndexError for an index below 0."""
+    """The rows of this table at an index of any shape: (V, D) → (…, D), as `nn.functional.embedding(index, x)`.
+
+    IndexError for an index below 0.
+    """
     return FUNCTIONS["embedding"](input, index)
 
 
 @method("conv2d")
 def conv2d(input: Tensor, kernel: Tensor, bias: Tensor | None = None, stride: Ints1 | None = None,
            padding: Ints1 | None = None, dilation: Ints1 = 1, groups: int = 1) -> Tensor:
-    """Cross-correlation over the last two axes, as `nn.functional.conv2d`: (N, C, H, W) with a kernel (O, C / groups, K, K)."""
+    """Cross-correlation over the last two axes, as `nn.functional.conv2d`: (N, C, H, W) with a kernel (O, C / groups,
+    K, K).
+    """
     from ..nn import functional as F
-    return F.conv2d(input, kernel, bias, 1 if stride is None else stride, 0 if padding is None else padding, dilation, groups)
+    return F.conv2d(input, kernel, bias, 1 if stride is None else stride, 0 if padding is None else padding, dilation,
+                    groups)
 
 
 @method("max_pool2d")
@@ -73,7 +81,8 @@ def avg_pool2d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, p
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of each window, as `nn.functional.avg_pool2d`."""
     from ..nn import functional as F
-    return F.avg_pool2d(input, kernel_size, stride, 0 if padding is None else padding, ceil_mode, count_include_pad, divisor_override)
+    return F.avg_pool2d(input, kernel_size, stride, 0 if padding is None else padding, ceil_mode, count_include_pad,
+                        divisor_override)
 
 
 # ── makers of tensors ─────────────────────────────────────────────────────────────────────────────────────────────────

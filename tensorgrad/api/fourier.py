@@ -1,6 +1,7 @@
 """Discrete Fourier transforms. https://pytorch.org/docs/stable/fft.html
 
-All take `norm`: who divides by the length, the inverse ('backward', the default), the transform itself ('forward'), or both by its root ('ortho').
+All take `norm`: who divides by the length, the inverse ('backward', the default), the transform itself ('forward'), or
+    both by its root ('ortho').
 """
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def _kind(input: Any) -> str:
 
 
 def _complex(x: Any) -> Any:
-    return x if x.array.dtype.kind == "c" else in_dtype(x, dtypes.complex128 if x.array.dtype.itemsize == 8 else dtypes.complex64)
+    return (x if x.array.dtype.kind == "c" else in_dtype(x, dtypes.complex128 if x.array.dtype.itemsize == 8
+                                                         else dtypes.complex64))
 
 
 def _axis(x: Any, dim: int) -> int:
@@ -77,7 +79,9 @@ def resized(x: Any, sizes: Any, axes: Any) -> Any:
 
 
 def _axes_and_sizes(x: Any, s: Any, dim: Any, last_is_half: bool = False) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes to transform, and how many points there are to be along each; the last may hold the half of a spectrum."""
+    """The axes to transform, and how many points there are to be along each; the last may hold the half of a
+    spectrum.
+    """
     ndim, s = x.array.ndim, (s,) if isinstance(s, int) else s
     if dim is not None:
         axes = tuple(_axis(x, d) for d in ((dim,) if isinstance(dim, int) else dim))
@@ -287,7 +291,8 @@ def _to_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:
         raise RuntimeError(f"{name} must transform at least one axis")
     norm = SWAPPED[norm] if name == "ihfftn" else norm
     half = xp.half_spectrum(resized(_computable(input), sizes, axes), axis=axes[-1], norm=norm)
-    return xp.fourier_transform(half, axes=axes[:-1], norm=norm, last=axes[-1] if name == "rfftn" else None) if len(axes) > 1 else half
+    return (xp.fourier_transform(half, axes=axes[:-1], norm=norm, last=axes[-1] if name == "rfftn" else None)
+            if len(axes) > 1 else half)
 
 
 def _from_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:
@@ -381,9 +386,10 @@ def _of_two_axes(many: Any) -> None:
             raise TypeError(f"fft_{name[:-1]}2(): argument 'dim' must be tuple of ints, not NoneType")
         return many(input, s, dim, norm)
     function.__name__ = function.__qualname__ = name[:-1] + "2"
-    function.__doc__ = (f"`{name}` along two axes, the last two unless told.\n\nInput, output and errors are those of `{name}`; TypeError if dim is None.\n"
-                        f"https://pytorch.org/docs → torch.fft.{name[:-1]}2\n\n"
-                        f">>> import tensorgrad as torch\n>>> x = torch.ones(3, 3)\n>>> torch.fft.{name[:-1]}2(x).equal(torch.fft.{name}(x))\nTrue\n")
+    function.__doc__ = (f"`{name}` along two axes, the last two unless told.\n\nInput, output and errors are those of "
+                        f"`{name}`; TypeError if dim is None.\nhttps://pytorch.org/docs → torch.fft.{name[:-1]}2\n\n"
+                        f">>> import tensorgrad as torch\n>>> x = torch.ones(3, 3)\n>>> "
+                        f"torch.fft.{name[:-1]}2(x).equal(torch.fft.{name}(x))\nTrue\n")
     globals()[function.__name__] = fft_function(function)
 
 
@@ -427,7 +433,8 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Layou
     _check_frequencies(n, dtype, "fftfreq")
 
     def steps(dtype: Any, device: Any) -> Any:
-        return xp.concat([arange(0, (n + 1) // 2, dtype=dtype, device=device), arange(-(n // 2), 0, dtype=dtype, device=device)], axis=0)
+        return xp.concat([arange(0, (n + 1) // 2, dtype=dtype, device=device),
+                          arange(-(n // 2), 0, dtype=dtype, device=device)], axis=0)
     return _frequencies(steps, n, d, dtype, device, requires_grad)
 
 
@@ -447,7 +454,8 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Layo
     """
     d = float(d)
     _check_frequencies(n, dtype, "rfftfreq")
-    return _frequencies(lambda dtype, device: arange(n // 2 + 1, dtype=dtype, device=device), n, d, dtype, device, requires_grad)
+    return _frequencies(lambda dtype, device: arange(n // 2 + 1, dtype=dtype, device=device), n, d, dtype, device,
+                        requires_grad)
 
 
 def _shifted(input: Any, dim: Any, back: bool) -> Any:

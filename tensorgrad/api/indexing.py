@@ -1,4 +1,7 @@
-"""Reading and writing at places: x[i], x[i] = v, gather, scatter, masks. https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops"""
+"""Reading and writing at places: x[i], x[i] = v, gather, scatter, masks.
+
+https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -59,7 +62,8 @@ def index_put_(input: Tensor, indices: Indices, values: Tensor, accumulate: bool
     for position, t in enumerate(indices):
         if not isinstance(t, TensorBase):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(t).__name__}")
-    if len(indices) == 1 and input.array.ndim and not indices[0].array.ndim and indices[0].array.dtype.kind == "b" and values.array.size == 1:
+    if (len(indices) == 1 and input.array.ndim and not indices[0].array.ndim and indices[0].array.dtype.kind == "b"
+            and values.array.size == 1):
         return input.masked_fill_(indices[0], values.reshape(()))
     if not indices:
         raise RuntimeError("index_put_(): there are no indices")
@@ -96,7 +100,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if not input.array.ndim:
         if index.array.size != 1:
-            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.array.size} value(s)")
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.array.size} "
+                               f"value(s)")
         return xp.clone(input)
     d = normalize_dim(dim, input.array.ndim)
     index = xp.reshape(index, shape=(index.array.size,))
@@ -115,15 +120,17 @@ def _check_gather(input: Any, dim: int, index: Any, name: str) -> int:
     _check_index(index, name)
     d = normalize_dim(dim, input.array.ndim)
     if max(input.array.ndim, 1) != max(index.array.ndim, 1):
-        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor" if name == "gather" else
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor" if name == "gather"
+                           else
                            "Index tensor must have the same number of dimensions as self tensor")
     if index.array.ndim and input.array.ndim:
         for k, (n, m) in enumerate(zip(index.array.shape, input.array.shape, strict=True)):
             if k != d and n > m and index.array.size:
-                raise RuntimeError(f"Size does not match at dimension {k} expected index {list(index.array.shape)} to be no larger than self "
-                                   f"{list(input.array.shape)} apart from dimension {d}" if name == "gather" else
-                                   f"Expected index {list(index.array.shape)} to be no larger than self {list(input.array.shape)} apart from "
-                                   f"dimension {d}")
+                raise RuntimeError(f"Size does not match at dimension {k} expected index {list(index.array.shape)} to "
+                                   f"be no larger than self {list(input.array.shape)} apart from dimension {d}"
+                                   if name == "gather" else
+                                   f"Expected index {list(index.array.shape)} to be no larger than self "
+                                   f"{list(input.array.shape)} apart from dimension {d}")
     n = input.array.shape[d] if input.array.ndim else 1
     if index.array.size:
         low, high = int(index.array.min()), int(index.array.max())
@@ -178,14 +185,16 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     if dim is None:
         return gather(input.reshape(-1), 0, indices.reshape(-1))
     if input.array.ndim != indices.array.ndim:
-        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
-                           f"{input.array.ndim} dimensions for input, and {indices.array.ndim} dimensions for indices")
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                           f"got {input.array.ndim} dimensions for input, and {indices.array.ndim} dimensions for "
+                           f"indices")
     d = normalize_dim(dim, input.array.ndim)
     a, b = list(input.array.shape), list(indices.array.shape)
     common = [1 if k == d else max(n, m) if 0 not in (n, m) else 0 for k, (n, m) in enumerate(zip(a, b, strict=True))]
     shape_a, shape_b = list(common), list(common)
     shape_a[d], shape_b[d] = a[d], b[d]
-    indices = xp.where(indices < 0, indices + a[d], indices) if indices.array.size and int(indices.array.min()) < 0 else indices
+    indices = (xp.where(indices < 0, indices + a[d], indices) if indices.array.size and int(indices.array.min()) < 0
+               else indices)
     return gather(input.expand(shape_a), d, indices.expand(shape_b))
 
 
@@ -240,15 +249,16 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     if index.array.dtype != np.int64:
         raise RuntimeError(f"put_(): Expected a long tensor for index, but got {_scalar(index)}")
     if source.array.dtype != input.array.dtype:
-        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {_scalar(input)} and source.dtype = "
-                           f"{_scalar(source)}")
+        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = "
+                           f"{_scalar(input)} and source.dtype = {_scalar(source)}")
     if index.array.size != source.array.size:
-        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.array.size}, "
-                           f"index.numel() = {index.array.size}")
+        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got "
+                           f"source.numel() = {source.array.size}, index.numel() = {index.array.size}")
     flat, index = input.reshape(-1), index.reshape(-1)
     n = flat.array.size
     _check_numbers(index, n)
-    return xp.index_put(flat, source.reshape(-1), index, template=(ARRAY,), accumulate=accumulate).reshape(input.array.shape)
+    return xp.index_put(flat, source.reshape(-1), index, template=(ARRAY,),
+                        accumulate=accumulate).reshape(input.array.shape)
 
 
 def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
@@ -263,7 +273,8 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for k, (n, m) in enumerate(zip(index.array.shape, value.array.shape, strict=False)):
         if n > m:
-            raise RuntimeError(f"Expected index {list(index.array.shape)} to be no larger than src {list(value.array.shape)} apart from dimension {k}"
+            raise RuntimeError(f"Expected index {list(index.array.shape)} to be no larger than src "
+                               f"{list(value.array.shape)} apart from dimension {k}"
                                if name != "gather" else "")
     return value
 
@@ -291,8 +302,8 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *
         if reduce not in ("add", "multiply"):
             raise RuntimeError("reduce argument must be either add or multiply.")
         if isinstance(given, TensorBase):
-            warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. Use "
-                 "torch.scatter_reduce instead for more reduction options.")
+            warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+                 "PyTorch release. Use torch.scatter_reduce instead for more reduction options.")
         given = _value_for(input, index, given, "scatter")
         return scatter_reduce(input, dim, index, given, "sum" if reduce == "add" else "prod")
     if not index.array.size:
@@ -321,7 +332,9 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 @public(inplace=True, out="same")
 def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
                    include_self: bool = True) -> Tensor:
-    """x with src reduced into it at index: sum, prod, mean, amax or amin. https://pytorch.org/docs → torch.scatter_reduce
+    """x with src reduced into it at index: sum, prod, mean, amax or amin.
+
+    https://pytorch.org/docs → torch.scatter_reduce
 
     Without `include_self` the input's own elements take no part where an index is.
 
@@ -362,12 +375,14 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
 def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[Any, Any, Any]:
     kept = source is not None and isinstance(source, TensorBase)
     if index.array.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.array.ndim} with type: {_scalar(index)} and size: "
-                         f"{list(index.array.shape)}")
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.array.ndim} with type: "
+                         f"{_scalar(index)} and size: {list(index.array.shape)}")
     d = normalize_dim(dim, input.array.ndim)
-    if name == "index_copy_" and kept and source.array.ndim and input.array.ndim and source.array.ndim != input.array.ndim:
-        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
-                         f"({source.array.ndim}), destination dimensionality ({input.array.ndim})")
+    if (name == "index_copy_" and kept and source.array.ndim and input.array.ndim
+            and source.array.ndim != input.array.ndim):
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
+                         f"Source dimensionality ({source.array.ndim}), destination dimensionality "
+                         f"({input.array.ndim})")
     _check_index(index, name)
     index = xp.reshape(index, shape=(index.array.size,))
     if kept:
@@ -378,7 +393,9 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
         if name == "index_reduce_":
             raise IndexError("index out of range in self")
         wrong = next(int(i) for i in index.array.ravel() if not least <= i < n)
-        kind, start = {"index_add": (RuntimeError, ""), "index_copy_": (IndexError, "index_copy_(): ")}.get(name, (IndexError, ""))
+        kind, start = {"index_add": (RuntimeError, ""), "index_copy_": (IndexError, "index_copy_(): ")}.get(name,
+                                                                                                            (IndexError,
+                                                                                                             ""))
         raise kind(f"{start}index {wrong} is out of bounds for dimension {d} with size {n}")
     return d, index, source
 
@@ -386,9 +403,11 @@ def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[A
 def _check_source(input: Any, source: Any, d: int, count: int, name: str) -> None:
     """Refuse a value for slices of a tensor unless it has the tensor's dtype and the shape of those slices."""
     if source.array.dtype != input.array.dtype:
-        raise RuntimeError(f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same scalar type"
-                           if name == "index_add" else f"{name}(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same "
-                           "scalar type" if name == "index_reduce_" else f"{name}(): self and source expected to have the same dtype, but got (self) "
+        raise RuntimeError(f"index_add_(): self ({_scalar(input)}) and source ({_scalar(source)}) must have the same "
+                           f"scalar type"
+                           if name == "index_add" else f"{name}(): self ({_scalar(input)}) and source "
+                           f"({_scalar(source)}) must have the same scalar type" if name == "index_reduce_"
+                           else f"{name}(): self and source expected to have the same dtype, but got (self) "
                            f"{_scalar(input)} and (source) {_scalar(source)}")
     if name == "index_add" and input.array.ndim and not source.array.ndim and count != 1:
         raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
@@ -397,7 +416,8 @@ def _check_source(input: Any, source: Any, d: int, count: int, name: str) -> Non
     rows = source.array.shape[d] if source.array.ndim else 1
     if rows != count:
         if name != "index_copy_":
-            raise RuntimeError(f"{name.rstrip('_')}_(): Number of indices ({count}) should be equal to source.size(dim): ({rows}), for dim: {d}")
+            raise RuntimeError(f"{name.rstrip('_')}_(): Number of indices ({count}) should be equal to "
+                               f"source.size(dim): ({rows}), for dim: {d}")
         raise IndexError(f"{name}(): Number of indices ({count}) should be equal to source.size(dim) ({rows})")
     if name == "index_copy_" and source.array.ndim and input.array.ndim:
         _check_slices(input, source, d)
@@ -406,8 +426,8 @@ def _check_source(input: Any, source: Any, d: int, count: int, name: str) -> Non
 def _check_slices(input: Any, source: Any, d: int) -> None:
     a, b = input.array.shape, source.array.shape
     if len(a) != len(b) or any(k != d and n != m for k, (n, m) in enumerate(zip(a, b, strict=True))):
-        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-                           f"{list(a)} source.shape = {list(b)}")
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+                           f"self.shape = {list(a)} source.shape = {list(b)}")
 
 
 @public(inplace=True, out="same")
@@ -446,7 +466,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -
         or value of more dimensions, or a complex value in a real tensor
     """
     if isinstance(value, TensorBase) and value.array.ndim:
-        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
+        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{value.array.ndim} dimension(s).")
     _check_index(index, "index_fill_")
     if index.array.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
@@ -474,8 +495,8 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
     Without `include_self` the input's own slices take no part where an index is.
 
     Input: as for `index_add`
-    Errors: RuntimeError for another reduce, or dtypes or shapes that do not fit; IndexError for an index out of range or of
-        more dimensions; UserWarning in every call
+    Errors: RuntimeError for another reduce, or dtypes or shapes that do not fit; IndexError for an index out of range
+        or of more dimensions; UserWarning in every call
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
@@ -499,7 +520,8 @@ def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
     """
     if isinstance(value, TensorBase):
         if value.array.ndim:
-            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} dimensions.")
+            raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} "
+                               f"dimensions.")
         return input.copy_(value.expand(input.array.shape))  # type: ignore[attr-defined]
     value = converted(value, input.dtype, single=input.array.size == 1)
     if mode.record and node_of(input) is not None:
@@ -595,7 +617,8 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Ints, stride: Ints,
     if not input.is_contiguous():           # the view refers to the input's whole storage
         whole = level_of(src, input).as_strided((input.untyped_storage().size() // input.element_size(),), (1,), 0)
         offset = input.storage_offset() if storage_offset is None else storage_offset
-        return as_strided_scatter(whole, src, size, stride, offset).as_strided(input.shape, input.stride(), input.storage_offset())
+        return as_strided_scatter(whole, src, size, stride, offset).as_strided(input.shape, input.stride(),
+                                                                               input.storage_offset())
     return _scattered(input, src, lambda x: x.as_strided(size, stride, storage_offset))
 
 
@@ -604,8 +627,8 @@ def _scattered(input: Any, src: Any, look: Any) -> Any:
     out = _spaced_copy(whole) if _has_gaps(input) and not is_batched(whole) else xp.clone(whole)
     part = look(out)
     if part.array.shape != src.array.shape:
-        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src.array.shape)}, slice size = "
-                           f"{list(part.array.shape)}")
+        raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = "
+                           f"{list(src.array.shape)}, slice size = {list(part.array.shape)}")
     part.copy_(src)
     return out
 

@@ -1,4 +1,7 @@
-"""Tensors put together, repeated and turned around. https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops"""
+"""Tensors put together, repeated and turned around.
+
+https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops
+"""
 from __future__ import annotations
 
 from operator import index
@@ -49,10 +52,11 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
             raise misfit(f"Tensors must have same number of dimensions: got {len(shape)} and {len(s)}")
         if s[:d] != shape[:d] or s[d + 1:] != shape[d + 1:]:
             axis = next(k for k in range(len(shape)) if k != d and s[k] != shape[k])
-            raise misfit(f"Sizes of tensors must match except in dimension {d}. Expected size {shape[axis]} but got size {s[axis]} "
-                               f"for tensor number {i} in the list.")
+            raise misfit(f"Sizes of tensors must match except in dimension {d}. Expected size {shape[axis]} but got "
+                               f"size {s[axis]} for tensor number {i} in the list.")
     if len(kept) < len(tensors):
-        kept.append(xp.reshape(_empty_rest(tensors), shape=(*shape[:d], 0, *shape[d + 1:])) if 0 not in shape[:d] + shape[d + 1:] else kept[0])
+        kept.append(xp.reshape(_empty_rest(tensors), shape=(*shape[:d], 0, *shape[d + 1:]))
+                    if 0 not in shape[:d] + shape[d + 1:] else kept[0])
         kept = kept[:-1] if kept[-1] is kept[0] else kept
     return xp.concat(kept, axis=d)
 
@@ -83,8 +87,8 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
         if not isinstance(t, TensorBase):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
         if t.array.shape != tensors[0].array.shape:
-            raise misfit(f"stack expects each tensor to be equal size, but got {list(tensors[0].array.shape)} at entry 0 and "
-                               f"{list(t.array.shape)} at entry {i}")
+            raise misfit(f"stack expects each tensor to be equal size, but got {list(tensors[0].array.shape)} at entry "
+                               f"0 and {list(t.array.shape)} at entry {i}")
     return xp.stack(tensors, axis=normalize_dim(dim, tensors[0].array.ndim + 1))
 
 
@@ -217,7 +221,8 @@ def block_diag(*tensors: Tensor | Tensors) -> Tensor:
         return FUNCTIONS["empty"](1, 0)
     for i, t in enumerate(tensors):
         if t.array.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.array.ndim} dimensions")
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                               f"{t.array.ndim} dimensions")
     blocks = [atleast_2d(t) for t in tensors]
     rows, columns = sum(b.array.shape[0] for b in blocks), sum(b.array.shape[1] for b in blocks)
     done, lines = 0, []
@@ -310,7 +315,8 @@ def meshgrid(*tensors: Tensor | Tensors, indexing: str | None = None) -> tuple[T
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
         import warnings
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=2)
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+                      UserWarning, stacklevel=2)
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if any(t.array.ndim > 1 for t in tensors):
@@ -324,7 +330,8 @@ def meshgrid(*tensors: Tensor | Tensors, indexing: str | None = None) -> tuple[T
     grids = []
     for i, t in enumerate(tensors):
         axis = order.index(i)
-        grids.append(xp.broadcast_to(xp.reshape(t, shape=(1,) * axis + (t.array.size,) + (1,) * (len(shape) - axis - 1)), shape=shape))
+        grids.append(xp.broadcast_to(xp.reshape(t, shape=(1,) * axis + (t.array.size,) + (1,)
+                                                * (len(shape) - axis - 1)), shape=shape))
     return tuple(grids)
 
 
@@ -439,7 +446,8 @@ def rot90(input: Tensor, k: int = 1, dims: Ints = (0, 1)) -> Tensor:
         return xp.clone(input)
     if k == 2:
         return xp.flip(input, axis=(a, b))
-    return xp.swapaxes(xp.flip(input, axis=(b,)), axis1=a, axis2=b) if k == 1 else xp.flip(xp.swapaxes(input, axis1=a, axis2=b), axis=(b,))
+    return (xp.swapaxes(xp.flip(input, axis=(b,)), axis1=a, axis2=b) if k == 1
+            else xp.flip(xp.swapaxes(input, axis1=a, axis2=b), axis=(b,)))
 
 
 @public()
@@ -458,7 +466,8 @@ def roll(input: Tensor, shifts: Ints1, dims: Ints1 | None = None) -> Tensor:
     tensor([4, 1, 2, 3])
     """
     if isinstance(shifts, (tuple, list)) and shifts and isinstance(shifts[0], bool):
-        raise TypeError("roll(): argument 'shifts' (position 1) must be tuple of ints, but found element of type bool at pos 0")
+        raise TypeError("roll(): argument 'shifts' (position 1) must be tuple of ints, but found element of type bool "
+                        "at pos 0")
     shifts = tuple(map(index, shifts)) if isinstance(shifts, (tuple, list)) else (index(shifts),)
     dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (index(dims),)
     if not dims:

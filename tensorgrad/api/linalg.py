@@ -42,9 +42,10 @@ def vector_norm(input: Tensor, ord: Number = 2, dim: Ints1 | None = None, keepdi
     check_tensor(input, "linalg_vector_norm", "input", 1)
     if isinstance(ord, TensorBase) and ord.array.ndim:
         raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not Tensor")
-    if dtype is not None and input.array.dtype.kind in "fc" and dtypes.promote_types(input.dtype, wanted := dtypes.as_dtype(dtype)) is not wanted:
-        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({kind_of(input)}) should be convertible without narrowing to the specified dtype "
-                           f"({dtypes.SCALAR_TYPES[wanted.name]})")
+    if (dtype is not None and input.array.dtype.kind in "fc"
+            and dtypes.promote_types(input.dtype, wanted := dtypes.as_dtype(dtype)) is not wanted):
+        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({kind_of(input)}) should be convertible "
+                           f"without narrowing to the specified dtype ({dtypes.SCALAR_TYPES[wanted.name]})")
     return _reduction.vector_norm(input, ord, dim, keepdim, dtype=dtype)
 
 
@@ -91,8 +92,8 @@ def matrix_norm(input: Tensor, ord: Number | str = "fro", dim: Ints = (-2, -1), 
 def _two_axes(input: Any, dim: Any) -> tuple[int, int]:
     """The axes of rows and columns."""
     if not isinstance(dim, (tuple, list)):
-        raise TypeError(f"linalg_matrix_norm() received an invalid combination of arguments - got (Tensor, dim={type(dim).__name__}), but expected "
-                        "one of:")
+        raise TypeError(f"linalg_matrix_norm() received an invalid combination of arguments - got (Tensor, "
+                        f"dim={type(dim).__name__}), but expected one of:")
     if len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     rows, columns = (normalize_dim(d, input.array.ndim) for d in dim)
@@ -104,7 +105,8 @@ def _two_axes(input: Any, dim: Any) -> tuple[int, int]:
 def _in_norm_dtype(input: Any, dtype: Any) -> Any:
     """The input in the dtype to compute in."""
     if input.array.dtype.kind in "biu":
-        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {kind_of(input)}")
+        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
+                           f"{kind_of(input)}")
     if dtype is None:
         return input
     target = dtypes.as_dtype(dtype)
@@ -115,8 +117,8 @@ def _in_norm_dtype(input: Any, dtype: Any) -> Any:
         wanted = "complex" if input.array.dtype.kind == "c" else "real"
         raise RuntimeError(f"linalg.matrix_norm: dtype should be {wanted} for {wanted} inputs, but got {name}")
     if dtypes.promote_types(input.dtype, target) != target:
-        raise RuntimeError(f"linalg.matrix_norm: the dtype of the input ({kind_of(input)}) should be convertible without narrowing to the specified "
-                           f"dtype ({name})")
+        raise RuntimeError(f"linalg.matrix_norm: the dtype of the input ({kind_of(input)}) should be convertible "
+                           f"without narrowing to the specified dtype ({name})")
     return in_dtype(input, target)
 
 
@@ -217,8 +219,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     check_tensor(x, "linalg_vecdot", "x", 1)
     check_tensor(y, "linalg_vecdot", "y", 2)
     if x.array.dtype != y.array.dtype:
-        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {kind_of(x)} and y of type {kind_of(y)} "
-                           "instead")
+        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {kind_of(x)} "
+                           f"and y of type {kind_of(y)} instead")
     return _matrix.vdot(x, y) if x.array.ndim == y.array.ndim == 1 else _matrix.vecdot(x, y, dim=dim)
 
 
@@ -414,7 +416,8 @@ def matrix_exp(input: Tensor) -> Tensor:
     check_tensor(input, "linalg_matrix_exp", "input", 1)
     check_shape(input, "linalg.matrix_exp")
     if input.array.dtype.kind in "biu":
-        raise RuntimeError(f"linalg.matrix_exp: Expected a floating point or complex tensor as input. Got {kind_of(input)}")
+        raise RuntimeError(f"linalg.matrix_exp: Expected a floating point or complex tensor as input. Got "
+                           f"{kind_of(input)}")
     return xp.matrix_exponential(input)
 
 

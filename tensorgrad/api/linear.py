@@ -1,4 +1,7 @@
-"""Linear and bilinear maps, and tables of vectors. https://pytorch.org/docs/stable/nn.functional.html#linear-functions"""
+"""Linear and bilinear maps, and tables of vectors.
+
+https://pytorch.org/docs/stable/nn.functional.html#linear-functions
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -42,15 +45,17 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     check_product(input, weight, bias)
     product, rows = xp.linear_without_bias(input, weight), max(x.size // x.shape[-1], 1) if x.shape[-1] else 1
     if b.ndim == 1 and b.size != 1:
-        raise misfit(f"The expanded size of the tensor ({w.shape[0]}) must match the existing size ({b.shape[0]}) at non-singleton dimension 1."
-                           f"  Target sizes: {[rows, w.shape[0]]}.  Tensor sizes: {list(b.shape)}")
+        raise misfit(f"The expanded size of the tensor ({w.shape[0]}) must match the existing size ({b.shape[0]}) at "
+                           f"non-singleton dimension 1.  Target sizes: {[rows, w.shape[0]]}.  Tensor sizes: "
+                           f"{list(b.shape)}")
     return product + bias
 
 
 def _check_linear(input: Any, weight: Any, bias: Any) -> None:
     """PyTorch's error for arguments of `linear` that do not fit."""
     if not input.ndim or not weight.ndim:
-        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D")
+        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and "
+                           f"{weight.ndim}D")
     if weight.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D")
     if weight.ndim == 1 and bias is not None:
@@ -59,7 +64,8 @@ def _check_linear(input: Any, weight: Any, bias: Any) -> None:
     if input.shape[-1] != weight.shape[-1]:
         if weight.ndim == 1:
             raise misfit(f"size mismatch, got input ({rows[0]}), mat ({rows[0]}x{rows[1]}), vec ({weight.shape[0]})")
-        raise misfit(f"mat1 and mat2 shapes cannot be multiplied ({rows[0]}x{rows[1]} and {weight.shape[1]}x{weight.shape[0]})")
+        raise misfit(f"mat1 and mat2 shapes cannot be multiplied ({rows[0]}x{rows[1]} and "
+                     f"{weight.shape[1]}x{weight.shape[0]})")
     if input.dtype is not weight.dtype:
         check_product(input, weight, bias)
 
@@ -79,8 +85,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """
     given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
     if len({t.dtype for t in given.values() if t is not None}) > 1:
-        raise RuntimeError("All tensors must have the same dtype, got " + ", ".join(f"{k}: {C_NAMES[t.dtype.name]}" for k, t in given.items()
-                                                                                    if t is not None))
+        raise RuntimeError("All tensors must have the same dtype, got "
+                           + ", ".join(f"{k}: {C_NAMES[t.dtype.name]}" for k, t in given.items()
+                                       if t is not None))
     if input1.ndim != input2.ndim:
         raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
     for i, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
@@ -88,9 +95,11 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {a} and {b}")
     for k, t in ((1, input1), (2, input2)):
         if t.shape[-1] != weight.shape[k]:
-            raise RuntimeError(f"bilinear(): input{k} size does not match weight size: got {t.shape[-1]} but expected {weight.shape[k]}")
+            raise RuntimeError(f"bilinear(): input{k} size does not match weight size: got {t.shape[-1]} but expected "
+                               f"{weight.shape[k]}")
     if bias is not None and bias.shape[0] != weight.shape[0]:
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}")
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected "
+                           f"{weight.shape[0]}")
     outs, m, n = weight.shape
     left = linear(input1, weight.permute(0, 2, 1).reshape(outs * n, m)).reshape(*input1.shape[:-1], outs, n)
     out = (left @ input2.unsqueeze(-1)).squeeze(-1)
@@ -103,8 +112,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def _check_indices(weight: Any, *indices: Any, function: str) -> None:
     for t in indices:
         if t.array.dtype.kind != "i" or t.array.dtype.itemsize < 4:
-            raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-                               f"{t.type()} instead (while checking arguments for {function})")
+            raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+                               f"Long, Int; but got {t.type()} instead (while checking arguments for {function})")
 
 
 def _outside(index: Any, rows: int) -> bool:
@@ -143,7 +152,8 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: Index = -1, scale_gr
         raise IndexError("index out of range in self")
     if padding_idx < 0 and not scale_grad_by_freq:
         return xp.embedding(weight, indices)
-    return xp.embedding(weight, indices, padding=padding_idx if padding_idx >= 0 else None, by_frequency=scale_grad_by_freq)
+    return xp.embedding(weight, indices, padding=padding_idx if padding_idx >= 0 else None,
+                        by_frequency=scale_grad_by_freq)
 
 
 def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
@@ -178,10 +188,11 @@ def _embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_typ
     if mode.record and input.requires_grad:
         inplace.check(input)
     if input.array.ndim != 2:
-        raise RuntimeError(f"Expected 2-dimensional tensor, but got {input.array.ndim}-dimensional tensor for argument #1 'self' (while checking "
-                           "arguments for embedding_renorm_)")
+        raise RuntimeError(f"Expected 2-dimensional tensor, but got {input.array.ndim}-dimensional tensor for argument "
+                           "#1 'self' (while checking arguments for embedding_renorm_)")
     if input.array.dtype.kind in "biu":
-        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {SCALAR_TYPES[input.dtype.name]} instead.")
+        raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got "
+                           f"{SCALAR_TYPES[input.dtype.name]} instead.")
     norm_type = float(norm_type)
     return embedding_renorm_(input, indices, max_norm, norm_type)
 
@@ -216,14 +227,16 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
             [4.]])
     """
     if in_batch(indices, offsets):
-        return each_example(embedding_bag, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
+        return each_example(embedding_bag, weight, indices, offsets, scale_grad_by_freq, mode, sparse,
+                            per_sample_weights, include_last_offset,
                             padding_idx)
     check_bags(weight, indices, offsets, padding_idx, mode)
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     all_bags = bag = bag_numbers(offsets[:bags] if mode != 2 else offsets[:bags].sort()[0], indices.shape[0])
     padded, quick = padding_idx is not None, _is_quick(weight, per_sample_weights)
     kept = indices != padding_idx % weight.shape[0] if padding_idx is not None else None
-    if include_last_offset and bags and not is_hollow(offsets) and int(offsets[-1]) < indices.shape[0]:      # indices after the last offset are in no bag
+    # indices after the last offset are in no bag
+    if include_last_offset and bags and not is_hollow(offsets) and int(offsets[-1]) < indices.shape[0]:
         inside = bag.new_tensor(range(indices.shape[0])) < offsets[-1]
         kept = inside if kept is None else kept & inside
     if kept is not None and not is_hollow(indices):
@@ -250,33 +263,38 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
 
 def _is_quick(weight: Any, scale: Any) -> bool:
     """Return True if PyTorch adds the rows without a table of their bags."""
-    return weight.dtype.name in ("float32", "float16", "bfloat16") and weight.stride(1) == 1 and (scale is None or scale.stride(0) == 1)
+    return (weight.dtype.name in ("float32", "float16", "bfloat16") and weight.stride(1) == 1
+            and (scale is None or scale.stride(0) == 1))
 
 
 def check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None, mode: int) -> None:
     _check_indices(weight, indices, offsets, function="embedding_bag")
     if not weight.is_floating_point():
-        raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; but got "
-                           f"{weight.type()} instead (while checking arguments for embedding_bag)")
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
+                           f"BFloat16, Float, Double; but got {weight.type()} instead (while checking arguments for "
+                           f"embedding_bag)")
     if not indices.ndim:
         raise RuntimeError("input has to be a 1D or 2D Tensor, but got Tensor of dimension 0")
     count, rows = indices.shape[0], weight.shape[0]
     if offsets.shape[0] and not is_unknown(offsets):
         if int(offsets[0]) != 0:
-            raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
-                               f"{int(offsets[0])}")
+            raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                               f"position 0. However, got {int(offsets[0])}")
         if int(offsets[-1]) > count:
-            raise RuntimeError(f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of {int(offsets[-1])}")
+            raise RuntimeError(f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of "
+                               f"{int(offsets[-1])}")
         starts = offsets.array
         if int(starts.min()) < 0 or int(starts.max()) > count:
             raise IndexError("index out of range in self")
         if mode != 2 and bool((starts[1:] < starts[:-1]).any()):
             raise RuntimeError(f"embedding_bag: offsets must not decrease, but got {offsets.tolist()}")
     if padding_idx is not None and not -rows <= padding_idx < rows:
-        raise RuntimeError(f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got {padding_idx}")
+        raise RuntimeError(f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but got "
+                           f"{padding_idx}")
     if _outside(indices, rows):
         wrong = ((indices < 0) | (indices >= rows)).nonzero()[0, 0]
-        raise RuntimeError(f"Index {int(wrong)} of input takes value {int(indices[wrong])} which is not in the valid range [0, {rows})")
+        raise RuntimeError(f"Index {int(wrong)} of input takes value {int(indices[wrong])} which is not in the valid "
+                           f"range [0, {rows})")
 
 
 def _largest(weight: Any, indices: Any, bag: Any, sizes: Any, bags: int) -> Any:
@@ -285,7 +303,8 @@ def _largest(weight: Any, indices: Any, bag: Any, sizes: Any, bags: int) -> Any:
     if not longest:
         return weight.new_zeros(bags, weight.shape[1]), bag.new_zeros(bags, weight.shape[1])
     starts = sizes.cumsum(0) - sizes
-    place = starts.unsqueeze(1) + bag.new_tensor(range(longest), dtype=int64).minimum((sizes - 1).clamp(min=0).unsqueeze(1))
+    place = starts.unsqueeze(1) + bag.new_tensor(range(longest),
+                                                 dtype=int64).minimum((sizes - 1).clamp(min=0).unsqueeze(1))
     table = indices[place.clamp(max=indices.shape[0] - 1)]
     values, which = xp.embedding(weight, table).max(dim=1)
     empty = (sizes == 0).unsqueeze(1)

@@ -1,4 +1,5 @@
-"""Losses that PyTorch has at its root, with the reduction as a number: 0 none (theirs, unless given), 1 mean, 2 sum. nn.functional has them with names.
+"""Losses that PyTorch has at its root, with the reduction as a number: 0 none (theirs, unless given), 1 mean, 2 sum.
+nn.functional has them with names.
 
 https://pytorch.org/docs/stable/nn.functional.html#loss-functions
 """
@@ -44,20 +45,24 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     if input.array.dtype.kind in "biuc":
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if target.array.dtype.kind == "c":
-        raise RuntimeError(f"result type {SCALAR_TYPES[target.dtype.name]} can't be cast to the desired output type {SCALAR_TYPES[input.dtype.name]}")
+        raise RuntimeError(f"result type {SCALAR_TYPES[target.dtype.name]} can't be cast to the desired output type "
+                           f"{SCALAR_TYPES[input.dtype.name]}")
     if target.array.dtype.kind == "b":
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")
     for t in (target, weight, pos_weight):
         if t is not None and t.array.shape != input.array.shape:
             broadcast_shape(input, t)
     if all(t is None or t.array.dtype == target.array.dtype for t in (input, weight, pos_weight)):
         return xp.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction=NAMES[reduction])
     if target.array.dtype.kind in "iu":
-        raise RuntimeError(f"result type {SCALAR_TYPES[input.dtype.name]} can't be cast to the desired output type {SCALAR_TYPES[target.dtype.name]}")
+        raise RuntimeError(f"result type {SCALAR_TYPES[input.dtype.name]} can't be cast to the desired output type "
+                           f"{SCALAR_TYPES[target.dtype.name]}")
     steep = xp.log_sigmoid(input)                       # in the dtype of the input
     if pos_weight is not None:
         steep = ((pos_weight - 1) * target + 1) * steep
-    losses = in_dtype((1 - target) * input - steep, target.dtype)           # PyTorch computes in the memory of 1 − target
+    # PyTorch computes in the memory of 1 − target
+    losses = in_dtype((1 - target) * input - steep, target.dtype)
     return reduced(losses if weight is None else in_dtype(losses * weight, target.dtype), reduction)
 
 
@@ -83,8 +88,8 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: boo
 
 @public(method=False)
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
-    """exp x − y x, or x − y log(x + ε) if x is no logarithm; `full` adds Stirling's y log y − y + log(2π y) / 2 where y >
-    1.
+    """exp x − y x, or x − y log(x + ε) if x is no logarithm; `full` adds Stirling's y log y − y + log(2π y) / 2 where y
+    > 1.
 
     Input: (*), log of the rate, or the rate itself unless `log_input`; target, counts that broadcast with it
     Output: (), or the broadcast shape with reduction 0
@@ -160,8 +165,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     if target.ndim > 1:
         raise misfit("0D or 1D target tensor expected, multi-target not supported")
     if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
-        raise RuntimeError(f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs with sizes {list(input1.shape)} "
-                           f"and {list(input2.shape)}.")
+        raise RuntimeError(f"{target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found inputs "
+                           f"with sizes {list(input1.shape)} and {list(input2.shape)}.")
     squares = [(x * x).sum(-1) + 1e-12 for x in (input1, input2)]
     cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()
     zero = cosine.new_zeros(())
@@ -194,8 +199,9 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
 
 def check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
     if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-                           f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs")
+        raise RuntimeError("The anchor, positive, and negative tensors are expected to have the same number of "
+                           f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+                           f"{negative.ndim}D inputs")
 
 
 # ── sequences ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,7 +227,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Ints | Tensor, t
     tensor([0.2877])
     """
     if in_batch(targets, input_lengths, target_lengths):
-        return each_example(ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+        return each_example(ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction,
+                            zero_infinity)
     for name, lengths in (("input", input_lengths), ("target", target_lengths)):
         if isinstance(lengths, TensorBase) and lengths.array.dtype.kind not in "iu":
             raise RuntimeError(f"{name}_lengths must be integral")
@@ -234,7 +241,8 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Ints | Tensor, t
     steps, counts = (_lengths(v, x, name) for v, name in ((input_lengths, "input"), (target_lengths, "target")))
     if not 0 <= blank < x.shape[2]:
         raise RuntimeError("blank must be in label range")
-    labels = _rows(targets if batched or targets.ndim == 2 else targets.unsqueeze(0) if targets.ndim else targets.reshape(1, 1), counts)
+    labels = _rows(targets if batched or targets.ndim == 2 else targets.unsqueeze(0) if targets.ndim
+                   else targets.reshape(1, 1), counts)
     _check_lengths(steps, counts, x.shape[0])
     backend = type(x._storage)
     on_device = [fresh(backend.asarray(v), backend) for v in (labels, steps, counts)]
@@ -268,16 +276,17 @@ def _rows(targets: Any, counts: Any) -> Any:
     longest = int(counts.max(initial=0))
     if labels.ndim == 1:
         if len(labels) != counts.sum():
-            raise RuntimeError(f"Expected tensor to have size {counts.sum()} at dimension 0, but got size {len(labels)} for argument #2 'targets'"
-                               f"{CALLED}")
+            raise RuntimeError(f"Expected tensor to have size {counts.sum()} at dimension 0, but got size "
+                               f"{len(labels)} for argument #2 'targets'{CALLED}")
         rows = np.zeros((len(counts), longest), np.int64)
         rows[np.arange(longest) < counts[:, None]] = labels
         return rows
     if labels.ndim != 2:
-        raise RuntimeError(f"Expected 1 to 2 dimensions, but got {labels.ndim}-dimensional tensor for argument #2 'targets'{CALLED}")
+        raise RuntimeError(f"Expected 1 to 2 dimensions, but got {labels.ndim}-dimensional tensor for argument #2 "
+                           f"'targets'{CALLED}")
     if labels.shape[1] < longest:
-        raise RuntimeError(f"Expected tensor to have size at least {longest} at dimension 1, but got size {labels.shape[1]} for argument #2 'targets'"
-                           f"{CALLED}")
+        raise RuntimeError(f"Expected tensor to have size at least {longest} at dimension 1, but got size "
+                           f"{labels.shape[1]} for argument #2 'targets'{CALLED}")
     return np.where(np.arange(labels.shape[1]) < counts[:, None], labels, 0)
 
 

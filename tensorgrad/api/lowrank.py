@@ -114,8 +114,8 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
     n = (k if X is None else X.array.shape[-1]) if n is None else n
     largest = True if largest is None else largest
     if m < 3 * n:
-        raise ValueError(f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the number of "
-                         "requested eigenpairs "
+        raise ValueError(f"LOBPCG algorithm is not applicable when the number of A rows (={m}) is smaller than 3 x the "
+                         "number of requested eigenpairs "
                          f"(={n})")
     if A.requires_grad or B is not None and B.requires_grad:
         return _all_pairs(A, B, k, largest)      # the gradients involve the other eigenvectors, too
@@ -124,7 +124,8 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
     tol = float(dtypes.finfo(A.dtype).eps) ** 0.5 if tol is None else tol
     with no_grad():
         stacks = [None if t is None else xp.reshape(t, (-1, *t.array.shape[-2:])).unbind(0) for t in (A, B, start, iK)]
-        found = [_iterated(*(None if s is None else s[i % len(s)] for s in stacks), k, -1 if niter is None else niter, tol, largest)
+        found = [_iterated(*(None if s is None else s[i % len(s)] for s in stacks), k, -1 if niter is None else niter,
+                           tol, largest)
                  for i in range(len(stacks[0]))]  # type: ignore[arg-type]
         values, vectors = (xp.stack(parts, axis=0) for parts in zip(*found, strict=True))
         return xp.reshape(values, (*lead, k)), xp.reshape(vectors, (*lead, m, k))
@@ -144,7 +145,8 @@ def _all_pairs(a: Any, b: Any, k: int, largest: bool) -> tuple[Any, Any]:
     return values.narrow(-1, 0, k), vectors.narrow(-1, 0, k)
 
 
-def _iterated(a: Any, b: Any, x: Any, preconditioner: Any, k: int, niter: int, tol: float, largest: bool) -> tuple[Any, Any]:
+def _iterated(a: Any, b: Any, x: Any, preconditioner: Any, k: int, niter: int, tol: float, largest: bool) -> tuple[Any,
+                                                                                                                   Any]:
     """Iterate for one matrix, until the residuals are small, or `niter` times."""
     def weighted(y: Any) -> Any:
         return y if b is None else xp.matmul(b, y)

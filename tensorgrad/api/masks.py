@@ -25,7 +25,8 @@ def _check_mask(mask: Any, name: str) -> None:
 
 
 def _c_name(t: Any) -> str:
-    return {"int64": "long int", "uint8": "unsigned char", "float32": "float", "int32": "int", "float64": "double"}.get(t.dtype.name, t.dtype.name)
+    return {"int64": "long int", "uint8": "unsigned char", "float32": "float", "int32": "int",
+            "float64": "double"}.get(t.dtype.name, t.dtype.name)
 
 
 @public(inplace=True)
@@ -45,7 +46,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     _check_mask(mask, "masked_fill")
     if isinstance(value, TensorBase):
         if value.array.ndim:
-            raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.array.ndim} dimension(s).")
+            raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                               f"{value.array.ndim} dimension(s).")
         if value.dtype.is_complex and not input.dtype.is_complex:  # type: ignore[attr-defined]
             return masked_fill(input, mask, value.item())  # type: ignore[attr-defined]
         value = cast(value.to(input.device), dtypes.FROM_NUMPY[input.array.dtype])  # type: ignore[attr-defined]
@@ -69,7 +71,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         return each_example(masked_scatter, input, mask, source)
     _check_mask(mask, "masked_scatter")
     if source.array.dtype != input.array.dtype:
-        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got{_scalar(input)} and {_scalar(source)}")
+        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got{_scalar(input)} and "
+                           f"{_scalar(source)}")
     shape = broadcast_shape(mask, input)
     input, mask = input.expand(shape), mask.expand(shape)
     if is_hollow(mask):
@@ -99,9 +102,9 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """
     _check_mask(mask, "masked_select")
     if is_batched(mask):
-        raise RuntimeError("vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each batch this "
-                           "would return a differently shaped Tensor. Please file an issue at https://github.com/pytorch/pytorch/issues if you need "
-                           "this feature.")
+        raise RuntimeError("vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support "
+                           "this because for each batch this would return a differently shaped Tensor. Please file an "
+                           "issue at https://github.com/pytorch/pytorch/issues if you need this feature.")
     shape = broadcast_shape(mask, input)
     out = getitem(input.expand(shape), mask.expand(shape))
     return out.reshape(-1)
@@ -131,13 +134,15 @@ def where(condition: Tensor, input: Tensor | Number | None = None, other: Tensor
     if condition.array.dtype.kind != "b":
         if condition.array.dtype == np.uint8:
             import warnings
-            warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
-                          "PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+            warnings.warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in "
+                          "a future version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
             condition = cast(condition, dtypes.bool)
         else:
-            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {_scalar(condition)}")
+            raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype "
+                               f"{_scalar(condition)}")
     dtype = result_type(input, other)
-    result = xp.where(condition, *(in_dtype(v, dtype) if isinstance(v, TensorBase) else condition.new_tensor(v, dtype=dtype) for v in (input, other)))
+    result = xp.where(condition, *(in_dtype(v, dtype) if isinstance(v, TensorBase)
+                                   else condition.new_tensor(v, dtype=dtype) for v in (input, other)))
     if out is not None:
         from ._register import write_out
         return write_out(result, out)
@@ -149,7 +154,9 @@ Tensor.where = lambda self, condition, other: where(condition, self, other)  # t
 
 @public(out="same apart")
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The places of the elements that are not zero: a row each, or a tensor per axis. https://pytorch.org/docs → torch.nonzero
+    """The places of the elements that are not zero: a row each, or a tensor per axis.
+
+    https://pytorch.org/docs → torch.nonzero
 
     Input: (*), of d dimensions
     Output: (K, d), int64, for K elements that are not zero; with as_tuple, d tensors (K), and one for d = 0
@@ -162,7 +169,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, 
     backend = type(input._storage)
     array = input.array
     if as_tuple:
-        return tuple(fresh(backend.xp.ascontiguousarray(i), backend) for i in (array if array.ndim else array.reshape(1)).nonzero())
+        return tuple(fresh(backend.xp.ascontiguousarray(i), backend)
+                     for i in (array if array.ndim else array.reshape(1)).nonzero())
     found = array.nonzero() if array.ndim else ()
     if not array.ndim:
         return fresh(backend.xp.zeros((int(bool(input)), 0), dtype="int64"), backend)

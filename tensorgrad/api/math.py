@@ -1,4 +1,7 @@
-"""Arithmetic of two tensors or more, element by element, and Python's operators. https://pytorch.org/docs/stable/torch.html#pointwise-ops"""
+"""Arithmetic of two tensors or more, element by element, and Python's operators.
+
+https://pytorch.org/docs/stable/torch.html#pointwise-ops
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -6,7 +9,16 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, result_type, xp
-from ._arguments import C_NAMES, LEAST_LARGEST, broadcast_shape, check_tensor, check_tensors, converted, in_dtype, promoted
+from ._arguments import (
+    C_NAMES,
+    LEAST_LARGEST,
+    broadcast_shape,
+    check_tensor,
+    check_tensors,
+    converted,
+    in_dtype,
+    promoted,
+)
 from ._kinds import Number, Operand
 from ._register import public
 
@@ -47,11 +59,11 @@ def add(input: Tensor, other: Operand, *, alpha: Number = 1) -> Tensor:
 def _check_difference(input: Any, other: Any) -> None:
     bools = [isinstance(t, bool) or isinstance(t, Tensor) and t.array.dtype.kind == "b" for t in (input, other)]
     if all(bools):
-        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
-                           "instead.")
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")
     if any(bools):
-        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
-                           "`~` or `logical_not()` operator instead.")
+        raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                           "invert a mask, use the `~` or `logical_not()` operator instead.")
 
 
 @public("subtract", inplace=True, out=True)
@@ -129,7 +141,8 @@ def div(input: Tensor, other: Operand, *, rounding_mode: str | None = None) -> T
     if rounding_mode is None:
         return xp.divide(input, other)
     if rounding_mode not in ("trunc", "floor"):
-        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+                           f"'{rounding_mode}'")
     if rounding_mode == "floor":
         return xp.floor_divide(input, other)
     if result_type(input, other) is dtypes.bfloat16:
@@ -243,10 +256,12 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     check_tensor(tensor1, "addcdiv", "tensor1", 2)
     check_tensor(tensor2, "addcdiv", "tensor2", 3)
     if all(t.array.dtype.kind in "biu" for t in (tensor1, tensor2)):
-        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division "
-                           "of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
-                           "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
-                           "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
+        raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  release addcdiv "
+                           "will perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be "
+                           "implemented as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for "
+                           "integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
+                           "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), "
+                           "for all dtypes.")
     input, tensor1, tensor2 = _check_addc(input, tensor1, tensor2, "addcdiv")
     if narrow := _narrow(input):
         return in_dtype(addcdiv(*(in_dtype(t, dtypes.float32) for t in (input, tensor1, tensor2)), value=value), narrow)
@@ -255,7 +270,9 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
 
 
 def _narrow(x: Any) -> Any:
-    """The dtype of floating point numbers of 16 bits: several steps on these are taken in single precision, and rounded once."""
+    """The dtype of floating point numbers of 16 bits: several steps on these are taken in single precision, and rounded
+    once.
+    """
     return x.dtype if x.array.dtype.itemsize == 2 and x.array.dtype.kind in "fV" else None
 
 
@@ -265,7 +282,8 @@ def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> tuple[Any,
     check_tensor(tensor2, name, "tensor2", 3)
     if all(t.array.dtype.kind == "b" for t in (input, tensor1, tensor2)):
         raise NotImplementedError(f"\"{name}_cpu_out\" not implemented for 'Bool'")
-    return (input, tensor1, tensor2) if input.array.dtype == tensor1.array.dtype == tensor2.array.dtype else promoted(input, tensor1, tensor2)
+    return ((input, tensor1, tensor2) if input.array.dtype == tensor1.array.dtype == tensor2.array.dtype
+            else promoted(input, tensor1, tensor2))
 
 
 @public(inplace=True, out=True)
@@ -351,7 +369,8 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     """
     check_tensors(input, other, "ldexp")
     out = xp.multiply(input, xp.exp2(other))
-    return in_dtype(out, input.dtype) if other.array.dtype.kind in "biu" and input.array.dtype.kind not in "biu" else out
+    return (in_dtype(out, input.dtype) if other.array.dtype.kind in "biu" and input.array.dtype.kind not in "biu"
+            else out)
 
 
 @public(inplace=True, out=True)
@@ -447,7 +466,8 @@ def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
 def _floats(input: Any, other: Any, name: str) -> Any:
     if input.array.dtype.kind in "biu" and other.array.dtype.kind in "biu":
         broadcast_shape(input, other)
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[result_type(input, other).name]}'")
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for "
+                                  f"'{SCALAR_TYPES[result_type(input, other).name]}'")
     return input
 
 

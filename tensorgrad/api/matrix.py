@@ -1,4 +1,7 @@
-"""Products of vectors, matrices and stacks of them. https://pytorch.org/docs/stable/torch.html#blas-and-lapack-operations"""
+"""Products of vectors, matrices and stacks of them.
+
+https://pytorch.org/docs/stable/torch.html#blas-and-lapack-operations
+"""
 from __future__ import annotations
 
 from math import prod
@@ -8,7 +11,19 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, namespace, xp
-from ._arguments import C_NAMES, check_elements, check_list, check_product, check_tensor, converted, in_dtype, integer, normalize_dim, promoted, warn
+from ._arguments import (
+    C_NAMES,
+    check_elements,
+    check_list,
+    check_product,
+    check_tensor,
+    converted,
+    in_dtype,
+    integer,
+    normalize_dim,
+    promoted,
+    warn,
+)
 from ._kinds import Dtype, Ints1, Number, Tensors
 from ._linalg import inverse_of
 from ._register import public
@@ -56,7 +71,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     check_tensor(other, "matmul", "other", 2)
     _same_dtype(input, other)
     if not input.array.ndim or not other.array.ndim:
-        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {input.array.ndim}D and {other.array.ndim}D")
+        raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {input.array.ndim}D and "
+                           f"{other.array.ndim}D")
     return xp.matmul(input, other)
 
 
@@ -74,9 +90,11 @@ def _wider(dtype: Any, *tensors: Any) -> tuple[Any, ...]:
 def _check_wider(name: str, dtype: Any, a: Any, b: Any) -> None:
     """Raise NotImplementedError unless `dtype` is the matrices' dtype, or float32 for halves."""
     kinds = a.dtype, b.dtype, dtypes.as_dtype(dtype)
-    if len(set(kinds)) > 1 and kinds not in ((dtypes.float16, dtypes.float16, dtypes.float32), (dtypes.bfloat16, dtypes.bfloat16, dtypes.float32)):
-        raise NotImplementedError(f"Could not run 'aten::{name}.dtype' with arguments from the '{a.device.type.upper()}' backend: out_dtype= takes the "
-                                  f"dtype of the matrices, and float32 for halves, but got {kinds[2]} for {kinds[0]} and {kinds[1]}")
+    if len(set(kinds)) > 1 and kinds not in ((dtypes.float16, dtypes.float16, dtypes.float32),
+                                             (dtypes.bfloat16, dtypes.bfloat16, dtypes.float32)):
+        raise NotImplementedError(f"Could not run 'aten::{name}.dtype' with arguments from the "
+                                  f"'{a.device.type.upper()}' backend: out_dtype= takes the dtype of the matrices, and "
+                                  f"float32 for halves, but got {kinds[2]} for {kinds[0]} and {kinds[1]}")
 
 
 @public(out="same")
@@ -118,7 +136,8 @@ def bmm(input: Tensor, mat2: Tensor, out_dtype: Dtype | None = None) -> Tensor:
     _check_ranks({"batch1": input, "batch2": mat2}, 3, "3D tensor")
     (count, _, k), shape = input.array.shape, mat2.array.shape
     if shape[:2] != (count, k):
-        raise misfit(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: [{shape[0]}, {shape[1]}].")
+        raise misfit(f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {k}] but got: "
+                     f"[{shape[0]}, {shape[1]}].")
     if input.array.dtype.kind == "b":
         raise NotImplementedError("\"bmm\" not implemented for 'Bool'")
     return matmul(*_wider(out_dtype, input, mat2))
@@ -152,8 +171,8 @@ def _check_vectors(a: Any, b: Any, name: str) -> None:
     if a.array.ndim != 1 or b.array.ndim != 1:
         raise RuntimeError(f"1D tensors expected, but got {a.array.ndim}D and {b.array.ndim}D tensors")
     if a.array.dtype != b.array.dtype:
-        raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found {SCALAR_TYPES[a.dtype.name]} and "
-                           f"{SCALAR_TYPES[b.dtype.name]}")
+        raise RuntimeError(f"{name} : expected both vectors to have same dtype, but found {SCALAR_TYPES[a.dtype.name]} "
+                           f"and {SCALAR_TYPES[b.dtype.name]}")
 
 
 @public(out="same")
@@ -271,7 +290,8 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 def _plus(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """beta·input + alpha·product; nothing of `input` shows if beta is 0."""
     if input.array.dtype != product.array.dtype:
-        raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[input.dtype.name]} and {SCALAR_TYPES[product.dtype.name]}")
+        raise RuntimeError(f"self and mat2 must have the same dtype, but got {SCALAR_TYPES[input.dtype.name]} and "
+                           f"{SCALAR_TYPES[product.dtype.name]}")
     if beta != 1 or alpha != 1:
         beta, alpha = converted(beta, input.dtype), converted(alpha, input.dtype)
         if input.array.dtype.kind in "iu":
@@ -286,12 +306,13 @@ def _plus(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 def _check_expands(shape: Any, target: Any) -> None:
     if len(shape) > len(target):
-        raise RuntimeError(f"The number of sizes provided ({len(target)}) must be greater or equal to the number of dimensions in the tensor "
-                           f"({len(shape)})")
+        raise RuntimeError(f"The number of sizes provided ({len(target)}) must be greater or equal to the number of "
+                           f"dimensions in the tensor ({len(shape)})")
     for i in range(-1, -len(shape) - 1, -1):
         if shape[i] not in (1, target[i]):
-            raise misfit(f"The expanded size of the tensor ({target[i]}) must match the existing size ({shape[i]}) at non-singleton dimension "
-                               f"{len(target) + i}.  Target sizes: {list(target)}.  Tensor sizes: {list(shape)}")
+            raise misfit(f"The expanded size of the tensor ({target[i]}) must match the existing size ({shape[i]}) at "
+                               f"non-singleton dimension {len(target) + i}.  Target sizes: {list(target)}.  Tensor "
+                               f"sizes: {list(shape)}")
 
 
 @public(inplace=True, out="same")
@@ -426,15 +447,16 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     ...     torch.chain_matmul(torch.ones(1, 2), torch.ones(2, 3), torch.ones(3, 1))
     tensor([[6.]])
     """
-    warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts a list of two "
-         "or more tensors rather than multiple parameters.")
+    warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+         "instead, which accepts a list of two or more tensors rather than multiple parameters.")
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     check_elements(matrices)
     for i, m in enumerate(matrices):
         if m.array.ndim != 2:
-            raise RuntimeError(f"Tensor {i} must be a matrix" if len(matrices) > 1 else f"chain_matmul(): Tensor {i} must be a matrix")
+            raise RuntimeError(f"Tensor {i} must be a matrix" if len(matrices) > 1
+                               else f"chain_matmul(): Tensor {i} must be a matrix")
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 
@@ -462,8 +484,8 @@ def multi_dot(tensors: Tensors) -> Tensor:
     sizes = [chain[0].array.shape[0], *(t.array.shape[1] for t in chain)]
     for i, t in enumerate(chain):
         if t.array.shape[0] != sizes[i]:
-            raise RuntimeError(f"multi_dot(): tensors {i - 1} and {i} with shapes {list(chain[i - 1].array.shape)} and {list(t.array.shape)} "
-                               "cannot be multiplied")
+            raise RuntimeError(f"multi_dot(): tensors {i - 1} and {i} with shapes {list(chain[i - 1].array.shape)} and "
+                               f"{list(t.array.shape)} cannot be multiplied")
     best = _cheapest_splits(sizes)
 
     def multiply(i: int, j: int) -> Any:
@@ -483,7 +505,8 @@ def _check_chain(tensors: Any) -> None:
                                f"multi_dot(): tensor {i} must be 2D but got {t.array.ndim}D")
         if t.array.dtype != tensors[0].array.dtype:
             first, other = C_NAMES[tensors[0].dtype.name], C_NAMES[t.dtype.name]
-            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {first} and tensor {i} {other}")
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {first} and "
+                               f"tensor {i} {other}")
 
 
 def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
@@ -493,7 +516,8 @@ def _cheapest_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     for length in range(2, count + 1):
         for i in range(count - length + 1):
             j = i + length - 1
-            cost[i, j], best[i, j] = min((cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j))
+            cost[i, j], best[i, j] = min((cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                                         for k in range(i, j))
     return best
 
 
@@ -517,9 +541,11 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     if len(shape) < 2:
         raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
     if shape[-1] != shape[-2]:
-        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {shape[-2]} by {shape[-1]} matrices")
+        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {shape[-2]} by "
+                           f"{shape[-1]} matrices")
     if n == 0:
-        return xp.copied(input, xp.broadcast_to(namespace(type(input._storage)).eye(shape[-1], dtype=input.dtype), shape=shape))
+        return xp.copied(input, xp.broadcast_to(namespace(type(input._storage)).eye(shape[-1], dtype=input.dtype),
+                                                shape=shape))
     if n < 0:
         input, n = inverse_of(input, "linalg.inv")[0], -n
     result = None
@@ -556,7 +582,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Ints1 = 2) -> Tensor:
     for i, j in zip(first, second, strict=True):
         if m[i] != n[j] and 1 not in (m[i], n[j]):
             at = i - (len(m) if isinstance(dims, int) else 0)
-            raise RuntimeError(f"contracted dimensions need to match, but first has size {m[i]} in dim {at} and second has size {n[j]} in dim {j}")
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {m[i]} in dim {at} and second "
+                               f"has size {n[j]} in dim {j}")
         if m[i] != n[j]:      # an axis of length 1 is broadcast: sum the other one first
             a, b = (_folded(a, i), b) if n[j] == 1 else (a, _folded(b, j))
             m, n = a.array.shape, b.array.shape
@@ -584,8 +611,8 @@ def _dot_axes(a: Any, b: Any, dims: Any) -> tuple[list[int], list[int]]:
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         return list(range(a.array.ndim - dims, a.array.ndim)), list(range(dims))
     if not isinstance(dims, (tuple, list)):
-        raise RuntimeError("tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got "
-                           f"dims={dims}")
+        raise RuntimeError("tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] "
+                           f"containing two lists, but got dims={dims}")
     one, other = dims
     first, second = ([d] if isinstance(d, int) else list(d) for d in (one, other))
     if len(first) != len(second):
@@ -630,8 +657,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     if input.array.ndim != other.array.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
     if dim is None:
-        warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use torch.linalg.cross.\nThe "
-             "default value of dim will change to agree with that of linalg.cross in a future release.")
+        warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly "
+             "or simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of "
+             "linalg.cross in a future release.")
         dim = next((i for i, n in enumerate(input.array.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")
@@ -643,7 +671,8 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     if input.array.dtype.kind == "b":
         raise NotImplementedError("\"cross\" not implemented for 'Bool'")
     if input.dtype is not other.dtype:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[other.dtype.name]}")
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found "
+                           f"{SCALAR_TYPES[other.dtype.name]}")
     return xp.cross(input, other, axis=axis)
 
 
@@ -689,8 +718,10 @@ def _check_points(x1: Any, x2: Any, p: float) -> None:
         if t.array.dtype.kind != "f":
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {SCALAR_TYPES[t.dtype.name]}")
     if x1.array.shape[-1] != x2.array.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.array.shape[-1]} X2: {x2.array.shape[-1]}")
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.array.shape[-1]} X2: "
+                           f"{x2.array.shape[-1]}")
     if x1.array.dtype != x2.array.dtype:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[x1.dtype.name]} but found {SCALAR_TYPES[x2.dtype.name]}")
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[x1.dtype.name]} but found "
+                           f"{SCALAR_TYPES[x2.dtype.name]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")

@@ -1,4 +1,7 @@
-"""Methods that programs seldom need, some of them kept from the early days. https://pytorch.org/docs/stable/tensors.html"""
+"""Methods that programs seldom need, some of them kept from the early days.
+
+https://pytorch.org/docs/stable/tensors.html
+"""
 from __future__ import annotations
 
 import warnings
@@ -60,9 +63,12 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @public(function=False)
 def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[MemoryFormat] = False) -> tuple[int, ...]:
-    """The axes from the one with the longest steps in memory to the one with the shortest. https://pytorch.org/docs → torch.Tensor.dim_order
+    """The axes from the one with the longest steps in memory to the one with the shortest.
 
-    RuntimeError if that is not unique and `ambiguity_check` asks for it: True, or a list of memory formats of which exactly one has to fit.
+    https://pytorch.org/docs → torch.Tensor.dim_order
+
+    RuntimeError if that is not unique and `ambiguity_check` asks for it: True, or a list of memory formats of which
+    exactly one has to fit.
 
     >>> import tensorgrad as torch
     >>> torch.ones(2, 3).T.dim_order()
@@ -75,10 +81,12 @@ def dim_order(self: Tensor, *, ambiguity_check: bool | Sequence[MemoryFormat] = 
     unclear = any(n == 1 for n in shape) or len(set(strides)) < len(strides)
     fitting = [f for f in formats if self.is_contiguous(memory_format=f)]
     if (ambiguity_check is True and unclear) or (formats and len(fitting) != 1 and unclear):
-        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory "
+                           "formats.")
     if fitting and unclear:
         return (0, *range(2, len(shape)), 1) if fitting[0] is not dtypes.contiguous_format else tuple(range(len(shape)))
-    steps = [s or (strides[i + 1] * shape[i + 1] if i + 1 < len(shape) else 0) for i, s in enumerate(strides)]     # expanded axes stay where they are
+    # expanded axes stay where they are
+    steps = [s or (strides[i + 1] * shape[i + 1] if i + 1 < len(shape) else 0) for i, s in enumerate(strides)]
     return tuple(sorted(range(len(shape)), key=lambda i: (-steps[i], i)))
 
 
@@ -114,7 +122,8 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> T
         if other.array.dtype != self.array.dtype:
             raise TypeError(f"map2_: expected {self.type()} for argument '{name}' (got {other.type()})")
     columns = (t.detach().expand_as(self).reshape(-1).tolist() for t in (self, x, y))
-    return copy_(self, self.new_tensor([callable(*values) for values in zip(*columns, strict=True)]).reshape(self.shape))
+    return copy_(self,
+                 self.new_tensor([callable(*values) for values in zip(*columns, strict=True)]).reshape(self.shape))
 
 
 @public(function=False)
@@ -128,7 +137,10 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 @public(function=False)
 def record_stream(self: Tensor, stream: Any) -> None:
-    """Keep the memory until the work of a CUDA stream is done: CuPy's memory pool sees to that. https://pytorch.org/docs → torch.Tensor.record_stream"""
+    """Keep the memory until the work of a CUDA stream is done: CuPy's memory pool sees to that.
+
+    https://pytorch.org/docs → torch.Tensor.record_stream
+    """
     if not hasattr(stream, "synchronize"):
         raise RuntimeError("unknown parameter type")
 
@@ -158,7 +170,8 @@ def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     '2024.12'
     """
     if api_version not in (None, *VERSIONS):
-        raise ValueError(f"unrecognized version of the array API standard: {api_version!r}; known are {', '.join(VERSIONS)}")
+        raise ValueError(f"unrecognized version of the array API standard: {api_version!r}; known are "
+                         f"{', '.join(VERSIONS)}")
     from .. import array_api
     return array_api
 
@@ -194,9 +207,10 @@ def resize(self: Tensor, *sizes: Ints1) -> Tensor:
     warnings.warn("non-inplace resize is deprecated", UserWarning, stacklevel=2)
     wanted = empty(*sizes).shape
     if wanted.numel() != self.array.size:
-        raise RuntimeError(f"requested resize to {' x '.join(map(str, wanted))} ({wanted.numel()} elements in total), but the given tensor has a size of "
-                           f"{'x'.join(map(str, self.array.shape))} ({self.array.size} elements). autograd's resize can only change the shape of a "
-                           "given tensor, while preserving the number of elements. ")
+        raise RuntimeError(f"requested resize to {' x '.join(map(str, wanted))} ({wanted.numel()} elements in total), "
+                           f"but the given tensor has a size of {'x'.join(map(str, self.array.shape))} "
+                           f"({self.array.size} elements). autograd's resize can only change the shape of a given "
+                           f"tensor, while preserving the number of elements. ")
     return self.reshape(wanted)
 
 
@@ -210,7 +224,8 @@ def resize_as(self: Tensor, tensor: Tensor) -> Tensor:
 @public(function=False)
 def reinforce(self: Tensor, reward: Any) -> None:
     """Raise RuntimeError that names the replacement."""
-    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: add -m.log_prob(action) * reward of a distribution m to the loss.")
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead: add -m.log_prob(action) * reward of "
+                       "a distribution m to the loss.")
 
 
 @public(method=False)
@@ -221,7 +236,10 @@ def is_storage(obj: object, /) -> bool:
 
 @public(method=False)
 def to_dlpack(tensor: Tensor) -> Any:
-    """The tensor's memory as a DLPack capsule, for other libraries. https://pytorch.org/docs → torch.utils.dlpack.to_dlpack"""
+    """The tensor's memory as a DLPack capsule, for other libraries.
+
+    https://pytorch.org/docs → torch.utils.dlpack.to_dlpack
+    """
     return tensor.detach().__dlpack__()
 
 
@@ -247,8 +265,8 @@ def nuclear_norm(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False)
 
 
 def _warn_of_norm(name: str, successor: str) -> None:
-    warnings.warn(f"at::{name} is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch release. Please use "
-                  f"`linalg.{successor}` instead", UserWarning, stacklevel=3)
+    warnings.warn(f"at::{name} is deprecated and it is just left for JIT compatibility. It will be removed in a future "
+                  f"PyTorch release. Please use `linalg.{successor}` instead", UserWarning, stacklevel=3)
 
 
 @public(method=False)

@@ -33,7 +33,8 @@ def _check_dtypes(input: Any, *parameters: Any) -> None:
         return
     for p in given:
         if p.array.dtype != dtype:
-            raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[p.dtype.name]}")
+            raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found "
+                               f"{SCALAR_TYPES[p.dtype.name]}")
 
 
 # ── over the batch ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -71,7 +72,8 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
     if input.array.dtype.kind in "fV":
         _check_dtypes(input, weight, bias, running_mean, running_var)
     if not training:
-        return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, _off_the_tape(running_mean), _off_the_tape(running_var), eps=eps))
+        return _in_the_dtype_of(input, xp.affine_by_channel(input, weight, bias, _off_the_tape(running_mean),
+                                                            _off_the_tape(running_var), eps=eps))
     out, mean, variance = xp.native_batch_norm(input, weight, bias, eps=eps)
     if running_mean is not None:
         count = input.array.size // max(channels, 1)
@@ -84,8 +86,8 @@ def _check_statistics(running_mean: Any, running_var: Any) -> None:
     """Raise PyTorch's error for running statistics that require gradients: they cannot have any."""
     for t, name in ((running_mean, "running_mean"), (running_var, "running_var")):
         if t is not None and mode.grad and t.requires_grad:
-            raise RuntimeError(f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This input cannot have "
-                               "requires_grad True.")
+            raise RuntimeError(f"The function 'native_batch_norm' is not differentiable with respect to argument "
+                               f"'{name}'. This input cannot have requires_grad True.")
 
 
 def _off_the_tape(running: Any) -> Any:
@@ -99,7 +101,8 @@ def _in_the_dtype_of(input: Any, out: Any) -> Any:
 
 def _affine_of_nothing(input: Any, weight: Any, bias: Any) -> Any:
     """An empty batch has no statistics."""
-    w, b = (None if t is None else t.reshape(-1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else t for t in (weight, bias))
+    w, b = (None if t is None else t.reshape(-1, *(1,) * (input.ndim - 2)) if input.ndim > 1 else t
+            for t in (weight, bias))
     out = xp.clone(input) if w is None else input * w
     return out if b is None else out + b
 
@@ -108,9 +111,10 @@ def check_room(running: Any, value: Any) -> None:
     """Raise if statistics differ between examples of a vmap, but there is memory for one set only."""
     if getattr(type(value), "depth", 0) > type(running._storage).rank:
         raise RuntimeError(
-            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, were not batched.\nIf you "
-            "are using a module and do not need eval mode, please set `track_running_stats` to be False.If you are using a prebuilt module and do not "
-            "need eval mode, please see the functorch website for resources on how to patch your module to work with vmap")
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
+            "place, were not batched.\nIf you are using a module and do not need eval mode, please set "
+            "`track_running_stats` to be False.If you are using a prebuilt module and do not need eval mode, please "
+            "see the functorch website for resources on how to patch your module to work with vmap")
 
 
 def _move_towards(running: Any, value: Any, momentum: float) -> None:
@@ -144,7 +148,8 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
     if use_input_stats and (running_mean is None) != (running_var is None):
         if (running_var if running_mean is None else running_mean).array.dtype == input.array.dtype:
             raise ValueError("running_mean and running_var must either both be None or neither be None")
-        raise RuntimeError("Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'")
+        raise RuntimeError("Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 "
+                           "'self'")
     samples, channels = input.shape[:2]
     mean, variance, w, b = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
     if mean is not None and mean.array.dtype != input.array.dtype and input.array.dtype.itemsize > 2:
@@ -161,24 +166,26 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
 # ── over each sample ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: Any = None, star: str = "*, ") -> tuple[int, ...]:
+def _shape_of(normalized_shape: Any, input: Any, name: str, weight: Any, bias: Any = None,
+              star: str = "*, ") -> tuple[int, ...]:
     if not isinstance(normalized_shape, (tuple, list)):
-        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not {type(normalized_shape).__name__}")
+        raise TypeError(f"{name}(): argument 'normalized_shape' (position 2) must be tuple of ints, not "
+                        f"{type(normalized_shape).__name__}")
     shape = normalized_shape if type(normalized_shape) is tuple else tuple(normalized_shape)
     if not all(type(n) is int for n in shape):
         shape = tuple(map(int, shape))
     if not shape:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-                           "normalized_shape = []")
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+                           "element, but got normalized_shape = []")
     for t, what in ((weight, "weight"), (bias, "bias")):
         if t is not None and t.array.shape != shape:
-            raise RuntimeError(f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape {list(t.array.shape)} and "
-                               f"normalized_shape = {list(shape)}")
+            raise RuntimeError(f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape "
+                               f"{list(t.array.shape)} and normalized_shape = {list(shape)}")
     if name == "rms_norm" and len(shape) > input.array.ndim:
         raise ValueError(f"Input tensor must have at least {len(shape)} dimensions, but got {input.array.ndim}")
     if input.array.shape[-len(shape):] != shape:
-        raise misfit(f"Given normalized_shape={list(shape)}, expected input with shape [{star}{', '.join(map(str, shape))}], but got input "
-                           f"of size{list(input.array.shape)}")
+        raise misfit(f"Given normalized_shape={list(shape)}, expected input with shape "
+                           f"[{star}{', '.join(map(str, shape))}], but got input of size{list(input.array.shape)}")
     return shape
 
 
@@ -258,7 +265,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
                            f"{shape} and num_groups={num_groups}")
     for t, what in ((weight, "weight"), (bias, "bias")):
         if t is not None and t.array.shape != (shape[1],):
-            raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but got {what} of shape "
-                               f"{list((weight if weight is not None else t).array.shape)} and input of shape {shape}")
+            raise RuntimeError(f"Expected {what} to be a vector of size equal to the number of channels in input, but "
+                               f"got {what} of shape {list((weight if weight is not None else t).array.shape)} and "
+                               f"input of shape {shape}")
     _check_dtypes(input, weight, bias)
     return _in_the_dtype_of(input, xp.native_group_norm(input, weight, bias, groups=num_groups, eps=eps))

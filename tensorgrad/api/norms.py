@@ -1,4 +1,7 @@
-"""Norms and distances of whole tensors. Those of `torch.linalg` are in linalg.py. https://pytorch.org/docs/stable/torch.html#reduction-ops"""
+"""Norms and distances of whole tensors.
+
+Those of `torch.linalg` are in linalg.py. https://pytorch.org/docs/stable/torch.html#reduction-ops
+"""
 from __future__ import annotations
 
 from .._tensor import Tensor
@@ -30,7 +33,8 @@ def norm(input: Tensor, p: Number | str | None = "fro", dim: Ints1 | None = None
     (tensor(5.), tensor(4.))
     """
     if type(keepdim) is not bool:
-        raise TypeError(f"linalg_vector_norm(): argument 'keepdim' (position 4) must be bool, not {type(keepdim).__name__}")
+        raise TypeError(f"linalg_vector_norm(): argument 'keepdim' (position 4) must be bool, not "
+                        f"{type(keepdim).__name__}")
     if p == "nuc":
         return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
@@ -79,7 +83,8 @@ def renorm(input: Tensor, p: Number, dim: int, maxnorm: Number) -> Tensor:
     """
     ndim = input.array.ndim
     if isinstance(p, complex) or p <= 0:
-        raise RuntimeError("renorm: non-positive-norm not supported" if not isinstance(p, complex) else "renorm: p must be real-valued")
+        raise RuntimeError("renorm: non-positive-norm not supported" if not isinstance(p, complex)
+                           else "renorm: p must be real-valued")
     if isinstance(maxnorm, complex) or maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if ndim < 2:
@@ -87,5 +92,6 @@ def renorm(input: Tensor, p: Number, dim: int, maxnorm: Number) -> Tensor:
     axis = normalize_dim(dim, ndim)
     others = tuple(a for a in range(ndim) if a != axis)
     above = xp.greater(vector_norm(input.detach(), p, others, True), maxnorm)
-    size = vector_norm(xp.where(above, input, 1), p, others, True)       # slices that are not scaled, NaN included, have no gradient through the norm
+    # slices that are not scaled, NaN included, have no gradient through the norm
+    size = vector_norm(xp.where(above, input, 1), p, others, True)
     return xp.multiply(xp.contiguous(input), xp.where(above, xp.divide(maxnorm, xp.add(size, 1e-7)), 1))

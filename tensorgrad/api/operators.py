@@ -82,7 +82,8 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
     x, backend = a.array, type(a._storage)
     if type(b) in PLAIN:
         y = b.array
-        if y.dtype is not x.dtype or type(b._storage) is not backend or b._storage is a._storage or (mode.record and b.node is not None):
+        if (y.dtype is not x.dtype or type(b._storage) is not backend or b._storage is a._storage
+                or (mode.record and b.node is not None)):
             return False
         if y.shape != x.shape and y.ndim:
             return False
@@ -117,14 +118,16 @@ def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
 
 
 ALPHA = {"alpha"}
-WHOLE, SMALL = {"add", "subtract", "multiply"}, range(-128, 128)       # ops with integer results for integers; numbers that fit all integer dtypes
+# ops with integer results for integers; numbers that fit all integer dtypes
+WHOLE, SMALL = {"add", "subtract", "multiply"}, range(-128, 128)
 
 
 def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:
     """An in-place method that writes directly where it can."""
     @wraps(general)
     def method(self: Tensor, other: Any, **options: Any) -> Any:
-        return self if options.keys() <= ALPHA and directly(op, self, other, **options) else general(self, other, **options)
+        return (self if options.keys() <= ALPHA and directly(op, self, other, **options)
+                else general(self, other, **options))
     return method
 
 
@@ -151,9 +154,11 @@ ARITHMETIC = {"add": ("+", "add", math.add), "sub": ("-", "subtract", math.sub),
               "truediv": ("/", "divide", math.div), "floordiv": ("//", "floor_divide", math.floor_divide),
               "mod": ("%", "remainder", math.remainder), "pow": ("**", "power", math.pow),
               "and": ("&", "bitwise_and", comparison.bitwise_and), "or": ("|", "bitwise_or", comparison.bitwise_or),
-              "xor": ("^", "bitwise_xor", comparison.bitwise_xor), "lshift": ("<<", "left_shift", comparison.bitwise_left_shift),
+              "xor": ("^", "bitwise_xor", comparison.bitwise_xor),
+              "lshift": ("<<", "left_shift", comparison.bitwise_left_shift),
               "rshift": (">>", "right_shift", comparison.bitwise_right_shift)}
-COMPARISONS = {"eq": ("==", "equal"), "ne": ("!=", "not_equal"), "lt": ("<", "less"), "le": ("<=", "less_equal"), "gt": (">", "greater"),
+COMPARISONS = {"eq": ("==", "equal"), "ne": ("!=", "not_equal"), "lt": ("<", "less"), "le": ("<=", "less_equal"),
+               "gt": (">", "greater"),
                "ge": (">=", "greater_equal")}
 
 
@@ -167,7 +172,8 @@ for _name, (_sign, _op, _function) in ARITHMETIC.items():
     _attach(f"__r{_name}__", reflected(f"__r{_name}__", _function), f"other {_sign} self, where other is no tensor")
     _attach(f"__i{_name}__", in_its_place(_op, _function), f"self {_sign}= other, in place")
 for _name, (_sign, _op) in COMPARISONS.items():
-    _attach(f"__{_name}__", forward(f"__{_name}__", _op, getattr(comparison, _name)), f"self {_sign} other, element by element")
+    _attach(f"__{_name}__", forward(f"__{_name}__", _op, getattr(comparison, _name)),
+            f"self {_sign} other, element by element")
 
 for _name, _op in {"add_": "add", "sub_": "subtract", "mul_": "multiply", "div_": "divide"}.items():
     setattr(Tensor, _name, with_lane(_op, getattr(Tensor, _name)))

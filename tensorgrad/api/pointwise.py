@@ -65,11 +65,13 @@ def _plain(names: list[str], op: str, maths: str, example: str, result: str) -> 
         return run(input)
     function.__name__ = function.__qualname__ = names[0]
     function.__code__ = function.__code__.replace(co_name=names[0])
-    about = ("any dtype but bool\nOutput: the input's shape and dtype; real for complex numbers\nErrors: NotImplementedError for bools" if op == "absolute" else
-             f"{'real numbers' if op in REAL else 'any dtype'}\nOutput: the input's shape; integers give the default floating point dtype"
-             f"{ERRORS_OF_REAL if op in REAL else ''}")
-    function.__doc__ = (f"{maths}, element by element.\n\nInput: (*), {about}\nhttps://pytorch.org/docs → torch.{names[0]}"
-                        f"\n\n>>> import tensorgrad as torch\n>>> torch.{names[0]}(torch.tensor({example}))\ntensor({result})\n")
+    about = ("any dtype but bool\nOutput: the input's shape and dtype; real for complex numbers\nErrors: "
+             "NotImplementedError for bools" if op == "absolute" else
+             f"{'real numbers' if op in REAL else 'any dtype'}\nOutput: the input's shape; integers give the default "
+             f"floating point dtype{ERRORS_OF_REAL if op in REAL else ''}")
+    function.__doc__ = (f"{maths}, element by element.\n\nInput: (*), {about}\nhttps://pytorch.org/docs → "
+                        f"torch.{names[0]}\n\n>>> import tensorgrad as torch\n>>> "
+                        f"torch.{names[0]}(torch.tensor({example}))\ntensor({result})\n")
     public(*names[1:], inplace=True, out=True)(function)
     globals()[names[0]] = FUNCTIONS[names[0]]
 
@@ -96,8 +98,8 @@ def neg(input: Tensor) -> Tensor:
     tensor([-1.,  2.])
     """
     if input.array.dtype.kind == "b":
-        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-                           "`logical_not()` operator instead.")
+        raise RuntimeError("Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert "
+                           "a mask, use the `~` or `logical_not()` operator instead.")
     return xp.negative(input)
 
 
@@ -133,13 +135,16 @@ def sign(input: Tensor) -> Tensor:
     tensor([-1.,  0.,  1.])
     """
     if input.array.dtype.kind == "c":
-        raise NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.")
+        raise NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+                                  "torch.sgn instead.")
     return xp.clone(input) if input.array.dtype.kind == "b" else xp.sign(input)
 
 
 @public(inplace=True, out=True)
 def sgn(input: Tensor) -> Tensor:
-    """x / |x|, and 0 at 0: the sign of a real number, the direction of a complex one. https://pytorch.org/docs → torch.sgn
+    """x / |x|, and 0 at 0: the sign of a real number, the direction of a complex one.
+
+    https://pytorch.org/docs → torch.sgn
 
     >>> import tensorgrad as torch
     >>> torch.sgn(torch.tensor([3+4j, 0j]))
@@ -305,7 +310,8 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     >>> torch.logit(torch.tensor([0.5, 1.]), eps=0.1)
     tensor([0.0000, 2.1972])
     """
-    if eps is not None and not -LEAST_LARGEST <= eps <= LEAST_LARGEST and input.array.dtype.kind in "fV" and input.array.dtype.itemsize <= 4:
+    if (eps is not None and not -LEAST_LARGEST <= eps <= LEAST_LARGEST and input.array.dtype.kind in "fV"
+            and input.array.dtype.itemsize <= 4):
         converted(eps, dtypes.float32)
     return xp.logit(input, eps=None if eps is None else float(eps))
 
@@ -402,9 +408,11 @@ def _check_parts(first: Any, second: Any) -> None:
     """Raise RuntimeError unless two tensors have one floating point dtype, to make a complex tensor."""
     names = [SCALAR_TYPES[t.dtype.name] for t in (first, second)]
     if any(t.array.dtype.kind != "f" for t in (first, second)):
-        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and {names[1]}")
+        raise RuntimeError(f"Expected both inputs to be Half, Float or Double tensors but got {names[0]} and "
+                           f"{names[1]}")
     if names[0] != names[1]:
-        raise RuntimeError(f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second argument")
+        raise RuntimeError(f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second "
+                           f"argument")
 
 
 @public(name="complex", method=False, out="same")
@@ -474,8 +482,8 @@ def view_as_complex(input: Tensor) -> Tensor:
     """
     array = input.array
     if array.dtype.kind != "f":
-        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
-                           f"{SCALAR_TYPES[input.dtype.name]}")
+        raise RuntimeError(f"view_as_complex is only supported for half, float and double tensors, but got a tensor of "
+                           f"scalar type: {SCALAR_TYPES[input.dtype.name]}")
     if not array.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if array.shape[-1] != 2:

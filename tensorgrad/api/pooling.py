@@ -1,4 +1,7 @@
-"""Pooling: maxima and means over windows, in one to three dimensions. https://pytorch.org/docs/stable/nn.functional.html#pooling-functions"""
+"""Pooling: maxima and means over windows, in one to three dimensions.
+
+https://pytorch.org/docs/stable/nn.functional.html#pooling-functions
+"""
 from __future__ import annotations
 
 from functools import lru_cache
@@ -47,44 +50,55 @@ def check_shape(shape: tuple[int, ...], n: int, function: str) -> None:
     ndim = len(shape)
     if n == 1 and function == "avg_pool1d":
         if ndim not in (2, 3):
-            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' (while checking arguments "
-                               f"for {function})")
+            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {ndim}-dimensional tensor for argument #1 'self' "
+                               f"(while checking arguments for {function})")
     elif n == 1:
         if ndim not in (2, 3) or 0 in shape[-2:]:
-            raise RuntimeError(f"{function}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}")
+            raise RuntimeError(f"{function}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+                               f"input, but got:{list(shape)}")
     elif n == 2 and function == "avg_pool2d" and ndim < 3:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}], but got -3)")
     elif ndim not in (n + 1, n + 2):
         raise RuntimeError(f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input")
     elif 0 in shape[-n - 1:]:
-        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}")
+        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch size for "
+                           f"input, but got:{list(shape)}")
 
 
 class Windows:
-    """The checked geometry of a pooling: kernel, stride, padding, dilation, the size of the input and how many windows there are."""
+    """The checked geometry of a pooling: kernel, stride, padding, dilation, the size of the input and how many windows
+    there are.
+    """
 
-    def __init__(self, shape: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...],
+    def __init__(self, shape: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
+                 padding: tuple[int, ...], dilation: tuple[int, ...],
                  ceil_mode: bool, function: str) -> None:
         channels, *size = shape
-        self.kernel, self.stride, self.padding, self.dilation, self.size = kernel, stride, padding, dilation, tuple(size)
+        self.kernel, self.stride, self.padding, self.dilation, self.size = (kernel, stride, padding, dilation,
+                                                                            tuple(size))
         (_check_max_pool1d if function == "max_pool1d" else _check_windows)(self, len(size))
         self.length = tuple(pooled_length(*args, ceil_mode) for args in
                             zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True))
-        if min(self.length) < 1 or function == "avg_pool3d" and any(k > d for k, d in zip(kernel, size, strict=True)):     # for any padding
+        # for any padding
+        if min(self.length) < 1 or function == "avg_pool3d" and any(k > d for k, d in zip(kernel, size, strict=True)):
             raise RuntimeError(_too_small(self, channels, function))
-        self.widths = tuple((p, max(0, seen - n - p)) for p, seen, n in zip(self.padding, self.seen(), self.size, strict=True))
+        self.widths = tuple((p, max(0, seen - n - p))
+                            for p, seen, n in zip(self.padding, self.seen(), self.size, strict=True))
 
     def seen(self) -> tuple[int, ...]:
         """Return how far all windows together extend, from the first element of the first window."""
-        reach: tuple[int, ...] = input_length(self.length, self.kernel, self.stride, (0,) * len(self.size), self.dilation)
+        reach: tuple[int, ...] = input_length(self.length, self.kernel, self.stride, (0,) * len(self.size),
+                                              self.dilation)
         return reach
 
     def cut(self, out: Any) -> Any:
         """Return the results of the requested windows, without extra ones that start beyond the input."""
-        return out if out.array.shape[-len(self.length):] == self.length else out[(..., *(slice(0, v) for v in self.length))]
+        return (out if out.array.shape[-len(self.length):] == self.length
+                else out[(..., *(slice(0, v) for v in self.length))])
 
 
-def windows_of(shape: tuple[int, ...], n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, function: str) -> Windows:
+def windows_of(shape: tuple[int, ...], n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+               ceil_mode: bool, function: str) -> Windows:
     check_shape(shape, n, function)
     kernel = per_dimension(kernel_size, n, "kernel_size", function)
     omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
@@ -115,9 +129,11 @@ def settled(value: Any) -> Any:
     return tuple(map(int, value)) if isinstance(value, (tuple, list)) else int(value)
 
 
-def windows(input: Any, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, function: str) -> Windows:
+def windows(input: Any, n: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+            function: str) -> Windows:
     """The windows over the last n axes of a tensor. Their geometry is worked out once for each shape."""
-    return known_windows(input.array.shape, n, settled(kernel_size), settled(stride), settled(padding), settled(dilation), ceil_mode, function)
+    return known_windows(input.array.shape, n, settled(kernel_size), settled(stride), settled(padding),
+                         settled(dilation), ceil_mode, function)
 
 
 def _check_max_pool1d(w: Windows, n: int) -> None:
@@ -127,8 +143,8 @@ def _check_max_pool1d(w: Windows, n: int) -> None:
     if w.padding[0] < 0:
         raise RuntimeError(f"max_pool1d() padding must be non-negative, but got {w.padding[0]}")
     if w.padding[0] > w.kernel[0] // 2:
-        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got padding={w.padding[0]} and "
-                           f"kernel_size={w.kernel[0]}")
+        raise RuntimeError(f"max_pool1d() padding should be at most half of kernel size, but got "
+                           f"padding={w.padding[0]} and kernel_size={w.kernel[0]}")
     if w.dilation[0] <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {w.dilation[0]}")
 
@@ -137,7 +153,8 @@ def _check_windows(w: Windows, n: int) -> None:
     names = ("T", "H", "W")[-max(n, 2):]
 
     def shown(values: Any, name: str) -> str:
-        return " ".join(f"{name.format(letter)}: {v}" for letter, v in zip(names, ((1,) + values)[-len(names):], strict=True))
+        return " ".join(f"{name.format(letter)}: {v}"
+                        for letter, v in zip(names, ((1,) + values)[-len(names):], strict=True))
     if 0 in w.stride:
         raise RuntimeError("stride should not be zero")
     if min(w.kernel) <= 0:
@@ -150,15 +167,18 @@ def _check_windows(w: Windows, n: int) -> None:
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
         if p > ((k - 1) * d + 1) // 2:
-            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}")
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} "
+                               f"and dilation={d}")
 
 
 def _too_small(w: Windows, channels: int, function: str) -> str:
     if function == "max_pool1d":
         return f"max_pool1d() Invalid computed output size: {w.length[0]}"
     if function == "avg_pool3d":
-        return "input image ({}) smaller than kernel size ({})".format(*(" ".join(f"{name}{letter}: {v}" for letter, v in zip("THW", values, strict=True))
-                                                                         for name, values in (("", w.size), ("k", w.kernel))))
+        return "input image ({}) smaller than kernel size ({})".format(
+            *(" ".join(f"{name}{letter}: {v}" for letter, v in zip("THW", values, strict=True))
+              for name, values
+              in (("", w.size), ("k", w.kernel))))
     size, length = (("x".join(map(str, (channels, *(1,) * (len(v) == 1), *v)))) for v in (w.size, w.length))
     return f"Given input size: ({size}). Calculated output size: ({length}). Output size is too small"
 
@@ -166,7 +186,8 @@ def _too_small(w: Windows, channels: int, function: str) -> str:
 # ── maxima ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool = True) -> Any:
+def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+             indices: bool = True) -> Any:
     """The largest value of each window, and, if requested, its index in the plane."""
     w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
     if n == 1 and input.array.dtype.kind not in ("fViu" if indices else "fV"):
@@ -261,7 +282,8 @@ def max_pool3d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, p
 # ── means ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any) -> Any:
+def avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+             divisor: Any) -> Any:
     w = windows(input, n, kernel_size, stride, padding, 1, ceil_mode, f"avg_pool{n}d")
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
@@ -286,7 +308,8 @@ def _divisor(w: Windows, count_include_pad: bool) -> Any:
     for k, s, p, size, length in zip(w.kernel, w.stride, w.padding, w.size, w.length, strict=True):
         starts = [j * s - p for j in range(length)]
         ends = [min(a + k, size + p) for a in starts]
-        counts.append([b - a if count_include_pad else min(b, size) - max(a, 0) for a, b in zip(starts, ends, strict=True)])
+        counts.append([b - a if count_include_pad else min(b, size) - max(a, 0)
+                       for a, b in zip(starts, ends, strict=True)])
     return counts
 
 
@@ -332,23 +355,26 @@ def adaptive_size(input: Any, output_size: Any, n: int, name: str) -> tuple[int,
         if len(sizes) != 1:
             raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(sizes)})")
         if input.ndim not in (2, 3):
-            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 'self' (while "
-                               "checking arguments "
+            raise RuntimeError(f"Expected 2 to 3 dimensions, but got {input.ndim}-dimensional tensor for argument #1 "
+                               "'self' (while checking arguments "
                                f"for {name})")
     elif len(sizes) != n:
-        raise RuntimeError(f"{name}(): internal error: output_size.size() must be {n}" if maximal else f"{name}: output_size must be {n}")
+        raise RuntimeError(f"{name}(): internal error: output_size.size() must be {n}" if maximal
+                           else f"{name}: output_size must be {n}")
     if input.ndim not in (n + 1, n + 2):
-        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{':' if maximal else ''} {list(input.shape)}")
+        raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{':' if maximal else ''} "
+                           f"{list(input.shape)}")
     for i in range(max(-n - maximal, 1 - input.ndim) if n == 1 else -n - maximal, 0):
         if input.shape[i] == 0:
-            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-                               f"{list(input.shape)} with "
+            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input "
+                               f"has sizes {list(input.shape)} with "
                                f"dimension {input.ndim + i} being empty")
     out = tuple(d if s is None else index(s) for s, d in zip(sizes, input.shape[-n:], strict=True))
     if min(out) < 0:
         shape = [*input.shape[:-n], *out]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(out)}: {shape}" if maximal else
-                           f"{name}: elements of output_size must be greater than or equal to 0 but received {{{', '.join(map(str, out))}}}")
+                           f"{name}: elements of output_size must be greater than or equal to 0 but received "
+                           f"{{{', '.join(map(str, out))}}}")
     if max(out) >= 1 << 63:
         raise ValueError("Overflow when unpacking long long")
     return out
@@ -363,19 +389,21 @@ def bounds(d: int, out: int) -> tuple[Any, Any]:
 def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
     size = adaptive_size(input, output_size, n, f"adaptive_avg_pool{n}d")
     if n == 1 and size == (1,) and input.array.dtype.kind in "biu":
-        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
-                           f"{SCALAR_TYPES[input.dtype.name]}")
+        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or "
+                           f"complex dtype. Got: {SCALAR_TYPES[input.dtype.name]}")
     check_room((*input.shape[:-n], *size), input.array.itemsize, f"adaptive_avg_pool{n}d")
     if not input.is_floating_point():
-        raise NotImplementedError(f"\"adaptive_avg_pool{max(n, 2)}d\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+        raise NotImplementedError(f"\"adaptive_avg_pool{max(n, 2)}d\" not implemented for "
+                                  f"'{SCALAR_TYPES[input.dtype.name]}'")
     if all(s == 1 for s in size):
         return xp.mean(input, axis=tuple(range(input.ndim - n, input.ndim)), keepdims=True)
     if all(s and d % s == 0 for s, d in zip(size, input.shape[-n:], strict=True)):
         kernel = tuple(d // s for s, d in zip(size, input.shape[-n:], strict=True))
         return xp.window_sum(input, kernel=kernel, stride=kernel, widths=((0, 0),) * n, scale=1 / prod(kernel))
     if 0 in size:
-        return input[(..., *(slice(0, s) for s in size))] if all(s <= d for s, d in zip(size, input.shape[-n:], strict=True)) else input.new_zeros(
-            *input.shape[:-n], *size)
+        return (input[(..., *(slice(0, s) for s in size))]
+                if all(s <= d for s, d in zip(size, input.shape[-n:], strict=True)) else input.new_zeros(
+            *input.shape[:-n], *size))
     out, backend = input, type(input._storage)
     for axis, s in enumerate(size, input.ndim - n):        # a product with an averaging matrix along each axis
         means = averages(input.shape[axis], s)
@@ -425,7 +453,8 @@ def covered(shape: tuple[int, ...], tables: list[Any]) -> Any:
     n, place = len(tables), np.int64(0)
     for i, table in enumerate(tables):
         count, span = table.shape
-        place = place + table.reshape([1] * i + [count] + [1] * (n - 1) + [span] + [1] * (n - 1 - i)) * prod(shape[i + 1:])
+        place = (place + table.reshape([1] * i + [count] + [1] * (n - 1) + [span] + [1] * (n - 1 - i))
+                 * prod(shape[i + 1:]))
     return place.reshape(*place.shape[:n], prod(place.shape[n:]))
 
 

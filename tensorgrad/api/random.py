@@ -61,7 +61,8 @@ def tensor_of(values: Any, backend: Any) -> Any:
 def device_generator(backend: Any, generator: Any) -> Generator:
     if generator is not None:
         if generator.device.type != backend.device.type and not backend.hollow:
-            raise RuntimeError(f"Expected a '{backend.device.type}' device type for generator but found '{generator.device.type}'")
+            raise RuntimeError(f"Expected a '{backend.device.type}' device type for generator but found "
+                               f"'{generator.device.type}'")
         return mode.quiet or generator  # type: ignore[no-any-return]
     if mode.quiet is not None:
         return mode.quiet  # type: ignore[no-any-return]
@@ -108,7 +109,10 @@ def manual_seed(seed: int) -> Generator:
 
 @public(method=False)
 def seed() -> int:
-    """Seed the default generators with a number from the system, and return it. https://pytorch.org/docs → torch.seed"""
+    """Seed the default generators with a number from the system, and return it.
+
+    https://pytorch.org/docs → torch.seed
+    """
     value = int.from_bytes(os.urandom(8), "little") >> 1
     manual_seed(value)
     return value
@@ -188,7 +192,8 @@ def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng
         yield
         return
     kept = default_generator._state()
-    chosen = [Device("cuda", d).index if isinstance(d, int) else Device(d).index or 0 for d in devices] if devices is not None else list(_started)
+    chosen = ([Device("cuda", d).index if isinstance(d, int) else Device(d).index or 0 for d in devices]
+              if devices is not None else list(_started))
     others = {i: cuda_generator(i)._state() for i in chosen if i is not None}
     try:
         yield
@@ -201,7 +206,8 @@ def fork_rng(devices: Any = None, enabled: bool = True, _caller: str = "fork_rng
 # ── new tensors ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def drawn(method: str, shape: tuple[int, ...], dtype: Any, device: Any, generator: Any, requires_grad: bool, *args: Any) -> Any:
+def drawn(method: str, shape: tuple[int, ...], dtype: Any, device: Any, generator: Any, requires_grad: bool,
+          *args: Any) -> Any:
     """A new tensor of random numbers."""
     backend = backend_of(device)
     kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
@@ -221,7 +227,8 @@ def _sampler(name: str, method: str, what: str) -> Any:
         if keywords:
             raise TypeError(f"{name}() got an unexpected keyword argument '{next(iter(keywords))}'")
         if not size:
-            raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected (tuple of ints size)")
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected (tuple of "
+                            f"ints size)")
         kind = out.dtype if out is not None and dtype is None else dtype
         made = drawn(method, shape_of(size), kind, device if out is None else out.device, generator, requires_grad)
         return made if out is None else write_out(made, out)
@@ -229,8 +236,8 @@ def _sampler(name: str, method: str, what: str) -> Any:
     make.__doc__ = (f"{what}\n\n"
                     "Input: the size, as numbers or as one sequence\n"
                     "Output: size, of the default dtype unless another is given\n"
-                    "Errors: RuntimeError for a negative size; TypeError without a size; NotImplementedError for integers\n"
-                    f"https://pytorch.org/docs → torch.{name}\n\n"
+                    "Errors: RuntimeError for a negative size; TypeError without a size; NotImplementedError for "
+                    f"integers\nhttps://pytorch.org/docs → torch.{name}\n\n"
                     f">>> import tensorgrad as torch\n>>> torch.{name}(2, 3).shape\ntorch.Size([2, 3])\n")
     return public(method=False)(make)
 
@@ -321,7 +328,8 @@ def randint_like(input: Tensor, low: Index | None = None, high: Index | Tensor |
     if memory_format is not None or not input.is_contiguous():
         made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
         return as_leaf(made.random_(int(low), int(high), generator=generator), requires_grad)
-    return randint(low, high, input.array.shape, generator=generator, dtype=kind, device=device, requires_grad=requires_grad)
+    return randint(low, high, input.array.shape, generator=generator, dtype=kind, device=device,
+                   requires_grad=requires_grad)
 
 
 @public(method=False)
@@ -364,11 +372,12 @@ def normal(mean: Tensor | float = 0.0, std: Tensor | float = 1.0, size: Ints | N
     """
     tensors = [t for t in (mean, std) if isinstance(t, TensorBase)]
     if not tensors and size is None:
-        raise TypeError(f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, {type(std).__name__}), but expected one of:\n"
-                        " * (Tensor mean, Tensor std)\n * (Tensor mean, float std)\n * (float mean, Tensor std)\n"
-                        " * (float mean, float std, tuple of ints size)")
+        raise TypeError(f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, "
+                        f"{type(std).__name__}), but expected one of:\n * (Tensor mean, Tensor std)\n * (Tensor mean, "
+                        "float std)\n * (float mean, Tensor std)\n * (float mean, float std, tuple of ints size)")
     if size is not None:
-        made = drawn("normal", shape_of((() if size is None else size,)), dtype, device, generator, requires_grad, float(mean), float(std))
+        made = drawn("normal", shape_of((() if size is None else size,)), dtype, device, generator, requires_grad,
+                     float(mean), float(std))
     else:
         backend = type(tensors[0]._storage)
         bare = [_host(t) if isinstance(t, TensorBase) else float(t) for t in (mean, std)]
@@ -552,12 +561,14 @@ def _real(dtype: Any, p: Any) -> bool:
 
 DRAW = {
     "uniform": lambda g, shape, dtype, x, low, high: g.uniform(shape, float(low), float(high), dtype),
-    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype, contiguous=x.array.flags.c_contiguous),
+    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype,
+                                                             contiguous=x.array.flags.c_contiguous),
     "log_normal": lambda g, shape, dtype, x, mean, std: g.log_normal(shape, float(mean), float(std), dtype),
     "exponential": lambda g, shape, dtype, x, lambd: g.exponential(shape, float(lambd), dtype),
     "cauchy": lambda g, shape, dtype, x, median, sigma: g.cauchy(shape, float(median), float(sigma), dtype),
     "geometric": lambda g, shape, dtype, x, p: g.geometric(shape, float(p), dtype),
-    "bernoulli": lambda g, shape, dtype, x, p: _real(dtype, p) and g.bernoulli(_host(p) if isinstance(p, TensorBase) else float(p), shape, dtype),
+    "bernoulli": lambda g, shape, dtype, x, p: _real(dtype, p)
+    and g.bernoulli(_host(p) if isinstance(p, TensorBase) else float(p), shape, dtype),
 }
 _filler("uniform", "Filled with uniform numbers on [from, to).", "from > to", **{"from": 0.0, "to": 1.0})
 _filler("normal", "Filled with normal numbers.", "std < 0", mean=0.0, std=1.0)
@@ -590,6 +601,7 @@ def random_(input: Tensor, *args: Any, generator: Generator | None = None, to: i
     elif to is not None and low is None:
         low = 0
     check_long(*(int(v) for v in (low, to) if v is not None))
-    return filled(input, lambda own, shape, dtype: (own if generator is None else generator_of(type(input._storage), generator)).random_(
+    return filled(input, lambda own, shape, dtype: (own if generator is None
+                                                    else generator_of(type(input._storage), generator)).random_(
         shape, dtype, low, to))
 

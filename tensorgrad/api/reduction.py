@@ -89,11 +89,11 @@ def nansum(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dt
 
 def _check_mean(input: Any, dtype: Any) -> None:
     if input.array.dtype.kind in "biu" and dtype is None:
-        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
-                           f"{_kind(input)}")
+        raise RuntimeError("mean(): could not infer output dtype. Input dtype must be either a floating point or "
+                           f"complex dtype. Got: {_kind(input)}")
     if dtype is not None and dtypes.as_dtype(dtype).category < dtypes.FLOATING:
-        raise RuntimeError("mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: "
-                           f"{SCALAR_TYPES[dtypes.as_dtype(dtype).name]}")
+        raise RuntimeError("mean(): could not infer output dtype. Optional dtype must be either a floating point or "
+                           f"complex dtype. Got: {SCALAR_TYPES[dtypes.as_dtype(dtype).name]}")
 
 
 @public(out=True)
@@ -137,8 +137,8 @@ def nanmean(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, d
     if input.array.dtype.kind in "biu":
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {_kind(input)}")
     if dtype is not None and as_dtype(dtype).numpy.kind in "biu":
-        raise RuntimeError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. Got: "
-                           f"{SCALAR_TYPES[as_dtype(dtype).name]}")
+        raise RuntimeError("nanmean(): could not infer output dtype. Optional dtype must be either a floating point or "
+                           f"complex dtype. Got: {SCALAR_TYPES[as_dtype(dtype).name]}")
     numbers = xp.sum(xp.logical_not(xp.isnan(input)), axis=axes(dim, input.array.ndim), keepdims=keepdim)
     return xp.divide(nansum(input, dim, keepdim, dtype=dtype), numbers)
 
@@ -157,7 +157,8 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     >>> torch.tensor([[1, 2], [3, 4]]).prod(dim=1)
     tensor([ 2, 12])
     """
-    axis = None if dim is None or not input.array.ndim and normalize_dim(dim, 0) == 0 else normalize_dim(dim, input.array.ndim)
+    axis = (None if dim is None or not input.array.ndim and normalize_dim(dim, 0) == 0
+            else normalize_dim(dim, input.array.ndim))
     return cast(xp.prod(cast(input, dtype), axis=axis, keepdims=keepdim), dtype)
 
 
@@ -196,8 +197,11 @@ def count_nonzero(input: Tensor, dim: int | Ints | None = None) -> Tensor:
 # ── spread ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim: bool, unbiased: Any, name: str) -> dict[str, Any]:
-    """The parameters of var and std, which older programs call with (dim, unbiased, keepdim) or with (unbiased) by position."""
+def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim: bool, unbiased: Any,
+                      name: str) -> dict[str, Any]:
+    """The parameters of var and std, which older programs call with (dim, unbiased, keepdim) or with (unbiased) by
+    position.
+    """
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if flags:
@@ -210,8 +214,8 @@ def _spread_arguments(input: Any, dim: Any, flags: Any, correction: Any, keepdim
         correction = 1 if unbiased is None else int(unbiased)
     axis = axes(dim, input.array.ndim)
     if count_of(input.array.shape, axis) - correction <= 0:
-        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
-                      "numel divided by output numel).", UserWarning, stacklevel=4)
+        warnings.warn(f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+                      "factor (input numel divided by output numel).", UserWarning, stacklevel=4)
     return {"axis": axis, "correction": correction, "keepdims": keepdim}
 
 
@@ -334,7 +338,8 @@ def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_
                RuntimeError(f"{name}(): does not support complex input"))
     if dim is None:
         if keepdim:
-            raise TypeError(f"{name}() received an invalid combination of arguments - got (keepdim=bool, ), but expected one of:")
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (keepdim=bool, ), but "
+                            f"expected one of:")
         _check_not_empty(input, None, name)
         return getattr(xp, of_all)(input)
     return getattr(return_types, name)(*along(along_dim, input, dim, keepdim, name))
@@ -444,14 +449,16 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     """
     if dim is None:
         if not input.array.size:
-            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                               "identity.")
         axis = None
     else:
         axis = axes(normalize_dim(dim, input.array.ndim), input.array.ndim)
         for a in axis or ():
             if not input.array.shape[a]:
                 raise IndexError(f"aminmax: Expected reduction dim {a} to have non-zero size.")
-    return return_types.aminmax(xp.amin(input, axis=axis, keepdims=keepdim), xp.amax(input, axis=axis, keepdims=keepdim))
+    return return_types.aminmax(xp.amin(input, axis=axis, keepdims=keepdim),
+                                xp.amax(input, axis=axis, keepdims=keepdim))
 
 
 def _arg_extreme(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
@@ -565,19 +572,21 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype)
         if dtype.category < dtypes.FLOATING:
-            raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex. Got {SCALAR_TYPES[dtype.name]}")
+            raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex. Got "
+                               f"{SCALAR_TYPES[dtype.name]}")
         if dtype.is_complex != (x.array.dtype.kind == "c"):
             wanted = "complex" if x.array.dtype.kind == "c" else "real"
-            raise RuntimeError(f"linalg.vector_norm: dtype should be {wanted} for {wanted} inputs, but got {SCALAR_TYPES[dtype.name]}")
+            raise RuntimeError(f"linalg.vector_norm: dtype should be {wanted} for {wanted} inputs, but got "
+                               f"{SCALAR_TYPES[dtype.name]}")
     ord, axis = float(ord), axes(dim, x.array.ndim)
     if (ord < 0 or ord == INF) and not x.array.size:
         if axis is None:
-            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the operation does not have an "
-                               "identity")
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the "
+                               "operation does not have an identity")
         for a in axis:
             if not x.array.shape[a]:
-                raise RuntimeError(f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {a}because this dimension is empty "
-                                   "and the operation does not have an identity")
+                raise RuntimeError(f"linalg.vector_norm cannot compute the {ord:g} norm on the dimension {a}because "
+                                   "this dimension is empty and the operation does not have an identity")
     if ord == 0:
         return xp.count_norm(cast(x, dtype), axis=axis, keepdims=keepdim)
     return xp.vector_norm(cast(x, dtype), ord=ord, axis=axis, keepdims=keepdim)

@@ -13,14 +13,16 @@ from typing import Any
 
 FIELDS = {
     "_lu_with_info": "LU pivots info",
-    "aminmax": "min max", "cummax": "values indices", "cummin": "values indices", "frexp": "mantissa exponent", "geqrf": "a tau",
-    "histogram": "hist bin_edges", "histogramdd": "hist bin_edges", "kthvalue": "values indices", "linalg_cholesky_ex": "L info",
-    "linalg_eig": "eigenvalues eigenvectors", "linalg_eigh": "eigenvalues eigenvectors", "linalg_inv_ex": "inverse info",
-    "linalg_ldl_factor": "LD pivots", "linalg_ldl_factor_ex": "LD pivots info", "linalg_lstsq": "solution residuals rank singular_values",
-    "linalg_lu": "P L U", "linalg_lu_factor": "LU pivots", "linalg_lu_factor_ex": "LU pivots info", "linalg_qr": "Q R",
-    "linalg_slogdet": "sign logabsdet", "linalg_solve_ex": "result info", "linalg_svd": "U S Vh", "lu_unpack": "P L U", "max": "values indices",
-    "median": "values indices", "min": "values indices", "mode": "values indices", "nanmedian": "values indices", "qr": "Q R",
-    "slogdet": "sign logabsdet", "sort": "values indices", "svd": "U S V", "topk": "values indices",
+    "aminmax": "min max", "cummax": "values indices", "cummin": "values indices", "frexp": "mantissa exponent",
+    "geqrf": "a tau", "histogram": "hist bin_edges", "histogramdd": "hist bin_edges", "kthvalue": "values indices",
+    "linalg_cholesky_ex": "L info", "linalg_eig": "eigenvalues eigenvectors", "linalg_eigh": "eigenvalues eigenvectors",
+    "linalg_inv_ex": "inverse info", "linalg_ldl_factor": "LD pivots", "linalg_ldl_factor_ex": "LD pivots info",
+    "linalg_lstsq": "solution residuals rank singular_values", "linalg_lu": "P L U", "linalg_lu_factor": "LU pivots",
+    "linalg_lu_factor_ex": "LU pivots info", "linalg_qr": "Q R", "linalg_slogdet": "sign logabsdet",
+    "linalg_solve_ex": "result info", "linalg_svd": "U S Vh", "lu_unpack": "P L U",
+    "max": "values indices", "median": "values indices", "min": "values indices", "mode": "values indices",
+    "nanmedian": "values indices", "qr": "Q R", "slogdet": "sign logabsdet", "sort": "values indices", "svd": "U S V",
+    "topk": "values indices",
     "triangular_solve": "solution cloned_coefficient"}
 
 
@@ -37,10 +39,12 @@ def _record(name: str, fields: str) -> type:
         """From the parts, or from one sequence of them."""
         parts = tuple(parts[0] if len(parts) == 1 else parts)
         if len(parts) != len(names):
-            raise TypeError(f"torch.return_types.{name}() takes {len(names)} parts ({', '.join(names)}), not {len(parts)}")
+            raise TypeError(f"torch.return_types.{name}() takes {len(names)} parts ({', '.join(names)}), not "
+                            f"{len(parts)}")
         return tuple.__new__(cls, parts)
-    return type(name, (tuple,), {"__slots__": (), "_fields": names, "__match_args__": names, "__new__": __new__, "__repr__": _shown,
-                                 "__module__": __name__, "__doc__": f"The results of `{name}`: {', '.join(names)}.",
+    return type(name, (tuple,), {"__slots__": (), "_fields": names, "__match_args__": names, "__new__": __new__,
+                                 "__repr__": _shown, "__module__": __name__,
+                                 "__doc__": f"The results of `{name}`: {', '.join(names)}.",
                                  **{field: property(itemgetter(i)) for i, field in enumerate(names)}})
 
 

@@ -39,7 +39,8 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     n, sizes = input.ndim - 2, input.shape[2:]
     flat = input.reshape(*input.shape[:2], prod(sizes))
     points = grid.reshape(grid.shape[0], -1, n)
-    axes = [_unnormalized(points[..., n - 1 - i], d, align_corners) for i, d in enumerate(sizes)]      # the grid has x, of the last axis, first
+    # the grid has x, of the last axis, first
+    axes = [_unnormalized(points[..., n - 1 - i], d, align_corners) for i, d in enumerate(sizes)]
     border = [lambda at, d=d: _bordered(at, d, padding, align_corners) for d in sizes]
     if mode != "bicubic":
         axes = [inside(at) for inside, at in zip(border, axes, strict=True)]
@@ -86,8 +87,8 @@ def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, paddin
 
 def _check_rank(input: Any, grid: Any, rank: int) -> None:
     if grid.shape[-1] == input.ndim - 2 and not input.ndim == grid.ndim == rank:
-        raise RuntimeError(f"grid_sampler(): expected {rank}D input and grid with same number of dimensions, but got input with sizes "
-                           f"{list(input.shape)} and grid with sizes {list(grid.shape)}")
+        raise RuntimeError(f"grid_sampler(): expected {rank}D input and grid with same number of dimensions, but got "
+                           f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}")
 
 
 def _check(input: Any, grid: Any, mode: str) -> None:
@@ -97,21 +98,24 @@ def _check(input: Any, grid: Any, mode: str) -> None:
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {shapes}")
     if grid.shape[-1] != input.ndim - 2:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with sizes "
-                           f"{list(grid.shape)}")
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got "
+                           f"grid with sizes {list(grid.shape)}")
     for i, d in enumerate(input.shape[2:], 2):
         if d <= 0:
-            raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
-                               f"{list(input.shape)} with dimension "
+            raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has "
+                               f"sizes {list(input.shape)} with dimension "
                                f"{i} being empty")
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
-        raise RuntimeError(f"grid_sampler(): expected {'5D' if input.ndim == 5 else '4D'} input and grid with same number of dimensions, {shapes}")
+        raise RuntimeError(f"grid_sampler(): expected {'5D' if input.ndim == 5 else '4D'} input and grid with same "
+                           f"number of dimensions, {shapes}")
     if mode == "bicubic" and input.ndim == 5:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if not input.is_floating_point():
-        raise NotImplementedError(f"\"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+        raise NotImplementedError(f"\"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl\" not implemented for "
+                                  f"'{SCALAR_TYPES[input.dtype.name]}'")
     if input.dtype is not grid.dtype:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[grid.dtype.name]}")
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found "
+                           f"{SCALAR_TYPES[grid.dtype.name]}")
 
 
 def _unnormalized(at: Any, d: int, aligned: bool) -> Any:
@@ -153,7 +157,8 @@ def _bicubic(at: Any) -> list[tuple[Any, Any]]:
     return [(first + k, cubic((t - k).abs(), -0.75)) for k in (-1, 0, 1, 2)]
 
 
-TAPS = {"bilinear": _bilinear, "nearest": _nearest, "bicubic": _bicubic}       # place along an axis → neighbours, with their weights
+# place along an axis → neighbours, with their weights
+TAPS = {"bilinear": _bilinear, "nearest": _nearest, "bicubic": _bicubic}
 
 
 def _read(flat: Any, sizes: Any, taps: Any, border: Any) -> Any:

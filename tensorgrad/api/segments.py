@@ -58,7 +58,8 @@ def _runs(data: Any, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe
     if given.array.ndim != axis + 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
     if given.array.dtype.kind not in "iu":
-        raise NotImplementedError(f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for '{SCALAR_TYPES[given.dtype.name]}'")
+        raise NotImplementedError(f"\"_segment_reduce_{name}_cpu_kernel1\" not implemented for "
+                                  f"'{SCALAR_TYPES[given.dtype.name]}'")
     array = given.array
     if name == "offsets":
         return array[..., 1:] - array[..., :-1], array[..., 1:]
@@ -66,12 +67,15 @@ def _runs(data: Any, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe
         if array.size and array.min() < 0:
             raise RuntimeError("lengths contains negative value!")
         if bool((array.sum(-1) != data.array.shape[axis]).any()):
-            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.")
+            raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
+                               "data.size(lengths.dim()-1) when !unsafe.")
     return array, array.cumsum(-1)
 
 
 def _numbers(xp: Any, lengths: Any, ends: Any, size: int) -> Any:
-    """Return the number of the run of each place of the flattened axes, counted through all rows; −1 outside of runs."""
+    """Return the number of the run of each place of the flattened axes, counted through all rows; −1 outside of
+    runs.
+    """
     runs = lengths.shape[-1]
     place = xp.arange(size).reshape(-1, 1)
     within = (place >= (ends - lengths)[..., None, :]) & (place < ends[..., None, :])
@@ -91,7 +95,8 @@ def _reduced(values: Any, index: Any, count: int, reduce: str, initial: Any) -> 
         return out / lengths if initial is None else out / lengths.clamp(min=1)
     wide = index.reshape(-1, *[1] * len(rest)).expand(values.shape)
     name = {"max": "amax", "min": "amin"}.get(reduce, "prod")
-    out = FUNCTIONS["scatter_reduce"](values.new_full((count, *rest), START[reduce]), 0, wide, values, name, include_self=reduce == "prod")
+    out = FUNCTIONS["scatter_reduce"](values.new_full((count, *rest), START[reduce]), 0, wide, values, name,
+                                      include_self=reduce == "prod")
     if initial is None:
         return out
     if reduce == "prod":

@@ -39,7 +39,8 @@ def arange(start: Number | None = None, end: Number | None = None, step: Number 
     (tensor([1, 2, 3]), tensor([0.0000, 0.2500, 0.5000, 0.7500]))
     """
     if start is None and end is None:
-        raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of: (Number end), (Number start, Number end)")
+        raise TypeError("arange() received an invalid combination of arguments - got (), but expected one of: (Number "
+                        "end), (Number start, Number end)")
     start, end = (0, start) if end is None else (0 if start is None else start, end)
     if any(isinstance(v, TensorBase) and v.array.ndim for v in (start, end, step)):
         raise TypeError("arange() takes numbers and tensors of no dimensions")
@@ -86,8 +87,10 @@ def range_(start: Number, end: Number, step: Number = 1, *, dtype: Dtype | None 
     ...     torch.range(1, 3)
     tensor([1., 2., 3.])
     """
-    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
-                  "builtin. Instead, use torch.arange, which produces values in [start, end).", UserWarning, stacklevel=2)
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is "
+                  "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values in "
+                  "[start, end).", UserWarning,
+                  stacklevel=2)
     if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
     if not (_math.isfinite(start) and _math.isfinite(end)):
@@ -96,13 +99,15 @@ def range_(start: Number, end: Number, step: Number = 1, *, dtype: Dtype | None 
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = _math.floor((end - start) / step) + 1
     out = arange(count, dtype=dtypes.float64) * step + start
-    return out.to(dtype=dtypes.get_default_dtype() if dtype is None else as_dtype(dtype), device=device).requires_grad_(requires_grad)
+    return out.to(dtype=dtypes.get_default_dtype() if dtype is None else as_dtype(dtype),
+                  device=device).requires_grad_(requires_grad)
 
 
 def _check_ends(function: str, start: Any, end: Any) -> None:
     for name, value in (("start", start), ("end", end)):
         if isinstance(value, TensorBase) and value.array.ndim:
-            raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {name} with {value.array.ndim} dimension(s).")
+            raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {name} with "
+                               f"{value.array.ndim} dimension(s).")
 
 
 @public(method=False, out="given")
@@ -174,8 +179,8 @@ def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: flo
     complex_ = isinstance(start, complex) or isinstance(end, complex)
     kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
     if complex_ and not kind.is_complex:
-        raise RuntimeError(f"torch.logspace(): inferred dtype {C_NAMES[dtypes.default_complex().name]} can't be safely cast to passed dtype "
-                           f"{dtypes.SCALAR_TYPES[kind.name]}")
+        raise RuntimeError(f"torch.logspace(): inferred dtype {C_NAMES[dtypes.default_complex().name]} can't be safely "
+                           f"cast to passed dtype {dtypes.SCALAR_TYPES[kind.name]}")
     if kind.numpy.kind in "iu":
         start, end = (int(converted(v, kind)) for v in (start, end))
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
@@ -203,7 +208,8 @@ def eye(n: Index, m: Index | None = None, *, dtype: Dtype | None = None, layout:
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
     backend = backend_of(device)
-    out = fresh(backend.xp.eye(n, m, dtype=(dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)).numpy), backend)
+    out = fresh(backend.xp.eye(n, m, dtype=(dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)).numpy),
+                backend)
     return as_leaf(out, requires_grad)
 
 

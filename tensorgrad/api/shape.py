@@ -34,8 +34,8 @@ def resolved(shape: Any, size: int) -> tuple[int, ...]:
             raise RuntimeError("only one dimension can be inferred")
         known = -prod(shape)
         if known == 0:
-            raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 can be "
-                               "any value and is ambiguous")
+            raise RuntimeError(f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
+                               "dimension size -1 can be any value and is ambiguous")
         if size % known:
             raise misfit(f"shape '{list(shape)}' is invalid for input of size {size}")
         return tuple([size // known if n == -1 else n for n in shape])
@@ -68,7 +68,8 @@ def _given(numbers: Any, function: str, argument: str, keywords: Any) -> Any:
     if argument not in keywords and not numbers:
         raise TypeError(f'{function}() missing 1 required positional arguments: "{argument}"')
     if numbers or len(keywords) > 1:
-        raise TypeError(f"{function}() got an unexpected keyword argument '{next((k for k in keywords if k != argument), argument)}'")
+        raise TypeError(f"{function}() got an unexpected keyword argument "
+                        f"'{next((k for k in keywords if k != argument), argument)}'")
     return (keywords[argument],)
 
 
@@ -116,8 +117,8 @@ def _view(self: Tensor, *shape: Ints1 | Dtype, **keywords: Any) -> Tensor:
         return _view_as_dtype(self, *_given(shape, "view", "dtype", keywords))
     out = xp.reshape(self, shape=_wanted(self, shape, "view", "size", keywords))
     if out.origin is None and self.array.size and out is not self:
-        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
-                           "subspaces). Use .reshape(...) instead.")
+        raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension "
+                           "spans across two contiguous subspaces). Use .reshape(...) instead.")
     return out
 
 
@@ -129,13 +130,16 @@ def _view_as_dtype(self: Tensor, dtype: dtypes.dtype) -> Any:
         if not self.array.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 to view {was} as {asked} (different element sizes)") from None
         if self.stride(-1) != 1:
-            raise RuntimeError(f"self.stride(-1) must be 1 to view {was} as {asked} (different element sizes), but got {self.stride(-1)}") from None
-        raise RuntimeError(f"self.size(-1) must be divisible by {larger} to view {was} as {asked} (different element sizes), but got "
-                           f"{self.array.shape[-1]}") from None
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {was} as {asked} (different element sizes), but got "
+                               f"{self.stride(-1)}") from None
+        raise RuntimeError(f"self.size(-1) must be divisible by {larger} to view {was} as {asked} (different element "
+                           f"sizes), but got {self.array.shape[-1]}") from None
     if larger > 1:      # NumPy reads misaligned numbers, too; nothing else does
-        for what, n in (("storage_offset()", self.storage_offset()), *((f"stride({i})", s) for i, s in enumerate(self.stride()[:-1]))):
+        for what, n in (("storage_offset()", self.storage_offset()),
+                        *((f"stride({i})", s) for i, s in enumerate(self.stride()[:-1]))):
             if n % larger:
-                raise RuntimeError(f"self.{what} must be divisible by {larger} to view {was} as {asked} (different element sizes), but got {n}")
+                raise RuntimeError(f"self.{what} must be divisible by {larger} to view {was} as {asked} (different "
+                                   f"element sizes), but got {n}")
     return wrap(array, shared(self))
 
 
@@ -185,7 +189,8 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
     if not shape:
         return xp.reshape(input, shape=(1,))
-    return input if start == end else xp.reshape(input, shape=(*shape[:start], prod(shape[start:end + 1]), *shape[end + 1:]))
+    return (input if start == end
+            else xp.reshape(input, shape=(*shape[:start], prod(shape[start:end + 1]), *shape[end + 1:])))
 
 
 @public()
@@ -227,8 +232,8 @@ def unflatten(input: Tensor, dim: int, sizes: Ints) -> Tensor:
     try:
         inner = resolved(sizes, shape[d])
     except RuntimeError:
-        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({shape[d]}) in the input "
-                           "tensor") from None
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} "
+                           f"({shape[d]}) in the input tensor") from None
     return xp.reshape(input, shape=(*shape[:d], *inner, *shape[d + 1:]))
 
 
@@ -328,8 +333,9 @@ def permute(input: Tensor, dims: Ints) -> Tensor:
     """
     ndim = input.array.ndim
     if len(dims) != ndim:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
-                           f"dimensions i.e. input.dim() = {ndim} is not equal to len(dims) = {len(dims)}")
+        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+                           f"of the desired ordering of dimensions i.e. input.dim() = {ndim} is not equal to len(dims) "
+                           f"= {len(dims)}")
     axes = tuple([normalize_dim(d, ndim) for d in dims])
     if len(set(axes)) != ndim:
         raise RuntimeError("permute(): duplicate dims are not allowed.")
@@ -343,7 +349,8 @@ def _permute(self: Tensor, *dims: Ints1, **keywords: Any) -> Tensor:
     Errors: as `torch.permute`
     https://pytorch.org/docs → torch.Tensor.permute
     """
-    return permute(self, dims if dims and not keywords and PLAIN.issuperset(map(type, dims)) else _sizes(_given(dims, "permute", "dims", keywords)))
+    return permute(self, dims if dims and not keywords and PLAIN.issuperset(map(type, dims))
+                   else _sizes(_given(dims, "permute", "dims", keywords)))
 
 
 Tensor.permute = _permute  # type: ignore[attr-defined]
@@ -365,8 +372,8 @@ def movedim(input: Tensor, source: int | Ints, destination: int | Ints) -> Tenso
     ndim = input.array.ndim
     sources, targets = normalize_dims(source, ndim), normalize_dims(destination, ndim)
     if len(sources) != len(targets):
-        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain the same number of dims as "
-                           f"destination ({list(targets)} dims)")
+        raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain "
+                           f"the same number of dims as destination ({list(targets)} dims)")
     rest = iter(d for d in range(ndim) if d not in sources)
     placed = dict(zip(targets, sources, strict=True))
     return xp.permute_dims(input, axes=tuple(placed[d] if d in placed else next(rest) for d in range(ndim)))
@@ -397,8 +404,9 @@ def adjoint(input: Tensor) -> Tensor:
 def _reversed(self: Tensor) -> Any:
     """The axes in reverse order. https://pytorch.org/docs → torch.Tensor.T"""
     if (ndim := self.array.ndim) != 2:
-        warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
-             "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+        warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
              if ndim else "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
     return xp.permute_dims(self, axes=tuple(range(ndim))[::-1])
 
@@ -407,7 +415,8 @@ def _matrix_property(name: str, form: Any, doc: str, most: Any = None) -> Any:
     def attribute(self: Tensor) -> Any:
         ndim = self.array.ndim
         if ndim == 1 or most and ndim > most:
-            raise RuntimeError(f"tensor.{name} is only supported on matrices {'(2-D tensors)' if most else 'or batches of matrices'}. Got {ndim}-D tensor."
+            raise RuntimeError(f"tensor.{name} is only supported on matrices "
+                               f"{'(2-D tensors)' if most else 'or batches of matrices'}. Got {ndim}-D tensor."
                                + " For batches of matrices, consider using tensor.mH" * (name == "H" and ndim > 2))
         if not ndim:
             warn(f"Tensor.{name} is deprecated on 0-D tensors. This function is the identity in these cases.")
@@ -440,19 +449,21 @@ def expand(input: Tensor, *size: Ints1, implicit: bool = False, **keywords: Any)
     sizes, shape = _sizes(_given(size, "expand", "size", keywords)), input.array.shape
     lead = len(sizes) - len(shape)
     if lead < 0:
-        raise RuntimeError(f"expand({input.type()}{{{list(shape)}}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) "
-                           "must be greater "
+        raise RuntimeError(f"expand({input.type()}{{{list(shape)}}}, size={list(sizes)}): the number of sizes provided "
+                           f"({len(sizes)}) must be greater "
                            f"or equal to the number of dimensions in the tensor ({len(shape)})")
     full = []
     for i, n in reversed(tuple(enumerate(sizes))):
         own = shape[i - lead] if i >= lead else None
         if n == -1 and own is None:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}")
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
+                               f"dimension {i}")
         if own not in (None, 1, n) and n != -1:
-            raise misfit(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton dimension {i}.  Target "
-                               f"sizes: {list(sizes)}.  Tensor sizes: {list(shape)}")
+            raise misfit(f"The expanded size of the tensor ({n}) must match the existing size ({own}) at non-singleton "
+                               f"dimension {i}.  Target sizes: {list(sizes)}.  Tensor sizes: {list(shape)}")
         if n < -1:
-            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing dimension {i}")
+            raise RuntimeError(f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
+                               f"dimension {i}")
         full.append(own if n == -1 else n)
     return xp.broadcast_to(input, shape=tuple(reversed(full)))
 
@@ -509,8 +520,8 @@ def broadcast_shapes(*shapes: Ints1) -> Size:
             if n in (1, out[i]):
                 continue
             if out[i] != 1:
-                raise RuntimeError(f"Attempting to broadcast a dimension of length {n} at {i}! Mismatching argument at index {position} had {shape}; "
-                                   f"but expected shape should be broadcastable to {out}")
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {n} at {i}! Mismatching argument at "
+                                   f"index {position} had {shape}; but expected shape should be broadcastable to {out}")
             if n < 0:
                 raise ValueError("Attempting to broadcast a dimension with negative length!")
             out[i] = n
@@ -578,7 +589,8 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | 
     >>> torch.arange(4).as_strided((3,), (1,), 1)
     tensor([1, 2, 3])
     """
-    size, stride = tuple(map(index, size)), tuple(map(index, stride))       # Python's integers, whose sums do not wrap around
+    # Python's integers, whose sums do not wrap around
+    size, stride = tuple(map(index, size)), tuple(map(index, stride))
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(n < 0 for n in size):
@@ -591,10 +603,12 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | 
     offset = here if storage_offset is None else index(storage_offset)
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     if all(size) and not (0 <= offset and last < memory.size):
-        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-                           f"{memory.itemsize} requiring a "
-                           f"storage size of {(last + 1) * memory.itemsize} are out of bounds for storage of size {memory.nbytes}")
-    params = {"size": size, "stride": stride, "offset": offset, "layout": (tuple(input.array.shape), input.stride(), here), "length": memory.size}
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "
+                           f"itemsize {memory.itemsize} requiring a "
+                           f"storage size of {(last + 1) * memory.itemsize} are out of bounds for storage of size "
+                           f"{memory.nbytes}")
+    params = {"size": size, "stride": stride, "offset": offset,
+              "layout": (tuple(input.array.shape), input.stride(), here), "length": memory.size}
     op, node = OPS["as_strided"], node_of(input)
     array = op.kernels[type(storage)](input.array, memory=memory, **params)
     return view(op, (input,), (node,), int(node is not None), params, array)
@@ -630,7 +644,8 @@ def _changing_geometry(name: str) -> None:
             _inplace.check(self)
         old = wrap(self.array, self._storage, node)
         old.origin = self.origin
-        mode.set_grad(before or (node is not None and type(node) is not Leaf))     # the recorded node must know the new shape
+        # the recorded node must know the new shape
+        mode.set_grad(before or (node is not None and type(node) is not Leaf))
         try:
             out = form(old, *args, **kwargs)
         finally:

@@ -39,8 +39,8 @@ def _check_system(a: Any, b: Any, left: bool, name: str) -> bool:
     check_tensor(b, f"linalg_{name}", "B", 2)
     check_matrix(a, f"linalg.{name}", kernel="lu_cpu")
     if a.array.dtype != b.array.dtype:
-        raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {kind_of(a)} and B of type {kind_of(b)} "
-                           "instead")
+        raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {kind_of(a)} "
+                           f"and B of type {kind_of(b)} instead")
     vectors = name != "solve_triangular" and b.array.ndim > 0 and counts_as_vectors(a, b)
     if not vectors and b.array.ndim < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor B must have at least 2 dimensions.")
@@ -84,8 +84,8 @@ def _solve(a: Any, b: Any, left: bool, check_errors: bool, name: str) -> Any:
 def _no_rows(n: int) -> RuntimeError:
     """Return the error for vectors as rows."""
     if n == 1:
-        return RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is "
-                            "equivalent to B / A.squeeze(-1)")
+        return RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
+                            "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
     return RuntimeError(f"linalg.solve: Incompatible shapes of A and B for the equation XA = B ({n}x{n} and {n}x1)")
 
 
@@ -136,7 +136,8 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
         B = in_dtype(B, input.dtype)
     if left:
         return xp.solve_triangular(input, B, upper=upper, unit=unitriangular)
-    return xp.in_columns(transposed(xp.solve_triangular(transposed(input), transposed(B), upper=not upper, unit=unitriangular)))
+    return xp.in_columns(transposed(xp.solve_triangular(transposed(input), transposed(B), upper=not upper,
+                                                        unit=unitriangular)))
 
 
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
@@ -171,8 +172,8 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *,
     if driver == "gels":
         short = xp.less(rank, min(m, n))
         code = xp.where(short, xp.add(rank, 1), 0)
-        check_info(code, "torch.linalg.lstsq", "The least squares solution could not be computed because the input matrix does not have full rank "
-                   "(error code: {}).")
+        check_info(code, "torch.linalg.lstsq", "The least squares solution could not be computed because the input "
+                   "matrix does not have full rank (error code: {}).")
     solution = xp.in_columns(xp.matmul(xp.pseudo_inverse(input, 0.0, rcond if driver != "gels" else 0.0), rows))
     residuals, full = xp.absolute(xp.reshape(solution, (-1,)).narrow(0, 0, 0)), bool((rank.array == n).all())
     if m > n and driver != "gelsy" and full:
@@ -193,8 +194,8 @@ def _check_least_squares(input: Any, b: Any, driver: Any) -> bool:
     if not n:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
     if input.array.dtype != b.array.dtype:
-        raise RuntimeError(f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {kind_of(input)} and other's "
-                           f"dtype {kind_of(b)}")
+        raise RuntimeError(f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's "
+                           f"dtype {kind_of(input)} and other's dtype {kind_of(b)}")
     vectors = counts_as_vectors(input, b)
     place = -1 if vectors else -2
     if m[-2] != n[place]:
@@ -236,12 +237,14 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
             [2.]])
     """
     check_tensor(A, "triangular_solve", "A", 2)
-    warn("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future PyTorch release.\n"
-         "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.\nX = torch.triangular_solve(B, "
-         "A).solution\nshould be replaced with\nX = torch.linalg.solve_triangular(A, B).")
+    warn("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a "
+         "future PyTorch release.\ntorch.linalg.solve_triangular has its arguments reversed and does not return a copy "
+         "of one of the inputs.\nX = torch.triangular_solve(B, A).solution\nshould be replaced with\nX = "
+         "torch.linalg.solve_triangular(A, B).")
     for name, t in (("b", input), ("A", A)):
         if t.array.ndim < 2:
-            raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has {t.array.ndim} dimensions instead")
+            raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
+                               f"{t.array.ndim} dimensions instead")
     check_pair(input, A, "triangular_solve")
     check_kernel(input, "triangular_solve_cpu", "triangular_solve", "input")
     matrix, upper = (transposed(A), not upper) if transpose else (A, upper)
@@ -338,10 +341,11 @@ def pinv(input: Tensor, *former: Any, atol: Tensor | float | None = None, rtol: 
     tensor([[0.5000, 0.0000]])
     """
     if not isinstance(input, TensorBase):
-        raise TypeError(f"linalg_pinv() received an invalid combination of arguments - got ({type(input).__name__}), but expected one of:")
+        raise TypeError(f"linalg_pinv() received an invalid combination of arguments - got ({type(input).__name__}), "
+                        f"but expected one of:")
     if input.array.ndim < 2 or input.array.dtype.kind not in "fc" or input.array.dtype.itemsize == 2:  # type: ignore[attr-defined]
-        raise RuntimeError(f"linalg.pinv({kind_of(input)}{{{list(input.array.shape)}}}): expected a tensor with 2 or more dimensions of float, "
-                           "double, cfloat or cdouble types")
+        raise RuntimeError(f"linalg.pinv({kind_of(input)}{{{list(input.array.shape)}}}): expected a tensor with 2 or "
+                           "more dimensions of float, double, cfloat or cdouble types")
     rcond, hermitian = (*former, *(rcond, hermitian)[len(former):])
     if hermitian:
         check_shape(input, "linalg.eigh")
@@ -394,7 +398,8 @@ def matrix_rank(input: Tensor, *former: Any, atol: Tensor | float | None = None,
     tensor(1)
     """
     if not isinstance(input, TensorBase):
-        raise TypeError(f"linalg_matrix_rank() received an invalid combination of arguments - got ({type(input).__name__}), but expected one of:")
+        raise TypeError(f"linalg_matrix_rank() received an invalid combination of arguments - got "
+                        f"({type(input).__name__}), but expected one of:")
     check_shape(input, "torch.linalg.matrix_rank", "input", square=False)
     _check_precision(input)
     tol, hermitian = (*former, *(tol, hermitian)[len(former):])
@@ -430,8 +435,8 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
         raise RuntimeError(f"ArrayRef: invalid slice, N = {ind}; size = {len(shape)}")
     first, last = shape[:ind], shape[ind:]
     if prod(first) != prod(last):
-        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {prod(last)} != "
-                           f"{prod(first)}")
+        raise RuntimeError(f"Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                           f"prod(self.shape[:ind]), but got {prod(last)} != {prod(first)}")
     return xp.reshape(inverse_of(xp.reshape(input, (prod(first), prod(last))), "inv")[0], (*last, *first))
 
 
@@ -458,10 +463,11 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Ints | None = None) -> Tenso
     count, shape = other.array.ndim, input.array.shape
     rows, last = prod(shape[:count]), shape[count:]
     if rows != prod(last) or rows != prod(other.array.shape):
-        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got "
-                           f"{prod(last)} != {rows if rows != prod(last) else prod(other.array.shape)}")
+        raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+                           f"prod(self.shape[:other.ndim]), but got {prod(last)} != "
+                           f"{rows if rows != prod(last) else prod(other.array.shape)}")
     if input.array.dtype != other.array.dtype:
-        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type {kind_of(input)} and B of type {kind_of(other)} "
-                           "instead")
+        raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type "
+                           f"{kind_of(input)} and B of type {kind_of(other)} instead")
     flat = solve(xp.reshape(input, (rows, rows)), xp.reshape(other, (rows,)))
     return xp.reshape(flat, last)

@@ -95,7 +95,9 @@ def topk(input: Tensor, k: Index, dim: int = -1, largest: bool = True, sorted: b
     tensor([5., 3.])
     """
     if input.array.dtype.kind in "bc":
-        raise RuntimeError(f"{'topk does not support bool' if input.array.dtype.kind == 'b' else ' topk does not support complex'} dtypes on CPU")
+        raise RuntimeError(
+            f"{'topk does not support bool' if input.array.dtype.kind == 'b' else ' topk does not support complex'} "
+            f"dtypes on CPU")
     axis = normalize_dim(dim, input.array.ndim)
     if not 0 <= k <= (input.array.shape[axis] if input.array.ndim else 1):
         raise RuntimeError("selected index k out of range")
@@ -133,7 +135,8 @@ def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if keepdim:
         raise TypeError(f"{name}() received an invalid combination of arguments: keepdim needs a dim")
     if not input.array.size:
-        return xp.add(xp.sum(input), float("nan")) if input.array.dtype.kind in "fV" else input.new_full((), dtypes.iinfo(input.dtype).min)
+        return (xp.add(xp.sum(input), float("nan")) if input.array.dtype.kind in "fV"
+                else input.new_full((), dtypes.iinfo(input.dtype).min))
     return getattr(xp, f"{name}_of_all")(input)
 
 
@@ -212,7 +215,9 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | Number, *, out_int32: 
     """
     if isinstance(input, complex) and sorted_sequence.array.ndim == 1:
         raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'ComplexFloat'")
-    values = input if isinstance(input, Tensor) else sorted_sequence.new_tensor(input, dtype=None if isinstance(input, int) else dtypes.float64)
+    values = (input if isinstance(input, Tensor) else sorted_sequence.new_tensor(input,
+                                                                                 dtype=None if isinstance(input, int)
+                                                                                 else dtypes.float64))
     _check_search(sorted_sequence, values, right, side, sorter)
     if sorter is not None:
         sorted_sequence = xp.take_along_axis(sorted_sequence, sorter, axis=sorted_sequence.array.ndim - 1)
@@ -228,19 +233,22 @@ def _check_search(sequence: Any, values: Any, right: bool, side: Any, sorter: An
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if right and side == "left":
-        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while "
+                           "right was True")
     if len(shape) != 1 and not wanted:
-        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
-                           f"tensor dim({len(shape)}) and input value's dim(0) numel(1)")
+        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is "
+                           f"1, but we got boundaries tensor dim({len(shape)}) and input value's dim(0) numel(1)")
     if not shape:
-        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 "
+                           "dimension")
     if len(shape) != 1 and shape[:-1] != wanted[:-1]:
-        raise RuntimeError("torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
-                           f"input value tensor must match, but we got boundaries tensor {list(shape)} and input value tensor {list(wanted)}")
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions "
+                           f"of boundaries tensor and input value tensor must match, but we got boundaries tensor "
+                           f"{list(shape)} and input value tensor {list(wanted)}")
     if sorter is not None:
         if sorter.array.shape != shape:
-            raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
-                               f"{list(shape)}and got sorter tensor {list(sorter.array.shape)}")
+            raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
+                               f"tensor {list(shape)}and got sorter tensor {list(sorter.array.shape)}")
         if sorter.dtype is not dtypes.int64:
             raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
                                f"{SCALAR_TYPES[sorter.dtype.name]}")

@@ -1,4 +1,7 @@
-"""Special functions: those of the root package, and those of `torch.special`. https://pytorch.org/docs/stable/special.html"""
+"""Special functions: those of the root package, and those of `torch.special`.
+
+https://pytorch.org/docs/stable/special.html
+"""
 from __future__ import annotations
 
 import re
@@ -52,7 +55,7 @@ i0               i0               i0                         the modified Bessel
 -                ndtr             ndtr                       Φ(x), the normal distribution function       [0., 1.]    [0.5000, 0.8413]
 -                ndtri            ndtri                      the inverse of Φ                             [0.5, 0.9]  [0.0000, 1.2816]
 -                spherical_bessel_j0        spherical_bessel_j0        sin x / x                          [0., 1.]    [1.0000, 0.8415]
-"""
+"""  # noqa: E501
 
 
 def _plain(root: str, names: list[str], op: str, maths: str, example: str, result: str) -> None:
@@ -61,8 +64,8 @@ def _plain(root: str, names: list[str], op: str, maths: str, example: str, resul
     function.__name__ = function.__qualname__ = name = names[0] if root == "-" else root
     function.__code__ = function.__code__.replace(co_name=name)
     shown = f"special.{name}" if root == "-" else name
-    function.__doc__ = (f"{maths}, element by element. https://pytorch.org/docs → torch.{shown}\n\n>>> import tensorgrad as torch\n"
-                        f">>> torch.{shown}(torch.tensor({example}))\ntensor({result})\n")
+    function.__doc__ = (f"{maths}, element by element. https://pytorch.org/docs → torch.{shown}\n\n>>> import "
+                        f"tensorgrad as torch\n>>> torch.{shown}(torch.tensor({example}))\ntensor({result})\n")
     found = special(function) if root == "-" else public(inplace=True, out=True)(function)
     SPECIAL.pop(name, None)
     SPECIAL.update(dict.fromkeys(names, found))
@@ -99,7 +102,9 @@ def _polygamma_method(input: Tensor, n: int) -> Tensor:
 
 @public(inplace=True, out=True)
 def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """p(p − 1)/4·ln π + Σ ln Γ(input − j/2) for j < p: the multivariate ln Γ. https://pytorch.org/docs → torch.special.multigammaln
+    """p(p − 1)/4·ln π + Σ ln Γ(input − j/2) for j < p: the multivariate ln Γ.
+
+    https://pytorch.org/docs → torch.special.multigammaln
 
     >>> import tensorgrad as torch
     >>> torch.mvlgamma(torch.tensor([2., 3.]), 2)
@@ -149,7 +154,9 @@ def igammac(input: Tensor, other: Tensor) -> Tensor:
 
 @special
 def zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Hurwitz' ζ(s, q) = Σ 1 / (q + k)ˢ for k ≥ 0, s = input and q = other. https://pytorch.org/docs → torch.special.zeta
+    """Hurwitz' ζ(s, q) = Σ 1 / (q + k)ˢ for k ≥ 0, s = input and q = other.
+
+    https://pytorch.org/docs → torch.special.zeta
 
     >>> import tensorgrad as torch
     >>> torch.special.zeta(2., torch.tensor([1., 2.]))
@@ -198,8 +205,8 @@ def _polynomial(name: str, maths: str, result: str) -> None:
         return getattr(xp, name)(input, n)
     function.__name__ = function.__qualname__ = name
     function.__code__ = function.__code__.replace(co_name=name)
-    function.__doc__ = (f"{maths}; 0 for negative n. https://pytorch.org/docs → torch.special.{name}\n\n>>> import tensorgrad as torch\n"
-                        f">>> torch.special.{name}(torch.tensor([2.]), 3)\ntensor([{result}])\n")
+    function.__doc__ = (f"{maths}; 0 for negative n. https://pytorch.org/docs → torch.special.{name}\n\n>>> import "
+                        f"tensorgrad as torch\n>>> torch.special.{name}(torch.tensor([2.]), 3)\ntensor([{result}])\n")
     globals()[name] = special(function)
 
 
@@ -210,5 +217,6 @@ for _row in POLYNOMIALS.strip().splitlines():
 # ── names of special for functions of the root package ────────────────────────────────────────────────────────────────
 
 SPECIAL |= {name: FUNCTIONS[name] for name in ("exp2", "expm1", "log1p", "sinc")}
-SPECIAL |= {"expit": FUNCTIONS["sigmoid"], "gammainc": igamma, "gammaincc": igammac, "logit": pointwise.logit, "logsumexp": reduction.logsumexp,
-            "multigammaln": mvlgamma, "polygamma": polygamma, "round": pointwise.round, "xlogy": math.xlogy}
+SPECIAL |= {"expit": FUNCTIONS["sigmoid"], "gammainc": igamma, "gammaincc": igammac, "logit": pointwise.logit,
+            "logsumexp": reduction.logsumexp, "multigammaln": mvlgamma, "polygamma": polygamma,
+            "round": pointwise.round, "xlogy": math.xlogy}

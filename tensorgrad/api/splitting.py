@@ -1,4 +1,7 @@
-"""Tensors taken apart: slices, pieces, diagonals. https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops"""
+"""Tensors taken apart: slices, pieces, diagonals.
+
+https://pytorch.org/docs/stable/torch.html#indexing-slicing-joining-mutating-ops
+"""
 from __future__ import annotations
 
 from operator import index
@@ -63,16 +66,18 @@ def split(tensor: Tensor, split_size_or_sections: Ints1, dim: int = 0) -> tuple[
     if isinstance(size, (list, tuple)):
         size = tuple(map(index, size))
         if sum(size) == n and any(s < 0 for s in size):
-            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(size)}")
-        if sum(size) != n or any(s < 0 for s in size):
-            raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at dimension {d}), but got "
+            raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got "
                                f"split_sizes={list(size)}")
+        if sum(size) != n or any(s < 0 for s in size):
+            raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+                               f"dimension {d}), but got split_sizes={list(size)}")
         return tuple(xp.split_with_sizes(tensor, sizes=tuple(size), axis=d))
     else:
         if isinstance(size, TensorBase) and size.array.size == 1:  # type: ignore[attr-defined]
             size = int(size.item())  # type: ignore[attr-defined]
         if type(size) is not int:
-            raise TypeError(f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {type(size).__name__}")
+            raise TypeError(f"split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not "
+                            f"{type(size).__name__}")
         if size < 0:
             raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
         if size == 0 and n:
@@ -219,7 +224,8 @@ def tensor_split(input: Tensor, indices_or_sections: Tensor | int | Ints, dim: i
     n = input.array.shape[d]
     if isinstance(where, TensorBase):
         if where.array.dtype.name != "int64":
-            raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {SCALAR_TYPES[where.dtype.name]}")  # type: ignore[attr-defined]
+            raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                               f"{SCALAR_TYPES[where.dtype.name]}")  # type: ignore[attr-defined]
         where = where.tolist()  # type: ignore[attr-defined]
     if isinstance(where, bool):
         raise TypeError("tensor_split() received an invalid combination of arguments")
@@ -246,12 +252,13 @@ def _splitter(name: str, axis: Any) -> None:
         needed = {"hsplit": 1, "vsplit": 2, "dsplit": 3}[name]
         ndim = input.array.ndim
         if ndim < needed:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {needed} dimension, but got a tensor with {ndim} dimensions!")
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {needed} dimension, but got a tensor "
+                               f"with {ndim} dimensions!")
         d = axis(ndim)
         n = input.array.shape[d]
         if isinstance(where, int) and (where == 0 or n % where):
-            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {n} is not divisible by the "
-                               f"split_size {where}!")
+            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension "
+                               f"{n} is not divisible by the split_size {where}!")
         return tensor_split(input, where, d)
     f.__name__ = f.__qualname__ = name
     f.__doc__ = f"""tensor_split along one fixed axis.
@@ -344,7 +351,8 @@ def select(input: Tensor, dim: int, index: Index) -> Tensor:
     d, i = normalize_dim(dim, input.array.ndim), integer(index, "index")
     n = input.array.shape[d]
     if not -n <= i < n:
-        raise IndexError(f"select(): index {i} out of range for tensor of size {list(input.array.shape)} at dimension {d}")
+        raise IndexError(f"select(): index {i} out of range for tensor of size {list(input.array.shape)} at dimension "
+                         f"{d}")
     return xp.get_item(input, index=(slice(None),) * d + (i,))
 
 

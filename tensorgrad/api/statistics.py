@@ -25,7 +25,8 @@ def quantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: 
              interpolation: str = "linear") -> Tensor:
     """The value below which a share q of the elements is; several q make a new first axis.
 
-    interpolation: 'linear', 'lower', 'higher', 'midpoint' or 'nearest', for a rank between two elements. NaN if there is one.
+    interpolation: 'linear', 'lower', 'higher', 'midpoint' or 'nearest', for a rank between two elements. NaN if there
+        is one.
 
     Input: (*), float32 or float64; q a number or (k), of that dtype, in [0, 1]
     Output: (), or (k); with dim, the shape without that axis, or with 1 in its place if keepdim, after the k; in the
@@ -63,13 +64,15 @@ def nanquantile(input: Tensor, q: Tensor | float, dim: int | None = None, keepdi
 
 
 def _quantile(input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, name: str) -> Any:
-    shares = q if isinstance(q, Tensor) else input.new_tensor(q, dtype=input.dtype if input.dtype.is_floating_point else None)
+    shares = (q if isinstance(q, Tensor) else input.new_tensor(q, dtype=input.dtype if input.dtype.is_floating_point
+                                                               else None))
     _check_quantile(input, q, shares, interpolation, name)
     ndim = input.array.ndim
     axis = None if dim is None or not ndim else normalize_dim(dim, ndim)
     line = xp.reshape(input, (input.array.size,)) if axis is None else xp.swapaxes(input, axis, ndim - 1)
     last = line.array.ndim - 1
-    found = _between(xp.sort_dim(line, axis=last)[0], xp.reshape(shares, (shares.array.size,)), interpolation, name == "nanquantile()")
+    found = _between(xp.sort_dim(line, axis=last)[0], xp.reshape(shares, (shares.array.size,)), interpolation,
+                     name == "nanquantile()")
     if axis is not None:
         found = xp.reshape(found, (*found.array.shape[:-1], 1, found.array.shape[-1]))
         found = xp.swapaxes(found, axis, last)
@@ -78,7 +81,8 @@ def _quantile(input: Any, q: Any, dim: int | None, keepdim: bool, interpolation:
         shape = () if axis is None else shape[:axis] + shape[axis + 1:]
     if not shares.array.ndim:
         return xp.reshape(found, shape)
-    return xp.reshape(xp.permute_dims(found, axes=(found.array.ndim - 1, *range(found.array.ndim - 1))), (shares.array.size, *shape))
+    return xp.reshape(xp.permute_dims(found, axes=(found.array.ndim - 1, *range(found.array.ndim - 1))),
+                      (shares.array.size, *shape))
 
 
 def _between(ordered: Any, shares: Any, interpolation: str, ignore_nan: bool) -> Any:
@@ -108,7 +112,8 @@ def _check_quantile(input: Any, q: Any, shares: Any, interpolation: str, name: s
     if shares.array.dtype != input.array.dtype:
         raise RuntimeError(f"{name} q tensor must be same dtype as the input tensor")
     if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise RuntimeError(f"{name} interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}")
+        raise RuntimeError(f"{name} interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
+                           f"{interpolation}")
     if isinstance(q, Tensor):
         if shares.array.size and not (float(shares.array.min()) >= 0 and float(shares.array.max()) <= 1):
             raise RuntimeError(f"{name} q values must be in the range [0, 1]")
@@ -140,7 +145,8 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
     """
     correction = integer(correction, "correction")
     if input.array.ndim > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions")
+        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with "
+                           f"{input.array.ndim} dimensions")
     if input.array.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = floating(input) if input.array.ndim == 2 else xp.reshape(floating(input), (1, input.array.size))
@@ -151,10 +157,12 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         away = xp.subtract(x, xp.mean(x, axis=(1,), keepdims=True))
     else:
         total = weight.sum()
-        freedom = total - correction if aweights is None else total - correction * (weight * aweights).sum() / total if correction else total
+        freedom = (total - correction if aweights is None else total - correction * (weight * aweights).sum() / total
+                   if correction else total)
         away = xp.subtract(x, xp.divide(xp.sum(x * weight, axis=(1,), keepdims=True), total))
     if anywhere(freedom <= 0) if isinstance(freedom, Tensor) else freedom <= 0:
-        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.", UserWarning,
+        warnings.warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of "
+                      "observations.", UserWarning,
                       stacklevel=3)
         freedom = 0
     weighted = away if weight is None else away * weight
@@ -164,16 +172,19 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
 
 def _weights(fweights: Any, aweights: Any, count: int) -> Any:
     """The product of how often each observation counts and how much it matters."""
-    for name, w, kinds, what in (("fweights", fweights, "iu", "integral"), ("aweights", aweights, "f", "floating point")):
+    for name, w, kinds, what in (("fweights", fweights, "iu", "integral"),
+                                 ("aweights", aweights, "f", "floating point")):
         if w is None:
             continue
         if w.array.ndim > 1:
-            raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {w.array.ndim} dimensions")
+            raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+                               f"{w.array.ndim} dimensions")
         if w.array.dtype.kind not in kinds:
-            raise RuntimeError(f"cov(): expected {name} to have {what} dtype but got {name} with {SCALAR_TYPES[w.dtype.name]} dtype")
+            raise RuntimeError(f"cov(): expected {name} to have {what} dtype but got {name} with "
+                               f"{SCALAR_TYPES[w.dtype.name]} dtype")
         if w.array.size != count:
-            raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got {w.array.size} != "
-                               f"{count}")
+            raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input "
+                               f"but got {w.array.size} != {count}")
         if count and float(w.array.min()) < 0:
             raise RuntimeError(f"cov(): {name} cannot be negative")
     return aweights if fweights is None else fweights if aweights is None else fweights * aweights
@@ -197,7 +208,8 @@ def corrcoef(input: Tensor) -> Tensor:
             [-1.,  1.]])
     """
     if input.array.ndim > 2:
-        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {input.array.ndim} dimensions")
+        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with "
+                           f"{input.array.ndim} dimensions")
     c = cov(input)
     if not c.array.ndim:
         return c / c
@@ -314,9 +326,9 @@ def histogram(input: Tensor, bins: Tensor | int = 100, *, range: Floats | None =
     points = xp.reshape(input, (input.array.size, 1))
     if weight is not None:
         if weight.array.shape != input.array.shape:
-            raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
-                               f"innermost dimension, but got input with shape {list(points.array.shape)} and weight with shape "
-                               f"{list(weight.array.shape)}")
+            raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the "
+                               f"input tensor excluding its innermost dimension, but got input with shape "
+                               f"{list(points.array.shape)} and weight with shape {list(weight.array.shape)}")
         weight = xp.reshape(weight, (weight.array.size,))
     found, edges = histogramdd(points, [bins], range=range, weight=weight, density=density)
     return return_types.histogram(found, edges[0])
@@ -344,39 +356,45 @@ def histogramdd(input: Tensor, bins: int | Ints | Tensors, *, range: Floats | No
             raise RuntimeError("torch.histogramdd: bins tensor should have one dimension, but got "
                                f"{b.array.ndim} dimensions in the bins tensor for dimension {d}")
         if isinstance(b, Tensor) and b.array.dtype != input.array.dtype:
-            raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
-                               f"{C_NAMES[input.dtype.name]} and bins for dimension {d} with dtype {C_NAMES[b.dtype.name]}")
+            raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
+                               f"input with dtype {C_NAMES[input.dtype.name]} and bins for dimension {d} with dtype "
+                               f"{C_NAMES[b.dtype.name]}")
     if input.array.ndim < 2:
-        raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got {input.array.ndim}")
+        raise RuntimeError(f"torch.histogramdd: input tensor should have at least 2 dimensions, but got "
+                           f"{input.array.ndim}")
     count = input.array.shape[-1]
     bins = [bins] * count if isinstance(bins, int) else list(bins)
     if len(bins) != count:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     if range is not None and len(range) != 2 * count:
-        raise RuntimeError(f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} elements, but got {len(range)}")
+        raise RuntimeError(f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} "
+                           f"elements, but got {len(range)}")
     if input.array.dtype.kind != "f":
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     points = xp.reshape(input, (prod(input.array.shape[:-1]), count))
     if weight is not None and weight.array.shape != input.array.shape[:-1]:
-        raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
-                           f"innermost dimension, but got input with shape {list(input.array.shape)} and weight with shape "
-                           f"{list(weight.array.shape)}")
+        raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input "
+                           f"tensor excluding its innermost dimension, but got input with shape "
+                           f"{list(input.array.shape)} and weight with shape {list(weight.array.shape)}")
     columns = [xp.get_item(points, index=(slice(None), d)) for d in _upto(count)]
-    edges = [_edges(b, x, None if range is None else tuple(range)[2 * d:2 * d + 2], d) for d, (b, x) in enumerate(zip(bins, columns, strict=True))]
+    edges = [_edges(b, x, None if range is None else tuple(range)[2 * d:2 * d + 2], d)
+             for d, (b, x) in enumerate(zip(bins, columns, strict=True))]
     shape = tuple(e.array.size - 1 for e in edges)
     place, inside = 0, True
     for x, e, n in zip(columns, edges, shape, strict=True):
         at = xp.minimum(xp.search_sorted(e, x, right=True) - 1, n - 1)       # the last bin is closed
         within = xp.logical_and(xp.greater_equal(x, e[0]), xp.less_equal(x, e[-1]))
         place, inside = place * n + at, xp.logical_and(inside, within)
-    amount = xp.ones_like(columns[0], dtype=dtypes.float64) if weight is None else in_dtype(xp.reshape(weight, inside.array.shape), dtypes.float64)
+    amount = (xp.ones_like(columns[0], dtype=dtypes.float64) if weight is None
+              else in_dtype(xp.reshape(weight, inside.array.shape), dtypes.float64))
     total = prod(shape)
     found = xp.bincount(xp.where(inside, place, total), amount, minlength=total + 1)
     found = xp.reshape(xp.get_slice(found, index=(slice(0, total),)), shape)
     if density:
         found = found / found.sum()
         for d, e in enumerate(edges):
-            found = found / xp.reshape(in_dtype(e.diff(), dtypes.float64), tuple(-1 if i == d else 1 for i in _upto(count)))
+            found = found / xp.reshape(in_dtype(e.diff(), dtypes.float64),
+                                       tuple(-1 if i == d else 1 for i in _upto(count)))
     return return_types.histogramdd(in_dtype(found, input.dtype), tuple(edges))
 
 

@@ -1,4 +1,7 @@
-"""Spectra of short pieces of a signal, and the signal from these. https://pytorch.org/docs/stable/torch.html#spectral-ops"""
+"""Spectra of short pieces of a signal, and the signal from these.
+
+https://pytorch.org/docs/stable/torch.html#spectral-ops
+"""
 from __future__ import annotations
 
 import warnings
@@ -36,7 +39,8 @@ def _window(window: Any, length: int, size: int, like: Any) -> Any:
     """Return the window, or ones without one, centred in `size` places by zero padding."""
     if window is None and length == size:
         return None
-    window = like.new_ones(length, dtype=like.real.dtype if _is_complex(like) else like.dtype) if window is None else window
+    window = (like.new_ones(length, dtype=like.real.dtype if _is_complex(like) else like.dtype) if window is None
+              else window)
     before = (size - length) // 2
     return xp.pad_constant(window, widths=((before, size - length - before),))
 
@@ -53,8 +57,8 @@ def _center_padded(x: Any, width: int, mode: str) -> Any:
         places = [min(max(i, 0), size - 1) for i in places]
     elif mode == "reflect":
         if width >= size:
-            raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
-                               f"({width}, {width}) at dimension 2 of input {[1, *x.array.shape]}")
+            raise RuntimeError("Argument #4: Padding size should be less than the corresponding input dimension, but "
+                               f"got: padding ({width}, {width}) at dimension 2 of input {[1, *x.array.shape]}")
         places = [min(abs(i), 2 * (size - 1) - abs(i)) for i in places]
     else:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
@@ -69,8 +73,8 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
          window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
          onesided: bool | None = None, return_complex: bool | None = None,
          align_to_window: bool | None = None) -> Tensor:
-    """out[…, k, t] = Σ window[j]·x[t·hop_length + j]·exp(−2πi·jk/n_fft): spectra of pieces of a signal, which `center` has
-    around their times.
+    """out[…, k, t] = Σ window[j]·x[t·hop_length + j]·exp(−2πi·jk/n_fft): spectra of pieces of a signal, which `center`
+    has around their times.
 
     hop_length is n_fft // 4 and win_length n_fft unless given.
 
@@ -89,8 +93,8 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
     check_tensor(input, "stft", "input", 1)
     hop, length = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     if _unclear(return_complex, input, window):
-        raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True "
-                           "in a future PyTorch release.")
+        raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
+                           "require that return_complex=True in a future PyTorch release.")
     if align_to_window is not None and center:
         raise RuntimeError("stft align_to_window should only be set when center = false")
     one = input.array.ndim < 2
@@ -98,18 +102,21 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
     if center:
         x = _center_padded(x, n_fft // 2, pad_mode) if n_fft > 1 else xp.contiguous(x)
     elif align_to_window:
-        x = resized(x, (x.array.shape[-1],), (1,)) if length == n_fft else _center_padded(x, (n_fft - length) // 2, "constant")
-    quoted = _call("stft", xp.squeeze(x, axis=0) if one else x, n_fft=n_fft, hop_length=hop, win_length=length, window=window, normalized=normalized,
-                   onesided=onesided, return_complex=return_complex, align_to_window=align_to_window)
+        x = (resized(x, (x.array.shape[-1],), (1,)) if length == n_fft
+             else _center_padded(x, (n_fft - length) // 2, "constant"))
+    quoted = _call("stft", xp.squeeze(x, axis=0) if one else x, n_fft=n_fft, hop_length=hop, win_length=length,
+                   window=window, normalized=normalized, onesided=onesided, return_complex=return_complex,
+                   align_to_window=align_to_window)
     _check_stft(x, n_fft, hop, length, window, quoted)
     whole = _is_complex(x) or _is_complex(window)
     if onesided and whole:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     frames = xp.unfold(x, axis=1, size=n_fft, step=min(hop, x.array.shape[1] + 1))
     if window is None:
-        warn("A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other windows such as "
-             "torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress this warning and use a rectangular "
-             "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.")
+        warn("A window was not provided. A rectangular window will be applied,which is known to cause spectral "
+             "leakage. Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce "
+             "spectral leakage.To suppress this warning and use a rectangular window, explicitly set "
+             "`window=torch.ones(n_fft, device=<device>)`.")
     spread = _window(window, length, n_fft, x)
     if spread is not None:
         frames = xp.multiply(*promoted(frames, spread))
@@ -141,8 +148,8 @@ def _check_stft(x: Any, n_fft: int, hop: int, length: int, window: Any, quoted: 
     if not 0 < length <= n_fft:
         raise RuntimeError(f"{quoted} : expected 0 < win_length <= n_fft, but got win_length={length}")
     if window is not None and window.array.shape != (length,):
-        raise RuntimeError(f"{quoted} : expected a 1D window tensor of size equal to win_length={length}, but got window with size "
-                           f"{list(window.array.shape)}")
+        raise RuntimeError(f"{quoted} : expected a 1D window tensor of size equal to win_length={length}, but got "
+                           f"window with size {list(window.array.shape)}")
 
 
 # ── from spectra ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -152,8 +159,8 @@ def _check_stft(x: Any, n_fft: int, hop: int, length: int, window: Any, quoted: 
 def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
           window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
           length: int | None = None, return_complex: bool = False) -> Tensor:
-    """The signal whose `stft` is nearest to this: the pieces, windowed again and added up, over the sum of the squares of
-    their windows.
+    """The signal whose `stft` is nearest to this: the pieces, windowed again and added up, over the sum of the squares
+    of their windows.
 
     Input: (*, n_fft // 2 + 1, T), or (*, n_fft, T) with onesided=False, complex, of 2 or 3 dimensions; window
         (win_length)
@@ -170,15 +177,16 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     """
     check_tensor(input, "istft", "input", 1)
     hop, width = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
-    quoted = _call("istft", input, n_fft=n_fft, hop_length=hop, win_length=width, window=window, center=center, normalized=normalized,
-                   onesided=onesided, length=length, return_complex=return_complex)
+    quoted = _call("istft", input, n_fft=n_fft, hop_length=hop, win_length=width, window=window, center=center,
+                   normalized=normalized, onesided=onesided, length=length, return_complex=return_complex)
     half = _check_istft(input, n_fft, hop, width, window, onesided, return_complex, quoted)
     one = input.array.ndim == 2
     spectra = xp.swapaxes(xp.expand_dims(input, 0) if one else input, 1, 2)
     frames = _pieces(spectra, n_fft, "ortho" if normalized else "backward", half, return_complex)
     if window is None:
-        warn("A window was not provided. A rectangular window will be applied.Please provide the same window used by stft to make the inversion "
-             "lossless.To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`.")
+        warn("A window was not provided. A rectangular window will be applied.Please provide the same window used by "
+             "stft to make the inversion lossless.To suppress this warning and use a rectangular window, explicitly "
+             "set `window=torch.ones(n_fft, device=<device>)`.")
     spread = _window(window, width, n_fft, frames)
     if spread is None:
         spread = frames.new_ones(n_fft)
@@ -196,8 +204,8 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
         raise RuntimeError(f"{quoted} window overlap add min: 1")
     out = xp.divide(signal, weight)
     if length is not None and end - start < length:
-        warnings.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. Please check your "
-                      "center and hop_length settings.", UserWarning, stacklevel=2)
+        warnings.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in "
+                      "the tail. Please check your center and hop_length settings.", UserWarning, stacklevel=2)
         out = resized(out, (length,), (1,))
     return xp.squeeze(out, axis=0) if one else out
 
@@ -210,12 +218,15 @@ def _pieces(spectra: Any, n_fft: int, norm: str, half: bool, return_complex: boo
     return irfft(spectra if half else spectra.narrow(-1, 0, n_fft // 2 + 1), n_fft, norm=norm)
 
 
-def _check_istft(x: Any, n_fft: int, hop: int, width: int, window: Any, onesided: Any, return_complex: bool, quoted: str) -> bool:
+def _check_istft(x: Any, n_fft: int, hop: int, width: int, window: Any, onesided: Any, return_complex: bool,
+                 quoted: str) -> bool:
     """Raise the errors of `istft`; return True if the spectra are halves."""
     if not _is_complex(x):
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
+        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
+                           "return_complex=True.")
     if x.array.ndim < 2:
-        raise IndexError(f"Dimension out of range (expected to be in range of [-{x.array.ndim + 1}, {x.array.ndim}], but got -3)")
+        raise IndexError(f"Dimension out of range (expected to be in range of [-{x.array.ndim + 1}, {x.array.ndim}], "
+                         f"but got -3)")
     if x.array.ndim > 3:
         raise RuntimeError(f"{quoted} : expected a tensor with 3 or 4 dimensions, but got {x.array.ndim + 1}")
     if not x.array.size:
@@ -227,11 +238,11 @@ def _check_istft(x: Any, n_fft: int, hop: int, width: int, window: Any, onesided
     if half and return_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     if half and rows != n_fft // 2 + 1:
-        raise RuntimeError(f"{quoted} : expected the frequency dimension (3rd to the last) of the input tensor to match n_fft / 2 + 1 when "
-                           f"onesided=True, but got {rows}")
+        raise RuntimeError(f"{quoted} : expected the frequency dimension (3rd to the last) of the input tensor to "
+                           f"match n_fft / 2 + 1 when onesided=True, but got {rows}")
     if not half and rows != n_fft:
-        raise RuntimeError(f"{quoted} : expected the frequency dimension (3rd to the last) of the input tensor to match n_fft when "
-                           f"onesided=False, but got {rows}")
+        raise RuntimeError(f"{quoted} : expected the frequency dimension (3rd to the last) of the input tensor to "
+                           f"match n_fft when onesided=False, but got {rows}")
     if not 0 < hop <= width:
         raise RuntimeError(f"{quoted} : expected 0 < hop_length <= win_length")
     if not 0 < width <= n_fft:

@@ -1,4 +1,6 @@
-"""x[index] and x[index] = value. https://pytorch.org/docs/stable/tensor_view.html, https://numpy.org/doc/stable/user/basics.indexing.html
+"""x[index] and x[index] = value.
+
+https://pytorch.org/docs/stable/tensor_view.html, https://numpy.org/doc/stable/user/basics.indexing.html
 
 An index is read from left to right. Numbers, slices, None and … make a view; index tensors and masks are collected per
 axis of that view, and applied to it together.
@@ -28,7 +30,8 @@ from .creation import _host_array
 
 FULL = slice(None)
 LONGEST = 32                  # a list of this many parts is never taken for a tuple
-INVALID_SCALAR = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number")
+INVALID_SCALAR = ("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                  "convert a 0-dim tensor to a number")
 
 # ── parsing of an index ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -83,7 +86,8 @@ def split_index(x: Any, index: Any) -> tuple[tuple[Any, ...], list[Any]]:
 
 
 def _no_axis(axis: int, ndim: int) -> IndexError:
-    return IndexError(f"Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but got {axis})")
+    return IndexError(f"Dimension out of range (expected to be in range of [{-max(ndim, 1)}, {max(ndim, 1) - 1}], but "
+                      f"got {axis})")
 
 
 def _as_tuple(index: Any) -> tuple[Any, ...]:
@@ -92,9 +96,11 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
         return index
     if isinstance(index, (list, str)) and len(index) < LONGEST and any(
             p is None or p is Ellipsis or isinstance(p, (TensorBase, Sequence, np.ndarray, slice)) for p in index):
-        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use x[tuple(seq)] "
-                      "instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], which will result either "
-                      "in an error or a different result", UserWarning, stacklevel=4)
+        warnings.warn("Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in "
+                      "pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
+                      "tensor index, x[torch.tensor(seq)], which will result either in an error or a different result",
+                      UserWarning,
+                      stacklevel=4)
         return tuple(index)
     return (index,)
 
@@ -139,7 +145,8 @@ def _part(x: Any, p: Any) -> Any:
         return _index_tensor(x, fresh(backend.asarray(numbers), backend))
     if hasattr(p, "__index__") and not isinstance(p, np.generic):
         return as_integer(p)
-    raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {_type_name(p)})")
+    raise IndexError(f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+                     f"indices (got {_type_name(p)})")
 
 
 def _type_name(value: Any) -> str:
@@ -175,7 +182,8 @@ def in_backend(x: Any, p: Any) -> Any:
 
 
 def as_template(view: Any, waiting: Any, inside: bool = True) -> tuple[tuple[Any, ...], list[Any]]:
-    """Convert index tensors per axis of a view to a template of full slices and ARRAY, and the index arrays, with masks converted.
+    """Convert index tensors per axis of a view to a template of full slices and ARRAY, and the index arrays, with masks
+    converted.
 
     Indices are checked against the shape if `inside`; otherwise the caller must do so.
     """
@@ -201,10 +209,11 @@ def as_template(view: Any, waiting: Any, inside: bool = True) -> tuple[tuple[Any
 def _places(mask: Any, shape: Any, axis: int) -> tuple[Any, ...]:
     """Return the positions where a mask is true, an index tensor for each of its axes."""
     if is_batched(mask):
-        raise RuntimeError("vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
-                           "boolean mask.")
+        raise RuntimeError("vmap: We do not support batching operators that can support dynamic shape. Attempting to "
+                           "batch over indexing with a boolean mask.")
     if mask.array.dtype == np.uint8:
-        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning, stacklevel=5)
+        warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                      UserWarning, stacklevel=5)
         mask = cast(mask, dtypes.bool)
     if not mask.array.ndim:
         return ()
@@ -213,8 +222,8 @@ def _places(mask: Any, shape: Any, axis: int) -> tuple[Any, ...]:
         bad = next((i for i, (n, m) in enumerate(zip(own, there, strict=False)) if n != m), len(there))
         if axis + bad >= len(shape):
             raise IndexError(f"too many indices for tensor of dimension {len(shape)}")
-        raise IndexError(f"The shape of the mask {list(own)} at index {bad} does not match the shape of the indexed tensor {list(shape)} at index "
-                         f"{axis + bad}")
+        raise IndexError(f"The shape of the mask {list(own)} at index {bad} does not match the shape of the indexed "
+                         f"tensor {list(shape)} at index {axis + bad}")
     return tuple(fresh(i, type(mask._storage)) for i in mask.array.nonzero())
 
 
@@ -239,10 +248,12 @@ def _check_places(shape: Any, template: Any, tensors: Any) -> bool:
     if 0 in shape:
         return True
     if any(int(t.array.min()) < -n or int(t.array.max()) >= n for n, t in zip(sizes, tensors, strict=True)):
-        places = np.broadcast_arrays(*(np.zeros(t.array.shape, int) if is_hollow(t) else type(t._storage).host(t.array) for t in tensors))
+        places = np.broadcast_arrays(*(np.zeros(t.array.shape, int) if is_hollow(t) else type(t._storage).host(t.array)
+                                       for t in tensors))
         outside = np.stack([((i < -n) | (i >= n)).reshape(-1) for i, n in zip(places, sizes, strict=True)], 1)
         first, which = divmod(int(outside.argmax()), len(tensors))
-        raise IndexError(f"index {places[which].reshape(-1)[first]} is out of bounds for dimension {which} with size {sizes[which]}")
+        raise IndexError(f"index {places[which].reshape(-1)[first]} is out of bounds for dimension {which} with size "
+                         f"{sizes[which]}")
     return False
 
 
@@ -290,7 +301,8 @@ def _is_trivial(basic: Any) -> bool:
 
 def _viewed(x: Any, basic: Any) -> Any:
     """The view that a basic index shows."""
-    op = xp.get_item if any(type(p) is int for p in basic) and all(type(p) is int or p == FULL for p in basic) else xp.get_slice
+    op = (xp.get_item if any(type(p) is int for p in basic) and all(type(p) is int or p == FULL for p in basic)
+          else xp.get_slice)
     while basic and type(basic[-1]) is slice and basic[-1] == FULL:
         basic = basic[:-1]
     return op(x, index=basic)
@@ -347,10 +359,12 @@ def _assign(target: Any, value: Any) -> None:
     if not _fits(b, a):
         bad = next((len(a) - k for k in range(1, min(len(a), len(b)) + 1) if b[-k] not in (1, a[-k])), None)
         if bad is None or len(b) > len(a):
-            raise RuntimeError(f"expand({value.type()}{{{list(b)}}}, size={list(a)}): the number of sizes provided ({len(a)}) must be greater or equal "
-                               f"to the number of dimensions in the tensor ({len(b)})")
-        raise misfit(f"The expanded size of the tensor ({a[bad]}) must match the existing size ({b[len(b) - len(a) + bad]}) at non-singleton "
-                           f"dimension {bad}.  Target sizes: {list(a)}.  Tensor sizes: {list(b)}")
+            raise RuntimeError(f"expand({value.type()}{{{list(b)}}}, size={list(a)}): the number of sizes provided "
+                               f"({len(a)}) must be greater or equal to the number of dimensions in the tensor "
+                               f"({len(b)})")
+        raise misfit(f"The expanded size of the tensor ({a[bad]}) must match the existing size "
+                           f"({b[len(b) - len(a) + bad]}) at non-singleton dimension {bad}.  Target sizes: {list(a)}.  "
+                           f"Tensor sizes: {list(b)}")
     target.copy_(value)
 
 
@@ -359,7 +373,8 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
     if value.array.size == 1 and (masks := [t for t in waiting if t is not None and is_hollow(t) and _is_mask(t)]):
         _inplace.overwrite(target, move(target, type(masks[0]._storage)))       # it fits, wherever the mask is true
         return
-    if value.array.size == 1 and not accumulate and is_unknown(waiting[-1]) and _is_mask(waiting[-1]) and all(t is None for t in waiting[:-1]):
+    if (value.array.size == 1 and not accumulate and is_unknown(waiting[-1]) and _is_mask(waiting[-1])
+            and all(t is None for t in waiting[:-1])):
         _put_at_mask(target, waiting[-1], len(waiting) - 1, value)
         return
     if mode.record and node_of(target) is not None:
@@ -372,18 +387,21 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
     _inplace.check_room(target, *tensors, name="index_put_")
     shape = indexed_shape(target.array.shape, template, together)
     if not _fits(value.array.shape, shape):
-        raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.array.shape)} cannot be broadcast to indexing result of shape "
-                           f"{list(shape)}")
+        raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.array.shape)} cannot be broadcast to "
+                           f"indexing result of shape {list(shape)}")
     chosen = [t for t in waiting if t is not None]
     if value.array.dtype != target.array.dtype:
-        if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":        # one value at a mask is cast
-            raise RuntimeError(f"Index put requires the source and destination dtypes match, got {SCALAR_TYPES[target.dtype.name]} for the destination "
-                               f"and {SCALAR_TYPES[value.dtype.name]} for the source.")
+        # one value at a mask is cast
+        if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":
+            raise RuntimeError(f"Index put requires the source and destination dtypes match, got "
+                               f"{SCALAR_TYPES[target.dtype.name]} for the destination and "
+                               f"{SCALAR_TYPES[value.dtype.name]} for the source.")
         value = cast(value, target.dtype)
     if tensors and _check_places(target.array.shape, template, tensors):
         tensors = [xp.zeros_like(t) for t in tensors]
     if mode.record and (node_of(target) is not None or value._node is not None):
-        _inplace.in_place(target, lambda x: apply(OPS["index_put"], x, value, *tensors, template=template, accumulate=accumulate))
+        _inplace.in_place(target, lambda x: apply(OPS["index_put"], x, value, *tensors, template=template,
+                                                  accumulate=accumulate))
         return
     _inplace.check_mode(target)
     _inplace.check_writeable(target)

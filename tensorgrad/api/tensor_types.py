@@ -41,9 +41,11 @@ from .shape import alias
 DTYPES = {"FloatTensor": float32, "DoubleTensor": float64, "HalfTensor": float16, "BFloat16Tensor": bfloat16,
           "ByteTensor": uint8, "CharTensor": int8, "ShortTensor": int16, "IntTensor": int32, "LongTensor": int64,
           "BoolTensor": bool_}
-C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "bool": "bool", "int8": "signed char",
-           "uint8": "unsigned char", "int16": "short int", "int32": "int", "int64": "long int", "uint16": "short unsigned int",
-           "uint32": "unsigned int", "uint64": "long unsigned int", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "bool": "bool",
+           "int8": "signed char", "uint8": "unsigned char", "int16": "short int", "int32": "int", "int64": "long int",
+           "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
+           "complex64": "c10::complex<float>",
+           "complex128": "c10::complex<double>"}
 
 
 # ── the classes ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -73,7 +75,8 @@ class tensortype(type):
             raise TypeError(f"type {_name(cls)} not available. {error}") from error
 
     def __instancecheck__(cls, thing: Any) -> bool:
-        return isinstance(thing, Tensor) and thing.dtype is cls.dtype and thing.device.type == ("cuda" if cls.is_cuda else "cpu")
+        return (isinstance(thing, Tensor) and thing.dtype is cls.dtype
+                and thing.device.type == ("cuda" if cls.is_cuda else "cpu"))
 
     def __getattr__(cls, name: str) -> Any:
         try:
@@ -93,7 +96,8 @@ def _name(cls: Any) -> str:
 
 def _type(name: str, cuda: bool) -> Any:
     module = "torch.cuda" if cuda else "torch"
-    return tensortype(name, (), {"__module__": module, "__qualname__": name, "__doc__": None, "dtype": DTYPES[name], "layout": strided,
+    return tensortype(name, (), {"__module__": module, "__qualname__": name, "__doc__": None, "dtype": DTYPES[name],
+                                 "layout": strided,
                                  "is_cuda": cuda, "is_sparse": False})
 
 
@@ -148,8 +152,8 @@ def constructed(dtype: Any, backend: Any, args: Any, kwargs: Any, form: str = "t
         raise invalid(args, kwargs)
     for place, n in enumerate(given, 1):
         if not _counts(n, several=True):
-            raise TypeError(f"new(): argument 'size' failed to unpack the object at pos {place} with error \"type must be tuple of ints,but got "
-                            f"{type(n).__name__}\"")
+            raise TypeError(f"new(): argument 'size' failed to unpack the object at pos {place} with error \"type must "
+                            f"be tuple of ints,but got {type(n).__name__}\"")
     return made("empty", shape_of((tuple(given),)), dtype, backend.device, False)
 
 
@@ -171,25 +175,26 @@ def _asked_for(device: Any, backend: Any) -> Any:
 def _shared(other: Any, dtype: Any, backend: Any, device: Any, form: str) -> Any:
     """Return a view of the tensor."""
     if device is not None:
-        raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use torch.as_tensor(...) instead."
-                           if form == "new" else "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
-                           "Use torch.tensor(...) or torch.as_tensor(...) instead.")
+        raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use "
+                           "torch.as_tensor(...) instead."
+                           if form == "new" else "Legacy tensor constructor of the form torch.Tensor(tensor, "
+                           "device=device) is not supported.  Use torch.tensor(...) or torch.as_tensor(...) instead.")
     if form != "Tensor" and (other.dtype is not dtype or other.device.type != backend.device.type):
         raise TypeError(f"expected {_options(dtype, backend.device)} (got {_options(other.dtype, other.device)})")
     return alias(other)
 
 
 def _options(dtype: Any, device: Any) -> str:
-    return (f"TensorOptions(dtype={C_NAMES[dtype.name]}, device={device}, layout=Strided, requires_grad=false (default), pinned_memory=false "
-            "(default), memory_format=(nullopt))")
+    return (f"TensorOptions(dtype={C_NAMES[dtype.name]}, device={device}, layout=Strided, requires_grad=false "
+            "(default), pinned_memory=false (default), memory_format=(nullopt))")
 
 
 def _stored(storage: Any, dtype: Any, backend: Any) -> Any:
     """A tensor of all that is in a storage."""
     held = getattr(storage, "dtype", None) or dtype
     if held is not dtype:
-        raise RuntimeError(f"Expected a Storage of type {SCALAR_TYPES[dtype.name]} or an UntypedStorage, but got type {SCALAR_TYPES[held.name]} "
-                           "for argument 1 'storage'")
+        raise RuntimeError(f"Expected a Storage of type {SCALAR_TYPES[dtype.name]} or an UntypedStorage, but got type "
+                           f"{SCALAR_TYPES[held.name]} for argument 1 'storage'")
     return made("empty", (0,), dtype, backend.device, False).set_(storage)
 
 
@@ -197,21 +202,24 @@ def _valued(data: Any, dtype: Any, backend: Any) -> Any:
     """A tensor of the values in a sequence; in the memory of an array of that dtype."""
     if isinstance(data, np.ndarray):
         cpu = backend.device.type == "cpu"
-        return from_numpy(data) if cpu and FROM_NUMPY.get(data.dtype) is dtype else tensor(data, dtype=dtype, device=backend.device)
+        return (from_numpy(data) if cpu and FROM_NUMPY.get(data.dtype) is dtype
+                else tensor(data, dtype=dtype, device=backend.device))
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     if not hasattr(data, "__len__") or not hasattr(data, "__getitem__") or isinstance(data, (dict, np.generic)):
         kind = type(data)
-        raise TypeError(f"new(): data must be a sequence (got {'numpy.' * isinstance(data, np.generic)}{kind.__name__})")
+        raise TypeError(f"new(): data must be a sequence (got "
+                        f"{'numpy.' * isinstance(data, np.generic)}{kind.__name__})")
     return tensor(data if isinstance(data, (list, tuple)) else list(data), dtype=dtype, device=backend.device)
 
 
 def invalid(args: Any, kwargs: Any) -> TypeError:
     """Return the error for arguments that fit none of the constructor's forms."""
     got = [_shown(a) for a in args] + [f"{name}={_shown(value)}" for name, value in kwargs.items()]
-    return TypeError(f"new() received an invalid combination of arguments - got ({', '.join(got)}{', ' if kwargs and not args else ''}), but expected "
-                     "one of:\n * (*, torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n"
-                     " * (tuple of ints size, *, torch.device device = None)\n * (object data, *, torch.device device = None)\n")
+    return TypeError(f"new() received an invalid combination of arguments - got "
+                     f"({', '.join(got)}{', ' if kwargs and not args else ''}), but expected one of:\n * (*, "
+                     "torch.device device = None)\n * (torch.Storage storage)\n * (Tensor other)\n * (tuple of ints "
+                     "size, *, torch.device device = None)\n * (object data, *, torch.device device = None)\n")
 
 
 def _shown(value: Any) -> str:
@@ -226,7 +234,9 @@ _default: dict[str, Any] = {"device": "cpu"}      # where torch.Tensor(…) make
 
 
 def legacy_tensor(*args: Any, **kwargs: Any) -> Any:
-    """Make a tensor like `torch.Tensor(…)`: sizes give uninitialized memory, anything else its values, in the default dtype."""
+    """Make a tensor like `torch.Tensor(…)`: sizes give uninitialized memory, anything else its values, in the default
+    dtype.
+    """
     return constructed(get_default_dtype(), default_backend(), args, kwargs, "Tensor")
 
 
@@ -236,7 +246,9 @@ def default_backend() -> Any:
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """Choose the dtype, and the kind of device, that new tensors have (deprecated). https://pytorch.org/docs → torch.set_default_tensor_type
+    """Choose the dtype, and the kind of device, that new tensors have (deprecated).
+
+    https://pytorch.org/docs → torch.set_default_tensor_type
 
     >>> import warnings
     >>> import tensorgrad as torch
@@ -250,8 +262,8 @@ def set_default_tensor_type(t: Any, /) -> None:
     if isinstance(t, str):
         if (found := TYPES.get(t)) is None:
             raise AttributeError(f"module '{t.rpartition('.')[0]}' has no attribute '{t.rpartition('.')[2]}'")
-    warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as "
-         "alternatives.")
+    warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+         "torch.set_default_device() as alternatives.")
     if not isinstance(found, tensortype):
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
     found._backend()

@@ -1,4 +1,6 @@
-"""Windows: weights for the pieces of a signal. https://pytorch.org/docs/stable/torch.html#spectral-ops and https://pytorch.org/docs/stable/signal.html
+"""Windows: weights for the pieces of a signal.
+
+https://pytorch.org/docs/stable/torch.html#spectral-ops and https://pytorch.org/docs/stable/signal.html
 
 Windows of the root package are periodic by default, for a signal that repeats; windows of `torch.signal.windows` are
 symmetric.
@@ -25,7 +27,8 @@ WINDOWS: dict[str, Callable[..., Any]] = {}     # the names of `torch.signal.win
 # ── windows of the root package ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _root_window(shape: Any, length: Any, periodic: bool, name: str, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> Any:
+def _root_window(shape: Any, length: Any, periodic: bool, name: str, dtype: Any, layout: Any, device: Any,
+                 requires_grad: bool) -> Any:
     """`shape(steps, last)` of the places 0, 1, … `last`, of which a periodic window leaves the last out."""
     if not hasattr(length, "__index__") or isinstance(length, bool):
         raise TypeError(f"{name}(): argument 'window_length' (position 1) must be int, not {type(length).__name__}")
@@ -77,7 +80,8 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
     >>> torch.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
-    return _root_window(lambda n, last: _cosines(n, last, alpha, beta), window_length, periodic, "hamming_window", dtype, layout, device,
+    return _root_window(lambda n, last: _cosines(n, last, alpha, beta), window_length, periodic, "hamming_window",
+                        dtype, layout, device,
                         requires_grad)
 
 
@@ -95,7 +99,8 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Dtype | Non
     >>> torch.hann_window(4)
     tensor([0.0000, 0.5000, 1.0000, 0.5000])
     """
-    return _root_window(lambda n, last: _cosines(n, last, 0.5, 0.5), window_length, periodic, "hann_window", dtype, layout, device, requires_grad)
+    return _root_window(lambda n, last: _cosines(n, last, 0.5, 0.5), window_length, periodic, "hann_window", dtype,
+                        layout, device, requires_grad)
 
 
 @public(method=False)
@@ -112,7 +117,8 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Dtype |
     >>> torch.blackman_window(3, periodic=False).round(decimals=4)
     tensor([-0.,  1., -0.])
     """
-    return _root_window(lambda n, last: _cosines(n, last, 0.42, 0.5, 0.08), window_length, periodic, "blackman_window", dtype, layout, device,
+    return _root_window(lambda n, last: _cosines(n, last, 0.42, 0.5, 0.08), window_length, periodic, "blackman_window",
+                        dtype, layout, device,
                         requires_grad)
 
 
@@ -215,7 +221,8 @@ def general_cosine(M: int, *, a: Any, sym: bool = True, dtype: Any = None, layou
 
 
 @window
-def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None,
+                    device: Any = None,
                     requires_grad: bool = False) -> Any:
     """alpha − (1 − alpha)·cos 2πn/N.
 
@@ -227,7 +234,8 @@ def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any
     >>> torch.signal.windows.general_hamming(3, alpha=0.75)
     tensor([0.5000, 1.0000, 0.5000])
     """
-    return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
+                          requires_grad=requires_grad)
 
 
 COSINES = """
@@ -239,12 +247,14 @@ nuttall   0.3635819 0.4891775 0.1365995 0.0106411  Nuttall's sum of four cosines
 
 
 def _cosine_window(name: str, weights: list[float], maths: str) -> None:
-    def function(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-        return general_cosine(M, a=weights, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    def function(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+                 requires_grad: bool = False) -> Any:
+        return general_cosine(M, a=weights, sym=sym, dtype=dtype, layout=layout, device=device,
+                              requires_grad=requires_grad)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (f"{maths}.\n\nOutput: (M), float32 or float64\nErrors: ValueError for a negative M, another dtype or layout\n"
-                        f"https://pytorch.org/docs → torch.signal.windows.{name}\n\n>>> import tensorgrad as torch\n"
-                        f">>> torch.signal.windows.{name}(3)[1].round(decimals=4)\ntensor(1.)\n")
+    function.__doc__ = (f"{maths}.\n\nOutput: (M), float32 or float64\nErrors: ValueError for a negative M, another "
+                        f"dtype or layout\nhttps://pytorch.org/docs → torch.signal.windows.{name}\n\n>>> import "
+                        f"tensorgrad as torch\n>>> torch.signal.windows.{name}(3)[1].round(decimals=4)\ntensor(1.)\n")
     globals()[name] = window(function)
 
 
@@ -254,7 +264,8 @@ for _row in COSINES.strip().splitlines():
 
 
 @window
-def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Any:
     """1 − |2n/N − 1|: a triangle.
 
     Output: (M), float32 or float64
@@ -273,7 +284,8 @@ def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None,
 
 
 @window
-def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+           requires_grad: bool = False) -> Any:
     """sin π(n + ½)/(N + 1): the half of a wave.
 
     Output: (M), float32 or float64
@@ -292,7 +304,8 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, d
 
 
 @window
-def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
+def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
+                layout: Any = None, device: Any = None,
                 requires_grad: bool = False) -> Any:
     """exp(−|n − center| / tau).
 

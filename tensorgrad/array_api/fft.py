@@ -1,11 +1,15 @@
-"""The standard's Fourier transforms. https://data-apis.org/array-api/2024.12/extensions/fourier_transform_functions.html"""
+"""The standard's Fourier transforms.
+
+https://data-apis.org/array-api/2024.12/extensions/fourier_transform_functions.html
+"""
 from __future__ import annotations
 
 from typing import Any
 
 from .. import fft as _fft
 
-__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft", "rfftfreq", "rfftn"]
+__all__ = ["fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn",
+           "rfft", "rfftfreq", "rfftn"]
 
 
 def _along_an_axis(name: str) -> Any:

@@ -1,4 +1,7 @@
-"""Functions of the standard whose arguments or results are not PyTorch's. https://data-apis.org/array-api/2024.12/API_specification/"""
+"""Functions of the standard whose arguments or results are not PyTorch's.
+
+https://data-apis.org/array-api/2024.12/API_specification/
+"""
 from __future__ import annotations
 
 from functools import wraps
@@ -6,11 +9,12 @@ from typing import Any, NamedTuple
 
 from .. import api as tg
 
-__all__ = ["all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "astype", "broadcast_arrays", "clip", "concat", "count_nonzero",
-           "cumulative_prod", "cumulative_sum", "diff", "empty", "expand_dims", "eye", "flip", "from_dlpack", "full", "linspace", "max", "mean",
-           "meshgrid", "min", "nonzero", "ones", "permute_dims", "prod", "repeat", "reshape", "roll", "searchsorted", "sort", "squeeze", "stack",
-           "std", "sum", "take", "take_along_axis", "tile", "tril", "triu", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-           "unstack", "var", "zeros"]
+__all__ = ["all", "any", "arange", "argmax", "argmin", "argsort", "asarray", "astype", "broadcast_arrays", "clip",
+           "concat", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "empty", "expand_dims", "eye",
+           "flip", "from_dlpack", "full", "linspace", "max", "mean", "meshgrid", "min", "nonzero", "ones",
+           "permute_dims", "prod", "repeat", "reshape", "roll", "searchsorted", "sort", "squeeze", "stack", "std",
+           "sum", "take", "take_along_axis", "tile", "tril", "triu", "unique_all", "unique_counts", "unique_inverse",
+           "unique_values", "unstack", "var", "zeros"]
 
 _any, _all, _sum, _tuple, _int, _float, _bool = any, all, sum, tuple, int, float, bool
 
@@ -33,7 +37,8 @@ def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
     """Return a tensor of the values; `copy=False` requires sharing their memory (else ValueError)."""
     made = tg.asarray(obj, dtype=dtype, device=device, copy=copy)
-    if copy is False and not isinstance(obj, tg.Tensor) and not hasattr(obj, "__dlpack__") and not hasattr(obj, "__buffer__"):
+    if (copy is False and not isinstance(obj, tg.Tensor) and not hasattr(obj, "__dlpack__")
+            and not hasattr(obj, "__buffer__")):
         raise ValueError("Unable to avoid copy while creating an array as requested.")
     return made
 
@@ -213,7 +218,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002
         return x.clone()
     mixed = isinstance(low, tg.Tensor) != isinstance(high, tg.Tensor)
     if mixed:
-        low, high = (b if b is None or isinstance(b, tg.Tensor) else tg.full((), b, dtype=x.dtype, device=x.device) for b in (low, high))
+        low, high = (b if b is None or isinstance(b, tg.Tensor) else tg.full((), b, dtype=x.dtype, device=x.device)
+                     for b in (low, high))
     return tg.clip(x, low, high).to(x.dtype)
 
 

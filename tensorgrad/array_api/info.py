@@ -10,7 +10,8 @@ SIGNED = {name: getattr(tg, name) for name in ("int8", "int16", "int32", "int64"
 UNSIGNED = {name: getattr(tg, name) for name in ("uint8", "uint16", "uint32", "uint64")}
 REAL = {name: getattr(tg, name) for name in ("float32", "float64")}
 COMPLEX = {name: getattr(tg, name) for name in ("complex64", "complex128")}
-KINDS = {"bool": BOOL, "signed integer": SIGNED, "unsigned integer": UNSIGNED, "integral": SIGNED | UNSIGNED, "real floating": REAL,
+KINDS = {"bool": BOOL, "signed integer": SIGNED, "unsigned integer": UNSIGNED, "integral": SIGNED | UNSIGNED,
+         "real floating": REAL,
          "complex floating": COMPLEX, "numeric": SIGNED | UNSIGNED | REAL | COMPLEX}
 
 
@@ -37,7 +38,8 @@ class __array_namespace_info__:
     def default_dtypes(*, device: Any = None) -> dict[str, Any]:
         """Return the dtypes of new tensors of Python numbers."""
         real = tg.get_default_dtype()
-        return {"real floating": real, "complex floating": tg.complex128 if real is tg.float64 else tg.complex64, "integral": tg.int64,
+        return {"real floating": real, "complex floating": tg.complex128 if real is tg.float64 else tg.complex64,
+                "integral": tg.int64,
                 "indexing": tg.int64}
 
     @staticmethod
@@ -56,7 +58,8 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
     if isinstance(kind, str):
-        return dtype in __array_namespace_info__.dtypes(kind=kind).values() or (kind in ("real floating", "numeric") and dtype.is_floating_point)
+        return (dtype in __array_namespace_info__.dtypes(kind=kind).values()
+                or (kind in ("real floating", "numeric") and dtype.is_floating_point))
     return dtype is kind
 
 

@@ -9,8 +9,9 @@ from ..api import matmul
 from ..api import outer as outer
 from ..linalg import det, eigh, eigvalsh, inv, matrix_power, slogdet, svdvals
 
-__all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
-           "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace", "vecdot", "vector_norm"]
+__all__ = ["cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
+           "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+           "trace", "vecdot", "vector_norm"]
 
 
 def cholesky(x: Any, /, *, upper: Any = False) -> Any:
@@ -56,8 +57,10 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
 def solve(x1: Any, x2: Any, /) -> Any:
     """Return the solution X of x1 X = x2, a vector only if x2 has one axis."""
     x1, x2 = _promoted(x1, x2)
-    return _linalg.solve(x1, x2) if x2.ndim == 1 else _linalg.solve(x1.broadcast_to((*tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x1.shape[-2:])),
-                                                                    x2.broadcast_to((*tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:])))
+    return (_linalg.solve(x1, x2) if x2.ndim == 1
+            else _linalg.solve(x1.broadcast_to((*tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x1.shape[-2:])),
+                               x2.broadcast_to(
+                                   (*tg.broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:]))))
 
 
 def svd(x: Any, /, *, full_matrices: Any = True) -> Any:

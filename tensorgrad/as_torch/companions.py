@@ -1,6 +1,8 @@
-"""`import torchx` and `import pytorch_symbolic` as other names of `layers` and `symbolic`, for programs that use this package as torch.
+"""`import torchx` and `import pytorch_symbolic` as other names of `layers` and `symbolic`, for programs that use this
+package as torch.
 
-Where such a package is installed, it is the installed one. Modules below `pytorch_symbolic`, and those below `torchx` that have one place here, are the very
+Where such a package is installed, it is the installed one. Modules below `pytorch_symbolic`, and those below `torchx`
+that have one place here, are the very
 modules of this package: `torchx.layers is tensorgrad.layers`.
 """
 from __future__ import annotations
@@ -16,20 +18,23 @@ PACKAGE = "tensorgrad"
 NAMES = "torchx", "pytorch_symbolic"
 # Modules of this package under another name: their submodules are found below them.
 PLACES = {
-    "pytorch_symbolic": "symbolic", "pytorch_symbolic.symbolic_data": "symbolic.data", "pytorch_symbolic.symbolic_model": "symbolic.model",
-    "pytorch_symbolic.symbolic_tensor": "symbolic.data", "pytorch_symbolic.code_generator": "symbolic.codegen",
-    "pytorch_symbolic.symbolic_api_2": "symbolic.config", "pytorch_symbolic.layers": "symbolic.useful_layers",
-    "torchx.layers": "layers", "torchx.utils": "layers.utils", "torchx.device": "layers.scope", "torchx.utils.nested": "layers.structures",
-    "torchx.utils.shape": "layers.shapes", "torchx.utils.common": "layers.utils.general", "torchx.utils.tracker": "layers.utils.trackers",
-    "torchx.utils.numpy_utils": "layers.utils.numeric", "torchx.nn.module": "layers.module", "torchx.nn.init": "layers.initializers",
-    "torchx.nn.compute": "layers.tensors", "torchx.nn.hyper_scheduler": "layers.schedule",
+    "pytorch_symbolic": "symbolic", "pytorch_symbolic.symbolic_data": "symbolic.data",
+    "pytorch_symbolic.symbolic_model": "symbolic.model", "pytorch_symbolic.symbolic_tensor": "symbolic.data",
+    "pytorch_symbolic.code_generator": "symbolic.codegen", "pytorch_symbolic.symbolic_api_2": "symbolic.config",
+    "pytorch_symbolic.layers": "symbolic.useful_layers", "torchx.layers": "layers", "torchx.utils": "layers.utils",
+    "torchx.device": "layers.scope", "torchx.utils.nested": "layers.structures", "torchx.utils.shape": "layers.shapes",
+    "torchx.utils.common": "layers.utils.general", "torchx.utils.tracker": "layers.utils.trackers",
+    "torchx.utils.numpy_utils": "layers.utils.numeric", "torchx.nn.module": "layers.module",
+    "torchx.nn.init": "layers.initializers", "torchx.nn.compute": "layers.tensors",
+    "torchx.nn.hyper_scheduler": "layers.schedule",
 }
 # Modules that have the names of several.
 GATHERED = {
     "torchx": "layers.scope layers.parallel layers.manager", "torchx.distributed": "layers.parallel layers.manager",
     "torchx.nn": "layers.module layers.tensors layers.initializers layers.schedule",
 }
-BELOW = {"torchx": ("layers", "nn", "utils", "device", "distributed"), "pytorch_symbolic": ("layers", "symbolic_data", "symbolic_model")}
+BELOW = {"torchx": ("layers", "nn", "utils", "device", "distributed"),
+         "pytorch_symbolic": ("layers", "symbolic_data", "symbolic_model")}
 
 
 class Gathered(ModuleType):
@@ -77,14 +82,16 @@ class Companions:
             return None
         if name in GATHERED:
             return ModuleSpec(name, Loader(), is_package=True)          # type: ignore[arg-type]
-        own = None if name not in PLACES and top == "torchx" and name.rpartition(".")[0] in GATHERED else find_spec(own_name(name))
+        own = (None if name not in PLACES and top == "torchx" and name.rpartition(".")[0] in GATHERED
+               else find_spec(own_name(name)))
         return None if own is None else ModuleSpec(name, Loader(), origin=own.origin, is_package=True)      # type: ignore[arg-type]
 
     def stands_in(self, top: str, below: bool) -> bool:
         """Return True if the name is a package that this one replaces, and no such package is installed."""
         if below:
             return is_ours(sys.modules.get(top))
-        others = (finder for finder in sys.meta_path if type(finder).__module__.partition(".")[0] != PACKAGE and hasattr(finder, "find_spec"))
+        others = (finder for finder in sys.meta_path if type(finder).__module__.partition(".")[0] != PACKAGE
+                  and hasattr(finder, "find_spec"))
         return all(finder.find_spec(top, None) is None for finder in others)
 
 

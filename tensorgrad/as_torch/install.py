@@ -18,15 +18,19 @@ from .companions import Companions, forget
 PACKAGE = "tensorgrad"
 # PyTorch's modules whose names are in another module here.
 ELSEWHERE = {name: module for module, names in {
-    "accelerator": "accelerator.memory", "cuda.amp": "cuda.amp.autocast_mode cuda.amp.common cuda.amp.grad_scaler", "jit": "jit._script jit._trace",
-    "multiprocessing": "multiprocessing.pool multiprocessing.queue", "optim.adafactor": "optim._adafactor", "optim.muon": "optim._muon",
-    "profiler": "profiler.profiler autograd.profiler_util autograd.profiler_legacy", "signal.windows": "signal.windows.windows",
+    "accelerator": "accelerator.memory", "cuda.amp": "cuda.amp.autocast_mode cuda.amp.common cuda.amp.grad_scaler",
+    "jit": "jit._script jit._trace", "multiprocessing": "multiprocessing.pool multiprocessing.queue",
+    "optim.adafactor": "optim._adafactor",
+    "optim.muon": "optim._muon",
+    "profiler": "profiler.profiler autograd.profiler_util autograd.profiler_legacy",
+    "signal.windows": "signal.windows.windows",
     "testing.comparison": "testing._comparison", "testing.creation": "testing._creation",
 }.items() for name in names.split()}
 
 # Names that PyTorch's modules merely import; editors still write `from torch.functional import Tensor` into programs.
 BY_THE_WAY = {name: module for module, names in {
-    PACKAGE: "Tensor nn", f"{PACKAGE}.nn": "Module Parameter functional init", "typing": "Any Callable Dict Iterable Iterator List Optional Sequence Tuple "
+    PACKAGE: "Tensor nn", f"{PACKAGE}.nn": "Module Parameter functional init",
+    "typing": "Any Callable Dict Iterable Iterator List Optional Sequence Tuple "
     "TypeVar Union", "collections": "OrderedDict"}.items() for name in names.split()} | {"F": f"{PACKAGE}.nn"}
 
 
@@ -36,9 +40,11 @@ class Torch(ModuleType):
     def __init__(self, package: ModuleType) -> None:
         super().__init__("torch", package.__doc__)
         from ..version import __version__
-        vars(self).update({name: value for name, value in vars(package).items() if name not in vars(self) and name not in ("__getattr__", "__dir__")})
+        vars(self).update({name: value for name, value in vars(package).items()
+                           if name not in vars(self) and name not in ("__getattr__", "__dir__")})
         self.__version__, self._package, self.torch = __version__, package, self
-        vars(self).pop("ops", None)                 # a program's torch.ops are operators by name; this package's `ops` is how it is built
+        # a program's torch.ops are operators by name; this package's `ops` is how it is built
+        vars(self).pop("ops", None)
 
     def __getattr__(self, name: str) -> Any:
         if name == "ops":
@@ -57,9 +63,11 @@ class Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         if module.__name__ != "torch":
-            own = sys.modules[module.__name__] = import_module(own_name(module.__name__))     # import returns the entry of sys.modules
+            # import returns the entry of sys.modules
+            own = sys.modules[module.__name__] = import_module(own_name(module.__name__))
             vars(own).setdefault("__path__", [])        # a package: the finders below are called for missing names
-            for child, held in list(vars(own).items()):     # a function that hides the module of its name must not be replaced when that is imported
+            # a function that hides the module of its name must not be replaced when that is imported
+            for child, held in list(vars(own).items()):
                 hidden = sys.modules.get(f"{own.__name__}.{child}")
                 if hidden is not None and hidden is not held:
                     sys.modules.setdefault(f"{module.__name__}.{child}", hidden)
@@ -110,7 +118,8 @@ class Afterword:
                 return ModuleSpec(name, Loader())                               # type: ignore[arg-type]
             above, _, last = name.rpartition(".")
             if last in BY_THE_WAY and not sys.modules[above].__path__:
-                setattr(sys.modules[above], last, getattr(import_module(BY_THE_WAY[last]), "functional" if last == "F" else last))
+                setattr(sys.modules[above], last,
+                        getattr(import_module(BY_THE_WAY[last]), "functional" if last == "F" else last))
                 return None
             _explain(name)
         return None
@@ -127,13 +136,16 @@ def _explain(name: str) -> None:
     module, _, last = own_name(name).rpartition(".")
     if frame is None or "importlib" not in frame.f_code.co_filename:
         if name.startswith("torch"):
-            raise ModuleNotFoundError(f"No module named {name!r}{hint(module, last) or ' (tensorgrad, in the place of torch, has none)'}",
+            raise ModuleNotFoundError(f"No module named "
+                                      f"{name!r}"
+                                      f"{hint(module, last) or ' (tensorgrad, in the place of torch, has none)'}",
                                       name=name)
     elif frame.f_code.co_name == "_handle_fromlist":
         raise ImportError(f"cannot import name {last!r} from {module!r}{hint(module, last)}", name=module)
 
 
-IMPORTING = {"_find_spec", "_find_and_load", "_find_and_load_unlocked", "_call_with_frames_removed", "_gcd_import", "import_module"}
+IMPORTING = {"_find_spec", "_find_and_load", "_find_and_load_unlocked", "_call_with_frames_removed", "_gcd_import",
+             "import_module"}
 
 
 def _distribution() -> Any:
@@ -143,7 +155,8 @@ def _distribution() -> Any:
 
     class Stand(Distribution):
         def read_text(self, filename: str) -> str | None:
-            return f"Metadata-Version: 2.1\nName: torch\nVersion: {__version__}\n" if filename in ("METADATA", "PKG-INFO") else None
+            return (f"Metadata-Version: 2.1\nName: torch\nVersion: {__version__}\n"
+                    if filename in ("METADATA", "PKG-INFO") else None)
 
         def locate_file(self, path: Any) -> Any:
             return path
@@ -158,11 +171,13 @@ class Installed:
 
 
 def install_as_torch() -> None:
-    """Make `import torch`, and all that is below it, mean this package: in this process and the ones that `multiprocessing` starts.
+    """Make `import torch`, and all that is below it, mean this package: in this process and the ones that
+    `multiprocessing` starts.
 
     So do `torchx` and `pytorch_symbolic`, which are `layers` and `symbolic` here, unless they are installed.
 
-    RuntimeError if PyTorch itself is already imported: both cannot be `torch`. Source: `python -m tensorgrad program.py` does this, then runs the program.
+    RuntimeError if PyTorch itself is already imported: both cannot be `torch`. Source: `python -m tensorgrad
+        program.py` does this, then runs the program.
 
     >>> import tensorgrad
     >>> tensorgrad.install_as_torch()       # doctest: +SKIP
@@ -174,8 +189,9 @@ def install_as_torch() -> None:
     if isinstance(there, Torch):
         return
     if there is not None:
-        raise RuntimeError(f"cannot install tensorgrad as torch: the module 'torch' is already imported, from {getattr(there, '__file__', None)}. "
-                           "Call install_as_torch() before anything imports torch.")
+        raise RuntimeError(f"cannot install tensorgrad as torch: the module 'torch' is already imported, from "
+                           f"{getattr(there, '__file__', None)}. Call install_as_torch() before anything imports "
+                           f"torch.")
     sys.meta_path[:0] = [Finder(), Companions()]        # type: ignore[list-item]
     sys.meta_path.append(Afterword())           # type: ignore[arg-type]
     import_module("torch")
@@ -184,7 +200,10 @@ def install_as_torch() -> None:
 
 
 def uninstall_as_torch() -> None:
-    """Undo `install_as_torch`: `import torch` means PyTorch again. Modules that programs have imported keep their names."""
+    """Undo `install_as_torch`: `import torch` means PyTorch again.
+
+    Modules that programs have imported keep their names.
+    """
     if not isinstance(sys.modules.get("torch"), Torch):
         return
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, (Finder, Companions, Afterword))]

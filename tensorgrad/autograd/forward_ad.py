@@ -1,4 +1,6 @@
-"""Dual tensors: values together with tangents, for derivatives along a direction. https://pytorch.org/docs → torch.autograd.forward_ad
+"""Dual tensors: values together with tangents, for derivatives along a direction.
+
+https://pytorch.org/docs → torch.autograd.forward_ad
 
     >>> import tensorgrad as torch
     >>> import tensorgrad.autograd.forward_ad as fwAD
@@ -29,7 +31,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
     """End the level: its tangents are gone."""
     current = current_level()
     if level is not None and level != (0 if current else -1):
-        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not "
+                           "supported.")
     if current is None:
         raise RuntimeError("Dual level must be a positive number.")
     current.__exit__()
@@ -48,15 +51,21 @@ def current_level(number: int | None = None, function: str = "") -> Any:
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
-    """A tensor in the memory of `tensor` that moves along `tangent`. https://pytorch.org/docs → torch.autograd.forward_ad.make_dual"""
+    """A tensor in the memory of `tensor` that moves along `tangent`.
+
+    https://pytorch.org/docs → torch.autograd.forward_ad.make_dual
+    """
     current = current_level(level, "_make_dual")
     if current is None:
-        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+                           "enter_dual_level() first.")
     check_continuous(tensor, tangent)
     if current[node_of(tensor)] is not None:
-        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.")
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same "
+                           "level 0 is not supported.")
     if current[node_of(tangent)] is not None:
-        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level0 is not supported.")
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level0 is not "
+                           "supported.")
     return current.dual(tensor, tangent)
 
 

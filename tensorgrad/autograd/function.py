@@ -37,7 +37,8 @@ class FunctionCtx:
         """Keep tensors for the backward; a later write to them is noticed."""
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, TensorBase):
-                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
+                raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type "
+                                f"{type(t).__name__}")
         self._given = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
@@ -92,7 +93,8 @@ class Saved:
         if is_packed(tensor):
             tensor = tensor.unpacked()
         elif tensor._storage.version != self.version:
-            raise stale(step, tensor.array, tensor._storage, step if self.place is not None else tensor._node, self.version)
+            raise stale(step, tensor.array, tensor._storage, step if self.place is not None else tensor._node,
+                        self.version)
         elif self.place is None:
             return tensor
         edge = self.edge if step is None or self.place is None else step.place(self.place, tensor.array)
@@ -131,7 +133,8 @@ class FunctionNode(Step):
 
     def read(self, unpack: bool = True) -> Reading:
         saved = [] if self.freed else [s.read(i, self, unpack) for i, s in enumerate(self.saved) if s is not None]
-        inputs = [Operand(f"input {place}", i, e) for i, (place, e) in enumerate(zip(self.given, self.edges, strict=True))]
+        inputs = [Operand(f"input {place}", i, e)
+                  for i, (place, e) in enumerate(zip(self.given, self.edges, strict=True))]
         for s in saved:
             if 0 <= s.position < len(inputs):
                 inputs[s.position] = inputs[s.position]._replace(value=s.value, stale=s.stale)
@@ -142,7 +145,8 @@ class FunctionNode(Step):
         return g
 
     def pull(self, g: Any, useful: Any) -> Any:
-        tensors = [None if part is None else wrap(part, backend()) for part, backend in zip(g, self.backends, strict=True)]
+        tensors = [None if part is None else wrap(part, backend())
+                   for part, backend in zip(g, self.backends, strict=True)]
         return [(e, ge.array) for e, ge in self._backward(tensors, useful)]
 
     def pull_tensors(self, g: Any, useful: Any) -> Any:
@@ -155,21 +159,24 @@ class FunctionNode(Step):
         results = outside(self._rule(), self.ctx, *gradients)
         results = results if isinstance(results, tuple) else (results,)
         if len(results) < self.arity or any(r is not None for r in results[self.arity:]):
-            raise advised(RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {self.arity}, got {len(results)})"),
+            raise advised(RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected "
+                                       f"{self.arity}, got {len(results)})"),
                           "of_function", self)
         for i, r in enumerate(results[:self.arity]):
             if r is not None and i not in self.given:
-                raise advised(RuntimeError(f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
-                                           "corresponding forward input was not a Variable"), "of_function", self)
-        wanted = [(i, e, results[i]) for i, e in zip(self.given, self.edges, strict=True) if results[i] is not None and e is not None]
+                raise advised(RuntimeError(f"function {self.name()} returned a gradient different than None at "
+                                           f"position {i + 1}, but the corresponding forward input was not a Variable"),
+                              "of_function", self)
+        wanted = [(i, e, results[i]) for i, e in zip(self.given, self.edges, strict=True)
+                  if results[i] is not None and e is not None]
         return [(e, self._fitted(i, r, e)) for i, e, r in wanted if useful is None or e in useful]
 
     def _rule(self) -> Any:
         """Return the Function's `backward`, or its `vjp`, another name for it; RuntimeError if it has both."""
         f = self.function
         if f.backward is not Function.backward and f.vjp is not Function.vjp:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
-                               "of them.")
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                               "should only implement one of them.")
         return f.backward if f.vjp is Function.vjp else f.vjp
 
     def _fitted(self, place: int, result: Any, edge: Any) -> Any:
@@ -178,11 +185,13 @@ class FunctionNode(Step):
             raise advised(RuntimeError(f"expected Variable or None (got {type(result).__name__})"), "of_function", self)
         got, shape = result.array.shape, edge.shape
         if len(got) < len(shape) or any(n not in (1, m) for n, m in zip(shape[::-1], got[::-1], strict=False)):
-            raise advised(RuntimeError(f"Function {self.name()} returned an invalid gradient at index {place} - got {list(got)} but expected shape "
-                                       f"compatible with {list(shape)}"), "of_function", self)
+            raise advised(RuntimeError(f"Function {self.name()} returned an invalid gradient at index {place} - got "
+                                       f"{list(got)} but expected shape compatible with {list(shape)}"), "of_function",
+                          self)
         if result.array.dtype.kind == "c" and edge.dtype.kind != "c":
-            raise RuntimeError("Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false.  (Could "
-                               "this error message be improved?  If so, please report an enhancement request to PyTorch.)")
+            raise RuntimeError("Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) "
+                               "to be true, but got false.  (Could this error message be improved?  If so, please "
+                               "report an enhancement request to PyTorch.)")
         return fitted_tensor(result, edge)
 
 
@@ -216,14 +225,16 @@ class Function(metaclass=FunctionMeta):
     _node_class: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on "
-                      "the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
+                      "should invoke them on the class itself. Instantiating an autograd function will raise an error "
+                      "in a future version of PyTorch.",
                       DeprecationWarning, stacklevel=2)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise RuntimeError: old Functions were called; `apply` replaces it."""
-        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
-                           "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use "
+                           "new-style autograd function with static forward method. (Example: "
+                           "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -238,28 +249,31 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Return the gradients of the inputs, given those of the outputs."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-                                  "backward mode AD.")
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom "
+                                  "autograd.Function to use it with backward mode AD.")
 
     vjp = backward
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Return the tangents of the outputs, given those of the inputs."""
-        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with "
+                                  "forward mode AD.")
 
     generate_vmap_rule = False
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
         """Run the function on a batch along axes `in_dims` of the arguments; return results and their batch axes."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method or set generate_vmap_rule=True.")
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap static method "
+                                  "or set generate_vmap_rule=True.")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward, and write the step on the tape."""
         for a in args:
-            if hasattr(type(a), "_joined_by"):      # a node of a graph that is being built: the whole function is a step of it
+            # a node of a graph that is being built: the whole function is a step of it
+            if hasattr(type(a), "_joined_by"):
                 return type(a).__torch_function__(cls.apply, (type(a),), args, kwargs)
         ctx = FunctionCtx()
         apart = cls.setup_context is not Function.setup_context
@@ -286,12 +300,14 @@ class Function(metaclass=FunctionMeta):
         outputs = result if isinstance(result, tuple) else (result,)
         for t in ctx._dirty:
             if not any(t is o for o in outputs):
-                raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
-                                   "modified inplace must all be outputs of the Function.")
+                raise RuntimeError("Some elements marked as dirty during the forward method were not returned as "
+                                   "output. The inputs that are modified inplace must all be outputs of the Function.")
             t._storage.wrote()
         if mode.record is None or not any(nodes) or not any(isinstance(o, TensorBase) for o in outputs):
-            if any(o is a and node is not None for o in outputs for a, node in zip(args, nodes, strict=True)):     # return views of inputs with grad
-                outputs = tuple(o.detach() if any(o is a for a in args) and not any(o is t for t in ctx._dirty) and node_of(o) is not None else o
+            # return views of inputs with grad
+            if any(o is a and node is not None for o in outputs for a, node in zip(args, nodes, strict=True)):
+                outputs = tuple(o.detach() if any(o is a for a in args) and not any(o is t for t in ctx._dirty)
+                                and node_of(o) is not None else o
                                 for o in outputs)
                 return outputs if isinstance(result, tuple) else outputs[0]
             return result
@@ -303,15 +319,17 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
     """Write the step on the tape, and make the results lead to it."""
     for t in ctx._dirty:
         if not any(t is a for a in args):
-            warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to "
-                          "ctx.mark_dirty().", UserWarning, stacklevel=4)
+            warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
+                          "mutated should be passed to ctx.mark_dirty().", UserWarning, stacklevel=4)
             continue
         if t.origin is not None and len(outputs) > 1:
-            raise RuntimeError("If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one "
-                               "Tensor. This is not supported by the current autograd engine. You should either make sure the input is not a view "
-                               "(using .clone() for example) or make your Function only return one Tensor (potentially splitting it into two "
-                               "Functions: one doing the inplace that returns a single Tensor and a second one that does the other operations). You "
-                               "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change.")
+            raise RuntimeError("If your Function modifies inplace an input that is a view of another Tensor, your "
+                               "Function cannot return more than one Tensor. This is not supported by the current "
+                               "autograd engine. You should either make sure the input is not a view (using .clone() "
+                               "for example) or make your Function only return one Tensor (potentially splitting it "
+                               "into two Functions: one doing the inplace that returns a single Tensor and a second "
+                               "one that does the other operations). You can ask on the forum "
+                               "https://discuss.pytorch.org/ if you need help to do this change.")
         if type(node_of(t)) is Leaf:
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         check(t)
@@ -346,7 +364,9 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
 
 
 def _result(o: Any, args: tuple[Any, ...], ctx: FunctionCtx, count: int) -> Any:
-    """Return a result for the caller: an input returned unchanged becomes a view of itself; views cannot be written to."""
+    """Return a result for the caller: an input returned unchanged becomes a view of itself; views cannot be written
+    to.
+    """
     if not isinstance(o, TensorBase) or any(o is t for t in ctx._dirty):
         return o
     if any(o is a for a in args):
@@ -370,7 +390,8 @@ def once_differentiable(backward: Any) -> Any:
             mode.set_grad(recording)
         if not recording or not any(isinstance(g, TensorBase) and node_of(g) is not None for g in gradients):
             return results
-        marked = tuple(_refusing(r) if isinstance(r, TensorBase) else r for r in (results if isinstance(results, tuple) else (results,)))
+        marked = tuple(_refusing(r) if isinstance(r, TensorBase) else r
+                       for r in (results if isinstance(results, tuple) else (results,)))
         return marked if isinstance(results, tuple) else marked[0]
     return guarded
 

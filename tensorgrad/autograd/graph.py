@@ -32,8 +32,9 @@ class MultiHandle:
 
 
 def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> MultiHandle:
-    """Call `fn` with the gradients of all these tensors when they are known (None for those that one backward does not reach), or,
-    in mode "any", with the first of them. https://pytorch.org/docs → torch.autograd.graph.register_multi_grad_hook
+    """Call `fn` with the gradients of all these tensors when they are known (None for those that one backward does not
+    reach), or, in mode "any", with the first of them. https://pytorch.org/docs →
+    torch.autograd.graph.register_multi_grad_hook
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
@@ -65,13 +66,18 @@ def _first_known(tensors: tuple[Any, ...], fn: Callable[..., Any]) -> list[Remov
 
 
 def increment_version(tensor: Any) -> None:
-    """Count a write that happened behind autograd's back. https://pytorch.org/docs → torch.autograd.graph.increment_version"""
+    """Count a write that happened behind autograd's back.
+
+    https://pytorch.org/docs → torch.autograd.graph.increment_version
+    """
     for t in (tensor,) if isinstance(tensor, TensorBase) else tensor:
         t._storage.wrote()
 
 
 class allow_mutation_on_saved_tensors:
-    """Let steps save copies of their tensors: backward uses the old values after in-place writes. https://pytorch.org/docs → allow_mutation_on_saved_tensors
+    """Let steps save copies of their tensors: backward uses the old values after in-place writes.
+
+    https://pytorch.org/docs → allow_mutation_on_saved_tensors
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor(3., requires_grad=True)
@@ -109,11 +115,12 @@ class allow_mutation_on_saved_tensors:
 
     def _kept(self, copy: list[Any]) -> Any:
         if not self.open:
-            raise AssertionError("Tried to access a saved tensor outside of the `allow_mutation_on_saved_tensors` context")
+            raise AssertionError("Tried to access a saved tensor outside of the `allow_mutation_on_saved_tensors` "
+                                 "context")
         if not copy:
             raise AssertionError("Trying to access a saved tensor that was cleared")
         return copy[0]
 
 
-__all__ = ["GradientEdge", "Node", "RemovableHandle", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
-           "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["GradientEdge", "Node", "RemovableHandle", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
+           "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]

@@ -1,4 +1,6 @@
-"""Measure the time of functions of tensors and of marked blocks, by the wall clock. https://pytorch.org/docs/stable/autograd.html
+"""Measure the time of functions of tensors and of marked blocks, by the wall clock.
+
+https://pytorch.org/docs/stable/autograd.html
 
 A `profile` block measures each call of a public function in the thread that opened it; a backward pass is one entry.
 
@@ -24,7 +26,8 @@ from ..core.tape import TensorBase
 from ..messages import tables
 from ..overrides import TorchFunctionMode, resolve_name
 
-__all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_itt", "emit_nvtx", "profile", "record_function"]
+__all__ = ["DeviceType", "EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "emit_itt", "emit_nvtx",
+           "profile", "record_function"]
 
 
 class _State(threading.local):
@@ -59,7 +62,8 @@ class DeviceType(Enum):
 class FunctionEvent:
     """A call of a function, or an execution of a block. Times are in µs, memory is in bytes."""
 
-    device_type, device_index, node_id, is_async, is_remote, is_legacy, overload_name = DeviceType.CPU, 0, -1, False, False, False, ""
+    device_type, device_index, node_id, is_async, is_remote, is_legacy, overload_name = (DeviceType.CPU, 0, -1, False,
+                                                                                         False, False, "")
     is_user_annotation, cpu_memory_usage, self_cpu_memory_usage, flops = False, 0, 0, 0
     cpu_parent: FunctionEvent | None = None
     # work on other devices is not measured
@@ -77,10 +81,12 @@ class FunctionEvent:
 
     start = property(lambda self: self.time_range.start, doc="When it began.")
     end = property(lambda self: self.time_range.end, doc="When it ended.")
-    cpu_time = property(lambda self: self.cpu_time_total / self.count if self.count else 0.0, doc="The time of one call.")
+    cpu_time = property(lambda self: self.cpu_time_total / self.count if self.count else 0.0,
+                        doc="The time of one call.")
     cpu_time_str = property(lambda self: _shown(self.cpu_time), doc="The time of one call, with a unit.")
     cpu_time_total_str = property(lambda self: _shown(self.cpu_time_total), doc="The time of all calls, with a unit.")
-    self_cpu_time_total_str = property(lambda self: _shown(self.self_cpu_time_total), doc="The time outside of events inside, with a unit.")
+    self_cpu_time_total_str = property(lambda self: _shown(self.self_cpu_time_total),
+                                       doc="The time outside of events inside, with a unit.")
 
     def __repr__(self) -> str:
         return (f"<{type(self).__name__} name={self.name} count={self.count} cpu_time={self.cpu_time:.3f}us "
@@ -96,9 +102,11 @@ class FunctionEventAvg(FunctionEvent):
 
     def add(self, other: FunctionEvent) -> None:
         """Add a call."""
-        for amount in ("count", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage", "flops"):
+        for amount in ("count", "cpu_time_total", "self_cpu_time_total", "cpu_memory_usage", "self_cpu_memory_usage",
+                       "flops"):
             setattr(self, amount, getattr(self, amount) + getattr(other, amount))
-        self.is_user_annotation, self.input_shapes, self.stack = other.is_user_annotation, other.input_shapes, other.stack
+        self.is_user_annotation, self.input_shapes, self.stack = (other.is_user_annotation, other.input_shapes,
+                                                                  other.stack)
 
 
 class EventList(list[Any]):
@@ -123,30 +131,41 @@ class EventList(list[Any]):
             total.add(event)
         return total
 
-    self_cpu_time_total = property(lambda self: sum(event.self_cpu_time_total for event in self), doc="The time of all, in µs.")
+    self_cpu_time_total = property(lambda self: sum(event.self_cpu_time_total for event in self),
+                                   doc="The time of all, in µs.")
 
-    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,
-              max_shapes_column_width: int = 80, header: str | None = None, top_level_events_only: bool = False, **unused: Any) -> str:
+    def table(self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75,
+              max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
+              top_level_events_only: bool = False,
+              **unused: Any) -> str:
         """The events as lines of text, by 'cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'count', …"""
         total = self.self_cpu_time_total or 1.0
         events = sorted(self, key=lambda event: -getattr(event, sort_by)) if sort_by else list(self)
-        events = [event for event in events if not (top_level_events_only and event.cpu_parent)][:None if row_limit < 0 else row_limit]
+        events = [event for event in events if not (top_level_events_only and event.cpu_parent)][:None if row_limit < 0
+                                                                                                 else row_limit]
         rows = [("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg",
-                 *(("CPU Mem", "Self CPU Mem") if self.shows_memory else ()), "# of Calls", *(("Input Shapes",) if self.shows_shapes else ()))]
-        rows += [(_cut(event.key, max_name_column_width), f"{event.self_cpu_time_total / total:.2%}", event.self_cpu_time_total_str,
-                  f"{event.cpu_time_total / total:.2%}", event.cpu_time_total_str, event.cpu_time_str,
-                  *((_bytes(event.cpu_memory_usage), _bytes(event.self_cpu_memory_usage)) if self.shows_memory else ()), str(event.count),
-                  *((_cut(str(event.input_shapes), max_shapes_column_width),) if self.shows_shapes else ())) for event in events]
+                 *(("CPU Mem", "Self CPU Mem") if self.shows_memory else ()), "# of Calls",
+                 *(("Input Shapes",) if self.shows_shapes else ()))]
+        rows += [(_cut(event.key, max_name_column_width), f"{event.self_cpu_time_total / total:.2%}",
+                  event.self_cpu_time_total_str, f"{event.cpu_time_total / total:.2%}", event.cpu_time_total_str,
+                  event.cpu_time_str,
+                  *((_bytes(event.cpu_memory_usage), _bytes(event.self_cpu_memory_usage)) if self.shows_memory else ()),
+                  str(event.count),
+                  *((_cut(str(event.input_shapes), max_shapes_column_width),) if self.shows_shapes else ()))
+                 for event in events]
         first, *others = tables.widths_of(rows)
-        head, line, *shown = tables.table(rows, ">", widths=[first + 4, *(max(width, 12) for width in others)], rule="-", end="  ")
+        head, line, *shown = tables.table(rows, ">", widths=[first + 4, *(max(width, 12) for width in others)],
+                                          rule="-", end="  ")
         title = ["=" * len(line), header] if header else []
-        return "\n".join([*title, line, head, line, *shown, line, f"Self CPU time total: {_shown(self.self_cpu_time_total)}", ""])
+        return "\n".join([*title, line, head, line, *shown, line,
+                          f"Self CPU time total: {_shown(self.self_cpu_time_total)}", ""])
 
     __str__ = table
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events as JSON for a browser's trace viewer."""
-        events = [{"name": e.name, "ph": "X", "ts": e.start, "dur": e.cpu_time_total, "pid": os.getpid(), "tid": e.thread, "args": {}} for e in self]
+        events = [{"name": e.name, "ph": "X", "ts": e.start, "dur": e.cpu_time_total, "pid": os.getpid(),
+                   "tid": e.thread, "args": {}} for e in self]
         text = json.dumps({"traceEvents": events}).encode()
         if path.endswith(".gz"):
             import gzip
@@ -157,7 +176,8 @@ class EventList(list[Any]):
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write a line per stack, outermost function first, with the time spent there: the input of flame graphs."""
         if metric not in ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total"):
-            raise ValueError(f"metric should be one of: {['self_cpu_time_total', 'self_cuda_time_total', 'self_xpu_time_total']!s}")
+            raise ValueError(f"metric should be one of: "
+                             f"{['self_cpu_time_total', 'self_cuda_time_total', 'self_xpu_time_total']!s}")
         with open(path, "w", encoding="utf-8") as file:
             for event in self:
                 if event.stack and int(getattr(event, metric, 0)):
@@ -241,7 +261,8 @@ class _Timing(TorchFunctionMode):
 class profile:
     """A block whose calls are measured. https://pytorch.org/docs → torch.autograd.profiler.profile"""
 
-    def __init__(self, enabled: bool = True, *, record_shapes: bool = False, profile_memory: bool = False, with_stack: bool = False, **unused: Any) -> None:
+    def __init__(self, enabled: bool = True, *, record_shapes: bool = False, profile_memory: bool = False,
+                 with_stack: bool = False, **unused: Any) -> None:
         self.enabled, self.function_events = enabled, EventList()
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
         self.function_events.shows_memory = profile_memory
@@ -250,7 +271,8 @@ class profile:
         """Record shapes, memory and stack of a call, if they are wanted. A new result's memory counts as allocated."""
         if self.record_shapes:
             event.input_shapes = [list(a.array.shape) if isinstance(a, TensorBase) else [] for a in args]
-        if self.profile_memory and isinstance(result, TensorBase) and result.origin is None and not any(result is a for a in args):
+        if (self.profile_memory and isinstance(result, TensorBase) and result.origin is None
+                and not any(result is a for a in args)):
             event.self_cpu_memory_usage = result.array.nbytes
             event.cpu_memory_usage += result.array.nbytes
         if self.with_stack:

@@ -15,7 +15,9 @@ class _Kind(type):
 
 
 class Variable(metaclass=_Kind):
-    """The old constructor of Tensors: a call makes a leaf that shares the memory of `data`. https://pytorch.org/docs → torch.autograd.Variable
+    """The old constructor of Tensors: a call makes a leaf that shares the memory of `data`.
+
+    https://pytorch.org/docs → torch.autograd.Variable
 
     >>> import tensorgrad as torch
     >>> torch.autograd.Variable(torch.ones(1), requires_grad=True)
@@ -26,7 +28,8 @@ class Variable(metaclass=_Kind):
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
         if volatile is not None:
-            warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", UserWarning, stacklevel=2)
+            warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+                          UserWarning, stacklevel=2)
         if data is None:
             return dispatch.Tensor()
         if not isinstance(data, TensorBase):

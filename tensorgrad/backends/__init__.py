@@ -1,5 +1,5 @@
-"""Libraries behind the operations. Here that is NumPy, or CuPy, and the package's own compiled kernels (`compiled`): PyTorch's switches can be set and
-read, and none of its libraries is there.
+"""Libraries behind the operations. Here that is NumPy, or CuPy, and the package's own compiled kernels (`compiled`):
+PyTorch's switches can be set and read, and none of its libraries is there.
 
 https://pytorch.org/docs/stable/backends.html
 
@@ -8,7 +8,24 @@ https://pytorch.org/docs/stable/backends.html
 >>> torch.backends.cudnn.is_available(), torch.backends.mps.is_available()
 (False, False)
 """
-from . import compiled, cpu, cuda, cudnn, cusparselt, kleidiai, mha, miopen, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized, xnnpack
+from . import (
+           compiled,
+           cpu,
+           cuda,
+           cudnn,
+           cusparselt,
+           kleidiai,
+           mha,
+           miopen,
+           mkl,
+           mkldnn,
+           mps,
+           nnpack,
+           openmp,
+           opt_einsum,
+           quantized,
+           xnnpack,
+)
 
-__all__ = ["compiled", "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp",
-           "opt_einsum", "quantized", "xnnpack"]
+__all__ = ["compiled", "cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps",
+           "nnpack", "openmp", "opt_einsum", "quantized", "xnnpack"]

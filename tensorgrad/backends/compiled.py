@@ -1,7 +1,7 @@
 """The package's own compiled kernels for the CPU, built from native/ on install.
 
-Without them the same operations run on NumPy. `TENSORGRAD_KERNELS=numpy` leaves them out from the start, `TENSORGRAD_KERNELS=reference` NumPy's special
-kernels as well.
+Without them the same operations run on NumPy. `TENSORGRAD_KERNELS=numpy` leaves them out from the start,
+`TENSORGRAD_KERNELS=reference` NumPy's special kernels as well.
 
 >>> import tensorgrad as torch
 >>> with torch.backends.compiled.flags(enabled=False):

@@ -1,4 +1,7 @@
-"""torch.backends.cuda: switches of CUDA's libraries, and of the ways to compute attention. https://pytorch.org/docs → torch.backends.cuda"""
+"""torch.backends.cuda: switches of CUDA's libraries, and of the ways to compute attention.
+
+https://pytorch.org/docs → torch.backends.cuda
+"""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -7,9 +10,12 @@ from typing import Any
 
 from ..runtime import settings
 
-__all__ = ["can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention", "cudnn_sdp_enabled", "cufft_plan_cache", "enable_cudnn_sdp",
-           "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp", "flash_sdp_enabled", "is_built", "is_flash_attention_available",
-           "math_sdp_enabled", "matmul", "mem_efficient_sdp_enabled", "preferred_blas_library", "preferred_linalg_library", "sdp_kernel"]
+__all__ = ["can_use_cudnn_attention", "can_use_efficient_attention", "can_use_flash_attention", "cudnn_sdp_enabled",
+           "cufft_plan_cache", "enable_cudnn_sdp", "enable_flash_sdp", "enable_math_sdp", "enable_mem_efficient_sdp",
+           "flash_sdp_enabled", "is_built", "is_flash_attention_available", "math_sdp_enabled", "matmul",
+           "mem_efficient_sdp_enabled",
+           "preferred_blas_library",
+           "preferred_linalg_library", "sdp_kernel"]
 
 
 class _Matmul:
@@ -57,7 +63,8 @@ def _switch(name: str) -> tuple[Any, Any]:
     def enable(enabled: bool) -> None:
         _attention[name] = bool(enabled)
     is_enabled.__name__, enable.__name__ = f"{name}_sdp_enabled", f"enable_{name}_sdp"
-    is_enabled.__doc__, enable.__doc__ = "What was set.", "A way to compute attention; all of them come to the same here."
+    is_enabled.__doc__, enable.__doc__ = ("What was set.",
+                                          "A way to compute attention; all of them come to the same here.")
     return is_enabled, enable
 
 
@@ -68,7 +75,8 @@ cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
 
 
 @contextmanager
-def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True) -> Iterator[dict[str, bool]]:
+def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
+               enable_cudnn: bool = True) -> Iterator[dict[str, bool]]:
     """Allow some ways to compute attention, in a `with` block; they have no effect."""
     before = dict(_attention)
     _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)

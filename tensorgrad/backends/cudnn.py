@@ -5,7 +5,8 @@ from ._switches import flags_of
 
 enabled, benchmark, deterministic, allow_tf32 = True, False, False, True
 benchmark_limit, fp32_precision = None, "none"
-set_flags, flags = flags_of(__name__, enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True, fp32_precision="none")
+set_flags, flags = flags_of(__name__, enabled=False, benchmark=False, benchmark_limit=10, deterministic=False,
+                            allow_tf32=True, fp32_precision="none")
 
 
 def is_available() -> bool:

@@ -1,4 +1,7 @@
-"""torch.backends.mha: the fast path of attention and Transformer layers, a switch without effect. https://pytorch.org/docs → torch.backends.mha"""
+"""torch.backends.mha: the fast path of attention and Transformer layers, a switch without effect.
+
+https://pytorch.org/docs → torch.backends.mha
+"""
 _is_fastpath_enabled = True
 
 

@@ -1,4 +1,7 @@
-"""torch.backends.mkl: not used, except where NumPy itself is built with it. https://pytorch.org/docs → torch.backends.mkl"""
+"""torch.backends.mkl: not used, except where NumPy itself is built with it.
+
+https://pytorch.org/docs → torch.backends.mkl
+"""
 from typing import Any
 
 VERBOSE_OFF, VERBOSE_ON = 0, 1

@@ -1,4 +1,7 @@
-"""torch.backends.opt_einsum: the order of the products in an einsum is chosen without that package. https://pytorch.org/docs → torch.backends.opt_einsum"""
+"""torch.backends.opt_einsum: the order of the products in an einsum is chosen without that package.
+
+https://pytorch.org/docs → torch.backends.opt_einsum
+"""
 from ._switches import flags_of
 
 enabled, strategy = False, None

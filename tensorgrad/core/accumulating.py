@@ -8,7 +8,8 @@ from typing import Any
 from .dispatch import wrap, xp
 from .tape import TensorBase
 
-# Held while a leaf's .grad is read and written: several threads may sweep at once, and a hook may begin another sweep in this one.
+# Held while a leaf's .grad is read and written: several threads may sweep at once, and a hook may begin another sweep
+# in this one.
 one_at_a_time = RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=one_at_a_time._at_fork_reinit)  # type: ignore[attr-defined]
@@ -23,10 +24,12 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
             return
         array, backend = tensor.array, type(tensor._storage)
         shape = array.shape
-        if g.shape != shape and g.size == array.size:       # the leaf got axes of length 1 in place, after it was recorded
+        # the leaf got axes of length 1 in place, after it was recorded
+        if g.shape != shape and g.size == array.size:
             g, owned = g.reshape(shape), False
         if before is None:
-            if g.shape == shape and _inner_strides(array):      # the gradient fills its memory in the order of the tensor's
+            # the gradient fills its memory in the order of the tensor's
+            if g.shape == shape and _inner_strides(array):
                 laid = backend.xp.empty_like(array)
                 laid[...] = g
                 g, owned = laid, True
@@ -49,7 +52,8 @@ def _inner_strides(array: Any) -> bool:
 
 def _span(array: Any) -> int:
     """Return the number of elements in memory from an array's first to its last, inclusive."""
-    return 1 + sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)) // array.itemsize if hasattr(array, "strides") else -1
+    return (1 + sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)) // array.itemsize
+            if hasattr(array, "strides") else -1)
 
 
 def owning(g: Any, backend: Any, owned: bool = False) -> Any:

@@ -60,7 +60,8 @@ class detect_anomaly(Switch):
 
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
-        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
+                      "enabled for debugging.",
                       UserWarning, stacklevel=2)
 
     def clone(self) -> Any:
@@ -90,8 +91,8 @@ class saved_tensors_hooks(Switch):
         if mode.watching.refused is not None:
             raise RuntimeError(mode.watching.refused)
         if not all(map(callable, self.hooks)):
-            raise TypeError("_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are supported:\n"
-                            "    (pack_hook: function, unpack_hook: function)")
+            raise TypeError("_push_saved_tensors_default_hooks(): incompatible function arguments. The following "
+                            "argument types are supported:\n    (pack_hook: function, unpack_hook: function)")
         mode.watching.hooks = (*mode.watching.hooks, self.hooks)
         mode.watch(pack_saved)
 
@@ -101,7 +102,10 @@ class saved_tensors_hooks(Switch):
 
 
 class disable_saved_tensors_hooks(Switch):
-    """Refuses saved_tensors_hooks, with this message. https://pytorch.org/docs → torch.autograd.graph.disable_saved_tensors_hooks"""
+    """Refuses saved_tensors_hooks, with this message.
+
+    https://pytorch.org/docs → torch.autograd.graph.disable_saved_tensors_hooks
+    """
 
     def __init__(self, error_message: str) -> None:
         self.message = error_message
@@ -125,7 +129,8 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        super().__init__(lambda t: (t.device, t.cpu() if t.device.type != "cpu" else t.clone()), lambda packed: packed[1].to(packed[0]))
+        super().__init__(lambda t: (t.device, t.cpu() if t.device.type != "cpu" else t.clone()),
+                         lambda packed: packed[1].to(packed[0]))
 
     def clone(self) -> Any:
         return save_on_cpu()

@@ -20,7 +20,8 @@ class ComposedStep(FusedStep):
         places: list[Any] = []
         y = composed(self, places)
         roots = {o._node: gi for o, gi in zip(y, g if self.op.several else [g], strict=True) if o._node is not None}
-        wanted = [(e, place) for e, place in zip(self.edges, places, strict=True) if e is not None and (useful is None or e in useful)]
+        wanted = [(e, place) for e, place in zip(self.edges, places, strict=True)
+                  if e is not None and (useful is None or e in useful)]
         found = sweep(roots, create_graph=mode.grad, retain_graph=True, wanted=frozenset(place for _, place in wanted))
         return [(e, found[place]) for e, place in wanted if place in found]
 

@@ -42,7 +42,10 @@ def results_are(cls: type[TensorBase]) -> None:
 
 
 def wrap(array: Any, storage: Any, node: Any = None) -> Any:
-    """A Tensor of this array. All of its fields are set here, nowhere else on the hot path but in the fast paths below."""
+    """A Tensor of this array.
+
+    All of its fields are set here, nowhere else on the hot path but in the fast paths below.
+    """
     out = new(Tensor)
     out.array, out._storage, out._node, out._grad, out.origin = array, storage, node, None, None
     return out
@@ -69,7 +72,8 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
 
 def _general(op: type[Op]) -> Callable[..., Any]:
     """Make the general function of an op, which accepts all operands. Attributes of the op are read once."""
-    sequence, arity, kinds, casts, kernels, composite = op.sequence, op.arity, op.kinds, op.casts, op.kernels, op.composite
+    sequence, arity, kinds, casts, kernels, composite = (op.sequence, op.arity, op.kinds, op.casts, op.kernels,
+                                                         op.composite)
     several, shows, tracked = op.several, op.view, op.differentiable
     laid, needs_all = op.elementwise and not op.row_major, op.elementwise and arity == 2
     def call(*args: Any, **params: Any) -> Any:
@@ -101,11 +105,14 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             raise refused(op, args[0])
         if backend is MOVE:
             return call(*([_gathered(op, args)] if sequence else _gathered(op, args)), **params)
-        if (kind := dtype.kind) not in kinds or (mixed and (casts or holds_bfloat16(op, arrays))) or (number and casts and kind not in "fc"):
+        if ((kind := dtype.kind) not in kinds or (mixed and (casts or holds_bfloat16(op, arrays)))
+                or (number and casts and kind not in "fc")):
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
-            if result is None and not mode.watching.hooks and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
+            if (result is None and not mode.watching.hooks
+                    and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is
+                    not NotImplemented):
                 return served
             kernel = kernels.from_definition(backend)
         if composite and needs and mode.record:
@@ -139,7 +146,8 @@ def separated(op: type[Op], args: tuple[Any, ...], params: dict[str, Any]) -> tu
     return (tuple(args[0]) if op.sequence else args[:count]), params
 
 
-def several_results(op: type[Op], args: tuple[Any, ...], edges: list[Any], needs: int, params: dict[str, Any], arrays: Any, dtype: Any,
+def several_results(op: type[Op], args: tuple[Any, ...], edges: list[Any], needs: int, params: dict[str, Any],
+                    arrays: Any, dtype: Any,
                     backend: Any) -> list[Any]:
     """Return the Tensors of an op with several results, cast to a dtype if there is one, and record their step."""
     if dtype is not None:
@@ -151,14 +159,17 @@ def several_results(op: type[Op], args: tuple[Any, ...], edges: list[Any], needs
 
 
 def refused(op: type[Op], value: Any) -> TypeError:
-    """PyTorch's error for an operand that is neither tensor nor number: it names the public function and its argument."""
+    """PyTorch's error for an operand that is neither tensor nor number: it names the public function and its
+    argument.
+    """
     frame, got = sys._getframe(1), type(value).__name__
     while frame.f_back is not None:
         code = frame.f_code
         if ".api." in frame.f_globals.get("__name__", "") and not code.co_name.startswith("_"):
             for position, name in enumerate(code.co_varnames[:code.co_argcount], 1):
                 if frame.f_locals.get(name) is value:
-                    return TypeError(f"{code.co_name}(): argument '{name}' (position {position}) must be Tensor, not {got}")
+                    return TypeError(f"{code.co_name}(): argument '{name}' (position {position}) must be Tensor, not "
+                                     f"{got}")
         frame = frame.f_back
     return TypeError(f"{op.opname}(): expected a Tensor or a number, got {got}")
 
@@ -176,7 +187,8 @@ def explained(op: type[Op], arrays: Any, error: Exception) -> Exception:
             sizes = [s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1]
             if sizes and any(n != sizes[0] for n in sizes):
                 other = next(n for n in sizes if n != sizes[0])
-                return misfit(f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({other}) at non-singleton dimension {ndim + axis}")
+                return misfit(f"The size of tensor a ({sizes[0]}) must match the size of tensor b ({other}) at "
+                              f"non-singleton dimension {ndim + axis}")
     return error
 
 
@@ -237,7 +249,8 @@ def meet(op: type[Op], args: Any) -> Any:
     """Return MOVE for operands that fit together, 0-d CPU tensors included; raise if devices differ."""
     if any(t._storage.hollow and t._storage.leads for t in args if isinstance(t, TensorBase)):
         return MOVE
-    devices = {t._storage.device: None for t in args if isinstance(t, TensorBase) and (t.array.ndim or str(t._storage.device) != "cpu")}
+    devices = {t._storage.device: None for t in args if isinstance(t, TensorBase)
+               and (t.array.ndim or str(t._storage.device) != "cpu")}
     if len(devices) > 1:
         first, second, *_ = devices
         raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
@@ -248,7 +261,8 @@ def meet(op: type[Op], args: Any) -> Any:
 def _gathered(op: type[Op], args: Any) -> list[Any]:
     if any(type(a._storage).rank for a in args if isinstance(a, TensorBase)):
         return batches.gathered(args)  # type: ignore[no-any-return]
-    backends = [type(a._storage) for a in args if isinstance(a, TensorBase) and (a.array.ndim or str(a._storage.device) != "cpu" or a._storage.leads)]
+    backends = [type(a._storage) for a in args if isinstance(a, TensorBase)
+                and (a.array.ndim or str(a._storage.device) != "cpu" or a._storage.leads)]
     target = next((b for b in backends if b.leads), backends[0])
     return [move(a, target) if isinstance(a, TensorBase) and type(a._storage) is not target else a for a in args]
 
@@ -267,7 +281,8 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
         return tensor
     if source.rank:
         return batches.moved(tensor, target)
-    array = target.asarray(tensor.array) if target.hollow else compute(op.kernels[source], tensor.array, source=source, target=target)
+    array = (target.asarray(tensor.array) if target.hollow
+             else compute(op.kernels[source], tensor.array, source=source, target=target))
     out = fresh(array, target)
     node = node_of(tensor)
     if node is not None and (record := mode.record):
@@ -297,7 +312,8 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
     if compute.numpy.kind not in op.kinds:
         raise unsupported(op, arrays, SCALAR_TYPES[target.name])
     dtype = compute.numpy
-    cast = [None if a is None else backend.cast(a, dtype) if isinstance(t, TensorBase) else number_array(a, dtype, backend)
+    cast = [None if a is None else backend.cast(a, dtype) if isinstance(t, TensorBase)
+            else number_array(a, dtype, backend)
             for t, a in zip(args, arrays, strict=True)]
     return cast, target.numpy if compute is not target else None
 
@@ -319,7 +335,8 @@ def _scalar_type(args: Any) -> str:
 
 def result_type(*operands: Any) -> dtypes.dtype:
     """The dtype that an operation on these tensors and numbers gives. https://pytorch.org/docs → result_type"""
-    if len(operands) == 2 and all(isinstance(a, TensorBase) for a in operands) and operands[0].array.dtype is operands[1].array.dtype:
+    if (len(operands) == 2 and all(isinstance(a, TensorBase) for a in operands)
+            and operands[0].array.dtype is operands[1].array.dtype):
         return dtypes.FROM_NUMPY[operands[0].array.dtype]  # type: ignore[no-any-return]
     groups: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     for a in operands:
@@ -345,7 +362,8 @@ def _number_dtype(number: Any) -> dtypes.dtype:
 def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any) -> Any:
     """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve."""
     try:
-        pair, served = compute(pair.served, arrays, **params) if op.sequence else compute(pair.served, *arrays, **params)
+        pair, served = (compute(pair.served, arrays, **params) if op.sequence
+                        else compute(pair.served, *arrays, **params))
     except MemoryError as error:
         raise explained(op, arrays, error) from None
     if served is NotImplemented:
@@ -377,22 +395,26 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
 # ── fast paths: elementwise ops of one or two tensors of one dtype ────────────────────────────────────────────────
 
 
-def compiled_form(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False, mixed: bool = False) -> Callable[[Any], Callable[..., Any]]:
-    """Replace a function by its compiled form, if any (native/fast_path.c), which calls the function for other operands."""
+def compiled_form(op: type[Op], operands: int, numbers: bool = False, parameters: bool = False,
+                  mixed: bool = False) -> Callable[[Any], Callable[..., Any]]:
+    """Replace a function by its compiled form, if any (native/fast_path.c), which calls the function for other
+    operands.
+    """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         if compiled is None:
             return function
         views = 2 if op.view == "always" else int(bool(op.view))
         form: Callable[..., Any] = compiled.fast_path(
-            function, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers, parameters,
-            views, op.elementwise and not op.row_major, op.composite, mixed)
+            function, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers,
+            parameters, views, op.elementwise and not op.row_major, op.composite, mixed)
         return update_wrapper(form, function)
     return decorate
 
 
 def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     """Make the fast path of ops of one tensor; `otherwise` handles unsupported operands: other dtypes and classes."""
-    kernels, kinds, tracked, plans, laid = op.kernels, op.kinds, op.differentiable, plans_of(op), op.elementwise and not op.row_major
+    kernels, kinds, tracked, plans, laid = (op.kernels, op.kinds, op.differentiable, plans_of(op),
+                                            op.elementwise and not op.row_major)
     otherwise = otherwise or general(op)
 
     @compiled_form(op, 1)
@@ -435,7 +457,8 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
                 y = compute(kernel, x, **params)
             except MemoryError as error:
                 raise explained(op, (x,), error) from None
-            out = fresh(backend.ordered(y, (x,)) if laid and backend.ordered is not None and 0 in x.strides else y, backend)
+            out = fresh(backend.ordered(y, (x,)) if laid and backend.ordered is not None and 0 in x.strides else y,
+                        backend)
             node = a._node if a.origin is None else node_of(a)
             if node is not None and tracked and (record := mode.record):
                 record(plans[1], (a,), (node,), params, out)
@@ -446,7 +469,8 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
 
 def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
     """Make the fast path of ops of two operands; `otherwise` handles unlike dtypes, devices and classes."""
-    kernels, kinds, tracked, plans, numbers = op.kernels, op.kinds, op.differentiable, plans_of(op), numbers if "f" in op.kinds else ()
+    kernels, kinds, tracked, plans, numbers = (op.kernels, op.kinds, op.differentiable, plans_of(op),
+                                               numbers if "f" in op.kinds else ())
     otherwise = otherwise or general(op)
 
     @compiled_form(op, 2, numbers=bool(numbers))
@@ -522,7 +546,8 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
 
     @compiled_form(op, 1, parameters=True)
     def call(a: Any, *positional: Any, **params: Any) -> Any:
-        if not positional and type(a) in PLAIN and (storage := a._storage).rank == 0 and type(kernel := kernels[backend := type(storage)]) is not Pair:
+        if (not positional and type(a) in PLAIN and (storage := a._storage).rank == 0
+                and type(kernel := kernels[backend := type(storage)]) is not Pair):
             try:
                 y = compute(kernel, x := a.array, **params)
             except (ValueError, MemoryError) as error:
@@ -578,7 +603,8 @@ def lane(op: type[Op]) -> Callable[..., Any]:
     """Return the function that calls an op on Tensors."""
     if op.sequence and not (op.view or op.several or op.composite):
         return joining(op)
-    if op.view and op.arity == 1 and op.differentiable and not (op.several or op.sequence or op.composite) and set("biufcV") <= set(op.kinds):
+    if (op.view and op.arity == 1 and op.differentiable and not (op.several or op.sequence or op.composite)
+            and set("biufcV") <= set(op.kinds)):
         return viewing(op)
     if op.arity in (1, 2) and not (op.view or op.several or op.composite):
         if not op.parameters:

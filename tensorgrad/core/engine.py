@@ -68,9 +68,11 @@ def starts(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
         if g is not None and not isinstance(g, TensorBase):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         if node is None or not node.requires_grad:
-            raise advised(RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn"), "of_unrecorded", out)
+            raise advised(RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn"),
+                          "of_unrecorded", out)
         g = _start(i, node, g)
-        g = fitted_tensor(g, node) if tensors else g.array if g.array.dtype == node.dtype else compute(g.array.astype, node.dtype)
+        g = (fitted_tensor(g, node) if tensors else g.array if g.array.dtype == node.dtype
+             else compute(g.array.astype, node.dtype))
         roots[node] = compute(add, roots[node], g) if node in roots else g
     if len(given) < len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
@@ -88,13 +90,15 @@ def _start(i: int, node: Any, g: Any) -> Any:
         backend = type(node._storage)
         return wrap(backend.xp.ones(shape, dtype=dtype), backend())
     if g.array.shape != shape:
-        raise misfit(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g.array.shape)} and output[{i}] has a shape of "
-                           f"{_size(shape)}.")
+        raise misfit(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g.array.shape)} and output[{i}] has a "
+                           f"shape of {_size(shape)}.")
     if (g.array.dtype.kind == "c") != (dtype.kind == "c"):
-        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-                           f"grad_output[{i}] has a dtype of {names[g.array.dtype]} and output[{i}] has a dtype of {names[dtype]}.")
+        raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. "
+                           f"Mismatch in dtype: grad_output[{i}] has a dtype of {names[g.array.dtype]} and output[{i}] "
+                           f"has a dtype of {names[dtype]}.")
     if g._storage.device != node._storage.device:
-        raise RuntimeError(f"invalid gradient at index {i} - expected device {node._storage.device} but got {g._storage.device}")
+        raise RuntimeError(f"invalid gradient at index {i} - expected device {node._storage.device} but got "
+                           f"{g._storage.device}")
     if type(g._storage).rank < node._storage.rank:
         return batches.lifted(g, type(node._storage))
     return g
@@ -117,8 +121,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
-                               "`grad_tensors`.")
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                               "`backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
     roots = starts(_tuple(tensors), grad_tensors, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
@@ -133,20 +137,25 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     for target in targets:
         if isinstance(target, TensorBase):
             target.retain_grad()  # type: ignore[attr-defined]
-    sweep(roots, create_graph=create_graph, retain_graph=keep, wanted=frozenset(map(place_of, targets)), adding=True)   # inner tensors retain theirs
+    # inner tensors retain theirs
+    sweep(roots, create_graph=create_graph, retain_graph=keep, wanted=frozenset(map(place_of, targets)), adding=True)
 
 
 def _warn_of_cycle() -> None:
     """Once in the life of a program, or after set_warn_always each time."""
-    warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a memory "
-         "leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure to reset the "
-         ".grad fields of your parameters to None after use to break the cycle and avoid the leak.")
+    warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+         "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If "
+         "you have to use this function, make sure to reset the .grad fields of your parameters to None after use to "
+         "break the cycle and avoid the leak.")
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
+         is_grads_batched: bool = False,
          materialize_grads: bool = False) -> tuple[Any, ...]:
-    """The gradients of `outputs` with respect to `inputs`; no .grad is touched. https://pytorch.org/docs → torch.autograd.grad
+    """The gradients of `outputs` with respect to `inputs`; no .grad is touched.
+
+    https://pytorch.org/docs → torch.autograd.grad
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor(3., requires_grad=True)
@@ -154,27 +163,33 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     (tensor(6.),)
     """
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
-                      "the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
+                      "gradient for other parts of the graph, please use torch.autograd.backward.", FutureWarning,
+                      stacklevel=2)
     results, targets = _tuple(outputs), _tuple(inputs)
     if is_grads_batched:
-        for i, (out, g) in enumerate(zip(results, (None,) * len(results) if grad_outputs is None else _tuple(grad_outputs), strict=False)):
+        for i, (out, g) in enumerate(zip(results, (None,) * len(results) if grad_outputs is None
+                                         else _tuple(grad_outputs), strict=False)):
             if isinstance(out, TensorBase) and isinstance(g, TensorBase) and g.array.shape[1:] != out.array.shape:
                 raise RuntimeError(
-                    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the remaining "
-                    f"dimensions are expected to match the shape of corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
-                    f"{_size(g.array.shape[2:])} and output[{i}] has a shape of {_size(out.array.shape)}. If you only want some tensors in `grad_output` to be "
-                    "considered batched, consider using vmap.")
-        return _batched_grad(results, targets, _tuple(grad_outputs), retain_graph, create_graph, bool(allow_unused), materialize_grads)
+                    "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                    f"dimension. The sizes of the remaining dimensions are expected to match the shape of "
+                    f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+                    f"{_size(g.array.shape[2:])} and output[{i}] has a shape of {_size(out.array.shape)}. If you only "
+                    f"want some tensors in `grad_output` to be considered batched, consider using vmap.")
+        return _batched_grad(results, targets, _tuple(grad_outputs), retain_graph, create_graph, bool(allow_unused),
+                             materialize_grads)
     roots = starts(results, grad_outputs, create_graph)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     nodes = [place_of(target) for target in targets]
     for target, node in zip(targets, nodes):
         if node is None or not node.requires_grad:
-            raise advised(RuntimeError("One of the differentiated Tensors does not require grad"), "of_unrecorded", target)
+            raise advised(RuntimeError("One of the differentiated Tensors does not require grad"), "of_unrecorded",
+                          target)
     owned: set[Any] = set()
     found = sweep(roots, create_graph=create_graph, retain_graph=create_graph if retain_graph is None else retain_graph,
                   wanted=frozenset(nodes), owned=owned)
@@ -184,8 +199,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         if g is None and materialize_grads:
             g = wrap(backend.xp.zeros(node.shape, dtype=node.dtype), backend())
         elif g is None and not allow_unused:
-            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True if "
-                               "this is the desired behavior.")
+            raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. "
+                               "Set allow_unused=True if this is the desired behavior.")
         if g is not None and not isinstance(g, TensorBase):
             g = owning(g, backend, node in owned)
             owned.discard(node)         # an input given twice gets its gradient in two arrays
@@ -199,7 +214,8 @@ def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, crea
     from ..interpret.batching import hidden, level, shown
     count = len(next(g for g in given if g is not None).array)
     with level(count) as depth:
-        found = grad(outputs, inputs, [None if g is None else hidden(g, 0, depth) for g in given], retain_graph, create_graph,
+        found = grad(outputs, inputs, [None if g is None else hidden(g, 0, depth) for g in given], retain_graph,
+                     create_graph,
                      allow_unused=None if materialize else allow_unused, materialize_grads=materialize)
         return tuple(None if g is None else shown(g, 0, depth, count) if type(g._storage).rank == depth else
                      xp.stack([g] * count, axis=0) for g in found)

@@ -25,8 +25,10 @@ NO_PARAMS: dict[str, Any] = {}
 
 compiled: Any = None
 if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
-        native.learn(TensorBase, Node, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS, refuse_inference, Origin):
+        native.learn(TensorBase, Node, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS,
+                     refuse_inference, Origin):
     compiled = native
     compiled.learn_steps(Leaf, FREED, fitted)
     writers.register(plain=compiled.record, careful=compiled.record_careful)
-FUNCTIONS: tuple[Any, ...] = (FunctionType, *([compiled.FastPath] if compiled is not None else []))        # the classes of methods
+# the classes of methods
+FUNCTIONS: tuple[Any, ...] = (FunctionType, *([compiled.FastPath] if compiled is not None else []))

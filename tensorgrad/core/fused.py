@@ -38,7 +38,8 @@ class FusedStep(PlainStep):
         needs = tuple([e is not None and (useful is None or e in useful) for e in self.edges])
         xp = self._storage.xp
         return [(e, ge if ge.shape == e.shape and ge.dtype is e.dtype else fitted(xp, ge, e))
-                for e, ge in zip(self.edges, pair.backward(g, values, needs), strict=False) if e is not None and ge is not None]
+                for e, ge in zip(self.edges, pair.backward(g, values, needs), strict=False)
+                if e is not None and ge is not None]
 
     def pull_anew(self, g: Any, useful: Any) -> Any:
         """`pull` by formulas, because an argument's new memory does not fit the kernel."""
@@ -62,7 +63,8 @@ class FusedStep(PlainStep):
     def _check(self, tensor: Any) -> None:
         if isinstance(tensor, TensorBase) and tensor._storage.written > self.time:
             result = type(tensor) is TensorBase        # an alias of a result
-            raise stale(self, tensor.array, tensor._storage, self if result else tensor._node, tensor._storage.version_at(self.time))
+            raise stale(self, tensor.array, tensor._storage, self if result else tensor._node,
+                        tensor._storage.version_at(self.time))
 
 
 def current(kept: Any, watched: Any) -> Any:

@@ -25,7 +25,8 @@ def hooked(node: Any, g: Any, create_graph: bool) -> Any:
     """Run the hooks of the tensor that a node made, and leave the gradient with the tensor if that retains it."""
     hooks: Hooks = node.hooks
     seen = _as_tensor(node, g)
-    for hook in list(hooks.tensor.values()):        # all hooks get one object, on which they may set attributes, unless a hook before replaced it
+    # all hooks get one object, on which they may set attributes, unless a hook before replaced it
+    for hook in list(hooks.tensor.values()):
         result = outside(hook, seen)
         g, seen = _replaced(hook, node, result, g, create_graph), seen if result is None else result
     if g is not None and hooks.retained is not None and (tensor := hooks.retained()) is not None:
@@ -41,7 +42,8 @@ def hooked_before(node: Any, g: Any, create_graph: bool) -> Any:
         results = outside(hook, tuple(_as_tensor(node, part) for part in parts))
         if results is not None:
             _check_results(hook, node, results, len(parts))
-            parts = [None if result is None else _replaced(hook, node, result, part, create_graph) for result, part in zip(results, parts, strict=True)]
+            parts = [None if result is None else _replaced(hook, node, result, part, create_graph)
+                     for result, part in zip(results, parts, strict=True)]
     return parts if type(g) is list else parts[0]
 
 
@@ -59,7 +61,8 @@ def hooked_after(node: Any, pulled: Any, g: Any, create_graph: bool) -> Any:
             _check_results(hook, node, results, len(inputs))
             inputs = tuple(result if result is None else _as_tensor(node, _replaced(hook, node, result, given, True))
                            for result, given in zip(results, inputs, strict=True))
-    return [(e, i if create_graph else i.array) for e, i in zip(node.edges, inputs, strict=True) if e is not None and i is not None]
+    return [(e, i if create_graph else i.array) for e, i in zip(node.edges, inputs, strict=True)
+            if e is not None and i is not None]
 
 
 def _check_results(hook: Any, node: Any, results: Any, count: int) -> None:
@@ -67,7 +70,8 @@ def _check_results(hook: Any, node: Any, results: Any, count: int) -> None:
     if not isinstance(results, tuple):
         raise advised(TypeError(f"expected tuple, but hook returned '{type(results).__name__}'"), "of_hook", hook, node)
     if len(results) != count:
-        raise advised(RuntimeError(f"hook '{_name(hook)}' has returned an incorrect number of values (got {len(results)}, but expected {count})"),
+        raise advised(RuntimeError(f"hook '{_name(hook)}' has returned an incorrect number of values (got "
+                                   f"{len(results)}, but expected {count})"),
                       "of_hook", hook, node)
 
 
@@ -80,11 +84,13 @@ def _replaced(hook: Any, node: Any, result: Any, g: Any, create_graph: bool) -> 
     if result is None:
         return g
     if not isinstance(result, TensorBase):
-        raise advised(TypeError(f"expected Variable, but hook returned '{type(result).__name__}'"), "of_hook", hook, node)
+        raise advised(TypeError(f"expected Variable, but hook returned '{type(result).__name__}'"), "of_hook", hook,
+                      node)
     name, before = _name(hook), getattr(g, "array", g)
     if before is not None and result.array.dtype != before.dtype:
         was, got = (f"torch.{SCALAR_TYPES[FROM_NUMPY[a.dtype].name]}Tensor" for a in (before, result.array))
-        raise advised(RuntimeError(f"hook '{name}' has changed the type of value (was {was} got {got})"), "of_hook", hook, node)
+        raise advised(RuntimeError(f"hook '{name}' has changed the type of value (was {was} got {got})"), "of_hook",
+                      hook, node)
     if before is not None and result.array.shape != before.shape:
         raise advised(RuntimeError(f"hook '{name}' has changed the size of value"), "of_hook", hook, node)
     return result if create_graph else result.array
@@ -99,11 +105,14 @@ def pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
             for e, ge in pulled:
                 array = getattr(ge, "array", ge)
                 if bool((array != array).any()):
-                    raise advised(RuntimeError(f"Function '{node.name()}' returned nan values in its {positions[e]}th output."), "of_nan", node)
+                    raise advised(
+                        RuntimeError(f"Function '{node.name()}' returned nan values in its {positions[e]}th output."),
+                        "of_nan", node)
         return pulled
     except Exception:
         trace = getattr(node, "trace", None)
         warnings.warn(f"Error detected in {node.name()}. " + (
             f"Traceback of forward call that caused the error:\n{''.join(trace)}" if trace else
-            "No forward pass information available. Enable detect anomaly during forward pass for more information."), stacklevel=5)
+            "No forward pass information available. Enable detect anomaly during forward pass for more information."),
+                      stacklevel=5)
         raise

@@ -31,40 +31,48 @@ def check(target: Any) -> None:
     kind = target.origin.kind if target.origin is not None else None
     node = target._node if kind == "no_grad" else node_of(target)
     if kind == "inference" and not mode.inference and not target._storage.inference:
-        raise RuntimeError("A view was created in inference mode and is being modified inplace in normal mode. Given that this use case is ambiguous "
-                           "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside "
-                           "the inference_mode block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
-                           "tracked).")
+        raise RuntimeError("A view was created in inference mode and is being modified inplace in normal mode. Given "
+                           "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+                           "code by moving both the view and the inplace either both inside the inference_mode block "
+                           "(if you don't want the inplace to be tracked) or both outside (if you want the inplace to "
+                           "be tracked).")
     if kind in ("several", "no_grad", "function"):
         name = node.name().rpartition("Backward")[0] if node is not None else "a view function"
         if kind == "several" and node is None:
-            raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. This view is the output of a "
-                               "function that returns multiple views. Such functions do not allow the output views to be modified inplace. You "
-                               "should replace the inplace operation by an out-of-place one.")
+            raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode "
+                               "enabled. This view is the output of a function that returns multiple views. Such "
+                               "functions do not allow the output views to be modified inplace. You should replace the "
+                               "inplace operation by an out-of-place one.")
         if kind == "several":
-            raise RuntimeError(f"Output {getattr(target, 'output_nr', 0)} of {name} is a view and is being modified inplace. This view is "
-                               "the output of a function that returns multiple views. Such functions do not allow the output views to be "
-                               "modified inplace. You should replace the inplace operation by an out-of-place one.")
+            raise RuntimeError(f"Output {getattr(target, 'output_nr', 0)} of {name} is a view and is being modified "
+                               "inplace. This view is the output of a function that returns multiple views. Such "
+                               "functions do not allow the output views to be modified inplace. You should replace the "
+                               "inplace operation by an out-of-place one.")
         if kind == "no_grad" and node_of(root_of(target)) is not None:
-            raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this "
-                               "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
-                               "and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
-                               "outside (if you want the inplace to be tracked).")
+            raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode "
+                               "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
+                               "can clarify your code by moving both the view and the inplace either both inside the "
+                               "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
+                               "want the inplace to be tracked).")
         if kind == "function":
-            raise RuntimeError(f"Output 0 of {name} is a view and is being modified inplace. This view was created inside a custom Function "
-                               "(or because an input was returned as-is) and the autograd logic to handle view+inplace would override the "
-                               "custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
-                               "forbidden. You can fix this by cloning the output of the custom Function.")
+            raise RuntimeError(f"Output 0 of {name} is a view and is being modified inplace. This view was created "
+                               "inside a custom Function (or because an input was returned as-is) and the autograd "
+                               "logic to handle view+inplace would override the custom backward associated with the "
+                               "custom Function, leading to incorrect gradients. This behavior is forbidden. You can "
+                               "fix this by cloning the output of the custom Function.")
     if type(node) is Leaf and target.origin is None:
-        raise advised(RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."), "of_leaf", target)
+        raise advised(RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."),
+                      "of_leaf", target)
     if target.origin is not None and type(node_of(root_of(target))) is Leaf:
-        raise advised(RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation."), "of_leaf", target)
+        raise advised(RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place "
+                                   "operation."), "of_leaf", target)
 
 
 def check_mode(target: Any) -> None:
     if target._storage.inference and not mode.inference:
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
-                           "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
+        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
+                           "clone to get a normal tensor before doing inplace update.See "
+                           "https://github.com/pytorch/rfcs/pull/17 for more details.")
 
 
 def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -74,7 +82,8 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(other, TensorBase) and other._storage is target._storage:
             check_overlap(target.array, other.array)
     if mode.record:
-        if target._node is not None and target.origin is not None and target.origin.kind == "no_grad" or node_of(target) is not None:
+        if (target._node is not None and target.origin is not None and target.origin.kind == "no_grad"
+                or node_of(target) is not None):
             if function.__name__ in UNRECORDED:
                 return overwrite(target, function(wrap(target.array, target._storage), *args, **kwargs), recorded=False)
             if function.__name__ not in DROPOUTS:
@@ -99,21 +108,25 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     elif type(target._storage).lands and landable(target, None, function, (*args, *kwargs.values())):
         result = landed(target.array, function, wrap(target.array, target._storage), args, kwargs)
     elif (function.__name__ in ELEMENTWISE and target.array.size >= 2 * (piece := type(target._storage).piece) > 0
-          and all(map(partial(_alike, target), args)) and not any(isinstance(value, TensorBase) for value in kwargs.values())):
+          and all(map(partial(_alike, target), args))
+          and not any(isinstance(value, TensorBase) for value in kwargs.values())):
         return _in_pieces(target, function, args, kwargs, piece)
     else:
         result = function(wrap(target.array, target._storage), *args, **kwargs)
     return overwrite(target, result)
 
 
-UNRECORDED = frozenset(f"logical_{name}" for name in ("and", "or", "xor", "not"))      # autograd sees no write in these, even to a leaf
-DROPOUTS = frozenset("dropout feature_dropout alpha_dropout feature_alpha_dropout".split())      # may return their input, which is then no write
+# autograd sees no write in these, even to a leaf
+UNRECORDED = frozenset(f"logical_{name}" for name in ("and", "or", "xor", "not"))
+# may return their input, which is then no write
+DROPOUTS = frozenset("dropout feature_dropout alpha_dropout feature_alpha_dropout".split())
 COMPARISONS = frozenset("eq ne lt le gt ge".split())
 
 
 def compared(result: Any, old: Any, others: tuple[Any, ...]) -> Any:
     """Record a comparison, written over floats, as a function of the compared tensors with zero gradients."""
-    sources = [t for t in (old, *others) if isinstance(t, TensorBase) and node_of(t) is not None] if old.array.dtype.kind in "fcV" else []
+    sources = ([t for t in (old, *others) if isinstance(t, TensorBase) and node_of(t) is not None]
+               if old.array.dtype.kind in "fcV" else [])
     if sources:
         result = apply(OPS["cast"], result, dtype=old.array.dtype)
     for source in sources:
@@ -136,7 +149,8 @@ def landable(target: Any, node: Any, function: Any, others: tuple[Any, ...]) -> 
     flags, name = target.array.flags, function.__name__
     tensors = [a for a in others if isinstance(a, TensorBase)]
     return (name.lstrip("_") in landing(node is not None) and flags.c_contiguous and flags.writeable
-            and not any(a._storage is target._storage or node is None and mode.record and node_of(a) is not None for a in tensors))
+            and not any(a._storage is target._storage or node is None and mode.record and node_of(a) is not None
+                        for a in tensors))
 
 
 def landed(memory: Any, function: Any, old: Any, args: Any, kwargs: Any) -> Any:
@@ -168,7 +182,8 @@ def _in_pieces(target: Any, function: Any, args: Any, kwargs: Any, piece: int) -
     for start in range(0, memory.size, piece):
         part = slice(start, start + piece)
         some = wrap(memory[part], target._storage)
-        result = function(some, *[a if f is None else wrap(f[part], backend()) for a, f in zip(args, flat, strict=True)], **kwargs)
+        result = function(some, *[a if f is None else wrap(f[part], backend())
+                                  for a, f in zip(args, flat, strict=True)], **kwargs)
         check_result(some, result)
         memory[part] = result.array
     target._storage.wrote()
@@ -200,15 +215,17 @@ def check_room(target: Any, *others: Any, name: str = "inplace arithmetic") -> N
     """Raise PyTorch's error for values of a batch written to a tensor that has memory for one example."""
     if any(type(other._storage).rank > type(target._storage).rank for other in others):
         raise RuntimeError(
-            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. "
-            "This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place operators "
-            f"instead of {name}. If said operator is being called inside the PyTorch framework, please file a bug report instead.")
+            f"vmap: {name}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that "
+            "has more elements than `self`. This happened due to `other` being vmapped over but `self` not being "
+            f"vmapped over in a vmap. Please try to use out-of-place operators instead of {name}. If said operator is "
+            f"being called inside the PyTorch framework, please file a bug report instead.")
 
 
 def check_result(target: Any, result: Any) -> None:
     """Raise PyTorch's error if a result cannot be written to this tensor."""
     if result.array.shape != target.array.shape:
-        raise misfit(f"output with shape {list(target.array.shape)} doesn't match the broadcast shape {list(result.array.shape)}")
+        raise misfit(f"output with shape {list(target.array.shape)} doesn't match the broadcast shape "
+                     f"{list(result.array.shape)}")
     check_cast(target, result)
 
 
@@ -222,14 +239,16 @@ def check_cast(target: Any, result: Any) -> None:
 
 def check_overlap(target: Any, other: Any, copying: bool = False, apart: bool = False) -> None:
     """Raise PyTorch's error if an operand overlaps the target in part, or, if `apart`, at all."""
-    if not (apart and target is other) and any(not (a.flags.c_contiguous or a.flags.f_contiguous) for a in (target, other)):
+    if (not (apart and target is other) and any(not (a.flags.c_contiguous or a.flags.f_contiguous)
+                                                for a in (target, other))):
         return        # overlap is too hard to determine, for PyTorch as well
     start, begin = address(target), address(other)
     end, stop = start + target.nbytes, begin + other.nbytes
-    same = (start, end) == (begin, stop) and (target.strides == other.strides or (copying and target.flags.c_contiguous == other.flags.c_contiguous))
+    same = ((start, end) == (begin, stop) and (target.strides == other.strides
+                                               or (copying and target.flags.c_contiguous == other.flags.c_contiguous)))
     if max(start, begin) < min(end, stop) and not same or apart and target is other:
-        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
-                           "Please clone() the tensor before performing the operation.")
+        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
+                           "to a single memory location. Please clone() the tensor before performing the operation.")
 
 
 def address(array: Any) -> int:
@@ -242,8 +261,8 @@ def check_writeable(target: Any) -> None:
     """Raise PyTorch's error for memory that several elements share, or that may not be written to."""
     array = target.array
     if array.size and any(step == 0 and n > 1 for step, n in zip(getattr(array, "strides", ()), array.shape)):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                           "Please clone() the tensor before performing the operation.")
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
+                           "memory location. Please clone() the tensor before performing the operation.")
     if array.size and not getattr(getattr(array, "flags", None), "writeable", True):
         raise RuntimeError("the memory of this tensor is read-only: clone() it first")
 
@@ -307,7 +326,10 @@ def _order(array: Any) -> tuple[int, ...] | None:
 
 
 def _chain(view: Any) -> tuple[Any, ...]:
-    """Return the view ops from the base to a view: ((op, params), …). `as_strided` starts again from the whole memory."""
+    """Return the view ops from the base to a view: ((op, params), …).
+
+    `as_strided` starts again from the whole memory.
+    """
     chain: list[Any] = []
     while view.origin is not None:
         origin = view.origin

@@ -11,9 +11,10 @@ def refuse_inference(node: Any) -> None:
     """Raise if a step saved a tensor that was made in inference mode."""
     for value in node.saved:
         if getattr(getattr(getattr(value, "tensor", value), "_storage", None), "inference", False):
-            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
-                               "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
-                               "in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.")
+            raise RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+                               "inference mode in computation tracked by autograd. To work around this, you can make a "
+                               "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead "
+                               "of `torch.inference_mode()`.")
 
 
 CAREFUL = (refuse_inference,)     # the watchers of a thread that has been in inference mode
@@ -49,7 +50,8 @@ class Watching:
     __slots__ = ("watchers", "anomaly", "check_nan", "hooks", "refused")
 
     def __init__(self) -> None:
-        self.watchers: tuple[Any, ...] = ()     # functions of a new step: anomaly mode, hooks on saved values, the check for inference tensors
+        # functions of a new step: anomaly mode, hooks on saved values, the check for inference tensors
+        self.watchers: tuple[Any, ...] = ()
         self.anomaly = False                    # steps remember their forward call, for the errors of backward
         self.check_nan = True                   # in anomaly mode, backward looks for NaN
         self.hooks: tuple[Any, ...] = ()        # the pairs of saved_tensors_hooks in force, from the outermost
@@ -63,21 +65,28 @@ class Tangents:
 
     def __init__(self) -> None:
         self.levels: tuple[Any, ...] = ()       # from the outermost
-        self.see: Any = None                    # while there are levels: the function that pushes tangents through a new step
+        # while there are levels: the function that pushes tangents through a new step
+        self.see: Any = None
         self.on = True                          # tangents go on from step to step
-        self.passing: frozenset[Any] = frozenset()      # steps that tangents, but no gradients, are being pushed through
+        # steps that tangents, but no gradients, are being pushed through
+        self.passing: frozenset[Any] = frozenset()
         self.keep = False                       # steps stay on the tape although no gradient flows through them
 
 
 class Mode(threading.local):
-    """The modes of one thread. Fields that each op reads are attributes of this object, for the compiled fast path, too."""
+    """The modes of one thread.
+
+    Fields that each op reads are attributes of this object, for the compiled fast path, too.
+    """
 
     def __init__(self) -> None:
         self.grad = True
         self.inference = False
         self.record = writers.plain             # the function that writes the tape, or None while the tape is off
-        self.landing: Any = None                # an array whose values are not needed any more: a kernel may write its result there
-        self.quiet: Any = None                  # a generator for all random numbers, while a model runs on tensors without values
+        # an array whose values are not needed any more: a kernel may write its result there
+        self.landing: Any = None
+        # a generator for all random numbers, while a model runs on tensors without values
+        self.quiet: Any = None
         self.batches: tuple[Any, ...] = ()      # the running vmaps, the outermost first
         self.sweep: Any = None                  # the running backward
         self.watching = Watching()
@@ -117,9 +126,9 @@ class Switch:
 
     def __call__(self, function: Any) -> Any:
         if isinstance(function, type):
-            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
-                          "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
-                          "and nothing else.", FutureWarning, stacklevel=2)
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only "
+                          "decorate functions or methods. To preserve the current behavior of class decoration, you "
+                          "can directly decorate the `__init__` method and nothing else.", FutureWarning, stacklevel=2)
         if getattr(getattr(function, "__code__", None), "co_flags", 0) & GENERATOR:
             return self.stepped(function)
 
@@ -205,7 +214,8 @@ class set_grad_enabled(Switch):
 
     def __init__(self, mode: bool) -> None:
         if type(mode) is not bool:
-            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not "
+                            f"{type(mode).__name__}")
         self.before = _mode.grad
         self.on = mode
         _mode.set_grad(mode)

@@ -1,6 +1,9 @@
-"""Calls of modules, noted on the tape: each at the places of its results, for as long as the graph lives. Pictures group steps by them.
+"""Calls of modules, noted on the tape: each at the places of its results, for as long as the graph lives.
 
-A note costs less than half a microsecond. It is made of the numbers of the clock: a step that was made in between was made in the call.
+Pictures group steps by them.
+
+A note costs less than half a microsecond. It is made of the numbers of the clock: a step that was made in between was
+made in the call.
 """
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from .tape import TensorBase
 
 
 class Call(NamedTuple):
-    """A call of a module: a weak reference to it, its class, the times of the clock, the thread, and the call that had ended at that place before."""
+    """A call of a module: a weak reference to it, its class, the times of the clock, the thread, and the call that had
+    ended at that place before.
+    """
 
     module: Any
     kind: type
@@ -28,18 +33,25 @@ MOST = 1000         # parts of a result that are looked through
 
 
 def ended(module: Any, start: int, result: Any) -> None:
-    """Note that the call of a module that began at `start` has this result. Tensors that the call did not make itself get no note."""
+    """Note that the call of a module that began at `start` has this result.
+
+    Tensors that the call did not make itself get no note.
+    """
     if not isinstance(result, TensorBase):
         for part in tensors_in(result):
             ended(module, start, part)
         return
     node = result._node
     if node is not None and node.time > start:
-        node.calls = (ref(module), type(module), start, next(clock), get_ident(), getattr(node, "calls", None))     # a Call costs three times as much
+        # a Call costs three times as much
+        node.calls = (ref(module), type(module), start, next(clock), get_ident(), getattr(node, "calls", None))
 
 
 def tensors_in(result: Any) -> list[Any]:
-    """Return the tensors among the first parts of nested tuples, lists and dicts, which may hold themselves. No method of a program's is called."""
+    """Return the tensors among the first parts of nested tuples, lists and dicts, which may hold themselves.
+
+    No method of a program's is called.
+    """
     found, todo = [], [result]
     for part in todo:                   # grows meanwhile
         kind = next((kind for kind in (tuple, list, dict) if isinstance(part, kind)), None)

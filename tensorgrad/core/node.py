@@ -57,7 +57,9 @@ class HookDict(dict[int, Any]):
 
 
 class Hooks:
-    """The hooks of one node: on the tensor it made, before and after the step, and tensors that retain their gradient."""
+    """The hooks of one node: on the tensor it made, before and after the step, and tensors that retain their
+    gradient.
+    """
 
     __slots__ = ("tensor", "before", "after", "accumulated", "retained")
 
@@ -79,12 +81,16 @@ class Hooks:
 
 
 class Node:
-    """A node of the tape: what `Tensor.grad_fn` shows. `edges` are the nodes of its inputs, None where no gradient flows.
+    """A node of the tape: what `Tensor.grad_fn` shows.
 
-    All slots are here, also those of steps (see step.py): steps of every kind have one layout, which the compiled fast path learns once.
+    `edges` are the nodes of its inputs, None where no gradient flows.
+
+    All slots are here, also those of steps (see step.py): steps of every kind have one layout, which the compiled fast
+    path learns once.
     """
 
-    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "saved", "params", "plan", "residual", "results", "trace", "calls",
+    __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "saved", "params", "plan", "residual",
+                 "results", "trace", "calls",
                  "_metadata", "__weakref__")
     edges: tuple[Any, ...] | list[Any]
     hooks: Any
@@ -115,7 +121,9 @@ class Node:
         return self, 0
 
     def register_hook(self, hook: Any) -> RemovableHandle:
-        """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; its result, if any, replaces grad_inputs."""
+        """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; its result, if any, replaces
+        grad_inputs.
+        """
         return Hooks.of(self).after.add(hook)
 
     def register_prehook(self, hook: Any) -> RemovableHandle:

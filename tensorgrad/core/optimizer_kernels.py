@@ -53,7 +53,9 @@ def at_once(name: str, rows: list[tuple[Any, ...] | None], optional: int, **numb
 
 
 def arrays_of(row: tuple[Any, ...], backend: Any, optional: int) -> tuple[Any, ...] | None:
-    """Return the arrays of a row; None if the backend's kernel cannot update them, or if a loaded state is no tensor."""
+    """Return the arrays of a row; None if the backend's kernel cannot update them, or if a loaded state is no
+    tensor.
+    """
     arrays: list[Any] = []
     for place, tensor in enumerate(row):
         if tensor is None and place == optional:

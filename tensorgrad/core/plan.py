@@ -7,7 +7,8 @@ from typing import Any
 
 from ..ops.base import Op, arguments, input_name
 
-KINDS: dict[str, type] = {}       # "plain", "fused", "composed": the classes of steps, which register here (see step.py)
+# "plain", "fused", "composed": the classes of steps, which register here (see step.py)
+KINDS: dict[str, type] = {}
 
 
 def kind(name: str) -> Any:
@@ -35,7 +36,8 @@ class Plan:
     when needed.
     """
 
-    __slots__ = ("node_type", "fused_type", "several", "steps", "save", "names", "origins", "saves_out", "shapeless", "extras", "inputs", "asks")
+    __slots__ = ("node_type", "fused_type", "several", "steps", "save", "names", "origins", "saves_out", "shapeless",
+                 "extras", "inputs", "asks")
 
     def __init__(self, op: type[Op], needs: int, arity: int) -> None:
         names = [input_name(op, i) for i in range(arity)]
@@ -45,7 +47,8 @@ class Plan:
         group = op.inputs[-1] if op.arity is None else None      # the name of a variable number of inputs
         members = [i for i, name in enumerate(names) if name == group]
         source = partial(_source, op, needs, names, group)
-        wanted = list(dict.fromkeys(source(i, name) for (i, _), names_ in zip(formulas, asks, strict=True) for name in names_))
+        wanted = list(dict.fromkeys(source(i, name) for (i, _), names_ in zip(formulas, asks, strict=True)
+                                    for name in names_))
         if op.composite:
             wanted = [("value", i) for i in range(arity)]
         values = [s for s in wanted if s[0] == "value"]
@@ -57,9 +60,11 @@ class Plan:
         self.node_type = step_type(op, "plain")
         self.fused_type = step_type(op, "composed" if op.composite else "fused")
         self.several = op.several
-        self.origins = tuple(i for _, i in values)               # of each saved value, the position: inputs first, then results
+        # of each saved value, the position: inputs first, then results
+        self.origins = tuple(i for _, i in values)
         self.names = tuple([*names, *(op.outputs or ("out",))][i] for i in self.origins)
-        self.inputs = tuple(name if name != group else f"{name}[{i - members[0]}]" for i, name in enumerate(names))   # a common name is numbered
+        # a common name is numbered
+        self.inputs = tuple(name if name != group else f"{name}[{i - members[0]}]" for i, name in enumerate(names))
         self.asks = tuple(asks)                                  # the argument names of each formula
         self.saves_out = not op.several and any(i >= arity for i in self.origins)
         self.shapeless = not shapes
@@ -70,7 +75,8 @@ class Plan:
                            for (i, formula), names_ in zip(formulas, asks, strict=True))
 
 
-def _source(op: type[Op], needs: int, names: list[str], group: str | None, position: int, asked: str) -> tuple[str, Any]:
+def _source(op: type[Op], needs: int, names: list[str], group: str | None, position: int, asked: str) -> tuple[str,
+                                                                                                               Any]:
     """Return the source of a formula's argument, for the gradient of the input at a position: (kind, which)."""
     if asked == "position":                                       # which of the inputs that share a name
         return "constant", position - names.index(names[position])
@@ -102,7 +108,9 @@ def _saver(values: tuple[int, ...], shapes: tuple[Any, ...], arity: int, members
         def pick(args: Any, results: Any) -> Any: return chosen((*args, *results))
     if not shapes:
         return pick
-    return lambda args, results: (*pick(args, results), *(tuple(args[i].shape for i in members) if s is None else args[s].shape for s in shapes))
+    return lambda args, results: (*pick(args, results),
+                                  *(tuple(args[i].shape for i in members) if s is None else args[s].shape
+                                    for s in shapes))
 
 
 def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
@@ -118,7 +126,9 @@ def _extra(kind: str, which: Any, op: type[Op], places: Any) -> Any:
 
 
 class Plans(dict[Any, Any]):
-    """Plans by `needs`, a bitmask of the inputs that need a gradient; by (needs, number of inputs) if that number varies."""
+    """Plans by `needs`, a bitmask of the inputs that need a gradient; by (needs, number of inputs) if that number
+    varies.
+    """
 
     def __init__(self, op: type[Op]) -> None:
         self.op = op

@@ -20,7 +20,8 @@ from .stale import second_time, stale
 from .tape import FREED, Output, TensorBase
 from .unbroadcast import checked, fitted, sum_to
 
-NO_MEMORY = {int, float, bool, complex, tuple, type(None)}      # types that are not freed after a backward, as in PyTorch: numbers and shapes
+# types that are not freed after a backward, as in PyTorch: numbers and shapes
+NO_MEMORY = {int, float, bool, complex, tuple, type(None)}
 PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of parameters
 
 
@@ -28,7 +29,8 @@ class Operand(NamedTuple):
     """An input of a step, or another argument of its gradient formulas."""
 
     name: str
-    position: int               # the number of the input, or of the result after the inputs; −1 for shapes and parameters
+    # the number of the input, or of the result after the inputs; −1 for shapes and parameters
+    position: int
     edge: Any = None            # the input's or the result's place on the tape; None where no gradient flows
     value: Any = None           # the saved value: a tensor, an array, a number; None if there is none
     stale: bool = False         # True if it was modified since
@@ -40,7 +42,8 @@ class Reading(NamedTuple):
     op: Any                             # an op of the table; None for a program's Function
     inputs: tuple[Operand, ...]         # all of them
     asked: dict[str, Operand]           # the arguments of the gradient formulas, by name, in their order
-    results: tuple[Any, ...]            # the places of the results on the tape; None for those that are gone, or have no gradient
+    # the places of the results on the tape; None for those that are gone, or have no gradient
+    results: tuple[Any, ...]
 
     def kept(self) -> Iterator[Operand]:
         """The inputs and results that the step keeps."""
@@ -64,9 +67,10 @@ class Packed:
         with no_grad():
             packed = pack_hook(tensor)
         if tensor._storage.version != version:
-            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
-                               "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
-                               "to perform in-place operations on the input to a pack hook.")
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+                               "pack hook cannot be modified by in-place operations as this can lead to unexpected "
+                               "side-effects. Please open an issue if you need to perform in-place operations on the "
+                               "input to a pack hook.")
         return cls(packed, unpack_hook)
 
     def unpacked(self) -> TensorBase:
@@ -87,11 +91,14 @@ class Step(Node):
 
     __slots__ = ()
     op: ClassVar[Any] = None                # the op of the table that it applies
-    shares: ClassVar[bool] = False          # True if its gradients may be arrays that others hold, like those of a program's Function
+    # True if its gradients may be arrays that others hold, like those of a program's Function
+    shares: ClassVar[bool] = False
     materialize: ClassVar[bool] = True      # gradients of unused results reach it as zeros
 
     def pull(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
-        """Return [(edge, gradient)] of the inputs in `useful`, as arrays, given the gradient of the result (a list, for several)."""
+        """Return [(edge, gradient)] of the inputs in `useful`, as arrays, given the gradient of the result (a list, for
+        several).
+        """
         raise NotImplementedError(f"{type(self).__name__} has no gradient")
 
     def pull_tensors(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
@@ -191,15 +198,16 @@ class PlainStep(Step):
         for i, formula, wants in plan.steps:
             edge = edges[i]
             if useful is None or edge in useful:
-                ge = formula(backend_xp, g, values[wants[0]]) if len(wants) == 1 else formula(backend_xp, g, *[values[w] for w in wants])
+                ge = (formula(backend_xp, g, values[wants[0]]) if len(wants) == 1
+                      else formula(backend_xp, g, *[values[w] for w in wants]))
                 if ge.shape != edge.shape or ge.dtype is not edge.dtype:
                     ge = fitted(backend_xp, ge, edge)
                 pulled.append((edge, ge))
         return pulled
 
     def _pull_wide(self, g: Any, values: Any, useful: Any) -> list[tuple[Any, Any]]:
-        """`pull` for complex numbers, which are conjugated around analytic formulas, for bfloat16, which computes in float32, and for
-        steps with several results."""
+        """`pull` for complex numbers, which are conjugated around analytic formulas, for bfloat16, which computes in
+        float32, and for steps with several results."""
         parts, backend_xp = g if type(g) is list else [g], self._storage.xp
         conjugate = self.op.analytic and any(part.dtype.kind == "c" for part in parts)
         narrow = None
@@ -208,7 +216,8 @@ class PlainStep(Step):
         elif any(part.dtype.kind == "V" for part in parts):
             narrow = parts[0].dtype
             parts = [part.astype("float32") for part in parts]
-            values = [v.astype("float32") if getattr(getattr(v, "dtype", None), "kind", "") == "V" else v for v in values]
+            values = [v.astype("float32") if getattr(getattr(v, "dtype", None), "kind", "") == "V" else v
+                      for v in values]
         g = parts if type(g) is list else parts[0]
         pulled = []
         for i, formula, wants in self.plan.steps:
@@ -241,10 +250,13 @@ class PlainStep(Step):
         return self
 
     def moved(self, result: Any, target: Any, storage: Any) -> None:
-        """Note that the result was written to `target`: a saved result is read from there, and later writes to its storage are noticed."""
+        """Note that the result was written to `target`: a saved result is read from there, and later writes to its
+        storage are noticed.
+        """
         if self.plan.saves_out:
             self._storage = storage
-            self.saved = tuple(target.array if v is result.array else v for v in self.saved)      # keep one copy of the values, not two
+            # keep one copy of the values, not two
+            self.saved = tuple(target.array if v is result.array else v for v in self.saved)
 
     # ── saved values
 
@@ -278,12 +290,14 @@ class PlainStep(Step):
     def read(self, unpack: bool = True) -> Reading:
         op, plan, results, edges = self.op, self.plan, self.places(), self.edges
         arity = len(edges)
-        saved = [None] * len(plan.origins) if self.saved is FREED else [(v.unpacked() if unpack else None) if type(v) is Packed else v for v in self.saved]
+        saved = ([None] * len(plan.origins) if self.saved is FREED
+                 else [(v.unpacked() if unpack else None) if type(v) is Packed else v for v in self.saved])
         inputs = [Operand(name, i, e) for i, (name, e) in enumerate(zip(plan.inputs, edges))]
         kept: list[Operand] = []
         for origin, name, value in zip(plan.origins, plan.names, saved):
             operand = inputs[origin] if origin < arity else Operand(name, origin, results[origin - arity])
-            kept.append(operand._replace(value=value, stale=value is not None and self._is_stale(value, origin >= arity)))
+            kept.append(operand._replace(value=value, stale=value is not None
+                                         and self._is_stale(value, origin >= arity)))
             if origin < arity:
                 inputs[origin] = kept[-1]
         return Reading(op, tuple(inputs), self._asked(kept, inputs, saved), results)
@@ -292,7 +306,8 @@ class PlainStep(Step):
         """Return the arguments of the gradient formulas, by name."""
         op, plan = self.op, self.plan
         if op.composite:
-            return {o.name: o for o in kept if o.value is not None or self.freed} | {name: Operand(name, -1, None, v) for name, v in self.params.items()}
+            return ({o.name: o for o in kept if o.value is not None or self.freed}
+                    | {name: Operand(name, -1, None, v) for name, v in self.params.items()})
         arrays, found = [v.array if isinstance(v, TensorBase) else v for v in saved], {}
         for extra in plan.extras if self.saved is not FREED else ():
             arrays.append(extra(self, arrays))
@@ -303,12 +318,14 @@ class PlainStep(Step):
                 elif op.arity is None and name == op.inputs[-1]:                  # any number of inputs, together
                     found |= {o.name: o for o in inputs[len(op.inputs) - 1:]}
                 else:
-                    found[name] = Operand(name, -1, None, arrays[place] if place < len(arrays) else (self.params or {}).get(name))
+                    found[name] = Operand(name, -1, None, arrays[place] if place < len(arrays)
+                                          else (self.params or {}).get(name))
         return found
 
     def _is_stale(self, value: Any, result: bool) -> bool:
         since = max(self.time, getattr(self, "since", 0))
-        return bool(value._storage.written > since if isinstance(value, TensorBase) else result and self.plan.saves_out and self._storage.written > since)
+        return bool(value._storage.written > since if isinstance(value, TensorBase)
+                    else result and self.plan.saves_out and self._storage.written > since)
 
     def _check_output(self) -> None:
         """Raise unless the saved result is unmodified since its step, or since the in-place write that made it."""
@@ -328,11 +345,13 @@ class PlainStep(Step):
         if not name.startswith(("_saved_", "_raw_saved_")):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         op, plan, asked = self.op, self.plan, name.partition("saved_")[2]
-        if not name.startswith("_raw") and (parameter := PARAMETERS.get(asked, asked)) in op.parameters and asked not in op.inputs:
+        if (not name.startswith("_raw") and (parameter := PARAMETERS.get(asked, asked)) in op.parameters
+                and asked not in op.inputs):
             return self.params.get(parameter, op.parameters[parameter])
         if self.saved is FREED and not name.startswith("_raw"):
             raise second_time(self)
-        wanted = {"self": op.inputs[0], "result": "out", **dict.fromkeys(("other", "exponent", "mat2", "tensor"), op.inputs[-1])}.get(asked, asked)
+        wanted = {"self": op.inputs[0], "result": "out",
+                  **dict.fromkeys(("other", "exponent", "mat2", "tensor"), op.inputs[-1])}.get(asked, asked)
         if op.composite or wanted not in plan.names:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         place = plan.names.index(wanted)
@@ -343,7 +362,8 @@ class PlainStep(Step):
         origins, packed = self.plan.origins, []
         for place, value in enumerate(self.saved):
             if place < len(origins) and (isinstance(value, TensorBase) or origins[place] >= len(self.edges)):
-                array, storage = (value.array, value._storage) if isinstance(value, TensorBase) else (value, self._storage)
+                array, storage = ((value.array, value._storage) if isinstance(value, TensorBase)
+                                  else (value, self._storage))
                 packed.append(Packed.by(hooks, value if origins[place] < len(self.edges) else wrap(array, storage)))
             else:
                 packed.append(value)
@@ -360,12 +380,13 @@ class SavedTensor:
         """Put the saved value through `pack_hook` now, and through `unpack_hook` when it is needed."""
         node, place = self.node.by_formulas(), self.place
         if (saved := node.saved) is FREED:
-            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "
-                               "you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
-                               "time or if you need to access saved variables after calling backward.")
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate "
+                               "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+                               "retain_graph=True if you need to backward through the graph a second time or if you "
+                               "need to access saved variables after calling backward.")
         if type(saved[place]) is Packed:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a "
-                               "time.")
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
+                               "one pair of hooks is allowed at a time.")
         tensor = node._relinked(place, saved[place])
         node.saved = (*saved[:place], Packed.by((pack_hook, unpack_hook), tensor), *saved[place + 1:])
 

@@ -1,4 +1,5 @@
-"""The backward sweep along the tape, without recursion: steps are pulled one by one, and their gradients are added up per node.
+"""The backward sweep along the tape, without recursion: steps are pulled one by one, and their gradients are added up
+per node.
 
 The engine does what formulas never do: sum over broadcast axes, cast, conjugate, accumulate, skip inputs that need no
 gradient, and free saved values. First gradients run on bare arrays; with create_graph the same formulas run on Tensors.
@@ -25,7 +26,8 @@ from .vmap_hooks import batches
 by_time = attrgetter("time")
 
 
-def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bool = False, wanted: Any = None, adding: bool = False,
+def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bool = False, wanted: Any = None,
+          adding: bool = False,
           owned: set[Any] | None = None) -> dict[Any, Any]:
     """Pull gradients back along the tape, from {node: gradient}.
 
@@ -40,11 +42,14 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
         leave(began)
 
 
-def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted: Any, adding: bool, owned: set[Any]) -> dict[Any, Any]:
+def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted: Any, adding: bool,
+           owned: set[Any]) -> dict[Any, Any]:
     order = route(grads, 0 if wanted is None else min([n.time for n in wanted], default=0))
-    last = {e: node for node in order for e in node.edges if type(e) is Leaf}      # the steps after which nothing more reaches a leaf
+    # the steps after which nothing more reaches a leaf
+    last = {e: node for node in order for e in node.edges if type(e) is Leaf}
     closing = set(last.values())
-    roots = set(grads) if wanted is not None and len(grads) == 1 else ()     # PyTorch runs the hooks of a single root in any case
+    # PyTorch runs the hooks of a single root in any case
+    roots = set(grads) if wanted is not None and len(grads) == 1 else ()
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
     before, outer = mode.grad, mode.sweep
@@ -52,7 +57,8 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     if mode.tangents.levels:      # gradients have tangents, too, which need the saved values
         create_graph = retain_graph = True
     detour = None
-    if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):      # a batch of gradients, for steps that know of none
+    # a batch of gradients, for steps that know of none
+    if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):
         create_graph = True
         if (detour := batches.detour(grads, order)).needed:
             grads = detour.begin(grads)
@@ -60,12 +66,14 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     plain = compiled is not None and useful is None and not (create_graph or watched)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
-            on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted, found)
+            on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted,
+                              found)
         for node in order:
             g = None if plain and compiled.step_back(node, grads, owned, retain_graph) else grads.pop(node, None)
             if g is not None and (useful is None or node in useful or node in roots):
                 needed, arrived = True, g
-                if node.hooks is not None and type(g) is not list and (type(node) is not Output or wanted is not None and node in wanted):
+                if (node.hooks is not None and type(g) is not list
+                        and (type(node) is not Output or wanted is not None and node in wanted)):
                     g = hooked(node, g, create_graph)
                 if useful is not None:
                     needed = not useful.isdisjoint(node.edges)
@@ -79,7 +87,8 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
             if node in closing:
                 for e in node.edges:
                     if type(e) is Leaf and last[e] is node and e in grads:
-                        on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted, found)
+                        on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted,
+                                       found)
         for callback in mode.sweep.callbacks if outer is None else ():
             outside(callback)
         if outer is not None:
@@ -112,7 +121,8 @@ def wait_at_step(place: Output, g: Any, grads: dict[Any, Any]) -> None:
     parts[place.index] = g if before is None else before + g
 
 
-def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool, retain_graph: bool, watched: bool) -> None:
+def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool,
+          retain_graph: bool, watched: bool) -> None:
     """Pull one node, and add its gradients to those of its edges so far."""
     hooks, saved = node.hooks, node.saved
     if hooks is not None and hooks.before:
@@ -176,7 +186,8 @@ class Sweep:
 def route(roots: dict[Any, Any], oldest: int = 0) -> list[Any]:
     """The steps in the order in which to pull them.
 
-    Creation order is topological order: the latest node first. Nothing that is older than all that is wanted leads there.
+    Creation order is topological order: the latest node first. Nothing that is older than all that is wanted leads
+        there.
     """
     order = [n for n in roots if type(n) is not Leaf]
     seen = {None, *order}
@@ -201,7 +212,8 @@ def _useful(order: list[Any], wanted: Any) -> set[Any]:
 def _hook_results(node: Any, g: list[Any], create_graph: bool) -> None:
     """Run the hooks of a step's results, in order; unused results pass None. (Hooks of wanted results have run.)"""
     for i, reference in enumerate(getattr(node, "results", ())):
-        if reference is not None and (output := reference()) is not None and output.hooks is not None and output not in mode.sweep.wanted:
+        if (reference is not None and (output := reference()) is not None and output.hooks is not None
+                and output not in mode.sweep.wanted):
             g[i] = hooked(output, g[i], create_graph)
 
 
@@ -210,7 +222,8 @@ def _hook_results(node: Any, g: list[Any], create_graph: bool) -> None:
 
 def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any, found: dict[Any, Any]) -> None:
     hooks = leaf.hooks
-    if hooks is not None and (hooks.tensor or hooks.retained is not None or hooks.before or hooks.after):      # whoever sees the gradient may keep it
+    # whoever sees the gradient may keep it
+    if hooks is not None and (hooks.tensor or hooks.retained is not None or hooks.before or hooks.after):
         owned.discard(leaf)
         g = hooked(leaf, g, create_graph)
     if wanted is not None:

@@ -30,7 +30,8 @@ class Origin:
 
     __slots__ = ("parent", "op", "args", "params", "kind")
 
-    def __init__(self, parent: TensorBase, op: Any, args: tuple[Any, ...], params: dict[str, Any], kind: str | None) -> None:
+    def __init__(self, parent: TensorBase, op: Any, args: tuple[Any, ...], params: dict[str, Any],
+                 kind: str | None) -> None:
         self.parent, self.op, self.args, self.params, self.kind = parent, op, args, params, kind
 
 
@@ -87,14 +88,17 @@ def record(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any]
 def record_several(plan: Plan, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any) -> None:
     """Record an op with several results; results of integers or bools stay off the tape."""
     node = plan.node_type()
-    node.edges, node.params, node.plan, node.hooks, node.calls, node._storage = edges, params, plan, None, None, outs[0]._storage.nowhere
-    node.shape, node.dtype, node.time = tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs), next(clock)
+    node.edges, node.params, node.plan, node.hooks, node.calls, node._storage = (edges, params, plan, None, None,
+                                                                                 outs[0]._storage.nowhere)
+    node.shape, node.dtype, node.time = (tuple(o.array.shape for o in outs), tuple(o.array.dtype for o in outs),
+                                         next(clock))
     node.saved = plan.save(args, tuple(map(alias, outs)))
     link(node, outs)
     show(node, outs)
 
 
-def record_fused(plan: Plan, pair: Pair, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any, kept: Any) -> None:
+def record_fused(plan: Plan, pair: Pair, args: tuple[Any, ...], edges: Any, params: dict[str, Any], outs: Any,
+                 kept: Any) -> None:
     """Record one application of a kernel pair on the tape: `kept` is passed from its forward to its backward.
 
     Arguments and results in `kept` are watched: they must not be modified.
@@ -170,33 +174,38 @@ def node_of(tensor: Any) -> Any:
 
 def _rederived(tensor: Any) -> Any:
     chain = []
-    while (origin := tensor.origin) is not None and tensor._storage.rebased >= (tensor._node.time if tensor._node is not None else 1):
+    while ((origin := tensor.origin) is not None and tensor._storage.rebased
+           >= (tensor._node.time if tensor._node is not None else 1)):
         if origin.kind == "no_grad":
             above = node_of(origin.parent)
             if above is not None and tensor._storage.watched and mode.grad:
-                raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has been modified inplace with "
-                                   "grad mode enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify "
-                                   "your code by moving both the view and the inplace either both inside the no_grad block (if you don't want "
-                                   "the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
+                raise RuntimeError("A view was created in no_grad mode and its base or another view of its base has "
+                                   "been modified inplace with grad mode enabled. Given that this use case is "
+                                   "ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+                                   "both the view and the inplace either both inside the no_grad block (if you don't "
+                                   "want the inplace to be tracked) or both outside (if you want the inplace to be "
+                                   "tracked).")
             if type(above) is Leaf and tensor._node is None:
                 tensor._node = Leaf(tensor)
             break
         if origin.kind == "function":
             if type(tensor._node) is not Output or not mode.grad:
                 break
-            raise RuntimeError(f"Output 0 of {tensor._node.name().rpartition('Backward')[0]} is a view and its base or another view of its "
-                               "base has been modified inplace. This view was created inside a custom Function (or because an input was "
-                               "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated "
-                               "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
-                               "cloning the output of the custom Function.")
+            raise RuntimeError(f"Output 0 of {tensor._node.name().rpartition('Backward')[0]} is a view and its base or "
+                               "another view of its base has been modified inplace. This view was created inside a "
+                               "custom Function (or because an input was returned as-is) and the autograd logic to "
+                               "handle view+inplace would override the custom backward associated with the custom "
+                               "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this "
+                               "by cloning the output of the custom Function.")
         if origin.kind == "several":
             if tensor._node is None and node_of(root_of(tensor)) is None:
                 break
-            name = tensor._node.name().rpartition("Backward")[0] if type(tensor._node) is Output else origin.op.torch_name
-            raise RuntimeError(f"Output {getattr(tensor._node, 'index', 0)} of {name} is a view and its base or another view of its base has been "
-                               "modified inplace. This view is the output of a function that returns multiple views. Such functions do not "
-                               "allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place "
-                               "one.")
+            name = (tensor._node.name().rpartition("Backward")[0] if type(tensor._node) is Output
+                    else origin.op.torch_name)
+            raise RuntimeError(f"Output {getattr(tensor._node, 'index', 0)} of {name} is a view and its base or "
+                               "another view of its base has been modified inplace. This view is the output of a "
+                               "function that returns multiple views. Such functions do not allow the output views to "
+                               "be modified inplace. You should replace the inplace operation by an out-of-place one.")
         chain.append(tensor)
         tensor = origin.parent
     for view in reversed(chain):
@@ -209,7 +218,8 @@ def _rederived(tensor: Any) -> Any:
             continue            # another tensor in this memory got a new history: this view's is still valid
         view._node = None
         if node is not None and view.array.dtype.kind in "fcV":
-            record(plans_of(origin.op).of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)), origin.params, view)
+            record(plans_of(origin.op).of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)),
+                   origin.params, view)
             if mode.tangents.see is not None:
                 mode.tangents.see(view._node, (view,), cut=False)
     return chain[0]._node if chain else tensor._node

@@ -17,8 +17,8 @@ def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
 
 def checked(ge: Any, edge: Any) -> Any:
     if tuple(ge.shape) != tuple(edge.shape):
-        raise RuntimeError(f"Function {edge.name()} was handed an invalid gradient: got {list(ge.shape)} but expected shape compatible with "
-                           f"{list(edge.shape)}")
+        raise RuntimeError(f"Function {edge.name()} was handed an invalid gradient: got {list(ge.shape)} but expected "
+                           f"shape compatible with {list(edge.shape)}")
     return ge
 
 
@@ -37,9 +37,10 @@ def unpulled(node: Any, error: Exception) -> Exception:
     if (exhausted := memory_error(error, node.name())) is not None:
         return exhausted
     saved = node.saved
-    replaced = [v for v in saved if getattr(getattr(v, "_storage", None), "replaced", 0) > node.time] if type(saved) is tuple else []
+    replaced = ([v for v in saved if getattr(getattr(v, "_storage", None), "replaced", 0) > node.time]
+                if type(saved) is tuple else [])
     if not replaced or isinstance(error, RuntimeError):
         return error
     shapes = ", ".join(str(list(v.array.shape)) for v in replaced)
-    return RuntimeError(f"{node.name()} cannot use what it saved: the data of its arguments was replaced since the forward pass, by tensors of sizes {shapes} "
-                        f"({error})")
+    return RuntimeError(f"{node.name()} cannot use what it saved: the data of its arguments was replaced since the "
+                        f"forward pass, by tensors of sizes {shapes} ({error})")

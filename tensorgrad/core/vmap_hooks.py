@@ -11,7 +11,8 @@ class Batches:
     __slots__ = ("gathered", "with_memory", "moved", "lifted", "detour", "by_own_rule")
 
     gathered: Any           # gathered(args): operands of several levels, all at the deepest
-    with_memory: Any        # with_memory(tensor, other): a copy for each example of the other, which can take its values
+    # with_memory(tensor, other): a copy for each example of the other, which can take its values
+    with_memory: Any
     moved: Any              # moved(tensor, backend): a copy on another device
     lifted: Any             # lifted(tensor, backend): a tensor at a deeper level
     detour: Any             # detour(grads, order): the rearrangement for a sweep from batched gradients

@@ -7,8 +7,8 @@ from typing import Any
 
 from . import amp
 
-__all__ = ["Event", "Stream", "amp", "current_device", "current_stream", "device_count", "is_available", "is_initialized",
-           "set_device", "stream", "synchronize"]
+__all__ = ["Event", "Stream", "amp", "current_device", "current_stream", "device_count", "is_available",
+           "is_initialized", "set_device", "stream", "synchronize"]
 
 
 class Stream:

@@ -62,7 +62,8 @@ class Stream:
         return hash((self.stream_id, self.device))
 
     def __repr__(self) -> str:
-        return f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, stream_id={self.stream_id}"
+        return (f"torch.Stream device_type={self.device.type}, device_index={self.device_index}, "
+                f"stream_id={self.stream_id}")
 
 
 class Event:
@@ -73,7 +74,8 @@ class Event:
     enable_timing = False
     of: ClassVar[dict[str, Any]] = {}       # the classes for other types of device, which their modules register
 
-    def __new__(cls, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Any:
+    def __new__(cls, device: Any = None, *, enable_timing: bool = False, blocking: bool = False,
+                interprocess: bool = False) -> Any:
         where = Device("cuda" if device_count() else "cpu") if device is None else Device(device)
         if cls is Event and where.type == "cuda":
             return cls.of["cuda"](enable_timing, blocking, interprocess)
@@ -107,5 +109,6 @@ class Event:
         raise RuntimeError("cpu backend doesn't support events.")
 
     def __repr__(self) -> str:
-        return (f"torch.Event device_type={self.device.type}, device_index={-1 if self.device.index is None else self.device.index}, "
+        return (f"torch.Event device_type={self.device.type}, "
+                f"device_index={-1 if self.device.index is None else self.device.index}, "
                 f"event_flag={int(self.enable_timing)}, event_id={self.event_id}")

@@ -9,9 +9,9 @@ from ..device import device as _Device
 from ..storage.base import Storage
 from ..storage.cuda import CudaStorage, cuda_backend, device_count, import_cupy, simulated_count
 
-__all__ = ["can_device_access_peer", "current_device", "device", "device_count", "device_of", "get_arch_list", "get_device_capability",
-           "get_device_name", "get_device_properties", "get_gencode_flags", "init", "is_available", "is_bf16_supported", "is_initialized",
-           "is_tf32_supported", "set_device", "synchronize"]
+__all__ = ["can_device_access_peer", "current_device", "device", "device_count", "device_of", "get_arch_list",
+           "get_device_capability", "get_device_name", "get_device_properties", "get_gencode_flags", "init",
+           "is_available", "is_bf16_supported", "is_initialized", "is_tf32_supported", "set_device", "synchronize"]
 
 
 def is_available() -> bool:
@@ -133,8 +133,9 @@ class _CudaDeviceProperties(NamedTuple):
     max_threads_per_multi_processor: int
 
     def __repr__(self) -> str:
-        return (f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, total_memory={self.total_memory >> 20}MB, "
-                f"multi_processor_count={self.multi_processor_count}, L2_cache_size={self.L2_cache_size >> 20}MB)")
+        return (f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+                f"total_memory={self.total_memory >> 20}MB, multi_processor_count={self.multi_processor_count}, "
+                f"L2_cache_size={self.L2_cache_size >> 20}MB)")
 
 
 def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
@@ -147,8 +148,10 @@ def get_device_properties(device: Any = None) -> _CudaDeviceProperties:
         return _CudaDeviceProperties(f"simulated device {index}", 0, 0, host_memory()[1], os.cpu_count() or 1, 1, 0, 1)
     found = import_cupy().cuda.runtime.getDeviceProperties(index)
     name = found["name"]
-    return _CudaDeviceProperties(name.decode() if isinstance(name, bytes) else str(name), found["major"], found["minor"], found["totalGlobalMem"],
-                                 found["multiProcessorCount"], found["warpSize"], found["l2CacheSize"], found["maxThreadsPerMultiProcessor"])
+    return _CudaDeviceProperties(name.decode() if isinstance(name, bytes) else str(name), found["major"],
+                                 found["minor"], found["totalGlobalMem"], found["multiProcessorCount"],
+                                 found["warpSize"], found["l2CacheSize"],
+                                 found["maxThreadsPerMultiProcessor"])
 
 
 def get_device_name(device: Any = None) -> str:

@@ -15,9 +15,12 @@ from ..storage.cuda import import_cupy, simulated_count
 from ..storage.out_of_memory import in_units
 from .devices import backend_at, host_memory, init, is_available, is_initialized
 
-__all__ = ["empty_cache", "ipc_collect", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",
-           "memory_cached", "memory_reserved", "memory_stats", "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats",
-           "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "get_per_process_memory_fraction",
+__all__ = ["empty_cache", "ipc_collect", "max_memory_allocated", "max_memory_cached", "max_memory_reserved",
+           "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved", "memory_stats",
+           "memory_stats_as_nested_dict", "memory_summary", "reset_accumulated_memory_stats",
+           "reset_max_memory_allocated", "reset_max_memory_cached",
+           "reset_peak_memory_stats",
+           "get_per_process_memory_fraction",
            "set_per_process_memory_fraction"]
 
 _peaks: dict[int, list[int]] = {}       # per real device: the most bytes seen in use, and in the pool
@@ -45,9 +48,11 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     index = backend_at(device).index
     if simulated_count():
         memory = _simulated(index)
-        held = {"current": memory.current, "peak": memory.peak, "allocated": memory.allocated, "freed": memory.allocated - memory.current}
+        held = {"current": memory.current, "peak": memory.peak, "allocated": memory.allocated,
+                "freed": memory.allocated - memory.current}
         blocks = {"current": len(memory.live), "allocated": memory.blocks, "freed": memory.blocks - len(memory.live)}
-        return {"allocated_bytes": {"all": held}, "reserved_bytes": {"all": dict(held)}, "allocation": {"all": blocks}, "num_ooms": memory.full}
+        return {"allocated_bytes": {"all": held}, "reserved_bytes": {"all": dict(held)}, "allocation": {"all": blocks},
+                "num_ooms": memory.full}
     cupy, pool = import_cupy(), _pool(index)
     with cupy.cuda.Device(index):
         now = [int(pool.used_bytes()), int(pool.total_bytes())]
@@ -82,7 +87,10 @@ def memory_allocated(device: Any = None) -> int:
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that arrays occupied since the peak was reset. https://pytorch.org/docs → torch.cuda.max_memory_allocated"""
+    """The most bytes that arrays occupied since the peak was reset.
+
+    https://pytorch.org/docs → torch.cuda.max_memory_allocated
+    """
     return _figure(device, "allocated_bytes.all.peak")
 
 
@@ -95,7 +103,10 @@ def memory_reserved(device: Any = None) -> int:
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes that the memory pool held since the peak was reset. https://pytorch.org/docs → torch.cuda.max_memory_reserved"""
+    """The most bytes that the memory pool held since the peak was reset.
+
+    https://pytorch.org/docs → torch.cuda.max_memory_reserved
+    """
     return _figure(device, "reserved_bytes.all.peak")
 
 
@@ -123,19 +134,22 @@ def reset_accumulated_memory_stats(device: Any = None) -> None:
 
 def _renamed(old: str, new: Any) -> Any:
     def call(device: Any = None) -> int:
-        warnings.warn(f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new.__name__}`", FutureWarning, stacklevel=2)
+        warnings.warn(f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new.__name__}`", FutureWarning,
+                      stacklevel=2)
         return new(device)  # type: ignore[no-any-return]
     call.__name__ = call.__qualname__ = old
     call.__doc__ = f"The old name of `{new.__name__}`."
     return call
 
 
-memory_cached, max_memory_cached = _renamed("memory_cached", memory_reserved), _renamed("max_memory_cached", max_memory_reserved)
+memory_cached, max_memory_cached = (_renamed("memory_cached", memory_reserved),
+                                    _renamed("max_memory_cached", max_memory_reserved))
 
 
 def _resetting(name: str) -> Any:
     def call(device: Any = None) -> None:
-        warnings.warn(f"torch.cuda.{name} now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory stats.",
+        warnings.warn(f"torch.cuda.{name} now calls torch.cuda.reset_peak_memory_stats, which resets /all/ peak memory "
+                      f"stats.",
                       FutureWarning, stacklevel=2)
         reset_peak_memory_stats(device)
     call.__name__ = call.__qualname__ = name
@@ -143,7 +157,8 @@ def _resetting(name: str) -> Any:
     return call
 
 
-reset_max_memory_allocated, reset_max_memory_cached = _resetting("reset_max_memory_allocated"), _resetting("reset_max_memory_cached")
+reset_max_memory_allocated, reset_max_memory_cached = (_resetting("reset_max_memory_allocated"),
+                                                       _resetting("reset_max_memory_cached"))
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
@@ -151,14 +166,16 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     init()
     index, stats = backend_at(device).index, memory_stats(device)
     columns = ("current", "peak") if abbreviated else ("current", "peak", "allocated", "freed")
-    rows: list[Any] = [("allocated_bytes", "Allocated memory", in_units), ("reserved_bytes", "Reserved memory", in_units), ("allocation", "Allocations", str)]
+    rows: list[Any] = [("allocated_bytes", "Allocated memory", in_units),
+                       ("reserved_bytes", "Reserved memory", in_units), ("allocation", "Allocations", str)]
     lines = [f"memory of device {index}" + (f", {stats['num_ooms']} times full" if "num_ooms" in stats else ""),
              " " * 18 + "".join(f"| {column:>12} " for column in columns)]
     lines.insert(1, "-" * len(lines[1]))
     for key, title, shown in rows:
         figures = [stats.get(f"{key}.all.{column}") for column in columns]
         if any(figure is not None for figure in figures):
-            lines.append(f"{title:<18}" + "".join(f"| {'' if figure is None else shown(figure):>12} " for figure in figures))
+            lines.append(f"{title:<18}" + "".join(f"| {'' if figure is None else shown(figure):>12} "
+                                                  for figure in figures))
     return "\n".join(lines)
 
 
@@ -205,5 +222,8 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 
 def get_per_process_memory_fraction(device: Any = None) -> float:
-    """The part of the device's memory that arrays are allowed. https://pytorch.org/docs → torch.cuda.get_per_process_memory_fraction"""
+    """The part of the device's memory that arrays are allowed.
+
+    https://pytorch.org/docs → torch.cuda.get_per_process_memory_fraction
+    """
     return _fractions.get(backend_at(device).index, 1.0)

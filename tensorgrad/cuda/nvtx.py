@@ -1,4 +1,7 @@
-"""Marks for NVIDIA's profilers; without a real device they are counted and otherwise do nothing. https://pytorch.org/docs → torch.cuda.nvtx"""
+"""Marks for NVIDIA's profilers; without a real device they are counted and otherwise do nothing.
+
+https://pytorch.org/docs → torch.cuda.nvtx
+"""
 from __future__ import annotations
 
 import threading

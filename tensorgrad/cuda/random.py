@@ -11,7 +11,8 @@ from ..api.random import cuda_generator, generator_of, seed_cuda
 from ..device import defaults
 from .devices import backend_at, device_count, index_of
 
-__all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state",
+__all__ = ["get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all",
+           "set_rng_state",
            "set_rng_state_all"]
 
 
@@ -30,7 +31,10 @@ def manual_seed_all(seed: int) -> None:
 
 
 def seed() -> None:
-    """Seed the generator of the current device with a number from the system. https://pytorch.org/docs → torch.cuda.seed"""
+    """Seed the generator of the current device with a number from the system.
+
+    https://pytorch.org/docs → torch.cuda.seed
+    """
     seed_cuda(cuda_generator(defaults.current_cuda).seed(), defaults.current_cuda)
 
 
@@ -50,7 +54,10 @@ def get_rng_state(device: Any = "cuda") -> Any:
 
 
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
-    """Set the state of a device's generator; without devices there is nothing to set. https://pytorch.org/docs → torch.cuda.set_rng_state"""
+    """Set the state of a device's generator; without devices there is nothing to set.
+
+    https://pytorch.org/docs → torch.cuda.set_rng_state
+    """
     if device_count():
         _generator(index_of(device)).set_state(new_state)
 

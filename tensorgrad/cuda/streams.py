@@ -1,4 +1,6 @@
-"""Streams and events: the order of a device's work, and points in it. https://pytorch.org/docs/stable/cuda.html#streams-and-events
+"""Streams and events: the order of a device's work, and points in it.
+
+https://pytorch.org/docs/stable/cuda.html#streams-and-events
 
 A simulated device finishes its work before a call returns: streams have nothing to wait for, and events read the host's
 clock.
@@ -15,7 +17,8 @@ from ..device import device as Device
 from ..storage.cuda import device_count, import_cupy, simulated_count
 from . import any_device, devices
 
-__all__ = ["Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream", "get_stream_from_external", "set_stream", "stream"]
+__all__ = ["Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream",
+           "get_stream_from_external", "set_stream", "stream"]
 
 _numbers = count(1)        # of the streams and events of simulated devices
 
@@ -32,7 +35,9 @@ _current = _Current()
 
 
 class Stream(any_device.Stream):
-    """The order of work on a CUDA device. As a context manager, where work goes. https://pytorch.org/docs → torch.cuda.Stream
+    """The order of work on a CUDA device.
+
+    As a context manager, where work goes. https://pytorch.org/docs → torch.cuda.Stream
 
     The priority is kept, but CuPy has streams of one priority only.
     """
@@ -43,7 +48,8 @@ class Stream(any_device.Stream):
 
     def __new__(cls, device: Any = None, priority: int = 0, **kwargs: Any) -> Any:
         if not device_count():
-            raise RuntimeError("torch.cuda.Stream requires CUDA support: see tensorgrad.cuda.init(), which says what is missing")
+            raise RuntimeError("torch.cuda.Stream requires CUDA support: see tensorgrad.cuda.init(), which says what "
+                               "is missing")
         index = devices.backend_at(device).index
         self = object.__new__(cls)
         self.priority = priority
@@ -113,11 +119,15 @@ class Event(any_device.Event):
     cuda_event = 0
     _flags: dict[str, bool]
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False) -> Any:
+    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False,
+                external: bool = False) -> Any:
         if not device_count():
-            raise RuntimeError("torch.cuda.Event requires CUDA support: see tensorgrad.cuda.init(), which says what is missing")
+            raise RuntimeError("torch.cuda.Event requires CUDA support: see tensorgrad.cuda.init(), which says what is "
+                               "missing")
         self = object.__new__(cls)
-        self.enable_timing, self._flags = enable_timing, {"block": blocking, "disable_timing": not enable_timing, "interprocess": interprocess}
+        self.enable_timing, self._flags = (enable_timing,
+                                           {"block": blocking, "disable_timing": not enable_timing,
+                                            "interprocess": interprocess})
         return self
 
     def record(self, stream: Any = None) -> None:
@@ -129,7 +139,8 @@ class Event(any_device.Event):
                     self.native = import_cupy().cuda.Event(**self._flags)
             self.event_id = self.cuda_event = next(_numbers) if self.native is None else self.native.ptr
         elif self.device != stream.device:
-            raise RuntimeError(f"Event device {self.device.index} does not match recording stream's device {stream.device_index}.")
+            raise RuntimeError(f"Event device {self.device.index} does not match recording stream's device "
+                               f"{stream.device_index}.")
         if self.native is None:
             self.moment = time.perf_counter()
         else:
@@ -174,7 +185,10 @@ def current_stream(device: Any = None) -> Any:
 
 
 def set_stream(stream: Any) -> None:
-    """Choose the stream, and its device, that this thread works in; None changes nothing. https://pytorch.org/docs → torch.cuda.set_stream"""
+    """Choose the stream, and its device, that this thread works in; None changes nothing.
+
+    https://pytorch.org/docs → torch.cuda.set_stream
+    """
     if stream is None:
         return
     devices.set_device(stream.device_index)

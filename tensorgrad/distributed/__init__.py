@@ -1,6 +1,7 @@
 """torch.distributed: several processes that train one model. https://pytorch.org/docs/stable/distributed.html
 
-Backends carry the bytes: "gloo" among the processes of one machine, "mpi" among those that mpiexec or srun started, "nccl" among GPUs. Names, arguments and
+Backends carry the bytes: "gloo" among the processes of one machine, "mpi" among those that mpiexec or srun started,
+    "nccl" among GPUs. Names, arguments and
 errors are PyTorch's; `nn.parallel.DistributedDataParallel` averages gradients with any of them.
 
 >>> import tensorgrad as torch
@@ -49,7 +50,8 @@ __all__ = ["DebugLevel", "DeviceMesh", "DistBackendError", "DistError", "DistNet
            *options.__all__, *point_to_point.__all__, *world.__all__]
 
 set_debug_level_from_env()
-_LATER = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "device_mesh": ""}       # of a module that stands on all of this one
+# of a module that stands on all of this one
+_LATER = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "device_mesh": ""}
 
 from . import _names, algorithms, distributed_c10d, rpc  # noqa: E402, F401
 

@@ -1,7 +1,10 @@
-"""Collectives that give new tensors, with gradients, over any kind of group. https://pytorch.org/docs → torch.distributed._functional_collectives
+"""Collectives that give new tensors, with gradients, over any kind of group.
 
-PyTorch's compiler rewrites programs into these, and programs of tensor parallelism call them. A group is a ProcessGroup, its name, a DeviceMesh of one
-axis, a pair of a mesh and the number of an axis, or a list of ranks. Results are there when a function returns, so `wait_tensor` gives its argument.
+https://pytorch.org/docs → torch.distributed._functional_collectives
+
+PyTorch's compiler rewrites programs into these, and programs of tensor parallelism call them. A group is a
+ProcessGroup, its name, a DeviceMesh of one axis, a pair of a mesh and the number of an axis, or a list of ranks.
+Results are there when a function returns, so `wait_tensor` gives its argument.
 """
 from __future__ import annotations
 
@@ -14,12 +17,15 @@ from .device_mesh import DeviceMesh
 from .nn import functional
 from .operations import ReduceOp
 
-__all__ = ["AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single", "all_gather_single_autograd", "all_gather_tensor",
-           "all_gather_tensor_autograd", "all_reduce", "all_reduce_coalesced", "all_to_all_single", "all_to_all_single_autograd", "broadcast",
-           "permute_tensor", "reduce_scatter_single", "reduce_scatter_single_autograd", "reduce_scatter_tensor", "reduce_scatter_tensor_autograd",
+__all__ = ["AsyncCollectiveTensor", "all_gather_into_tensor_coalesced", "all_gather_single",
+           "all_gather_single_autograd", "all_gather_tensor", "all_gather_tensor_autograd", "all_reduce",
+           "all_reduce_coalesced", "all_to_all_single", "all_to_all_single_autograd", "broadcast", "permute_tensor",
+           "reduce_scatter_single", "reduce_scatter_single_autograd", "reduce_scatter_tensor",
+           "reduce_scatter_tensor_autograd",
            "reduce_scatter_tensor_coalesced", "wait_tensor"]
 
-REDUCE_OP_TO_STR = {ReduceOp.SUM: "sum", ReduceOp.AVG: "avg", ReduceOp.PRODUCT: "product", ReduceOp.MIN: "min", ReduceOp.MAX: "max", ReduceOp.BAND: "band",
+REDUCE_OP_TO_STR = {ReduceOp.SUM: "sum", ReduceOp.AVG: "avg", ReduceOp.PRODUCT: "product", ReduceOp.MIN: "min",
+                    ReduceOp.MAX: "max", ReduceOp.BAND: "band",
                     ReduceOp.BOR: "bor", ReduceOp.BXOR: "bxor"}
 OPS = {name: op for op, name in REDUCE_OP_TO_STR.items()}
 
@@ -88,23 +94,34 @@ def all_gather_single(self: Any, gather_dim: int, group: Any, tag: str = "") -> 
 
 
 def reduce_scatter_single(self: Any, reduceOp: str, scatter_dim: int, group: Any, tag: str = "") -> Any:
-    """Return this rank's part, along an axis, of the reduction of the tensors of all ranks. AssertionError if the parts are not equal."""
+    """Return this rank's part, along an axis, of the reduction of the tensors of all ranks.
+
+    AssertionError if the parts are not equal.
+    """
     found, op = _resolve_group(group, tag), _op(reduceOp)
     size = dist.get_world_size(found)
     if self.shape[scatter_dim] % size:
-        raise AssertionError(f"input dimension {scatter_dim} ({self.shape[scatter_dim]}) must be a multiple of group_size {size}")
+        raise AssertionError(f"input dimension {scatter_dim} ({self.shape[scatter_dim]}) must be a multiple of "
+                             f"group_size {size}")
     parts = self.chunk(size, scatter_dim)
     return functional.reduce_scatter(tg.empty_like(parts[0], memory_format=tg.contiguous_format), parts, op, found)
 
 
-def all_to_all_single(self: Any, output_split_sizes: list[int] | None, input_split_sizes: list[int] | None, group: Any, tag: str = "") -> Any:
-    """Return the parts of a tensor, along its first axis, that each rank has for this one: equal ones, or of the sizes given."""
+def all_to_all_single(self: Any, output_split_sizes: list[int] | None, input_split_sizes: list[int] | None, group: Any,
+                      tag: str = "") -> Any:
+    """Return the parts of a tensor, along its first axis, that each rank has for this one: equal ones, or of the sizes
+    given.
+    """
     length = len(self) if output_split_sizes is None else sum(output_split_sizes)
-    return functional.all_to_all_single(self.new_empty(length, *self.shape[1:]), self, output_split_sizes, input_split_sizes, _resolve_group(group, tag))
+    return functional.all_to_all_single(self.new_empty(length, *self.shape[1:]), self, output_split_sizes,
+                                        input_split_sizes, _resolve_group(group, tag))
 
 
 def permute_tensor(self: Any, src_dst: list[int], group: Any, tag: str = "") -> Any:
-    """Return the tensor of the rank m for which src_dst[m] is this one; empty if there is none. Shapes are alike on all ranks."""
+    """Return the tensor of the rank m for which src_dst[m] is this one; empty if there is none.
+
+    Shapes are alike on all ranks.
+    """
     found = _resolve_group(group, tag)
     rank, count = dist.get_rank(found), self.numel()
     received = [count if to == rank else 0 for to in src_dst]
@@ -125,18 +142,22 @@ def all_gather_into_tensor_coalesced(self: list[Any], group: Any, tag: str = "")
     return [all_gather_single(tensor, 0, found) for tensor in self]
 
 
-def reduce_scatter_tensor_coalesced(inputs: list[Any], reduceOp: str, scatter_dim: list[int], group: Any, tag: str = "") -> list[Any]:
+def reduce_scatter_tensor_coalesced(inputs: list[Any], reduceOp: str, scatter_dim: list[int], group: Any,
+                                    tag: str = "") -> list[Any]:
     """Do `reduce_scatter_single` of each of several tensors, along an axis for each."""
     found = _resolve_group(group, tag)
-    return [reduce_scatter_single(tensor, reduceOp, dim, found) for tensor, dim in zip(inputs, scatter_dim, strict=True)]
+    return [reduce_scatter_single(tensor, reduceOp, dim, found)
+            for tensor, dim in zip(inputs, scatter_dim, strict=True)]
 
 
-def all_gather_tensor_inplace(output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False, tag: str = "", gather_dim: int = 0) -> Any:
+def all_gather_tensor_inplace(output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False,
+                              tag: str = "", gather_dim: int = 0) -> Any:
     """Do `all_gather_single` into a tensor that is given."""
     return output_tensor.copy_(all_gather_single(input_tensor, gather_dim, group or dist.group.WORLD, tag))
 
 
-def reduce_scatter_tensor_inplace(output: Any, input: Any, op: str = "sum", group: Any = None, async_op: bool = False, scatter_dim: int = 0,
+def reduce_scatter_tensor_inplace(output: Any, input: Any, op: str = "sum", group: Any = None, async_op: bool = False,
+                                  scatter_dim: int = 0,
                                   tag: str = "") -> Any:
     """Do `reduce_scatter_single` into a tensor that is given."""
     return output.copy_(reduce_scatter_single(input, op, scatter_dim, group or dist.group.WORLD, tag))

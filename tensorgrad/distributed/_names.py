@@ -1,4 +1,5 @@
-"""Modules of torch.distributed that packages import names from wherever there is a torch.distributed: to annotate, and to ask what is an instance.
+"""Modules of torch.distributed that packages import names from wherever there is a torch.distributed: to annotate, and
+to ask what is an instance.
 
 Their classes can be named and derived from, not made; their functions say what is missing when they are called.
 """
@@ -13,7 +14,8 @@ from ..messages.unsupported import unsupported
 
 _REASON = "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it"
 MODULES = """tensor tensor.placement_types tensor.parallel tensor.experimental tensor._utils _tensor
-fsdp fsdp.fully_sharded_data_parallel fsdp.wrap fsdp.api fsdp.sharded_grad_scaler _composable _composable.fsdp""".split()
+fsdp fsdp.fully_sharded_data_parallel fsdp.wrap fsdp.api fsdp.sharded_grad_scaler _composable
+_composable.fsdp""".split()
 
 
 class Names(ModuleType):
@@ -33,7 +35,8 @@ PLACEMENTS = ("Partial", "Replicate", "Shard")          # plain values, which pa
 
 def _class(module: str, name: str) -> type:
     if name in PLACEMENTS:
-        return type(name, (), {"__init__": lambda self, *args: vars(self).update(args=args), "__module__": module, "__doc__": "Where a tensor would lie."})
+        return type(name, (), {"__init__": lambda self, *args: vars(self).update(args=args), "__module__": module,
+                               "__doc__": "Where a tensor would lie."})
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"tensorgrad has no {module}.{name}: {_REASON}")

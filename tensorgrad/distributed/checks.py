@@ -34,7 +34,8 @@ def checked_op(op: Any, array: Any, what: str) -> ReduceOp:
     """The reduction of an argument, or of PyTorch's options. Errors: PyTorch's for one that the dtype does not have."""
     op = getattr(op, "reduceOp", op)
     if op.__class__ is not ReduceOp:
-        raise TypeError(f"{what}(): incompatible function arguments. The reduction must be a torch.distributed.ReduceOp, not {op!r}")
+        raise TypeError(f"{what}(): incompatible function arguments. The reduction must be a "
+                        f"torch.distributed.ReduceOp, not {op!r}")
     if op is ReduceOp.AVG and array.dtype.kind in "biu" and isinstance(array, numpy.ndarray):
         raise RuntimeError(f"result type Float can't be cast to the desired output type {NAMES[array.dtype][0]}")
     if op > ReduceOp.AVG and array.dtype.kind not in "biu":
@@ -59,9 +60,12 @@ def check_list(group: Any, kind: str, name: str, tensors: Any, like: Any) -> Non
     if len(tensors) != size:
         begins, count = f"ProcessGroup{label(group)}::{kind}:", len(tensors)
         raise RuntimeError(
-            f"{begins} invalid output tensor list at index 0 (expected length {size}, got {count})" if kind == "allgather" else
-            f"invalid {name} tensor list size, must be world size\nIt has {count} tensors for {size} ranks" if kind == "reduce_scatter" else
-            f"{begins} Incorrect {name} list size {count}. {name.capitalize()} list size should be {size}, same as size of the process group.")
+            f"{begins} invalid output tensor list at index 0 (expected length {size}, got {count})"
+            if kind == "allgather" else
+            f"invalid {name} tensor list size, must be world size\nIt has {count} tensors for {size} ranks"
+            if kind == "reduce_scatter" else
+            f"{begins} Incorrect {name} list size {count}. {name.capitalize()} list size should be {size}, same as "
+            f"size of the process group.")
     for i, tensor in enumerate(tensors):
         if tensor.array.shape != like.array.shape or tensor.array.dtype != like.array.dtype:
             raise unlike(group, kind, i, like, tensor)
@@ -72,7 +76,8 @@ def unlike(group: Any, kind: str, i: int, like: Any, tensor: Any) -> RuntimeErro
     arrays = like.array, tensor.array
     what, said = ("type", [NAMES[a.dtype][0] for a in arrays]) if arrays[0].dtype != arrays[1].dtype else (
         "size", [f"({', '.join(map(str, a.shape))})" for a in arrays])
-    return RuntimeError(f"ProcessGroup{label(group)}::{kind}: invalid tensor {what} at index {i} (expected {said[0]}, got {said[1]})")
+    return RuntimeError(f"ProcessGroup{label(group)}::{kind}: invalid tensor {what} at index {i} (expected {said[0]}, "
+                        f"got {said[1]})")
 
 
 def parts(tensor: Any, sizes: Sequence[int] | None, ranks: int) -> list[int]:

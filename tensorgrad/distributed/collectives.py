@@ -1,8 +1,11 @@
-"""Collective functions, which all ranks of a group call together. https://pytorch.org/docs/stable/distributed.html#collective-functions
+"""Collective functions, which all ranks of a group call together.
 
-Each function takes `group`, by default all ranks, and `async_op`: with it, it gives a `Work` at once, and its tensors are not to be touched before
-`Work.wait()`. Ranks call the same collectives in the same order, on tensors of equal shapes and dtypes. On a rank that is not in the group nothing
-happens, but for a warning. Results are written to the memory of tensors; autograd does not see it: `distributed.nn` has collectives with gradients.
+https://pytorch.org/docs/stable/distributed.html#collective-functions
+
+Each function takes `group`, by default all ranks, and `async_op`: with it, it gives a `Work` at once, and its tensors
+are not to be touched before `Work.wait()`. Ranks call the same collectives in the same order, on tensors of equal
+shapes and dtypes. On a rank that is not in the group nothing happens, but for a warning. Results are written to the
+memory of tensors; autograd does not see it: `distributed.nn` has collectives with gradients.
 """
 from __future__ import annotations
 
@@ -22,8 +25,10 @@ from .operations import ReduceOp
 from .work import Work
 from .world import _group, _outside, _place, _warn_outside
 
-__all__ = ["all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all",
-           "all_to_all_single", "barrier", "broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_single",
+__all__ = ["all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_single", "all_reduce",
+           "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather",
+           "monitored_barrier", "reduce", "reduce_scatter",
+           "reduce_scatter_single",
            "reduce_scatter_tensor", "scatter"]
 
 Tensor = tg.Tensor
@@ -32,11 +37,13 @@ SUM = ReduceOp.SUM
 
 def _check(tensor: Any, name: str) -> None:
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n             but got {type(tensor)} instead.")
+        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n             "
+                        f"but got {type(tensor)} instead.")
 
 
 def _check_list(tensors: Any, name: str) -> None:
-    begins = f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n             but got {type(tensors)}"
+    begins = (f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n             but "
+              f"got {type(tensors)}")
     if not isinstance(tensors, list):
         raise TypeError(f"{begins} instead.")
     if not all(isinstance(t, Tensor) for t in tensors):
@@ -66,8 +73,11 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
 # ── one tensor ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
-    """Replace the tensor of each rank by the reduction of all, in place. https://pytorch.org/docs → torch.distributed.all_reduce
+def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None,
+               async_op: bool = False) -> Work | Any:
+    """Replace the tensor of each rank by the reduction of all, in place.
+
+    https://pytorch.org/docs → torch.distributed.all_reduce
 
     >>> import tensorgrad as torch
     >>> import tensorgrad.distributed as dist
@@ -94,7 +104,8 @@ def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = Non
 
 
 @overridable
-def broadcast(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False, group_src: int | None = None) -> Work | Any:
+def broadcast(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
+              group_src: int | None = None) -> Work | Any:
     """Replace the tensor of each rank by that of one: rank `src` of the world, or `group_src` of the group.
 
     https://pytorch.org/docs → torch.distributed.broadcast
@@ -109,9 +120,13 @@ def broadcast(tensor: Any, src: int | None = None, group: ProcessGroup | None = 
 
 
 @overridable
-def reduce(tensor: Any, dst: int | None = None, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False,
+def reduce(tensor: Any, dst: int | None = None, op: ReduceOp = SUM, group: ProcessGroup | None = None,
+           async_op: bool = False,
            group_dst: int | None = None) -> Work | Any:
-    """Replace the tensor of one rank by the reduction of all; others keep theirs. https://pytorch.org/docs → torch.distributed.reduce"""
+    """Replace the tensor of one rank by the reduction of all; others keep theirs.
+
+    https://pytorch.org/docs → torch.distributed.reduce
+    """
     found = _group(group)
     root = _place(found, dst, group_dst)
     _check(tensor, "tensor")
@@ -125,8 +140,12 @@ def reduce(tensor: Any, dst: int | None = None, op: ReduceOp = SUM, group: Proce
 
 
 @overridable
-def all_gather(tensor_list: list[Any], tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
-    """Fill a list of tensors, one for each rank, with the tensors of all ranks. https://pytorch.org/docs → torch.distributed.all_gather"""
+def all_gather(tensor_list: list[Any], tensor: Any, group: ProcessGroup | None = None,
+               async_op: bool = False) -> Work | Any:
+    """Fill a list of tensors, one for each rank, with the tensors of all ranks.
+
+    https://pytorch.org/docs → torch.distributed.all_gather
+    """
     _check_list(tensor_list, "tensor_list")
     _check(tensor, "tensor")
     _check_dtypes(*tensor_list, tensor)
@@ -137,9 +156,13 @@ def all_gather(tensor_list: list[Any], tensor: Any, group: ProcessGroup | None =
 
 
 @overridable
-def gather(tensor: Any, gather_list: list[Any] | None = None, dst: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
+def gather(tensor: Any, gather_list: list[Any] | None = None, dst: int | None = None, group: ProcessGroup | None = None,
+           async_op: bool = False,
            group_dst: int | None = None) -> Work | Any:
-    """Fill a list of tensors on one rank, by default the first, with the tensors of all ranks. https://pytorch.org/docs → torch.distributed.gather"""
+    """Fill a list of tensors on one rank, by default the first, with the tensors of all ranks.
+
+    https://pytorch.org/docs → torch.distributed.gather
+    """
     _check(tensor, "tensor")
     if gather_list:
         _check_list(gather_list, "gather_list")
@@ -154,9 +177,13 @@ def gather(tensor: Any, gather_list: list[Any] | None = None, dst: int | None = 
 
 
 @overridable
-def scatter(tensor: Any, scatter_list: list[Any] | None = None, src: int | None = None, group: ProcessGroup | None = None, async_op: bool = False,
+def scatter(tensor: Any, scatter_list: list[Any] | None = None, src: int | None = None,
+            group: ProcessGroup | None = None, async_op: bool = False,
             group_src: int | None = None) -> Work | Any:
-    """Fill the tensor of each rank from a list on one rank, by default the first. https://pytorch.org/docs → torch.distributed.scatter"""
+    """Fill the tensor of each rank from a list on one rank, by default the first.
+
+    https://pytorch.org/docs → torch.distributed.scatter
+    """
     _check(tensor, "tensor")
     if scatter_list:
         _check_list(scatter_list, "scatter_list")
@@ -179,8 +206,12 @@ def _check_owner(own: bool, tensors: Any, name: str, owner: str) -> None:
 
 
 @overridable
-def reduce_scatter(output: Any, input_list: list[Any], op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
-    """Fill the tensor of rank i with the reduction of the i-th tensors of all lists. https://pytorch.org/docs → torch.distributed.reduce_scatter"""
+def reduce_scatter(output: Any, input_list: list[Any], op: ReduceOp = SUM, group: ProcessGroup | None = None,
+                   async_op: bool = False) -> Work | Any:
+    """Fill the tensor of rank i with the reduction of the i-th tensors of all lists.
+
+    https://pytorch.org/docs → torch.distributed.reduce_scatter
+    """
     _check(output, "output")
     _check_list(input_list, "input_list")
     _check_dtypes(output, *input_list)
@@ -191,7 +222,8 @@ def reduce_scatter(output: Any, input_list: list[Any], op: ReduceOp = SUM, group
 
 
 @overridable
-def all_to_all(output_tensor_list: list[Any], input_tensor_list: list[Any], group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
+def all_to_all(output_tensor_list: list[Any], input_tensor_list: list[Any], group: ProcessGroup | None = None,
+               async_op: bool = False) -> Work | Any:
     """Send the i-th tensor of a list to rank i, and fill the i-th of another with what rank i sent. Sizes may differ.
 
     https://pytorch.org/docs → torch.distributed.all_to_all
@@ -209,7 +241,8 @@ def all_to_all(output_tensor_list: list[Any], input_tensor_list: list[Any], grou
 
 
 @overridable
-def all_gather_single(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
+def all_gather_single(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None,
+                      async_op: bool = False) -> Work | Any:
     """Fill one tensor with the tensors of all ranks: `(n * rows, …)` or `(n, rows, …)` of n tensors `(rows, …)`.
 
     https://pytorch.org/docs → torch.distributed.all_gather_into_tensor
@@ -226,8 +259,10 @@ def all_gather_single(output_tensor: Any, input_tensor: Any, group: ProcessGroup
 
 
 @overridable
-def reduce_scatter_single(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
-    """Fill the tensor of rank i with the i-th part of the reduction of all inputs, which are as long as all outputs together.
+def reduce_scatter_single(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None,
+                          async_op: bool = False) -> Work | Any:
+    """Fill the tensor of rank i with the i-th part of the reduction of all inputs, which are as long as all outputs
+    together.
 
     https://pytorch.org/docs → torch.distributed.reduce_scatter_tensor
     """
@@ -242,38 +277,51 @@ def reduce_scatter_single(output: Any, input: Any, op: ReduceOp = SUM, group: Pr
     return work if async_op else None
 
 
-def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
-    """Do as `all_gather_single`, under its old name. https://pytorch.org/docs → torch.distributed.all_gather_into_tensor"""
+def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None,
+                           async_op: bool = False) -> Work | Any:
+    """Do as `all_gather_single`, under its old name.
+
+    https://pytorch.org/docs → torch.distributed.all_gather_into_tensor
+    """
     _renamed("all_gather_into_tensor", "all_gather_single")
     return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
-def reduce_scatter_tensor(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
-    """Do as `reduce_scatter_single`, under its old name. https://pytorch.org/docs → torch.distributed.reduce_scatter_tensor"""
+def reduce_scatter_tensor(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None,
+                          async_op: bool = False) -> Work | Any:
+    """Do as `reduce_scatter_single`, under its old name.
+
+    https://pytorch.org/docs → torch.distributed.reduce_scatter_tensor
+    """
     _renamed("reduce_scatter_tensor", "reduce_scatter_single")
     return reduce_scatter_single(output, input, op, group, async_op)
 
 
 def _renamed(old: str, new: str) -> None:
-    warnings.warn(f"`torch.distributed.{old}` is deprecated. Please use `torch.distributed.{new}` instead.", FutureWarning, stacklevel=flight_recorder.level())
+    warnings.warn(f"`torch.distributed.{old}` is deprecated. Please use `torch.distributed.{new}` instead.",
+                  FutureWarning, stacklevel=flight_recorder.level())
 
 
-def _all_gather_base(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
+def _all_gather_base(output_tensor: Any, input_tensor: Any, group: ProcessGroup | None = None,
+                     async_op: bool = False) -> Work | Any:
     """Do as `all_gather_single`, under an older name."""
     return all_gather_single(output_tensor, input_tensor, group, async_op)
 
 
-def _reduce_scatter_base(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
+def _reduce_scatter_base(output: Any, input: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None,
+                         async_op: bool = False) -> Work | Any:
     """Do as `reduce_scatter_single`, under an older name."""
     return reduce_scatter_single(output, input, op, group, async_op)
 
 
 @overridable
-def all_to_all_single(output: Any, input: Any, output_split_sizes: Sequence[int] | None = None, input_split_sizes: Sequence[int] | None = None,
+def all_to_all_single(output: Any, input: Any, output_split_sizes: Sequence[int] | None = None,
+                      input_split_sizes: Sequence[int] | None = None,
                       group: ProcessGroup | None = None, async_op: bool = False) -> Work | Any:
     """Send the i-th part of a tensor's rows to rank i, and fill the i-th part of another with what rank i sent.
 
-    Parts are equal, or have the numbers of rows that are given. https://pytorch.org/docs → torch.distributed.all_to_all_single
+    Parts are equal, or have the numbers of rows that are given. https://pytorch.org/docs →
+    torch.distributed.all_to_all_single
     """
     if _outside(group):
         return _warn_outside("all_to_all_single")
@@ -287,7 +335,8 @@ def all_to_all_single(output: Any, input: Any, output_split_sizes: Sequence[int]
 # ── barriers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None) -> Work | Any:
+def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None,
+            timeout: timedelta | None = None) -> Work | Any:
     """Wait until all ranks are here. https://pytorch.org/docs → torch.distributed.barrier"""
     if timeout is not None and not isinstance(timeout, timedelta):
         raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
@@ -297,8 +346,10 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
     return work if async_op else None
 
 
-def monitored_barrier(group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all ranks are here; after the time-out the first rank names one that is not, or with `wait_all_ranks` all of them.
+def monitored_barrier(group: ProcessGroup | None = None, timeout: timedelta | None = None,
+                      wait_all_ranks: bool = False) -> None:
+    """Wait until all ranks are here; after the time-out the first rank names one that is not, or with `wait_all_ranks`
+    all of them.
 
     https://pytorch.org/docs → torch.distributed.monitored_barrier
     """
@@ -306,7 +357,8 @@ def monitored_barrier(group: ProcessGroup | None = None, timeout: timedelta | No
         return _warn_outside("monitored_barrier")
     found = _group(group)
     if isinstance(timeout, float):
-        warnings.warn(f"Please specify timeout arg as a timedelta. Converting current value of {timeout} assuming it represents seconds", stacklevel=2)
+        warnings.warn(f"Please specify timeout arg as a timedelta. Converting current value of {timeout} assuming it "
+                      f"represents seconds", stacklevel=2)
         timeout = timedelta(seconds=timeout)
     found.monitored_barrier(world._checked(TIMEOUT if timeout is None else timeout), wait_all_ranks)
 
@@ -349,8 +401,11 @@ class _IllegalWork(Work):
 
 
 @contextmanager
-def _coalescing_manager(group: ProcessGroup | None = None, device: Any = None, async_ops: bool = False) -> Iterator[_CoalescingManager]:
-    """Make one message of the all-reduces, gathers or reduce-scatters of a block; with `async_ops`, `wait` comes later."""
+def _coalescing_manager(group: ProcessGroup | None = None, device: Any = None,
+                        async_ops: bool = False) -> Iterator[_CoalescingManager]:
+    """Make one message of the all-reduces, gathers or reduce-scatters of a block; with `async_ops`, `wait` comes
+    later.
+    """
     found, states = _group(group), world._world.coalescing
     if states.get(found):
         raise ValueError("ProcessGroup has non-empty op list at the start of coalescing")
@@ -378,8 +433,12 @@ def _coalescing_manager(group: ProcessGroup | None = None, device: Any = None, a
 
 
 @overridable
-def all_reduce_coalesced(tensors: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """Replace several tensors by their reductions, in one message. https://pytorch.org/docs → torch.distributed.all_reduce_coalesced"""
+def all_reduce_coalesced(tensors: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None,
+                         async_op: bool = False) -> Any:
+    """Replace several tensors by their reductions, in one message.
+
+    https://pytorch.org/docs → torch.distributed.all_reduce_coalesced
+    """
     _old("all_reduce_coalesced")
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     _check_list(tensors, "tensor")
@@ -391,8 +450,12 @@ def all_reduce_coalesced(tensors: Any, op: ReduceOp = SUM, group: ProcessGroup |
 
 
 @overridable
-def all_gather_coalesced(output_tensor_lists: Any, input_tensor_list: Any, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """Gather several tensors: one list of them per rank. https://pytorch.org/docs → torch.distributed.all_gather_coalesced"""
+def all_gather_coalesced(output_tensor_lists: Any, input_tensor_list: Any, group: ProcessGroup | None = None,
+                         async_op: bool = False) -> Any:
+    """Gather several tensors: one list of them per rank.
+
+    https://pytorch.org/docs → torch.distributed.all_gather_coalesced
+    """
     _old("all_gather_coalesced")
     if _outside(group):
         return _warn_outside("all_gather_coalesced")
@@ -408,5 +471,7 @@ def all_gather_coalesced(output_tensor_lists: Any, input_tensor_list: Any, group
 
 
 def _old(name: str) -> None:
-    warnings.warn(f"`torch.distributed.{name}` will be deprecated. If you must use it, please revisit our documentation later at "
-                  "https://pytorch.org/docs/main/distributed.html#collective-functions", FutureWarning, stacklevel=flight_recorder.level())
+    warnings.warn(f"`torch.distributed.{name}` will be deprecated. If you must use it, please revisit our "
+                  "documentation later at https://pytorch.org/docs/main/distributed.html#collective-functions",
+                  FutureWarning,
+                  stacklevel=flight_recorder.level())

@@ -1,4 +1,7 @@
-"""Ranks in rows and columns, with a process group along each. https://pytorch.org/docs/stable/distributed.html → torch.distributed.device_mesh"""
+"""Ranks in rows and columns, with a process group along each.
+
+https://pytorch.org/docs/stable/distributed.html → torch.distributed.device_mesh
+"""
 from __future__ import annotations
 
 import os
@@ -13,11 +16,14 @@ __all__ = ["DeviceMesh", "init_device_mesh"]
 
 
 class DeviceMesh:
-    """The ranks of a program as an array, and a process group for each line of it along each axis. https://pytorch.org/docs → DeviceMesh
+    """The ranks of a program as an array, and a process group for each line of it along each axis.
 
-    device_type: "cpu" or "cuda". mesh: the ranks, an array of any number of axes. mesh_dim_names: a name for each axis; then `mesh["dp"]` is the
-    line, or the block, through this rank along the axes named. backend_override: a backend's name, or None, for each axis.
-    All ranks make equal meshes, in the same order.
+    https://pytorch.org/docs → DeviceMesh
+
+    device_type: "cpu" or "cuda". mesh: the ranks, an array of any number of axes. mesh_dim_names: a name for each axis;
+        then `mesh["dp"]` is the
+    line, or the block, through this rank along the axes named. backend_override: a backend's name, or None, for each
+    axis. All ranks make equal meshes, in the same order.
 
     Errors: RuntimeError for more ranks than there are, ValueError for a rank that comes twice.
 
@@ -39,7 +45,8 @@ class DeviceMesh:
             dist.init_process_group()
         world_size = dist.get_world_size()
         if ranks.size > world_size:
-            raise RuntimeError(f"Mesh should not be bigger than default world size {world_size}, but found {ranks.size} ranks!")
+            raise RuntimeError(f"Mesh should not be bigger than default world size {world_size}, but found "
+                               f"{ranks.size} ranks!")
         if len(np.unique(ranks)) < ranks.size:
             raise ValueError(f"the ranks of a mesh must differ from each other, but got {ranks.tolist()}")
         if backend_override is not None and len(backend_override) != ranks.ndim:
@@ -49,18 +56,24 @@ class DeviceMesh:
             _choose_device()
         strides = tuple(stride // ranks.itemsize for stride in np.ascontiguousarray(ranks).strides)
         self._set_up(device_type, ranks[None], strides, None if mesh_dim_names is None else tuple(mesh_dim_names), None)
-        self._groups: list[Any] = [self._line_group(axis, backend) for axis, backend in enumerate(backend_override or [None] * ranks.ndim)]
+        self._groups: list[Any] = [self._line_group(axis, backend)
+                                   for axis, backend in enumerate(backend_override or [None] * ranks.ndim)]
 
-    def _set_up(self, device_type: str, blocks: Any, strides: tuple[int, ...], names: tuple[str, ...] | None, root: DeviceMesh | None) -> None:
+    def _set_up(self, device_type: str, blocks: Any, strides: tuple[int, ...], names: tuple[str, ...] | None,
+                root: DeviceMesh | None) -> None:
         """blocks: this mesh and those beside it, which other ranks are in, along a first axis."""
-        self.device_type, self._blocks, self._strides, self.mesh_dim_names, self._root = device_type, blocks, strides, names, root
+        self.device_type, self._blocks, self._strides, self.mesh_dim_names, self._root = (device_type, blocks, strides,
+                                                                                          names, root)
         self._flattened: dict[str, DeviceMesh] = {}
         where = np.argwhere(blocks == dist.get_rank())
         self._block = blocks[int(where[0, 0])] if len(where) else blocks[0] if len(blocks) == 1 else None
         self._coordinate = tuple(where[0, 1:].tolist()) if len(where) else None
 
     def _line_group(self, axis: int, backend: Any) -> Any:
-        """Return the group of the line through this rank along an axis. All ranks make the groups of all lines, since `new_group` wants that."""
+        """Return the group of the line through this rank along an axis.
+
+        All ranks make the groups of all lines, since `new_group` wants that.
+        """
         lines = np.moveaxis(self._blocks, axis + 1, -1).reshape(-1, self.shape[axis])
         if len(lines) == 1 and lines[0].tolist() == list(range(dist.get_world_size())) and backend is None:
             return dist.group.WORLD
@@ -69,8 +82,11 @@ class DeviceMesh:
         return next((group for group, line in zip(made, lines) if dist.get_rank() in line), None)
 
     @staticmethod
-    def from_group(group: Any, device_type: str, mesh: Any = None, *, mesh_dim_names: tuple[str, ...] | None = None) -> DeviceMesh:
-        """Return the mesh of groups that are there: of one group, its ranks in a line; of several, `mesh`, with a group and a name for each axis."""
+    def from_group(group: Any, device_type: str, mesh: Any = None, *,
+                   mesh_dim_names: tuple[str, ...] | None = None) -> DeviceMesh:
+        """Return the mesh of groups that are there: of one group, its ranks in a line; of several, `mesh`, with a group
+        and a name for each axis.
+        """
         groups = list(group) if isinstance(group, (list, tuple)) else [group]
         if not groups:
             raise ValueError("Expects at least one ProcessGroup to be passed")
@@ -86,7 +102,8 @@ class DeviceMesh:
             raise ValueError("Must pass mesh_dim_names if passing multiple ProcessGroups")
         array = np.ascontiguousarray(given, np.int32)
         if array.ndim != len(groups):
-            raise ValueError(f"Expects mesh with ndim equal to number of ProcessGroups but got mesh {array.tolist()} and {len(groups)} ProcessGroups")
+            raise ValueError(f"Expects mesh with ndim equal to number of ProcessGroups but got mesh {array.tolist()} "
+                             f"and {len(groups)} ProcessGroups")
         made = DeviceMesh.__new__(DeviceMesh)
         names = None if mesh_dim_names is None else tuple(mesh_dim_names)
         made._set_up(device_type, array[None], tuple(stride // array.itemsize for stride in array.strides), names, None)
@@ -99,8 +116,8 @@ class DeviceMesh:
     def mesh(self) -> Any:
         """Return the ranks, as a tensor. RuntimeError for a part of a mesh that this rank is not in."""
         if self._block is None:
-            raise RuntimeError("In order to get the mesh Tensor of a DeviceMesh it needs to either have all its original dimensions (e.g., no slicing) or it "
-                               "needs to contain the local rank")
+            raise RuntimeError("In order to get the mesh Tensor of a DeviceMesh it needs to either have all its "
+                               "original dimensions (e.g., no slicing) or it needs to contain the local rank")
         return tg.tensor(self._block)
 
     @property
@@ -118,7 +135,8 @@ class DeviceMesh:
         return int(np.prod(self.shape)) if mesh_dim is None else self.shape[mesh_dim]
 
     def __repr__(self) -> str:
-        shape = str(self.shape) if not self.mesh_dim_names else f"({', '.join(f'{name}={n}' for name, n in zip(self.mesh_dim_names, self.shape))})"
+        shape = (str(self.shape) if not self.mesh_dim_names
+                 else f"({', '.join(f'{name}={n}' for name, n in zip(self.mesh_dim_names, self.shape))})")
         stride = tuple(() if n == 1 else stride for n, stride in zip(self.shape, self._strides))
         detail = f", Mesh: {self.mesh.tolist()}" if os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL" else ""
         return f"DeviceMesh({shape}, '{self.device_type}', stride={stride}{detail})"
@@ -152,18 +170,22 @@ class DeviceMesh:
     # groups
 
     def get_group(self, mesh_dim: int | str | None = None) -> Any:
-        """Return the process group of the line through this rank along one axis, which may be left out if there is but one."""
+        """Return the process group of the line through this rank along one axis, which may be left out if there is but
+        one.
+        """
         if self.ndim > 1 and mesh_dim is None:
             raise RuntimeError(f"Found the DeviceMesh have {self.ndim} dimensions",
                                "Optional kwarg `mesh_dim` needs to be specified when device_mesh.ndim > 1.",
-                               "If you want to get the list of all the ProcessGroups in the DeviceMesh,please use `get_all_groups()` instead.")
+                               "If you want to get the list of all the ProcessGroups in the DeviceMesh,please use "
+                               "`get_all_groups()` instead.")
         if isinstance(mesh_dim, str):
             if mesh_dim in self._flattened:
                 return self._flattened[mesh_dim].get_group()
             if not self.mesh_dim_names:
                 raise KeyError("No `mesh_dim_names` found.")
             if mesh_dim not in self.mesh_dim_names:
-                raise KeyError(f"Mesh dimension '{mesh_dim}' does not exist.", f"Available mesh dimensions are: mesh_dim_names={self.mesh_dim_names}")
+                raise KeyError(f"Mesh dimension '{mesh_dim}' does not exist.",
+                               f"Available mesh dimensions are: mesh_dim_names={self.mesh_dim_names}")
             mesh_dim = self.mesh_dim_names.index(mesh_dim)
         return self._groups[mesh_dim or 0]
 
@@ -181,24 +203,30 @@ class DeviceMesh:
         if len(names) == 1 and names[0] in self._flattened:
             return self._flattened[names[0]]
         if not all(name in self.mesh_dim_names for name in names):
-            raise KeyError(f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are {[*self.mesh_dim_names, *self._flattened]}.")
+            raise KeyError(f"Invalid mesh_dim_names {names} specified. Valid mesh_dim_names are "
+                           f"{[*self.mesh_dim_names, *self._flattened]}.")
         axes = [self.mesh_dim_names.index(name) for name in names]
         rest = [axis for axis in range(self.ndim) if axis not in axes]
-        blocks = self._blocks.transpose([0, *(axis + 1 for axis in rest + axes)]).reshape(-1, *(self.shape[axis] for axis in axes))
+        blocks = self._blocks.transpose([0, *(axis + 1 for axis in rest + axes)]).reshape(-1,
+                                                                                          *(self.shape[axis]
+                                                                                            for axis in axes))
         part = DeviceMesh.__new__(DeviceMesh)
         part._set_up(self.device_type, blocks, tuple(self._strides[axis] for axis in axes), names, self._root or self)
         part._groups = [self._groups[axis] for axis in axes]
         return part
 
     def _flatten(self, mesh_dim_name: str | None = None, backend_override: str | None = None) -> DeviceMesh:
-        """Lay all ranks of the mesh out in one line, which the whole mesh then has under a name, of its own or "dp_tp"."""
+        """Lay all ranks of the mesh out in one line, which the whole mesh then has under a name, of its own or
+        "dp_tp".
+        """
         if not self.mesh_dim_names:
             raise RuntimeError("Cannot flatten a DeviceMesh without mesh_dim_names!")
         name, root = mesh_dim_name or "_".join(self.mesh_dim_names), self._root or self
         if self.ndim == 1 and name in self.mesh_dim_names:
             return self
         if name in (root.mesh_dim_names or ()):
-            raise ValueError(f"{name} already exists for submesh of the {root}. ", f"The mesh_dim_names of submesh and flattened mesh are "
+            raise ValueError(f"{name} already exists for submesh of the {root}. ",
+                             f"The mesh_dim_names of submesh and flattened mesh are "
                              f"{root.mesh_dim_names}. Please specify another valid mesh_dim_name.")
         blocks = self._blocks.reshape(len(self._blocks), -1)
         known = root._flattened.get(name)
@@ -207,7 +235,8 @@ class DeviceMesh:
             known._set_up(self.device_type, blocks, (min(self._strides),), (name,), root)
             known._groups = [known._line_group(0, backend_override)]
         elif not np.array_equal(known._blocks, blocks):
-            raise ValueError(f"Flatten mesh with mesh_dim_name {name} has been created before, Please specify another valid mesh_dim_name.")
+            raise ValueError(f"Flatten mesh with mesh_dim_name {name} has been created before, Please specify another "
+                             f"valid mesh_dim_name.")
         return known
 
 
@@ -220,20 +249,25 @@ def _choose_device() -> None:
 
 def init_device_mesh(device_type: str, mesh_shape: tuple[int, ...], *, mesh_dim_names: tuple[str, ...] | None = None,
                      backend_override: dict[int | str, str] | None = None) -> DeviceMesh:
-    """Return the first ranks as a `DeviceMesh` of a shape, in row-major order. https://pytorch.org/docs → torch.distributed.device_mesh.init_device_mesh
+    """Return the first ranks as a `DeviceMesh` of a shape, in row-major order.
 
-    Begins with `init_process_group()` if that has not been called. backend_override: the backend of an axis, by its number or name.
+    https://pytorch.org/docs → torch.distributed.device_mesh.init_device_mesh
+
+    Begins with `init_process_group()` if that has not been called. backend_override: the backend of an axis, by its
+    number or name.
     """
     names, count = mesh_dim_names, len(mesh_shape)
     if names is not None and len(set(names)) != len(names):
         raise RuntimeError(f"Each mesh_dim_name must be unique. Found repeated mesh_dim_name in mesh_dim_names {names}")
     if names is not None and count != len(names):
-        raise RuntimeError(f"mesh_shape and mesh_dim_names should have same length! Found len(mesh_dim_names): {len(names)} and len(mesh_shape):{count}.")
+        raise RuntimeError(f"mesh_shape and mesh_dim_names should have same length! Found len(mesh_dim_names): "
+                           f"{len(names)} and len(mesh_shape):{count}.")
     if device_type and not device_type.isalpha():
         raise RuntimeError(f"Device type with index is not supported but got {device_type}. ",
                            "If you maintained a 'torch.device' object, it's recommended to pass in 'device.type'.")
     backends = None if backend_override is None else _backends(dict(backend_override), names, count)
-    return DeviceMesh(device_type, np.arange(int(np.prod(mesh_shape)), dtype=np.int32).reshape(mesh_shape), mesh_dim_names=names, backend_override=backends)
+    return DeviceMesh(device_type, np.arange(int(np.prod(mesh_shape)), dtype=np.int32).reshape(mesh_shape),
+                      mesh_dim_names=names, backend_override=backends)
 
 
 def _backends(given: dict[int | str, str], names: tuple[str, ...] | None, count: int) -> tuple[Any, ...]:
@@ -245,5 +279,6 @@ def _backends(given: dict[int | str, str], names: tuple[str, ...] | None, count:
             raise RuntimeError(f"Found redundant dim index {axis} and name {name} in backend_override")
         found.append(given.pop(name, None) or given.pop(axis, None))    # type: ignore[arg-type]
     if given:
-        raise RuntimeError(f"Found invalid keys in backend_override: got {list(given)}, expected integers in range [0, {count}) or one of {names or ()}")
+        raise RuntimeError(f"Found invalid keys in backend_override: got {list(given)}, expected integers in range [0, "
+                           f"{count}) or one of {names or ()}")
     return tuple(found)

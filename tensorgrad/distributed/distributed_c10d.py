@@ -1,4 +1,6 @@
-"""torch.distributed.distributed_c10d: where PyTorch has the functions of `torch.distributed`, and some that packages reach for."""
+"""torch.distributed.distributed_c10d: where PyTorch has the functions of `torch.distributed`, and some that packages
+reach for.
+"""
 from __future__ import annotations
 
 import sys

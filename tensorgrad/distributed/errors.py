@@ -9,7 +9,10 @@ class DistError(RuntimeError):
 
 
 class DistBackendError(DistError):
-    """A backend could not do its part: a rank died, or ranks disagree. https://pytorch.org/docs → torch.distributed.DistBackendError"""
+    """A backend could not do its part: a rank died, or ranks disagree.
+
+    https://pytorch.org/docs → torch.distributed.DistBackendError
+    """
 
 
 class DistNetworkError(DistError):
@@ -17,7 +20,10 @@ class DistNetworkError(DistError):
 
 
 class DistStoreError(DistError):
-    """A store did not answer, or a value did not come in time. https://pytorch.org/docs → torch.distributed.DistStoreError"""
+    """A store did not answer, or a value did not come in time.
+
+    https://pytorch.org/docs → torch.distributed.DistStoreError
+    """
 
 
 class QueueEmptyError(DistStoreError):
@@ -25,6 +31,9 @@ class QueueEmptyError(DistStoreError):
 
 
 class TimedOut(DistBackendError):
-    """A collective or a message took longer than the group allows. `logged` says that the group's log was printed for it."""
+    """A collective or a message took longer than the group allows.
+
+    `logged` says that the group's log was printed for it.
+    """
 
     logged = False

@@ -1,7 +1,7 @@
 """A dictionary in a file that the ranks of one machine share. https://pytorch.org/docs → torch.distributed.FileStore
 
-The file is a log of the requests that changed values, each with a checksum. Whoever asks locks the file, reads what is new there, and appends. What does not
-read as such a log is refused.
+The file is a log of the requests that changed values, each with a checksum. Whoever asks locks the file, reads what is
+new there, and appends. What does not read as such a log is refused.
 """
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ __all__ = ["FileStore"]
 
 MAGIC = b"tensorgrad store 1\n"
 READS = WAITING.keys() - {Request.POP} | {Request.CHECK, Request.COUNT, Request.KEYS, Request.LENGTH}
-USERS, ENDED = b"efcount/", b"efended/"         # how many have the file open, how many had it; other keys begin with "/"
+# how many have the file open, how many had it; other keys begin with "/"
+USERS, ENDED = b"efcount/", b"efended/"
 
 
 class FileStore(Store):
     """A dictionary in a file. https://pytorch.org/docs → torch.distributed.FileStore
 
-    The last of `world_size` stores removes the file when it goes; with `world_size` -1 it stays. Errors: DistStoreError if the file holds something else.
+    The last of `world_size` stores removes the file when it goes; with `world_size` -1 it stays. Errors: DistStoreError
+    if the file holds something else.
 
     >>> import os, tempfile
     >>> from tensorgrad.distributed import FileStore
@@ -62,8 +64,10 @@ class FileStore(Store):
             if not missing:
                 return [key[1:] for key in answer if key[:1] == b"/"] if request == Request.KEYS else answer
             if time.monotonic() >= end:
-                what = f"Timeout waiting for key: {missing[0][1:].decode(errors='replace')} after {milliseconds(timeout)} ms"
-                raise DistStoreError(what if request != Request.WAIT else f"Wait timeout\nafter {milliseconds(timeout)}ms, keys: {shown(missing)}")
+                what = (f"Timeout waiting for key: {missing[0][1:].decode(errors='replace')} after "
+                        f"{milliseconds(timeout)} ms")
+                raise DistStoreError(what if request != Request.WAIT
+                                     else f"Wait timeout\nafter {milliseconds(timeout)}ms, keys: {shown(missing)}")
             time.sleep(min(pause, max(0.0, end - time.monotonic())))
             pause = min(1.5 * pause, 0.02)
 
@@ -94,7 +98,8 @@ class _Log:
     @contextmanager
     def locked(self) -> Any:
         """Lock the file, and read what others have appended."""
-        if self._file is None or self._pid != os.getpid():          # a lock belongs to an opened file, which a forked child would share
+        # a lock belongs to an opened file, which a forked child would share
+        if self._file is None or self._pid != os.getpid():
             self.close()
             self._file, self._pid = self._opened(), os.getpid()
         _lock(self._file)
@@ -131,7 +136,8 @@ class _Log:
         """Take the request at a place; return the place after it."""
         head = at + 2 * wire_protocol.SIZE.size
         try:
-            checksum, size = wire_protocol.SIZE.unpack_from(data, at)[0], wire_protocol.SIZE.unpack_from(data, at + wire_protocol.SIZE.size)[0]
+            checksum, size = (wire_protocol.SIZE.unpack_from(data, at)[0],
+                              wire_protocol.SIZE.unpack_from(data, at + wire_protocol.SIZE.size)[0])
             body = data[head:head + size]
             if len(body) != size or zlib.crc32(body) != checksum:
                 raise ValueError("an entry is damaged")

@@ -15,7 +15,10 @@ ENOUGH = 16 << 10       # bytes from which on it pays to look whether a copy can
 
 
 def read(tensor: Any, transport: Transport) -> Any:
-    """A tensor's values, flat: its own memory where that is contiguous. A transport of the host gets those of other devices there."""
+    """A tensor's values, flat: its own memory where that is contiguous.
+
+    A transport of the host gets those of other devices there.
+    """
     array = tensor.array
     if transport.device == "cpu" and tensor._storage.device.type != "cpu":
         array = tensor._storage.host(array)
@@ -74,16 +77,20 @@ def _module(tensor: Any, transport: Transport) -> Any:
 
 
 def _adjacent(tensors: Sequence[Any]) -> Any:
-    """The memory of tensors that follow each other in one block, such as the parts of `split`; None if they do not, or are too small to matter."""
+    """The memory of tensors that follow each other in one block, such as the parts of `split`; None if they do not, or
+    are too small to matter.
+    """
     head = tensors[0].array
     block = tensors[0]._storage.memory
-    if block is None or head.nbytes < ENOUGH or type(block) is not numpy.ndarray or block.dtype != head.dtype or not block.flags.c_contiguous:
+    if (block is None or head.nbytes < ENOUGH or type(block) is not numpy.ndarray or block.dtype != head.dtype
+            or not block.flags.c_contiguous):
         return None
     flat, start = block.reshape(-1), address(head) - address(block)
     place = start = start // head.itemsize
     for tensor in tensors:
         array = tensor.array
-        if not array.flags.c_contiguous or tensor._storage.memory is not block or address(array) != address(block) + place * head.itemsize:
+        if (not array.flags.c_contiguous or tensor._storage.memory is not block
+                or address(array) != address(block) + place * head.itemsize):
             return None
         place += array.size
     return flat[start:place]

@@ -1,4 +1,5 @@
-"""The last collectives that a rank began: to tell, after a time-out, which rank came late; and to tell that ranks disagree.
+"""The last collectives that a rank began: to tell, after a time-out, which rank came late; and to tell that ranks
+disagree.
 
 A log is a ring of `Call`s. Nothing is formatted until somebody asks.
 """
@@ -17,7 +18,8 @@ from typing import Any
 from .errors import DistBackendError
 from .transport.base import Call
 
-__all__ = ["DebugLevel", "Log", "compare", "fingerprint", "get_debug_level", "place", "set_debug_level", "set_debug_level_from_env"]
+__all__ = ["DebugLevel", "Log", "compare", "fingerprint", "get_debug_level", "place", "set_debug_level",
+           "set_debug_level_from_env"]
 
 LENGTH = 64                             # collectives that a log remembers
 LONGEST = 512                           # bytes of a fingerprint
@@ -36,7 +38,9 @@ named = 0               # blocks of all threads that name collectives
 
 
 def place() -> tuple[Any, int]:
-    """Return (code, instruction) of the innermost caller outside the package; the line is worked out when it is asked for."""
+    """Return (code, instruction) of the innermost caller outside the package; the line is worked out when it is asked
+    for.
+    """
     frame: Any = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
@@ -55,7 +59,8 @@ def _line(where: tuple[Any, int] | None) -> str:
     if where is None:
         return "?"
     code, instruction = where
-    line = next((line for start, end, line in code.co_lines() if start <= instruction < end and line), code.co_firstlineno)
+    line = next((line for start, end, line in code.co_lines() if start <= instruction < end and line),
+                code.co_firstlineno)
     return f"{code.co_filename}:{line} in {code.co_name}"
 
 
@@ -77,7 +82,8 @@ class Log:
         if not calls:
             return f"[rank {self.rank}] no collectives yet"
         lines = [f"[rank {self.rank}] the last {len(calls)} collectives, oldest first:"]
-        lines += [f"[rank {self.rank}]   {describe(call)}, {_STATES[call.state]}, begun {now - call.started:.3f} s ago at {_line(call.place)}"
+        lines += [f"[rank {self.rank}]   {describe(call)}, {_STATES[call.state]}, begun {now - call.started:.3f} s ago "
+                  f"at {_line(call.place)}"
                   for call in calls]
         return "\n".join(lines)
 
@@ -85,7 +91,8 @@ class Log:
 def describe(call: Call) -> str:
     """Return a collective in one line: group, number, kind, shapes, dtypes."""
     detail, title = f" {call.detail}" if call.detail else "", f" ({call.title})" if call.title else ""
-    return f"group {call.group} #{call.sequence} {call.kind}{title}{detail} {_shapes(call.shapes)} {', '.join(dict.fromkeys(call.dtypes))} {call.device}"
+    return (f"group {call.group} #{call.sequence} {call.kind}{title}{detail} {_shapes(call.shapes)} "
+            f"{', '.join(dict.fromkeys(call.dtypes))} {call.device}")
 
 
 def _shapes(shapes: tuple[tuple[int, ...], ...]) -> str:
@@ -125,7 +132,10 @@ def set_debug_level(debug_level: DebugLevel) -> None:
 
 
 def set_debug_level_from_env() -> None:
-    """Set how much is checked as TORCH_DISTRIBUTED_DEBUG says. Errors: ValueError for what is not OFF, INFO or DETAIL."""
+    """Set how much is checked as TORCH_DISTRIBUTED_DEBUG says.
+
+    Errors: ValueError for what is not OFF, INFO or DETAIL.
+    """
     said = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
     if said not in DebugLevel.__members__:
         raise ValueError("The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO, or DETAIL.")
@@ -134,7 +144,8 @@ def set_debug_level_from_env() -> None:
 
 # ── fingerprints ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_known: dict[tuple[Any, ...], bytes] = {}       # of all but the sequence number: a program has few kinds of collectives, and repeats them
+# of all but the sequence number: a program has few kinds of collectives, and repeats them
+_known: dict[tuple[Any, ...], bytes] = {}
 
 
 def fingerprint(call: Call) -> bytes:
@@ -168,7 +179,8 @@ def _read(data: bytes) -> dict[str, str]:
 
 
 def _said(read: dict[str, str]) -> str:
-    fields = [f"{name}={value}" for name, value in read.items() if value and name != "Detail"] + ([read["Detail"]] if read["Detail"] else [])
+    fields = ([f"{name}={value}" for name, value in read.items() if value and name != "Detail"]
+              + ([read["Detail"]] if read["Detail"] else []))
     return f"CollectiveFingerPrint({', '.join(fields)})"
 
 
@@ -178,12 +190,14 @@ def compare(rank: int, own: bytes, others: dict[int, bytes]) -> DistBackendError
     >>> from tensorgrad.distributed.flight_recorder import compare
     >>> str(compare(0, b"7|ALLREDUCE|[2]|Float|cpu|op=SUM", {1: b"7|ALLREDUCE|[3]|Float|cpu|op=SUM"})).partition("aspects: ")[2]
     'TensorShape: [2] vs [3]'
-    """
+    """  # noqa: E501
     for other in sorted(others):
         if others[other] != own:
             one, two = _read(own), _read(others[other])
-            unlike = [f"{name}: {one[name] or 'none'} vs {two[name] or 'none'}" for name in one if one[name] != two[name]]
+            unlike = [f"{name}: {one[name] or 'none'} vs {two[name] or 'none'}"
+                      for name in one if one[name] != two[name]]
             return DistBackendError(
-                f"Detected mismatch between collectives on ranks. Rank {rank} is running collective: {_said(one)}, but Rank {other} is running "
-                f"collective: {_said(two)}. Collectives differ in the following aspects: {', '.join(unlike)}")
+                f"Detected mismatch between collectives on ranks. Rank {rank} is running collective: {_said(one)}, but "
+                f"Rank {other} is running collective: {_said(two)}. Collectives differ in the following aspects: "
+                f"{', '.join(unlike)}")
     return None

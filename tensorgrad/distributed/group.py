@@ -1,4 +1,6 @@
-"""Groups of ranks: tensors are flattened here, handed to the transport of their device, and results are put where they belong."""
+"""Groups of ranks: tensors are flattened here, handed to the transport of their device, and results are put where they
+belong.
+"""
 from __future__ import annotations
 
 import sys
@@ -51,7 +53,8 @@ class ProcessGroup:
     store: Any = None
 
     def __init__(self, rank: int, size: int, ranks: Sequence[int] | None = None,
-                 transports: dict[str, Transport | Callable[[], Transport]] | None = None, name: str = "", timeout: timedelta = TIMEOUT,
+                 transports: dict[str, Transport | Callable[[], Transport]] | None = None, name: str = "",
+                 timeout: timedelta = TIMEOUT,
                  desc: str = "undefined", log: flight_recorder.Log | None = None) -> None:
         self._rank, self._size, self.ranks = rank, size, list(range(size)) if ranks is None else list(ranks)
         self.group_name, self.group_desc, self.timeout = name, desc, timeout
@@ -87,7 +90,10 @@ class ProcessGroup:
         return transport
 
     def transport(self, kind: str = "") -> Transport:
-        """Return the transport of a kind of device, by default the one that needs no tensor. Errors: RuntimeError if there is none."""
+        """Return the transport of a kind of device, by default the one that needs no tensor.
+
+        Errors: RuntimeError if there is none.
+        """
         if self._ended:
             raise DistBackendError(self._ended)
         kind = kind or ("cpu" if "cpu" in self.transports else next(iter(self.transports), ""))
@@ -104,16 +110,22 @@ class ProcessGroup:
         device = tensor._storage.device.type
         return self._ready.get(device) or self.transport(device)
 
-    def _begin(self, kind: str, transport: Transport, tensor: Any, detail: str, later: bool, tensors: Sequence[Any] = ()) -> Call:
-        """Count and log a collective whose ranks agree on one tensor, or on several. Nothing may fail between this and the transport's own method."""
+    def _begin(self, kind: str, transport: Transport, tensor: Any, detail: str, later: bool,
+               tensors: Sequence[Any] = ()) -> Call:
+        """Count and log a collective whose ranks agree on one tensor, or on several.
+
+        Nothing may fail between this and the transport's own method.
+        """
         array = tensor.array
         self._sequence += 1
-        call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], tensor._storage.device.type, detail, later, self.group_name, monotonic(),
+        call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], tensor._storage.device.type, detail,
+                    later, self.group_name, monotonic(),
                     flight_recorder.place())
         if tensors is ANY:
             call.shapes = ()
         elif tensors:
-            call.shapes, call.dtypes = tuple(t.array.shape for t in tensors), tuple(NAMES[t.array.dtype][0] for t in tensors)
+            call.shapes, call.dtypes = (tuple(t.array.shape for t in tensors),
+                                        tuple(NAMES[t.array.dtype][0] for t in tensors))
         if flight_recorder.named:
             call.title = flight_recorder.naming.title
         self.log.calls.append(call)
@@ -127,17 +139,20 @@ class ProcessGroup:
         words = numpy.frombuffer(own.ljust(flight_recorder.LONGEST, b"\0"), numpy.uint8).copy()
         data = tg.from_numpy(words).to(transport.device)
         out = tg.empty(flight_recorder.LONGEST * self._size, dtype=tg.uint8, device=transport.device)
-        check = Call("CHECK", call.sequence, ((flight_recorder.LONGEST,),), ("Byte",), call.device, group=self.group_name)
+        check = Call("CHECK", call.sequence, ((flight_recorder.LONGEST,),), ("Byte",), call.device,
+                     group=self.group_name)
         transport.allgather(check, out.array, data.array).wait()
         rows = out.cpu().numpy().reshape(self._size, -1)
-        error = flight_recorder.compare(self._rank, own, {rank: row.tobytes().rstrip(b"\0") for rank, row in enumerate(rows)})
+        error = flight_recorder.compare(self._rank, own,
+                                        {rank: row.tobytes().rstrip(b"\0") for rank, row in enumerate(rows)})
         if error is not None:
             call.state = 2
             raise error
 
     # ── the end of work ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run(self, call: Call, begin: Callable[..., Work], arguments: tuple[Any, ...], result: Any, back: Callable[[], None] | None = None) -> Work:
+    def _run(self, call: Call, begin: Callable[..., Work], arguments: tuple[Any, ...], result: Any,
+             back: Callable[[], None] | None = None) -> Work:
         """Begin the work of a transport. Wait for what is not for later; give the handle of what is."""
         try:
             work = begin(call, *arguments)
@@ -183,7 +198,9 @@ class ProcessGroup:
         return self._run(call, transport.allreduce, (array, op), [tensor] if later else None, back)
 
     def allreduce_coalesced(self, tensors: Sequence[Any], op: Any = SUM, later: bool = True) -> Work:
-        """Replace several tensors by the reductions of all ranks', in one message if they have one dtype and one device."""
+        """Replace several tensors by the reductions of all ranks', in one message if they have one dtype and one
+        device.
+        """
         if not tensors:
             raise RuntimeError(f"ProcessGroup{label(self)}::allreduce_coalesced: requires a non-empty tensor list")
         op = checked_op(op, tensors[0].array, "all_reduce")
@@ -231,13 +248,17 @@ class ProcessGroup:
 
     all_gather_single = _allgather_base
 
-    def allgather_into_tensor_coalesced(self, outputs: Sequence[Any], tensors: Sequence[Any], later: bool = True) -> Work:
+    def allgather_into_tensor_coalesced(self, outputs: Sequence[Any], tensors: Sequence[Any],
+                                        later: bool = True) -> Work:
         """Fill several tensors, each with those of all ranks, one after the other."""
-        return _all([self._allgather_base(out, tensor, later) for out, tensor in zip(outputs, tensors, strict=True)], outputs)
+        return _all([self._allgather_base(out, tensor, later) for out, tensor in zip(outputs, tensors, strict=True)],
+                    outputs)
 
-    def allgather_coalesced(self, output_lists: Sequence[Sequence[Any]], tensors: Sequence[Any], later: bool = True) -> Work:
+    def allgather_coalesced(self, output_lists: Sequence[Sequence[Any]], tensors: Sequence[Any],
+                            later: bool = True) -> Work:
         """Fill one list of tensors for each rank with the lists of all ranks."""
-        works = [self.allgather([outputs[i] for outputs in output_lists], tensor, later) for i, tensor in enumerate(tensors)]
+        works = [self.allgather([outputs[i] for outputs in output_lists], tensor, later)
+                 for i, tensor in enumerate(tensors)]
         return _all(works, output_lists)
 
     def gather(self, outputs: Any, tensors: Any, root: Any = 0, later: bool = True) -> Work:
@@ -279,8 +300,9 @@ class ProcessGroup:
             raise unlike(self, "reduce_scatter", 0, output, tensor)
         if tensor.array.size != output.array.size * self._size:
             sizes = [t.array.shape[0] if t.array.ndim else 1 for t in (output, tensor)]
-            raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({sizes[0] * self._size} vs. {sizes[1]}). \n"
-                               f"An input of shape {list(tensor.array.shape)} does not have {self._size} parts of shape {list(output.array.shape)}")
+            raise RuntimeError(f"Check failed: outputShape[0] * worldSize == inputShape[0] ({sizes[0] * self._size} "
+                               f"vs. {sizes[1]}). \nAn input of shape {list(tensor.array.shape)} does not have "
+                               f"{self._size} parts of shape {list(output.array.shape)}")
         op = checked_op(op, tensor.array, "reduce_scatter")
         transport = self._of(output)
         out, back = memory(output, transport)
@@ -289,30 +311,36 @@ class ProcessGroup:
 
     reduce_scatter_single = _reduce_scatter_base
 
-    def reduce_scatter_tensor_coalesced(self, outputs: Sequence[Any], tensors: Sequence[Any], op: Any = SUM, later: bool = True) -> Work:
+    def reduce_scatter_tensor_coalesced(self, outputs: Sequence[Any], tensors: Sequence[Any], op: Any = SUM,
+                                        later: bool = True) -> Work:
         """Fill several tensors, each with this rank's part of a reduction."""
-        return _all([self._reduce_scatter_base(out, tensor, op, later) for out, tensor in zip(outputs, tensors, strict=True)], outputs)
+        return _all([self._reduce_scatter_base(out, tensor, op, later)
+                     for out, tensor in zip(outputs, tensors, strict=True)], outputs)
 
     def alltoall(self, outputs: Sequence[Any], inputs: Sequence[Any], later: bool = True) -> Work:
         """Send the i-th tensor of a list to rank i; fill the i-th of another with what rank i sent."""
         begins = f"ProcessGroup{label(self)}::alltoall:"
         for name, tensors in ("output", outputs), ("input", inputs):
             if len(tensors) != self._size:
-                raise RuntimeError(f"{begins} {name} tensor list size {len(tensors)} does not match world size {self._size}")
+                raise RuntimeError(f"{begins} {name} tensor list size {len(tensors)} does not match world size "
+                                   f"{self._size}")
         if outputs[self._rank].array.size != inputs[self._rank].array.size:
-            raise RuntimeError(f"{begins} input and output tensors must have the same size\nthose of this rank itself are unlike")
+            raise RuntimeError(f"{begins} input and output tensors must have the same size\nthose of this rank itself "
+                               f"are unlike")
         transport = self._of(inputs[0])
         out, back = room(outputs, transport)
         counts = [t.array.size for t in outputs], [t.array.size for t in inputs]
         call = self._begin("ALLTOALL", transport, inputs[0], "", later, ANY)
         return self._run(call, transport.alltoall, (out, gathered(inputs, transport), *counts), list(outputs), back)
 
-    def alltoall_base(self, output: Any, tensor: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, later: bool = True) -> Work:
+    def alltoall_base(self, output: Any, tensor: Any, output_split_sizes: Any = None, input_split_sizes: Any = None,
+                      later: bool = True) -> Work:
         """`alltoall` of the rows of one tensor, in equal parts or in parts of so many rows."""
-        counts = [parts(t, sizes, self._size) for t, sizes in ((output, output_split_sizes), (tensor, input_split_sizes))]
+        counts = [parts(t, sizes, self._size) for t, sizes in ((output, output_split_sizes),
+                                                               (tensor, input_split_sizes))]
         if counts[0][self._rank] != counts[1][self._rank]:
-            raise RuntimeError(f"ProcessGroup{label(self)}::alltoall_base: the part that this rank keeps has {counts[1][self._rank]} elements, and its "
-                               f"place in the output {counts[0][self._rank]}")
+            raise RuntimeError(f"ProcessGroup{label(self)}::alltoall_base: the part that this rank keeps has "
+                               f"{counts[1][self._rank]} elements, and its place in the output {counts[0][self._rank]}")
         transport = self._of(tensor)
         out, back = memory(output, transport)
         call = self._begin("ALLTOALL_BASE", transport, tensor, "", later, ANY)
@@ -328,18 +356,25 @@ class ProcessGroup:
             return DONE
         transport = self.transport()
         self._sequence += 1
-        call = Call("BARRIER", self._sequence, (), (), transport.device, "", later, self.group_name, monotonic(), flight_recorder.place())
+        call = Call("BARRIER", self._sequence, (), (), transport.device, "", later, self.group_name, monotonic(),
+                    flight_recorder.place())
         self.log.calls.append(call)
         if flight_recorder.checking and not transport.checks:
             self._agree(transport, call)
         return self._run(call, transport.barrier, (), None)
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """Wait until all ranks are here. Errors: RuntimeError on the first rank that names who is not; on others that the first did not answer."""
-        monitored_barrier(self.transport("cpu" if "cpu" in self.transports else ""), self.ranks, timeout or self.timeout, wait_all_ranks)
+        """Wait until all ranks are here.
+
+        Errors: RuntimeError on the first rank that names who is not; on others that the first did not answer.
+        """
+        monitored_barrier(self.transport("cpu" if "cpu" in self.transports else ""), self.ranks,
+                          timeout or self.timeout, wait_all_ranks)
 
     def room(self, size: int) -> Any:
-        """Return bytes of the CPU, as an array, in which tensors are reduced faster than elsewhere; None if there are none."""
+        """Return bytes of the CPU, as an array, in which tensors are reduced faster than elsewhere; None if there are
+        none.
+        """
         return self.transport("cpu").room(size)
 
     # ── from one rank to another ──────────────────────────────────────────────────────────────────────────────────────
@@ -348,7 +383,8 @@ class ProcessGroup:
         """Send a tensor to a rank of the group."""
         tensor = first(tensors)
         transport = self._of(tensor)
-        return self._message(f"SEND to {dst}", tensor, transport, transport.send, (read(tensor, transport), dst, tag, later))
+        return self._message(f"SEND to {dst}", tensor, transport, transport.send,
+                             (read(tensor, transport), dst, tag, later))
 
     def recv(self, tensors: Any, src: int | None, tag: int = 0, later: bool = True) -> Work:
         """Fill a tensor with what a rank of the group sent."""
@@ -367,11 +403,13 @@ class ProcessGroup:
         with self.transport(messages[0][1]._storage.device.type).batching():
             return [(self.send if sends else self.recv)(tensor, rank, tag) for sends, tensor, rank, tag in messages]
 
-    def _message(self, kind: str, tensor: Any, transport: Transport, begin: Callable[..., Work], arguments: tuple[Any, ...],
+    def _message(self, kind: str, tensor: Any, transport: Transport, begin: Callable[..., Work],
+                 arguments: tuple[Any, ...],
                  back: Callable[[], None] | None = None) -> Work:
         """Begin a message, and log it: it has no number, for ranks that take no part do not count it."""
         later, array = arguments[-1], tensor.array
-        call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], transport.device, f"tag={arguments[2]}", later, self.group_name,
+        call = Call(kind, self._sequence, (array.shape,), NAMES[array.dtype], transport.device, f"tag={arguments[2]}",
+                    later, self.group_name,
                     monotonic(), flight_recorder.place())
         self.log.calls.append(call)
         try:

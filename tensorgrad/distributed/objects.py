@@ -1,7 +1,9 @@
-"""Objects that go from rank to rank, pickled: sizes first, then bytes. https://pytorch.org/docs/stable/distributed.html#object-collectives
+"""Objects that go from rank to rank, pickled: sizes first, then bytes.
 
-Whoever can send to a rank that receives objects can run code there, as with pickle always: these functions are for ranks that trust each other. No
-other function of `distributed` unpickles anything.
+https://pytorch.org/docs/stable/distributed.html#object-collectives
+
+Whoever can send to a rank that receives objects can run code there, as with pickle always: these functions are for
+ranks that trust each other. No other function of `distributed` unpickles anything.
 """
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from .group import ProcessGroup
 from .point_to_point import P2POp, _check_other, batch_isend_irecv, irecv, isend, recv, send
 from .world import _group, _outside, _place, _warn_outside, get_global_rank
 
-__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list", "send_object_list"]
+__all__ = ["all_gather_object", "broadcast_object_list", "gather_object", "recv_object_list", "scatter_object_list",
+           "send_object_list"]
 
 _pickler, _unpickler = pickle.Pickler, pickle.Unpickler         # programs put their own in their place
 
@@ -55,7 +58,10 @@ def _sizes(data: Any, group: Any, device: str) -> list[int]:
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
-    """Fill a list, one place for each rank, with the objects of all ranks. https://pytorch.org/docs → torch.distributed.all_gather_object"""
+    """Fill a list, one place for each rank, with the objects of all ranks.
+
+    https://pytorch.org/docs → torch.distributed.all_gather_object
+    """
     if _outside(group):
         return _warn_outside("all_gather_object")
     data, device = _to_bytes(obj), _device(group)
@@ -67,9 +73,13 @@ def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | No
         object_list[i] = _from_bytes(out[i * longest:(i + 1) * longest], size)
 
 
-def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None, group: ProcessGroup | None = None,
+def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int | None = None,
+                  group: ProcessGroup | None = None,
                   group_dst: int | None = None) -> None:
-    """Fill a list on one rank, by default the first, with the objects of all ranks. https://pytorch.org/docs → torch.distributed.gather_object"""
+    """Fill a list on one rank, by default the first, with the objects of all ranks.
+
+    https://pytorch.org/docs → torch.distributed.gather_object
+    """
     found = _group(group)
     root = _place(found, 0 if dst is None and group_dst is None else dst, group_dst)
     if _outside(found):
@@ -100,9 +110,13 @@ def _unpack(data: Any, sizes: Any, objects: list[Any]) -> None:
         start += size
 
 
-def broadcast_object_list(object_list: list[Any], src: int | None = None, group: ProcessGroup | None = None, device: Any = None,
+def broadcast_object_list(object_list: list[Any], src: int | None = None, group: ProcessGroup | None = None,
+                          device: Any = None,
                           group_src: int | None = None) -> None:
-    """Replace the objects in a list by those of one rank, by default the first. https://pytorch.org/docs → torch.distributed.broadcast_object_list"""
+    """Replace the objects in a list by those of one rank, by default the first.
+
+    https://pytorch.org/docs → torch.distributed.broadcast_object_list
+    """
     found = _group(group)
     root = _place(found, 0 if src is None and group_src is None else src, group_src)
     if _outside(found):
@@ -120,9 +134,13 @@ def broadcast_object_list(object_list: list[Any], src: int | None = None, group:
     return _unpack(data, sizes, object_list)
 
 
-def scatter_object_list(scatter_object_output_list: list[Any], scatter_object_input_list: list[Any] | None = None, src: int | None = None,
+def scatter_object_list(scatter_object_output_list: list[Any], scatter_object_input_list: list[Any] | None = None,
+                        src: int | None = None,
                         group: ProcessGroup | None = None, group_src: int | None = None) -> None:
-    """Put the object that one rank, by default the first, has for this one into a list. https://pytorch.org/docs → torch.distributed.scatter_object_list"""
+    """Put the object that one rank, by default the first, has for this one into a list.
+
+    https://pytorch.org/docs → torch.distributed.scatter_object_list
+    """
     found = _group(group)
     root = _place(found, 0 if src is None and group_src is None else src, group_src)
     if _outside(found):
@@ -137,8 +155,9 @@ def scatter_object_list(scatter_object_output_list: list[Any], scatter_object_in
         if scatter_object_input_list is None:
             raise ValueError("source rank must provide non-None scatter_object_input_list")
         if len(scatter_object_input_list) != size:
-            raise RuntimeError(f"ProcessGroup{label(found)}::scatter: Incorrect input list size {len(scatter_object_input_list)}. "
-                               f"Input list size should be {size}, same as size of the process group.")
+            raise RuntimeError(f"ProcessGroup{label(found)}::scatter: Incorrect input list size "
+                               f"{len(scatter_object_input_list)}. Input list size should be {size}, same as size of "
+                               f"the process group.")
         data = [_to_bytes(value) for value in scatter_object_input_list]
         longest[0] = max(map(len, data))
         parts = [_tensor(part, device, int(longest)) for part in data]
@@ -151,7 +170,8 @@ def scatter_object_list(scatter_object_output_list: list[Any], scatter_object_in
     return None
 
 
-def send_object_list(object_list: list[Any], dst: int | None = None, group: ProcessGroup | None = None, device: Any = None, group_dst: int | None = None,
+def send_object_list(object_list: list[Any], dst: int | None = None, group: ProcessGroup | None = None,
+                     device: Any = None, group_dst: int | None = None,
                      use_batch: bool = False) -> None:
     """Send a list of objects to a rank. https://pytorch.org/docs → torch.distributed.send_object_list"""
     found = _group(group)
@@ -167,9 +187,11 @@ def send_object_list(object_list: list[Any], dst: int | None = None, group: Proc
     return None
 
 
-def recv_object_list(object_list: list[Any], src: int | None = None, group: ProcessGroup | None = None, device: Any = None, group_src: int | None = None,
+def recv_object_list(object_list: list[Any], src: int | None = None, group: ProcessGroup | None = None,
+                     device: Any = None, group_src: int | None = None,
                      use_batch: bool = False) -> int:
-    """Receive as many objects as a list has places from a rank, or from whichever sends first; the sender's rank in the world.
+    """Receive as many objects as a list has places from a rank, or from whichever sends first; the sender's rank in the
+    world.
 
     https://pytorch.org/docs → torch.distributed.recv_object_list
     """

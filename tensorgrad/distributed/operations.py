@@ -1,4 +1,7 @@
-"""Reductions of collectives: how values of several ranks become one. https://pytorch.org/docs → torch.distributed.ReduceOp"""
+"""Reductions of collectives: how values of several ranks become one.
+
+https://pytorch.org/docs → torch.distributed.ReduceOp
+"""
 from __future__ import annotations
 
 import warnings
@@ -30,12 +33,15 @@ class ReduceOp(IntEnum):
 
 ReduceOp.RedOpType = ReduceOp           # type: ignore[attr-defined]  annotations name it
 
-UFUNCS = {ReduceOp.SUM: np.add, ReduceOp.AVG: np.add, ReduceOp.PRODUCT: np.multiply, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum,
-          ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or, ReduceOp.BXOR: np.bitwise_xor}
+UFUNCS = {ReduceOp.SUM: np.add, ReduceOp.AVG: np.add, ReduceOp.PRODUCT: np.multiply, ReduceOp.MIN: np.minimum,
+          ReduceOp.MAX: np.maximum, ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or,
+          ReduceOp.BXOR: np.bitwise_xor}
 
 
 def combine(op: ReduceOp) -> Callable[..., Any]:
-    """Return the function `(a, b, out)` that joins two arrays. AVG adds: whoever has the whole sum divides it by the number of ranks.
+    """Return the function `(a, b, out)` that joins two arrays.
+
+    AVG adds: whoever has the whole sum divides it by the number of ranks.
 
     Arrays of booleans add up as `or`, multiply as `and`, as NumPy and PyTorch have it.
     """
@@ -57,7 +63,8 @@ class _OldNames:
     def __getattr__(self, name: str) -> ReduceOp:
         if name.startswith("__"):
             raise AttributeError(f"'_reduce_op' object has no attribute {name!r}")
-        warnings.warn("`torch.distributed.reduce_op` is deprecated, please use `torch.distributed.ReduceOp` instead", FutureWarning, stacklevel=2)
+        warnings.warn("`torch.distributed.reduce_op` is deprecated, please use `torch.distributed.ReduceOp` instead",
+                      FutureWarning, stacklevel=2)
         if name not in ReduceOp.__members__:
             raise AttributeError(f"'_reduce_op' object has no attribute {name!r}")
         return ReduceOp[name]

@@ -1,4 +1,7 @@
-"""Options of collectives, as the methods of PyTorch's ProcessGroup take them. https://pytorch.org/docs → torch.distributed"""
+"""Options of collectives, as the methods of PyTorch's ProcessGroup take them.
+
+https://pytorch.org/docs → torch.distributed
+"""
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -7,7 +10,8 @@ from typing import Any
 
 from .operations import ReduceOp
 
-__all__ = ["AllToAllOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions", "BroadcastOptions", "GatherOptions", "ReduceOptions",
+__all__ = ["AllToAllOptions", "AllreduceCoalescedOptions", "AllreduceOptions", "BarrierOptions", "BroadcastOptions",
+           "GatherOptions", "ReduceOptions",
            "ReduceScatterOptions", "ScatterOptions"]
 
 

@@ -1,4 +1,6 @@
-"""Groups over backends of third parties, which register with `Backend.register_backend` and have the methods of PyTorch's ProcessGroup."""
+"""Groups over backends of third parties, which register with `Backend.register_backend` and have the methods of
+PyTorch's ProcessGroup.
+"""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,7 +15,9 @@ __all__ = ["Plugged"]
 
 
 class Plugged(ProcessGroup):
-    """A group whose methods are those of another object: `allreduce([tensor], AllreduceOptions)` and so on, which give something to wait for."""
+    """A group whose methods are those of another object: `allreduce([tensor], AllreduceOptions)` and so on, which give
+    something to wait for.
+    """
 
     def __init__(self, inner: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -30,19 +34,25 @@ class Plugged(ProcessGroup):
 
     def allreduce(self, tensors: Any, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """Replace a tensor by the reduction of all ranks'."""
-        return self._settled(self.inner.allreduce([first(tensors)], options.AllreduceOptions(reduceOp=getattr(op, "reduceOp", op))), later)
+        return self._settled(self.inner.allreduce([first(tensors)],
+                                                  options.AllreduceOptions(reduceOp=getattr(op, "reduceOp", op))),
+                             later)
 
     def allreduce_coalesced(self, tensors: Sequence[Any], op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """Replace several tensors by the reductions of all ranks'."""
-        return self._settled(self.inner.allreduce_coalesced(list(tensors), options.AllreduceCoalescedOptions(reduceOp=op)), later)
+        return self._settled(self.inner.allreduce_coalesced(list(tensors),
+                                                            options.AllreduceCoalescedOptions(reduceOp=op)), later)
 
     def broadcast(self, tensors: Any, root: Any = 0, later: bool = True) -> Work:
         """Replace a tensor by the root's."""
-        return self._settled(self.inner.broadcast([first(tensors)], options.BroadcastOptions(rootRank=getattr(root, "rootRank", root))), later)
+        return self._settled(self.inner.broadcast([first(tensors)],
+                                                  options.BroadcastOptions(rootRank=getattr(root, "rootRank", root))),
+                             later)
 
     def reduce(self, tensors: Any, root: Any = 0, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """Replace the root's tensor by the reduction of all ranks'."""
-        return self._settled(self.inner.reduce([first(tensors)], options.ReduceOptions(rootRank=root, reduceOp=op)), later)
+        return self._settled(self.inner.reduce([first(tensors)], options.ReduceOptions(rootRank=root, reduceOp=op)),
+                             later)
 
     def allgather(self, outputs: Any, tensors: Any, later: bool = True) -> Work:
         """Fill a list of tensors with those of all ranks."""
@@ -64,17 +74,20 @@ class Plugged(ProcessGroup):
 
     def reduce_scatter(self, outputs: Any, inputs: Any, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """Fill a tensor with this rank's part of the reduction of all ranks' lists."""
-        return self._settled(self.inner.reduce_scatter([first(outputs)], [list(inputs)], options.ReduceScatterOptions(reduceOp=op)), later)
+        return self._settled(self.inner.reduce_scatter([first(outputs)], [list(inputs)],
+                                                       options.ReduceScatterOptions(reduceOp=op)), later)
 
     def _reduce_scatter_base(self, output: Any, tensor: Any, op: Any = ReduceOp.SUM, later: bool = True) -> Work:
         """Fill a tensor with this rank's part of the reduction of all ranks' tensors."""
-        return self._settled(self.inner._reduce_scatter_base(output, tensor, options.ReduceScatterOptions(reduceOp=op)), later)
+        return self._settled(self.inner._reduce_scatter_base(output, tensor, options.ReduceScatterOptions(reduceOp=op)),
+                             later)
 
     def alltoall(self, outputs: Sequence[Any], inputs: Sequence[Any], later: bool = True) -> Work:
         """Send the i-th tensor of a list to rank i; fill the i-th of another with what rank i sent."""
         return self._settled(self.inner.alltoall(list(outputs), list(inputs), options.AllToAllOptions()), later)
 
-    def alltoall_base(self, output: Any, tensor: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, later: bool = True) -> Work:
+    def alltoall_base(self, output: Any, tensor: Any, output_split_sizes: Any = None, input_split_sizes: Any = None,
+                      later: bool = True) -> Work:
         """Exchange parts of one tensor."""
         sizes = list(output_split_sizes or ()), list(input_split_sizes or ())
         return self._settled(self.inner.alltoall_base(output, tensor, *sizes, options.AllToAllOptions()), later)

@@ -13,7 +13,8 @@ __all__ = ["P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"]
 
 
 @overridable
-def isend(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_dst: int | None = None) -> Work | Any:
+def isend(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0,
+          group_dst: int | None = None) -> Work | Any:
     """Begin to send a tensor to a rank. https://pytorch.org/docs → torch.distributed.isend"""
     found = _group(group)
     place = _place(found, dst, group_dst)
@@ -24,8 +25,12 @@ def isend(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None
 
 
 @overridable
-def irecv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_src: int | None = None) -> Work | Any:
-    """Begin to receive a tensor from a rank, or from whichever sends first. https://pytorch.org/docs → torch.distributed.irecv"""
+def irecv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0,
+          group_src: int | None = None) -> Work | Any:
+    """Begin to receive a tensor from a rank, or from whichever sends first.
+
+    https://pytorch.org/docs → torch.distributed.irecv
+    """
     _check(tensor, "tensor")
     if _outside(group):
         return _warn_outside("irecv")
@@ -41,7 +46,8 @@ def _check_other(group: ProcessGroup, rank: int, what: str) -> None:
 
 
 @overridable
-def send(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_dst: int | None = None) -> None:
+def send(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None, tag: int = 0,
+         group_dst: int | None = None) -> None:
     """Send a tensor to a rank. https://pytorch.org/docs → torch.distributed.send"""
     found = _group(group)
     place = _place(found, dst, group_dst)
@@ -51,7 +57,8 @@ def send(tensor: Any, dst: int | None = None, group: ProcessGroup | None = None,
 
 
 @overridable
-def recv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0, group_src: int | None = None) -> int:
+def recv(tensor: Any, src: int | None = None, group: ProcessGroup | None = None, tag: int = 0,
+         group_src: int | None = None) -> int:
     """Receive a tensor from a rank, or from whichever sends first; return the sender's rank in the world.
 
     Returns -1 outside the group.
@@ -78,10 +85,12 @@ class P2POp:
     https://pytorch.org/docs → torch.distributed.P2POp
     """
 
-    def __init__(self, op: Callable[..., Any], tensor: Any, peer: int | None = None, group: ProcessGroup | None = None, tag: int = 0,
+    def __init__(self, op: Callable[..., Any], tensor: Any, peer: int | None = None, group: ProcessGroup | None = None,
+                 tag: int = 0,
                  group_peer: int | None = None) -> None:
         if op not in (isend, irecv):
-            raise ValueError("Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``.")
+            raise ValueError("Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                             "``torch.distributed.irecv``.")
         _check(tensor, "tensor")
         self.op, self.tensor, self.group, self.tag = op, tensor, _group(group), tag
         self.group_peer = _place(self.group, peer, group_peer)
@@ -90,12 +99,15 @@ class P2POp:
     def __repr__(self) -> str:
         ends = [get_rank(self.group), self.group_peer]
         source, target = ends if self.op is isend else reversed(ends)
-        return (f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, group_dst={target},  {self.tensor.shape}, "
-                f"{self.tensor.dtype})")
+        return (f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, group_dst={target},  "
+                f"{self.tensor.shape}, {self.tensor.dtype})")
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
-    """Begin several messages; the order of sends and receives does not matter. https://pytorch.org/docs → torch.distributed.batch_isend_irecv"""
+    """Begin several messages; the order of sends and receives does not matter.
+
+    https://pytorch.org/docs → torch.distributed.batch_isend_irecv
+    """
     if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     group = p2p_op_list[0].group

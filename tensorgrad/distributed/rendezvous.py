@@ -1,4 +1,5 @@
-"""How ranks meet: a URL, or variables of a launcher, say where their store is, which rank this is, and how many there are.
+"""How ranks meet: a URL, or variables of a launcher, say where their store is, which rank this is, and how many there
+are.
 
 https://pytorch.org/docs/stable/distributed.html#initialization
 """
@@ -27,7 +28,8 @@ _met = 0                # how often this process has met others beside it: each 
 
 
 def register_rendezvous_handler(scheme: str, handler: Callable[..., Met]) -> None:
-    """Register a generator function `handler(url, **options)` that yields (store, rank, world_size) for URLs of a scheme.
+    """Register a generator function `handler(url, **options)` that yields (store, rank, world_size) for URLs of a
+    scheme.
 
     https://pytorch.org/docs → torch.distributed.rendezvous.register_rendezvous_handler
     """
@@ -37,7 +39,9 @@ def register_rendezvous_handler(scheme: str, handler: Callable[..., Met]) -> Non
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, **options: Any) -> Met:
-    """Return an iterator over (store, rank, world_size) at a URL. https://pytorch.org/docs → torch.distributed.rendezvous
+    """Return an iterator over (store, rank, world_size) at a URL.
+
+    https://pytorch.org/docs → torch.distributed.rendezvous
 
     >>> from tensorgrad.distributed.rendezvous import rendezvous
     >>> store, rank, world_size = next(rendezvous("tcp://127.0.0.1:0?rank=0&world_size=1"))
@@ -141,11 +145,17 @@ def launched_by_mpi() -> bool:
 
 
 def check_one_machine(init_method: str | None, world_size: int) -> None:
-    """Check, before ranks wait for each other, that a launcher has not started some of them elsewhere. Errors: RuntimeError if it has."""
+    """Check, before ranks wait for each other, that a launcher has not started some of them elsewhere.
+
+    Errors: RuntimeError if it has.
+    """
     beside = os.environ.get("LOCAL_WORLD_SIZE", "")
-    if not (init_method is None or str(init_method).startswith("env:")) or "RANK" not in os.environ or not beside.isdecimal():
+    if (not (init_method is None or str(init_method).startswith("env:")) or "RANK" not in os.environ
+            or not beside.isdecimal()):
         return
-    size = str(world_size) if world_size > 0 else _query(urlparse(init_method or "").query).get("world_size", os.environ.get("WORLD_SIZE", ""))
+    size = (str(world_size) if world_size > 0 else _query(urlparse(init_method or "").query).get("world_size",
+                                                                                                 os.environ.get(
+                                                                                                     "WORLD_SIZE", "")))
     if size.isdecimal() and int(beside) < int(size):
         raise _scattered(int(size), f"{beside} are on this one")
 
@@ -153,11 +163,15 @@ def check_one_machine(init_method: str | None, world_size: int) -> None:
 def _scattered(world_size: int, here: str) -> RuntimeError:
     """The error of ranks on several machines, with the advice that stores give."""
     advice = "Between" + wire_protocol.ELSEWHERE.partition("Between")[2]
-    return RuntimeError(f'the backend "gloo" joins the ranks of one machine only, but of {world_size} ranks {here}. {advice}')
+    return RuntimeError(f'the backend "gloo" joins the ranks of one machine only, but of {world_size} ranks {here}. '
+                        f'{advice}')
 
 
 def _beside(launch: Launch, world_size: int) -> Store:
-    """The store of ranks that one launcher started on this machine: a file of theirs. Errors: RuntimeError if there are other machines."""
+    """The store of ranks that one launcher started on this machine: a file of theirs.
+
+    Errors: RuntimeError if there are other machines.
+    """
     global _met
     nodes = os.environ.get("SLURM_STEP_NUM_NODES", "1") if "srun" in launch.launcher else "1"
     if launch.local_size not in (-1, world_size) or nodes != "1":

@@ -1,4 +1,6 @@
-"""torch.distributed.rpc: calls of functions in other processes, which are not there; packages ask `is_available` first."""
+"""torch.distributed.rpc: calls of functions in other processes, which are not there; packages ask `is_available`
+first.
+"""
 from __future__ import annotations
 
 from ..messages.unsupported import unsupported
@@ -12,4 +14,5 @@ def is_available() -> bool:
     return False
 
 
-globals().update(unsupported(_NAMES, "torch.distributed.rpc", "processes exchange tensors and objects: torch.distributed.send, recv, send_object_list"))
+globals().update(unsupported(_NAMES, "torch.distributed.rpc",
+                             "processes exchange tensors and objects: torch.distributed.send, recv, send_object_list"))

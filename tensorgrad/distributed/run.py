@@ -2,10 +2,12 @@
 
     python -m tensorgrad.distributed.run --standalone --nproc-per-node 4 train.py --lr 0.1
 
-Each worker runs `python -m tensorgrad train.py --lr 0.1`, so that a program may import torch or tensorgrad, and finds RANK, LOCAL_RANK, WORLD_SIZE,
-MASTER_ADDR, MASTER_PORT and the other variables of torchrun in its environment, which `init_process_group()` reads. What workers print comes line by line,
-with "[rank0]: " in front. If a worker fails, the others are ended, and all start again, --max-restarts times: a program that saves checkpoints then goes on
-from the last. Nothing that workers have started outlives the launcher. Several machines are for MPI: with --nnodes over 1, the command for it is printed.
+Each worker runs `python -m tensorgrad train.py --lr 0.1`, so that a program may import torch or tensorgrad, and finds
+RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and the other variables of torchrun in its environment, which
+`init_process_group()` reads. What workers print comes line by line, with "[rank0]: " in front. If a worker fails, the
+others are ended, and all start again, --max-restarts times: a program that saves checkpoints then goes on from the
+    last. Nothing that workers have started outlives the launcher. Several machines are for MPI: with --nnodes over 1,
+    the command for it is printed.
 """
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ __all__ = ["get_args_parser", "main", "parse_args", "run"]
 THREADS = """
 *****************************************
 Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system being overloaded, please further tune the \
-variable for optimal performance in your application as needed. \n*****************************************"""
+variable for optimal performance in your application as needed. \n*****************************************"""  # noqa: E501
 RUN_PATH = """import runpy, sys
 from tensorgrad.distributed.elastic.multiprocessing.errors import record
 sys.argv[:] = sys.argv[1:]
@@ -38,8 +40,12 @@ SHUTDOWN = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 
 
 def get_args_parser() -> argparse.ArgumentParser:
-    """The options of torchrun that have a meaning on one machine. A variable PET_NPROC_PER_NODE is the default of --nproc-per-node, and so on."""
-    parser = argparse.ArgumentParser("python -m tensorgrad.distributed.run", description="Start the workers of a job on this machine.")
+    """The options of torchrun that have a meaning on one machine.
+
+    A variable PET_NPROC_PER_NODE is the default of --nproc-per-node, and so on.
+    """
+    parser = argparse.ArgumentParser("python -m tensorgrad.distributed.run",
+                                     description="Start the workers of a job on this machine.")
 
     def add(name: str, default: Any, what: str, *others: str, **options: Any) -> None:
         dashed, plain = f"--{name}", name.replace("-", "_")
@@ -62,15 +68,18 @@ def get_args_parser() -> argparse.ArgumentParser:
     add("local-addr", None, "address of this machine")
     add("max-restarts", 0, "how often all workers are started again after one has failed", type=int)
     add("monitor-interval", 0.1, "seconds between two looks at the workers", type=float)
-    add("shutdown-timeout", None, f"seconds between a signal to the workers and SIGKILL (default: {SHUTDOWN}, or 30)", type=float)
+    add("shutdown-timeout", None, f"seconds between a signal to the workers and SIGKILL (default: {SHUTDOWN}, or 30)",
+        type=float)
     add("signals-to-handle", SIGNALS, "signals that are passed on to the workers and end the job")
-    add("start-method", "spawn", "accepted, without effect: each worker is a new interpreter", choices=["spawn", "fork", "forkserver"])
+    add("start-method", "spawn", "accepted, without effect: each worker is a new interpreter",
+        choices=["spawn", "fork", "forkserver"])
     add("role", "default", "name of the workers' role")
     add("module", False, "the program is a module, as under python -m", "-m")
     add("no-python", False, "the program is a command, not a Python program")
     add("run-path", False, "run the program by runpy.run_path, with its exception recorded for the summary")
     add("log-dir", None, "directory for the files of --redirects and --tee, in a new folder for each run")
-    add("redirects", "0", "streams that go to files: 1 the output, 2 the errors, 3 both; or for some workers, as in 0:1,1:3", "-r")
+    add("redirects", "0", "streams that go to files: 1 the output, 2 the errors, 3 both; or for some workers, as in "
+                          "0:1,1:3", "-r")
     add("tee", "0", "streams that go to files and to the screen, as --redirects", "-t")
     add("local-ranks-filter", "", "the workers whose lines are shown, as in 0,2")
     add("virtual-local-rank", False, "LOCAL_RANK is 0 in each worker, and CUDA_VISIBLE_DEVICES its GPU alone")
@@ -92,7 +101,8 @@ def parse_args(args: Sequence[str] | None) -> argparse.Namespace:
 def run(args: argparse.Namespace) -> None:
     """Run what parsed words ask for, until all workers have ended well.
 
-    Errors: ChildFailedError if a worker failed, Stopped after a signal, SystemExit with the status 2 for more than one machine, ValueError for words that
+    Errors: ChildFailedError if a worker failed, Stopped after a signal, SystemExit with the status 2 for more than one
+        machine, ValueError for words that
     make no sense.
     """
     if args.max_restarts < 0:
@@ -103,7 +113,8 @@ def run(args: argparse.Namespace) -> None:
         print(_for_mpi(args, machines, count), file=sys.stderr)
         raise SystemExit(2)
     host, port = _endpoint(args)
-    for name, address in (("--rdzv-endpoint" if args.rdzv_endpoint else "--master-addr", host), ("--local-addr", args.local_addr)):
+    for name, address in (("--rdzv-endpoint" if args.rdzv_endpoint else "--master-addr", host),
+                          ("--local-addr", args.local_addr)):
         if address is not None and not _is_here(address):
             print(f"{name}: {address} is not this machine.\n{_for_mpi(args, 2, count)}", file=sys.stderr)
             raise SystemExit(2)
@@ -120,9 +131,11 @@ def _job(args: argparse.Namespace, count: int, host: str, port: int) -> Job:
     grace = os.environ.get(SHUTDOWN, "30") if args.shutdown_timeout is None else args.shutdown_timeout
     shown = args.local_ranks_filter and frozenset(_numbers(args.local_ranks_filter))
     threads = {"OMP_NUM_THREADS": "1"} if count > 1 and "OMP_NUM_THREADS" not in os.environ else {}
-    return Job(args.training_script, _command(args), count, args.rdzv_id if named else str(uuid.uuid4()), host, port, args.role, args.max_restarts,
-               args.monitor_interval, float(grace), _prefix(args.role), _streams(args.redirects, count), _streams(args.tee, count), shown or None,
-               args.log_dir, args.signals_to_handle, threads, args.virtual_local_rank)
+    return Job(args.training_script, _command(args), count, args.rdzv_id if named else str(uuid.uuid4()), host, port,
+               args.role, args.max_restarts, args.monitor_interval, float(grace), _prefix(args.role),
+               _streams(args.redirects, count), _streams(args.tee, count), shown or None, args.log_dir,
+               args.signals_to_handle, threads,
+               args.virtual_local_rank)
 
 
 def _count(asked: str) -> int:
@@ -159,7 +172,8 @@ def _endpoint(args: argparse.Namespace) -> tuple[str, int]:
     """Host and port at which workers meet; port 0 stands for a free one."""
     if args.standalone or not args.rdzv_endpoint:
         return args.master_addr, 0 if args.standalone else args.master_port or 0
-    host, _, port = args.rdzv_endpoint.rpartition(":") if args.rdzv_endpoint.rpartition(":")[2].isdecimal() else (args.rdzv_endpoint, "", "0")
+    host, _, port = (args.rdzv_endpoint.rpartition(":") if args.rdzv_endpoint.rpartition(":")[2].isdecimal()
+                     else (args.rdzv_endpoint, "", "0"))
     return host.strip("[]"), int(port)
 
 
@@ -184,10 +198,11 @@ def _for_mpi(args: argparse.Namespace, machines: int, count: int) -> str:
     program = [] if args.no_python else ["python", "-m", "tensorgrad", *(["-m"] if args.module else [])]
     command = shlex.join([*program, args.training_script, *args.training_script_args])
     hosts = ",".join(f"host{i}" for i in range(min(machines, 3))) + (",…" if machines > 3 else "")
-    return (f"This launcher starts the workers of one machine. For {machines} machines with {count} workers on each, use MPI, with the machines' names:\n"
-            f"    mpiexec -n {machines * count} -ppn {count} -hosts {hosts} {command}\n"
-            f"(Open MPI: mpiexec -n {machines * count} --map-by ppr:{count}:node --host {hosts.replace(',', f':{count},')}:{count} …), or under Slurm:\n"
-            f"    srun --nodes={machines} --ntasks-per-node={count} {command}\n"
+    return (f"This launcher starts the workers of one machine. For {machines} machines with {count} workers on each, "
+            f"use MPI, with the machines' names:\n    mpiexec -n {machines * count} -ppn {count} -hosts {hosts} "
+            f"{command}\n(Open MPI: mpiexec -n {machines * count} --map-by ppr:{count}:node --host "
+            f"{hosts.replace(',', f':{count},')}:{count} …), or under Slurm:\n    srun --nodes={machines} "
+            f"--ntasks-per-node={count} {command}\n"
             f'There, init_process_group() takes "mpi" by itself; it needs {install("mpi")}.')
 
 
@@ -195,7 +210,8 @@ def _numbers(asked: str) -> list[int]:
     try:
         return [int(part) for part in asked.split(",")]
     except ValueError:
-        raise ValueError("--local_ranks_filter must be a comma-separated list of integers e.g. --local_ranks_filter=0,1,2") from None
+        raise ValueError("--local_ranks_filter must be a comma-separated list of integers e.g. "
+                         "--local_ranks_filter=0,1,2") from None
 
 
 def _streams(asked: str, count: int) -> dict[int, int]:
@@ -222,7 +238,8 @@ def _command(args: argparse.Namespace) -> Callable[[int], list[str]]:
     """The command of each worker. Options of the interpreter, such as -W error, are those of this one."""
     if args.no_python and args.module:
         raise ValueError("Don't use both the '--no-python' flag and the '--module' flag at the same time.")
-    start = [os.environ.get("PYTHON_EXEC", sys.executable), *subprocess._args_from_interpreter_flags(), "-u", "-m", "tensorgrad"]   # type: ignore[attr-defined]
+    start = [os.environ.get("PYTHON_EXEC", sys.executable), *subprocess._args_from_interpreter_flags(), "-u", "-m",
+             "tensorgrad"]   # type: ignore[attr-defined]
     if args.run_path:
         start += ["-c", RUN_PATH]
     elif args.no_python:

@@ -1,7 +1,10 @@
-"""Where ranks leave values for each other: what every store can do, and stores of one process. https://pytorch.org/docs → torch.distributed.Store
+"""Where ranks leave values for each other: what every store can do, and stores of one process.
 
-`Values` is the dictionary behind all of them. Its requests have numbers, for a request may come from another process (`tcp_store.py`) or be read from a
-file (`file_store.py`): what is asked for is looked up in a table of functions, never by name.
+https://pytorch.org/docs → torch.distributed.Store
+
+`Values` is the dictionary behind all of them. Its requests have numbers, for a request may come from another process
+(`tcp_store.py`) or be read from a file (`file_store.py`): what is asked for is looked up in a table of functions, never
+by name.
 """
 from __future__ import annotations
 
@@ -24,15 +27,20 @@ PATIENCE = timedelta(minutes=5)         # of stores
 class Request(IntEnum):
     """Requests that a store answers."""
 
-    SET, GET, ADD, COMPARE_SET, WAIT, CHECK, DELETE, COUNT, KEYS, APPEND, MULTI_GET, MULTI_SET, PUSH, POP, LENGTH = range(1, 16)
+    SET, GET, ADD, COMPARE_SET, WAIT, CHECK, DELETE, COUNT, KEYS, APPEND, MULTI_GET, MULTI_SET, PUSH, POP, LENGTH = (
+        range(1, 16))
 
 
 # Requests that wait for keys, and which of their fields are keys.
-WAITING = {Request.GET: slice(0, 1), Request.MULTI_GET: slice(None), Request.WAIT: slice(None), Request.POP: slice(0, 1)}
+WAITING = {Request.GET: slice(0, 1), Request.MULTI_GET: slice(None), Request.WAIT: slice(None),
+           Request.POP: slice(0, 1)}
 
 
 class Values:
-    """Values and queues under keys, all of them bytes. `answer` never waits: `missing` says for which keys one has to."""
+    """Values and queues under keys, all of them bytes.
+
+    `answer` never waits: `missing` says for which keys one has to.
+    """
 
     def __init__(self) -> None:
         self._values: dict[bytes, bytes] = {}
@@ -42,7 +50,8 @@ class Values:
         """Return the keys that have to come before the request can be answered."""
         if request not in WAITING:
             return []
-        return [key for key in fields[WAITING[request]] if key not in (self._queues if request == Request.POP else self._values)]
+        return [key for key in fields[WAITING[request]]
+                if key not in (self._queues if request == Request.POP else self._values)]
 
     def answer(self, request: int, fields: list[bytes]) -> list[bytes]:
         """Return the answer to a request. Errors: ValueError or TypeError if it makes no sense."""
@@ -62,7 +71,8 @@ class Values:
         try:
             value = self._values[key] = b"%d" % (int(old[:40]) + int(amount[:40]))
         except ValueError:
-            raise ValueError(f"stoll\nadd() counts up integers, the value of {key.decode(errors='replace')!r} is {old[:40]!r}") from None
+            raise ValueError(f"stoll\nadd() counts up integers, the value of {key.decode(errors='replace')!r} is "
+                             f"{old[:40]!r}") from None
         return [value]
 
     def _compare_set(self, key: bytes, expected: bytes, desired: bytes) -> list[bytes]:
@@ -109,9 +119,12 @@ class Values:
 
 
 TABLE: dict[int, Callable[..., list[bytes]]] = {
-    Request.SET: Values._set, Request.GET: Values._get, Request.ADD: Values._add, Request.COMPARE_SET: Values._compare_set, Request.WAIT: Values._wait,
-    Request.CHECK: Values._check, Request.DELETE: Values._delete, Request.COUNT: Values._count, Request.KEYS: Values._keys, Request.APPEND: Values._append,
-    Request.MULTI_GET: Values._get, Request.MULTI_SET: Values._multi_set, Request.PUSH: Values._push, Request.POP: Values._pop, Request.LENGTH: Values._length}
+    Request.SET: Values._set, Request.GET: Values._get, Request.ADD: Values._add,
+    Request.COMPARE_SET: Values._compare_set, Request.WAIT: Values._wait,
+    Request.CHECK: Values._check, Request.DELETE: Values._delete, Request.COUNT: Values._count,
+    Request.KEYS: Values._keys, Request.APPEND: Values._append, Request.MULTI_GET: Values._get,
+    Request.MULTI_SET: Values._multi_set, Request.PUSH: Values._push,
+    Request.POP: Values._pop, Request.LENGTH: Values._length}
 
 
 def _bytes(value: Any, method: str) -> bytes:
@@ -119,14 +132,14 @@ def _bytes(value: Any, method: str) -> bytes:
         return value.encode()
     if isinstance(value, bytes):
         return value
-    raise TypeError(f"{method}(): incompatible function arguments. The following argument types are supported:\n    keys are str, values str or bytes; "
-                    f"got {type(value).__name__}")
+    raise TypeError(f"{method}(): incompatible function arguments. The following argument types are supported:\n    "
+                    f"keys are str, values str or bytes; got {type(value).__name__}")
 
 
 def _several(keys: Any, method: str) -> list[Any]:
     if isinstance(keys, (str, bytes)) or not hasattr(keys, "__iter__"):
-        raise TypeError(f"{method}(): incompatible function arguments. The following argument types are supported:\n    a list of str; "
-                        f"got {type(keys).__name__}")
+        raise TypeError(f"{method}(): incompatible function arguments. The following argument types are supported:\n   "
+                        f" a list of str; got {type(keys).__name__}")
     return list(keys)
 
 
@@ -150,8 +163,8 @@ class Store:
     def set_timeout(self, timeout: timedelta) -> None:
         """Set how long to wait for values."""
         if not isinstance(timeout, timedelta):
-            raise TypeError("set_timeout(): incompatible function arguments. The following argument types are supported:\n    a datetime.timedelta; "
-                            f"got {type(timeout).__name__}")
+            raise TypeError("set_timeout(): incompatible function arguments. The following argument types are "
+                            f"supported:\n    a datetime.timedelta; got {type(timeout).__name__}")
         self._timeout = timeout
 
     def set(self, key: str, value: Any) -> None:
@@ -165,13 +178,16 @@ class Store:
     def add(self, key: str, amount: int) -> int:
         """Count up, from 0, and return the sum. https://pytorch.org/docs → torch.distributed.Store.add"""
         if not hasattr(amount, "__index__"):
-            raise TypeError("add(): incompatible function arguments. The following argument types are supported:\n    a str and an int; "
-                            f"got {type(amount).__name__}")
+            raise TypeError("add(): incompatible function arguments. The following argument types are supported:\n    "
+                            f"a str and an int; got {type(amount).__name__}")
         return int(self.ask(Request.ADD, [_bytes(key, "add"), b"%d" % amount])[0])
 
     def compare_set(self, key: str, expected_value: Any, desired_value: Any) -> bytes:
-        """Put a value in the place of an expected one, or of none if that is empty; return the value that is there then, or the expected one."""
-        return self.ask(Request.COMPARE_SET, [_bytes(field, "compare_set") for field in (key, expected_value, desired_value)])[0]
+        """Put a value in the place of an expected one, or of none if that is empty; return the value that is there
+        then, or the expected one.
+        """
+        return self.ask(Request.COMPARE_SET,
+                        [_bytes(field, "compare_set") for field in (key, expected_value, desired_value)])[0]
 
     def wait(self, keys: Any, timeout: timedelta | None = None) -> None:
         """Wait until all keys have values. Errors: DistStoreError after the time limit."""
@@ -213,7 +229,10 @@ class Store:
         self.ask(Request.PUSH, [_bytes(key, "queue_push"), _bytes(value, "queue_push")])
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
-        """Take the first value of a queue. Errors: QueueEmptyError if there is none and `block` is False, DistStoreError after the time limit."""
+        """Take the first value of a queue.
+
+        Errors: QueueEmptyError if there is none and `block` is False, DistStoreError after the time limit.
+        """
         try:
             return self.ask(Request.POP, [_bytes(key, "queue_pop")], None if block else timedelta(0))[0]
         except DistStoreError:
@@ -300,8 +319,9 @@ class PrefixStore(Store):
 
     def __init__(self, prefix: str, store: Store) -> None:
         if not isinstance(prefix, str) or not isinstance(store, Store):
-            raise TypeError("__init__(): incompatible constructor arguments. The following argument types are supported:\n    a str and a Store; "
-                            f"got {type(prefix).__name__} and {type(store).__name__}")
+            raise TypeError("__init__(): incompatible constructor arguments. The following argument types are "
+                            f"supported:\n    a str and a Store; got {type(prefix).__name__} and "
+                            f"{type(store).__name__}")
         self._prefix, self._store = prefix, store
 
     @property

@@ -1,7 +1,10 @@
-"""A dictionary that one process serves to the others of this machine. https://pytorch.org/docs → torch.distributed.TCPStore
+"""A dictionary that one process serves to the others of this machine.
 
-The server is one thread. It listens at the loopback only, reads nothing from a connection that has not proved the secret (`wire.Gate`), takes frames of bounded
-length, and looks up what they ask for in a table. Requests that have to wait are set aside, so no client holds up another.
+https://pytorch.org/docs → torch.distributed.TCPStore
+
+The server is one thread. It listens at the loopback only, reads nothing from a connection that has not proved the
+secret (`wire.Gate`), takes frames of bounded length, and looks up what they ask for in a table. Requests that have to
+wait are set aside, so no client holds up another.
 """
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ from .stores import PATIENCE, WAITING, Request, Store, Values, milliseconds, roo
 __all__ = ["Server", "TCPStore"]
 
 HOST = "127.0.0.1"
-GRACE = 10.0                            # seconds that a client waits beyond the time limit, and a server at exit for its clients
+# seconds that a client waits beyond the time limit, and a server at exit for its clients
+GRACE = 10.0
 ANSWER, LATE, WRONG = range(3)          # kinds of frames from the server
 JOINED = b"init/"                       # how many ranks have come; other keys begin with "/"
 
@@ -36,7 +40,8 @@ class _Client:
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket, self.inbox, self.outbox = connection, bytearray(), bytearray()
-        self.waits: tuple[int, list[bytes], list[bytes], float, float] | None = None   # request, fields, missing keys, deadline, time limit
+        # request, fields, missing keys, deadline, time limit
+        self.waits: tuple[int, list[bytes], list[bytes], float, float] | None = None
 
 
 class Server:
@@ -48,7 +53,8 @@ class Server:
         self.port: int = self._listener.getsockname()[1]
         self._secret = wire_protocol.Secret(self.port)
         try:
-            self._gate = wire_protocol.Gate(self._secret.make(), _place(self.port))      # before it listens: whoever gets through has found the secret
+            # before it listens: whoever gets through has found the secret
+            self._gate = wire_protocol.Gate(self._secret.make(), _place(self.port))
             self._listener.listen(1024)
         except BaseException:
             self._listener.close()
@@ -59,7 +65,8 @@ class Server:
         self._waker, self._woken = socket.socketpair()
         self._waker.setblocking(False)
         self._closed, self._pid = False, os.getpid()
-        self.users, self.own = 0, 0             # stores of this process that it serves; connections of this process to it
+        # stores of this process that it serves; connections of this process to it
+        self.users, self.own = 0, 0
         for readable in (self._listener, self._woken):
             self._selector.register(readable, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._run, name=f"tensorgrad store {self.port}", daemon=True)
@@ -106,7 +113,8 @@ class Server:
 
     def _pause(self) -> float | None:
         """Return the seconds until the next deadline."""
-        ends = [time.monotonic() + 3600.0] * bool(self._waiting) + [client.waits[3] for client in self._waiting.values() if client.waits]
+        ends = ([time.monotonic() + 3600.0] * bool(self._waiting)
+                + [client.waits[3] for client in self._waiting.values() if client.waits])
         found = max(0.0, min(ends) - time.monotonic()) if ends else None
         return found if not len(self._gate) else 0.5 if found is None else min(found, 0.5)
 
@@ -236,13 +244,16 @@ class Server:
             missing, limit = client.waits[2], client.waits[4]       # type: ignore[index]
             self._resume(client)
             try:
-                self._send(client, wire_protocol.join(LATE, [f"wait timeout after {round(1000 * limit)}ms, keys: {shown(missing)}".encode()]))
+                self._send(client,
+                           wire_protocol.join(LATE, [f"wait timeout after {round(1000 * limit)}ms, keys: "
+                                                     f"{shown(missing)}".encode()]))
                 self._frames(client)
             except (OSError, ValueError):
                 self._drop(client.socket.fileno())
 
 
-CHANGES = frozenset({Request.SET, Request.ADD, Request.COMPARE_SET, Request.APPEND, Request.MULTI_SET, Request.PUSH})       # after which a waiter may go on
+# after which a waiter may go on
+CHANGES = frozenset({Request.SET, Request.ADD, Request.COMPARE_SET, Request.APPEND, Request.MULTI_SET, Request.PUSH})
 
 
 def _place(port: int) -> bytes:
@@ -253,12 +264,14 @@ def _bound(port: int) -> socket.socket:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if os.name == "posix":
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)      # the port of a server that has just ended
+            # the port of a server that has just ended
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
     except (OSError, OverflowError) as error:
         listener.close()
-        raise DistNetworkError(f"The server socket has failed to listen on any local network address. port: {port}, useIpv6: false, "
-                               f"code: {-(getattr(error, 'errno', 0) or 0)}, message: {getattr(error, 'strerror', error)}") from None
+        raise DistNetworkError(f"The server socket has failed to listen on any local network address. port: {port}, "
+                               f"useIpv6: false, code: {-(getattr(error, 'errno', 0) or 0)}, message: "
+                               f"{getattr(error, 'strerror', error)}") from None
     return listener
 
 
@@ -267,7 +280,8 @@ def _given(descriptor: int) -> socket.socket:
     address = listener.getsockname()
     if listener.family != socket.AF_INET or address[0] != HOST:
         listener.detach()
-        raise RuntimeError(f"master_listen_fd must be bound to {HOST}, not to {address}: the store serves the ranks of this machine only")
+        raise RuntimeError(f"master_listen_fd must be bound to {HOST}, not to {address}: the store serves the ranks of "
+                           f"this machine only")
     return listener
 
 
@@ -284,7 +298,8 @@ def _linger(reference: Any) -> None:
 class _Line:
     """A thread's connection to the server; `server` if that is in this process."""
 
-    opened: ClassVar[set[socket.socket]] = set()        # keeps a socket from being collected, with a ResourceWarning, just before its line is
+    # keeps a socket from being collected, with a ResourceWarning, just before its line is
+    opened: ClassVar[set[socket.socket]] = set()
 
     def __init__(self, connection: socket.socket, server: Server | None) -> None:
         self.socket, self.server, self.pid = connection, server, os.getpid()
@@ -300,9 +315,12 @@ class _Line:
 
 
 class TCPStore(Store):
-    """A dictionary in one process, the master, that others of this machine reach through a socket. https://pytorch.org/docs → torch.distributed.TCPStore
+    """A dictionary in one process, the master, that others of this machine reach through a socket.
 
-    All processes are of one user: the master leaves a secret where only that user can read it, or all find it in the variable TENSORGRAD_SECRET. Other
+    https://pytorch.org/docs → torch.distributed.TCPStore
+
+    All processes are of one user: the master leaves a secret where only that user can read it, or all find it in the
+        variable TENSORGRAD_SECRET. Other
     machines are refused. `use_libuv` has no effect.
 
     >>> from tensorgrad.distributed import TCPStore
@@ -312,11 +330,14 @@ class TCPStore(Store):
     b'0.1'
     """
 
-    def __init__(self, host_name: str, port: int, world_size: int | None = None, is_master: bool = False, timeout: timedelta = PATIENCE,
-                 wait_for_workers: bool = True, multi_tenant: bool = False, master_listen_fd: int | None = None, use_libuv: bool = True) -> None:
+    def __init__(self, host_name: str, port: int, world_size: int | None = None, is_master: bool = False,
+                 timeout: timedelta = PATIENCE, wait_for_workers: bool = True, multi_tenant: bool = False,
+                 master_listen_fd: int | None = None,
+                 use_libuv: bool = True) -> None:
         if not isinstance(host_name, str) or not isinstance(timeout, timedelta):
-            raise TypeError("__init__(): incompatible constructor arguments. The following argument types are supported:\n    host_name is a str, timeout a "
-                            f"datetime.timedelta; got {type(host_name).__name__} and {type(timeout).__name__}")
+            raise TypeError("__init__(): incompatible constructor arguments. The following argument types are "
+                            f"supported:\n    host_name is a str, timeout a datetime.timedelta; got "
+                            f"{type(host_name).__name__} and {type(timeout).__name__}")
         if not wire_protocol.is_this_machine(host_name):
             raise RuntimeError(wire_protocol.ELSEWHERE.format(host=host_name))
         self._host, self._port, self._timeout, self._local = host_name, int(port), timeout, threading.local()
@@ -337,8 +358,8 @@ class TCPStore(Store):
         end = time.monotonic() + seconds(self._timeout)
         while come < size:
             if time.monotonic() > end:
-                raise DistStoreError(f"Timed out after {max(1, round(self._timeout.total_seconds()))} seconds waiting for clients. "
-                                     f"{come}/{size} clients joined.")
+                raise DistStoreError(f"Timed out after {max(1, round(self._timeout.total_seconds()))} seconds waiting "
+                                     f"for clients. {come}/{size} clients joined.")
             time.sleep(0.002)
             come = int(self._ask(Request.ADD, [JOINED, b"0"], self._timeout)[0])
 
@@ -374,16 +395,20 @@ class TCPStore(Store):
             deadline = time.monotonic() + limit
             line.socket.settimeout(limit)
             line.socket.sendall(frame)
-            size = wire_protocol.SIZE.unpack(wire_protocol.receive_exactly(line.socket, wire_protocol.SIZE.size, deadline))[0]
+            size = wire_protocol.SIZE.unpack(wire_protocol.receive_exactly(line.socket, wire_protocol.SIZE.size,
+                                                                           deadline))[0]
             if size > wire_protocol.LONGEST:
                 raise DistNetworkError(f"the store claims to send {size} bytes")
             kind, answer = wire_protocol.split(wire_protocol.receive_exactly(line.socket, size, deadline))
-        except BaseException as error:              # an answer may still be on its way: the connection is of no more use
+        except BaseException as error:
+            # an answer may still be on its way: the connection is of no more use
             self._local.line = None
             if isinstance(error, TimeoutError):
-                raise DistStoreError(f"The store at {self._host}:{self._port} does not answer, {limit:.1f} s after it was asked.") from None
+                raise DistStoreError(f"The store at {self._host}:{self._port} does not answer, {limit:.1f} s after it "
+                                     f"was asked.") from None
             if isinstance(error, OSError):
-                raise DistNetworkError(f"{error.strerror}: the process that serves the store at {self._host}:{self._port} has ended.") from None
+                raise DistNetworkError(f"{error.strerror}: the process that serves the store at "
+                                       f"{self._host}:{self._port} has ended.") from None
             raise
         if kind == LATE:
             raise DistStoreError(answer[0].decode(errors="replace"))
@@ -393,17 +418,20 @@ class TCPStore(Store):
 
     def _connected(self, timeout: timedelta) -> socket.socket:
         """Return a connection, as soon as the master is there."""
-        deadline, secret, why = time.monotonic() + seconds(timeout), wire_protocol.Secret(self._port), "it has left no secret there yet"
+        deadline, secret, why = (time.monotonic() + seconds(timeout), wire_protocol.Secret(self._port),
+                                 "it has left no secret there yet")
         while True:
             value = secret.read()
             if value is not None:
                 try:
-                    return wire_protocol.connect(socket.AF_INET, (HOST, self._port), value, _place(self._port), deadline)
+                    return wire_protocol.connect(socket.AF_INET, (HOST, self._port), value, _place(self._port),
+                                                 deadline)
                 except (OSError, DistNetworkError) as error:
                     why = str(error)
             if time.monotonic() > deadline:
-                raise DistNetworkError(f"The client socket has timed out after {milliseconds(timeout)}ms while trying to connect to "
-                                       f"({self._host}, {self._port}).\nThe master, a process of this user on this machine, did not answer: {why}.")
+                raise DistNetworkError(f"The client socket has timed out after {milliseconds(timeout)}ms while trying "
+                                       f"to connect to ({self._host}, {self._port}).\nThe master, a process of this "
+                                       f"user on this machine, did not answer: {why}.")
             time.sleep(0.005)
 
     def clone(self) -> Store:

@@ -1,7 +1,8 @@
 """How two processes of one machine meet: a shared secret, the proof that both know it, and frames of bounded length.
 
-Whoever listens sends a challenge of 32 bytes; whoever connects answers with a challenge of its own and HMAC-SHA256 over both, and gets such a proof back. All
-of it has a fixed size and a deadline. Nothing else is read from a peer before its proof, and nothing from a peer is ever unpickled.
+Whoever listens sends a challenge of 32 bytes; whoever connects answers with a challenge of its own and HMAC-SHA256 over
+both, and gets such a proof back. All of it has a fixed size and a deadline. Nothing else is read from a peer before its
+proof, and nothing from a peer is ever unpickled.
 """
 from __future__ import annotations
 
@@ -31,18 +32,23 @@ VARIABLE = "TENSORGRAD_SECRET"
 SIZE = struct.Struct("!I")
 FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
-ELSEWHERE = ('the backend "gloo" joins the ranks of one machine only, {host!r} is not this one. Between machines, use init_process_group("mpi") in a '
-             f'program that mpiexec or srun starts, after {install("mpi")}, or "nccl" for GPUs.')
+ELSEWHERE = ('the backend "gloo" joins the ranks of one machine only, {host!r} is not this one. Between machines, use '
+             f'init_process_group("mpi") in a program that mpiexec or srun starts, after {install("mpi")}, or "nccl" '
+             f'for GPUs.')
 
 
 def is_this_machine(host: str) -> bool:
-    """Return True if a name or an address is one of this machine's. Errors: DistNetworkError for a name that nobody knows."""
+    """Return True if a name or an address is one of this machine's.
+
+    Errors: DistNetworkError for a name that nobody knows.
+    """
     if host in ("127.0.0.1", "::1", "localhost", "") or host == socket.gethostname():
         return True
     try:
         found = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
     except (OSError, UnicodeError) as error:
-        raise DistNetworkError(f"The name {host!r} of the machine to meet at is not known: {error}. For ranks of one machine, use 127.0.0.1.") from None
+        raise DistNetworkError(f"The name {host!r} of the machine to meet at is not known: {error}. For ranks of one "
+                               f"machine, use 127.0.0.1.") from None
     return any(_is_own(str(address)) for address in found)
 
 
@@ -59,7 +65,9 @@ def _is_own(address: str) -> bool:
 
 
 class Secret:
-    """The secret of the server at a port: the variable TENSORGRAD_SECRET (hexadecimal) or a file that only its owner can read."""
+    """The secret of the server at a port: the variable TENSORGRAD_SECRET (hexadecimal) or a file that only its owner
+    can read.
+    """
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -97,9 +105,11 @@ class Secret:
         except FileNotFoundError:
             return None
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):         # strangers may have used up all descriptors, for a while
+            # strangers may have used up all descriptors, for a while
+            if error.errno in (errno.EMFILE, errno.ENFILE):
                 return None
-            raise DistNetworkError(f"The secret of the store at port {self.port} cannot be read: {error}. Ranks must be of one user.") from None
+            raise DistNetworkError(f"The secret of the store at port {self.port} cannot be read: {error}. Ranks must "
+                                   f"be of one user.") from None
         return value if len(value) == NONCE else None
 
     def remove(self) -> None:
@@ -131,7 +141,10 @@ def _directory() -> Path:
 
 
 def private_directory() -> Path:
-    """Return the directory of this user's secrets and sockets, made if there is none. Errors: DistNetworkError if others can enter it."""
+    """Return the directory of this user's secrets and sockets, made if there is none.
+
+    Errors: DistNetworkError if others can enter it.
+    """
     path = _directory()
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
@@ -146,7 +159,8 @@ def _check_directory(path: Path) -> None:
     if hasattr(os, "getuid"):
         private = private and status.st_uid == os.getuid() and not status.st_mode & 0o077
     if not private:
-        raise DistNetworkError(f"{path} must be a directory of this user that nobody else can enter (chmod 700), for secrets are in it")
+        raise DistNetworkError(f"{path} must be a directory of this user that nobody else can enter (chmod 700), for "
+                               f"secrets are in it")
 
 
 # ── the proof ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,11 +174,15 @@ class _Stranger:
     __slots__ = ("challenge", "deadline", "said", "socket")
 
     def __init__(self, socket: socket.socket) -> None:
-        self.socket, self.challenge, self.said, self.deadline = socket, os.urandom(NONCE), b"", time.monotonic() + SECONDS
+        self.socket, self.challenge, self.said, self.deadline = (socket, os.urandom(NONCE), b"",
+                                                                 time.monotonic() + SECONDS)
 
 
 class Gate:
-    """Accepted connections that have not proved the secret yet. None of them is waited for: `advance` is for those that have sent something."""
+    """Accepted connections that have not proved the secret yet.
+
+    None of them is waited for: `advance` is for those that have sent something.
+    """
 
     def __init__(self, secret: bytes, place: bytes) -> None:
         self._secret, self._place = secret, place
@@ -189,7 +207,10 @@ class Gate:
         return True
 
     def advance(self, descriptor: int) -> tuple[bool, socket.socket]:
-        """Read what a stranger says; (True, socket) with its proof, (False, socket) if it was closed. Errors: BlockingIOError until then."""
+        """Read what a stranger says; (True, socket) with its proof, (False, socket) if it was closed.
+
+        Errors: BlockingIOError until then.
+        """
         stranger = self._strangers[descriptor]
         try:
             said = stranger.socket.recv(2 * NONCE - len(stranger.said))
@@ -212,7 +233,8 @@ class Gate:
     def expired(self) -> list[int]:
         """Return the descriptors of those whose time is up, or who are too many."""
         now, over = time.monotonic(), len(self._strangers) - STRANGERS
-        return [descriptor for i, (descriptor, stranger) in enumerate(self._strangers.items()) if i < over or stranger.deadline < now]
+        return [descriptor for i, (descriptor, stranger) in enumerate(self._strangers.items())
+                if i < over or stranger.deadline < now]
 
     def oldest(self) -> list[int]:
         """Return the descriptor of the one that came first, if any."""
@@ -229,13 +251,17 @@ class Gate:
 
 
 def connect(family: int, address: Any, secret: bytes, place: bytes, deadline: float) -> socket.socket:
-    """Return a blocking connection to a server that has proved the secret. Errors: OSError if nobody listens there, DistNetworkError without the proof."""
+    """Return a blocking connection to a server that has proved the secret.
+
+    Errors: OSError if nobody listens there, DistNetworkError without the proof.
+    """
     found = socket.socket(family, socket.SOCK_STREAM)
     try:
         found.settimeout(max(0.001, min(SECONDS, deadline - time.monotonic())))
         found.connect(address)
         if family == socket.AF_INET:
-            if found.getsockname() == found.getpeername():      # a free port of the system's range can be connected to itself
+            # a free port of the system's range can be connected to itself
+            if found.getsockname() == found.getpeername():
                 raise ConnectionRefusedError("nobody listens there")
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         deadline = min(deadline, time.monotonic() + SECONDS)
@@ -258,7 +284,8 @@ def receive_exactly(connection: socket.socket, size: int, deadline: float) -> by
         set_deadline(connection, deadline)
         got = connection.recv_into(view[have:])
         if not got:
-            raise DistNetworkError(f"Failed to recv, got {have} bytes. Connection was likely closed. Did the remote server shutdown or crash?")
+            raise DistNetworkError(f"Failed to recv, got {have} bytes. Connection was likely closed. Did the remote "
+                                   f"server shutdown or crash?")
         have += got
     return bytes(data)
 
@@ -272,7 +299,10 @@ def set_deadline(connection: socket.socket, deadline: float) -> None:
 
 
 def join(kind: int, fields: list[bytes]) -> bytes:
-    """Return a frame: the length of the rest, a byte that says what it is, and fields with their lengths. Errors: ValueError if it is too long."""
+    """Return a frame: the length of the rest, a byte that says what it is, and fields with their lengths.
+
+    Errors: ValueError if it is too long.
+    """
     parts = [bytes((kind,))]
     for field in fields:
         parts += SIZE.pack(len(field)), field
@@ -283,7 +313,10 @@ def join(kind: int, fields: list[bytes]) -> bytes:
 
 
 def split(body: bytes) -> tuple[int, list[bytes]]:
-    """Return what a frame without its length says: the kind, the fields. Errors: ValueError if lengths do not add up."""
+    """Return what a frame without its length says: the kind, the fields.
+
+    Errors: ValueError if lengths do not add up.
+    """
     if not body:
         raise ValueError("an empty frame")
     fields, at = [], 1

@@ -14,7 +14,9 @@ _lock = threading.Lock()        # guards the state of all handles; never held du
 
 
 class Work:
-    """Handle of a collective or message: `wait` returns when it has ended. https://pytorch.org/docs → torch.distributed.Work
+    """Handle of a collective or message: `wait` returns when it has ended.
+
+    https://pytorch.org/docs → torch.distributed.Work
 
     A transport passes a function that waits (`finish(timeout)`), or ends the work from its own thread (`complete`,
     `fail`). `Work.done()` returns a handle of work that has already ended.
@@ -22,7 +24,8 @@ class Work:
 
     __slots__ = ("__weakref__", "_after", "_ended", "_error", "_event", "_finish", "_result", "_source")
 
-    def __init__(self, finish: Callable[[float | None], Any] | None = None, result: Any = None, source: int = -1) -> None:
+    def __init__(self, finish: Callable[[float | None], Any] | None = None, result: Any = None,
+                 source: int = -1) -> None:
         self._finish, self._result, self._source = finish, result, source
         self._ended, self._error = False, None  # type: tuple[bool, BaseException | None]
         self._event: threading.Event | None = None
@@ -119,9 +122,13 @@ class Work:
         return self._error
 
     def source_rank(self) -> int:
-        """Return the rank in the group that a received message came from. Errors: RuntimeError if nothing was received."""
+        """Return the rank in the group that a received message came from.
+
+        Errors: RuntimeError if nothing was received.
+        """
         if self._source < 0:
-            raise RuntimeError("sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call.")
+            raise RuntimeError("sourceRank() may only be called on work objects that correspond to a recv or "
+                               "recv-from-any call.")
         return self._source
 
     _source_rank = source_rank
@@ -141,7 +148,8 @@ class Work:
             if self._error is None:
                 future.set_result(self._result)
             else:
-                future.set_exception(self._error if isinstance(self._error, Exception) else RuntimeError(str(self._error)))
+                future.set_exception(self._error if isinstance(self._error, Exception)
+                                     else RuntimeError(str(self._error)))
         self.then(settle, always=True)
         return future
 

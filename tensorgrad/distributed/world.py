@@ -1,4 +1,7 @@
-"""The default group and its sub-groups: how they are made, named, asked about, and destroyed. https://pytorch.org/docs/stable/distributed.html"""
+"""The default group and its sub-groups: how they are made, named, asked about, and destroyed.
+
+https://pytorch.org/docs/stable/distributed.html
+"""
 from __future__ import annotations
 
 import hashlib
@@ -22,9 +25,11 @@ from .stores import PrefixStore
 from .transport.base import Transport
 from .transport.single_rank import Alone
 
-__all__ = ["GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_global_rank", "get_group_rank", "get_node_local_rank",
-           "get_pg_count", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group", "is_initialized",
-           "is_torchelastic_launched", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "split_group"]
+__all__ = ["GroupMember", "destroy_process_group", "get_backend", "get_backend_config", "get_global_rank",
+           "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks", "get_rank",
+           "get_world_size", "group", "init_process_group", "is_initialized", "is_torchelastic_launched", "new_group",
+           "new_subgroups", "new_subgroups_by_enumeration",
+           "split_group"]
 
 
 class World:
@@ -57,7 +62,10 @@ class _WorldMeta(type):
 
 
 class GroupMember(metaclass=_WorldMeta):
-    """The group of all ranks, WORLD, and what stands for a group that this rank is not in. https://pytorch.org/docs → torch.distributed.GroupMember"""
+    """The group of all ranks, WORLD, and what stands for a group that this rank is not in.
+
+    https://pytorch.org/docs → torch.distributed.GroupMember
+    """
 
     NON_GROUP_MEMBER = -100
 
@@ -76,24 +84,32 @@ def is_initialized() -> bool:
 
 
 def is_torchelastic_launched() -> bool:
-    """Return True if torchrun started this process. https://pytorch.org/docs → torch.distributed.is_torchelastic_launched"""
+    """Return True if torchrun started this process.
+
+    https://pytorch.org/docs → torch.distributed.is_torchelastic_launched
+    """
     return "TORCHELASTIC_RUN_ID" in os.environ
 
 
 # ── made and destroyed ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None, world_size: int = -1, rank: int = -1,
-                       store: Any = None, group_name: str = "", pg_options: Any = None, device_id: Any = None, _ranks: Any = None) -> None:
+def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None,
+                       world_size: int = -1, rank: int = -1, store: Any = None, group_name: str = "",
+                       pg_options: Any = None, device_id: Any = None,
+                       _ranks: Any = None) -> None:
     """Join the other ranks in the default group.
 
     Args:
-        backend: "gloo" for the ranks of one machine, "mpi" for those that mpiexec or srun started, "nccl" for CUDA tensors, or "cpu:mpi,cuda:nccl"; by
-            default "mpi" where mpiexec or srun started this process, else "gloo" for the CPU and "nccl" for CUDA
-        init_method: "env://", which asks the variables MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, "tcp://host:port", or "file:///path"
+        backend: "gloo" for the ranks of one machine, "mpi" for those that mpiexec or srun started, "nccl" for CUDA
+            tensors, or "cpu:mpi,cuda:nccl"; by default "mpi" where mpiexec or srun started this process, else "gloo"
+            for the CPU and "nccl" for CUDA
+        init_method: "env://", which asks the variables MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE,
+            "tcp://host:port", or "file:///path"
         timeout: how long a collective may take: 30 minutes
         store, rank, world_size: instead of a method
-    Errors: ValueError if a default group is there, or a variable is missing; RuntimeError for a backend that is not installed.
+    Errors: ValueError if a default group is there, or a variable is missing; RuntimeError for a backend that is not
+        installed.
 
     https://pytorch.org/docs → torch.distributed.init_process_group
 
@@ -122,7 +138,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     backends.check(config)
     used = set(config.device_backend_map.values())
     if Backend.MPI in used and (world_size != -1 or rank != -1):
-        warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they are assigned by the MPI runtime.", stacklevel=2)
+        warnings.warn(f"For MPI backend, world_size ({world_size}) and rank ({rank}) are ignored since they are "
+                      f"assigned by the MPI runtime.", stacklevel=2)
         rank = world_size = -1
     if Backend.MPI not in used or not used <= {Backend.MPI, Backend.NCCL}:
         if Backend.GLOO in used:
@@ -132,7 +149,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
             store.set_timeout(timeout)
         if not rank < world_size:
             raise RuntimeError(f"rank {rank} of {world_size} cannot be: ranks count from 0")
-        again = (store.add("default_pg", 1) - 1) // world_size if world_size > 1 else 0     # a store may outlive the group that ranks met at it for
+        # a store may outlive the group that ranks met at it for
+        again = (store.add("default_pg", 1) - 1) // world_size if world_size > 1 else 0
         store = PrefixStore(f"default_pg/{again}", store)
     name = str(_world.count)
     found = _made(config, store, rank, world_size, timeout, name, None, "default_pg")
@@ -151,19 +169,23 @@ def _device(device: Any) -> Any:
         return device
     from .. import cuda
     if not cuda.is_available():
-        said = "device_id is an int, but no accelerator support is found from" if isinstance(device, int) else f"device_id {device} does not match"
-        raise ValueError(f"{said} the current compilation. Please use a different compiled version that supports your accelerator.")
+        said = ("device_id is an int, but no accelerator support is found from" if isinstance(device, int)
+                else f"device_id {device} does not match")
+        raise ValueError(f"{said} the current compilation. Please use a different compiled version that supports your "
+                         f"accelerator.")
     found = Device("cuda", device) if isinstance(device, int) else device
     if found.index is None:
         raise ValueError("Please use a device_id with index.")
     if found.index >= cuda.device_count():
-        raise ValueError(f"device_id {found} is out of range. Please use a device index less than the number of accelerators available: "
-                         f"{cuda.device_count()}.")
+        raise ValueError(f"device_id {found} is out of range. Please use a device index less than the number of "
+                         f"accelerators available: {cuda.device_count()}.")
     return found
 
 
 def _default_backend(device: Any, from_environment: bool) -> str:
-    """The backend where a program names none: that of its device, or "mpi" for what mpiexec or srun started, or one for each kind of device."""
+    """The backend where a program names none: that of its device, or "mpi" for what mpiexec or srun started, or one for
+    each kind of device.
+    """
     if device is not None:
         return Backend.default_device_backend_map.get(device.type, Backend.UNDEFINED)
     if from_environment and launched_by_mpi() and backends.is_mpi_available():
@@ -210,7 +232,8 @@ def _checked(timeout: Any) -> timedelta:
     return timeout
 
 
-def _made(config: BackendConfig, store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: list[int] | None, desc: str) -> ProcessGroup:
+def _made(config: BackendConfig, store: Any, rank: int, size: int, timeout: timedelta, name: str,
+          ranks: list[int] | None, desc: str) -> ProcessGroup:
     """A group with a transport for each kind of device. That of CUDA is made when a CUDA tensor first comes."""
     made: dict[str, Any] = {}
     transports: dict[str, Any] = {}
@@ -225,7 +248,8 @@ def _made(config: BackendConfig, store: Any, rank: int, size: int, timeout: time
             transports[kind] = made[backend] = found
     for kind, backend in config.device_backend_map.items():
         if backend == Backend.NCCL:
-            transports[kind] = lambda kind=kind, backend=backend: _alone_or(backend, kind, store, rank, size, timeout, name, ranks)
+            transports[kind] = lambda kind=kind, backend=backend: _alone_or(backend, kind, store, rank, size, timeout,
+                                                                            name, ranks)
     return ProcessGroup(rank, size, ranks, transports, name, timeout, desc, _log(rank))
 
 
@@ -234,7 +258,8 @@ def _log(rank: int) -> flight_recorder.Log:
     return flight_recorder.Log(rank) if _world.default is None else _world.default.log
 
 
-def _alone_or(backend: str, kind: str, store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: list[int] | None) -> Any:
+def _alone_or(backend: str, kind: str, store: Any, rank: int, size: int, timeout: timedelta, name: str,
+              ranks: list[int] | None) -> Any:
     """The transport of a backend for a new group; of one rank it needs nothing."""
     parent = _world.default
     if size == 1 and backend in backends.MODULES:
@@ -249,7 +274,10 @@ def _alone_or(backend: str, kind: str, store: Any, rank: int, size: int, timeout
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Leave a group; the default group with all others. https://pytorch.org/docs → torch.distributed.destroy_process_group"""
+    """Leave a group; the default group with all others.
+
+    https://pytorch.org/docs → torch.distributed.destroy_process_group
+    """
     if group == GroupMember.NON_GROUP_MEMBER:
         return
     found = _world.default if group is None else group
@@ -270,7 +298,10 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 
 
 def _abort_process_group(group: ProcessGroup | None = None) -> None:
-    """End all work of a group, or of all groups, on all its ranks, and leave it. https://pytorch.org/docs → torch.distributed.distributed_c10d"""
+    """End all work of a group, or of all groups, on all its ranks, and leave it.
+
+    https://pytorch.org/docs → torch.distributed.distributed_c10d
+    """
     found = _world.default if group is None else group
     for one in list(_world.groups.values()):
         if found is _world.default or one is found:
@@ -278,9 +309,13 @@ def _abort_process_group(group: ProcessGroup | None = None) -> None:
     destroy_process_group(group)
 
 
-def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: str | None = None, pg_options: Any = None,
-              use_local_synchronization: bool = False, group_desc: str | None = None, device_id: Any = None, sort_ranks: bool = True) -> Any:
-    """Make a group of some of the ranks. All ranks call it in one order, or with `use_local_synchronization` the members alone.
+def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: str | None = None,
+              pg_options: Any = None, use_local_synchronization: bool = False, group_desc: str | None = None,
+              device_id: Any = None,
+              sort_ranks: bool = True) -> Any:
+    """Make a group of some of the ranks.
+
+    All ranks call it in one order, or with `use_local_synchronization` the members alone.
 
     Others get `GroupMember.NON_GROUP_MEMBER`. https://pytorch.org/docs → torch.distributed.new_group
     """
@@ -297,7 +332,8 @@ def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = No
     if len(set(members)) != len(members):
         raise ValueError(f"ranks list must not contain duplicate entries, got {members}")
     if len(members) > size:
-        raise ValueError("the new group's world size should be less or equal to the world size set by init_process_group")
+        raise ValueError("the new group's world size should be less or equal to the world size set by "
+                         "init_process_group")
     for rank in members:
         if not 0 <= rank < size:
             raise ValueError(f"Rank {rank} is out of range. Valid ranks are 0 to {size - 1} (world_size={size})")
@@ -309,7 +345,8 @@ def new_group(ranks: Sequence[int] | None = None, timeout: timedelta | None = No
     return _among(members, named, config, timeout, name, group_desc or "undefined")
 
 
-def _among(members: list[int], backend: Backend, config: BackendConfig, timeout: timedelta, name: str, desc: str) -> ProcessGroup:
+def _among(members: list[int], backend: Backend, config: BackendConfig, timeout: timedelta, name: str,
+           desc: str) -> ProcessGroup:
     """The group of these ranks of the world, of which this is one."""
     parent = _group(None)
     found = _made(config, parent.store, members.index(parent.rank()), len(members), timeout, name, members, desc)
@@ -328,14 +365,18 @@ def _new_name(members: list[int], local: bool) -> str:
     return f"{key}_{_world.local[key]}"
 
 
-def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None, backend: str | None = None,
+def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = None, timeout: timedelta | None = None,
+                  backend: str | None = None,
                   pg_options: Any = None, group_desc: str | None = None) -> tuple[Any, list[Any]]:
-    """Make groups of `group_size` ranks that follow each other: (that of this rank, all). https://pytorch.org/docs → torch.distributed.new_subgroups"""
+    """Make groups of `group_size` ranks that follow each other: (that of this rank, all).
+
+    https://pytorch.org/docs → torch.distributed.new_subgroups
+    """
     if group_size is None:
         from .. import cuda
         if not cuda.is_available():
-            raise ValueError("Default group size only takes effect when CUDA is available.If your subgroup using a backend that does not depend on CUDA,"
-                             "please pass in 'group_size' correctly.")
+            raise ValueError("Default group size only takes effect when CUDA is available.If your subgroup using a "
+                             "backend that does not depend on CUDA,please pass in 'group_size' correctly.")
         group_size = cuda.device_count()
     if group_size <= 0:
         raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
@@ -349,9 +390,13 @@ def new_subgroups(group_size: int | None = None, group: ProcessGroup | None = No
     return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
 
 
-def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: timedelta | None = None, backend: str | None = None, pg_options: Any = None,
+def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: timedelta | None = None,
+                                 backend: str | None = None, pg_options: Any = None,
                                  group_desc: str | None = None) -> tuple[Any, list[Any]]:
-    """Make groups of these ranks: (that of this rank, all). https://pytorch.org/docs → torch.distributed.new_subgroups_by_enumeration"""
+    """Make groups of these ranks: (that of this rank, all).
+
+    https://pytorch.org/docs → torch.distributed.new_subgroups_by_enumeration
+    """
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     own, groups, home = None, [], {}  # type: Any, list[Any], dict[int, Any]
@@ -366,9 +411,12 @@ def new_subgroups_by_enumeration(ranks_per_subgroup_list: Any, timeout: timedelt
     return own, groups
 
 
-def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Any = None, timeout: timedelta | None = None, pg_options: Any = None,
+def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Any = None, timeout: timedelta | None = None,
+                pg_options: Any = None,
                 group_desc: str | None = None, backend: str | None = None) -> ProcessGroup | None:
-    """Split a group into parts, given as lists of its ranks; the part that this rank is in. https://pytorch.org/docs → torch.distributed.split_group
+    """Split a group into parts, given as lists of its ranks; the part that this rank is in.
+
+    https://pytorch.org/docs → torch.distributed.split_group
 
     PyTorch does so with NCCL alone; here all backends can.
     """
@@ -380,7 +428,8 @@ def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Any = None, 
         if len(part) == 0:
             raise ValueError("the split group cannot be empty")
         if len(part) > get_world_size():
-            raise ValueError("the split group's size should be less or equal to the world_size set by init_process_group")
+            raise ValueError("the split group's size should be less or equal to the world_size set by "
+                             "init_process_group")
         if len(part) != len(set(part)):
             raise ValueError("the split group cannot have duplicate ranks")
         if parent.rank() in part:
@@ -394,8 +443,11 @@ def split_group(parent_pg: ProcessGroup | None = None, split_ranks: Any = None, 
     return _among(members, named, config, _checked(timeout or TIMEOUT), _new_name(members, local=True), desc)
 
 
-def group_over(store: Any, rank: int, size: int, backend: str = "gloo", timeout: timedelta = TIMEOUT, name: str = "own") -> ProcessGroup:
-    """Make a group of one's own, which is neither the default group nor known to any function that asks about groups."""
+def group_over(store: Any, rank: int, size: int, backend: str = "gloo", timeout: timedelta = TIMEOUT,
+               name: str = "own") -> ProcessGroup:
+    """Make a group of one's own, which is neither the default group nor known to any function that asks about
+    groups.
+    """
     config = BackendConfig(Backend(backend))
     backends.check(config)
     found = _made(config, store, rank, size, timeout, name, None, "undefined")
@@ -413,7 +465,8 @@ def _outside(group: Any) -> bool:
 
 def _warn_outside(name: str) -> None:
     rank = -1 if _world.default is None else _world.default.rank()
-    warnings.warn(f"Running {name} on global rank {rank} which does not belong to the given group.", stacklevel=flight_recorder.level())
+    warnings.warn(f"Running {name} on global rank {rank} which does not belong to the given group.",
+                  stacklevel=flight_recorder.level())
 
 
 def _group(group: Any) -> Any:
@@ -422,12 +475,14 @@ def _group(group: Any) -> Any:
     if found is None:
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
     if not isinstance(found, ProcessGroup) and not _outside(found):
-        raise ValueError(f"Process group {found} is not initialized in the world group map. Please initialize the group first.")
+        raise ValueError(f"Process group {found} is not initialized in the world group map. Please initialize the "
+                         f"group first.")
     return found
 
 
 def _registered(group: Any) -> ProcessGroup:
-    if group is not _world.default and (not isinstance(group, ProcessGroup) or _world.groups.get(group.group_name) is not group):
+    if (group is not _world.default and (not isinstance(group, ProcessGroup)
+                                         or _world.groups.get(group.group_name) is not group)):
         raise ValueError(f"Group {group} is not registered, please create group with torch.distributed.new_group API")
     return group
 
@@ -441,7 +496,10 @@ def get_rank(group: ProcessGroup | None = None) -> int:
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """Return the number of ranks in a group; -1 if this one is not in it. https://pytorch.org/docs → torch.distributed.get_world_size"""
+    """Return the number of ranks in a group; -1 if this one is not in it.
+
+    https://pytorch.org/docs → torch.distributed.get_world_size
+    """
     return -1 if _outside(group) else _group(group).size()
 
 
@@ -450,7 +508,8 @@ def _member(group: Any) -> ProcessGroup:
     if _outside(found):
         raise ValueError("Invalid process group specified")
     if not isinstance(found, ProcessGroup) or _world.groups.get(found.group_name) is not found:
-        raise ValueError(f"Process group {found} is not initialized in the world group map. Please initialize the group first.")
+        raise ValueError(f"Process group {found} is not initialized in the world group map. Please initialize the "
+                         f"group first.")
     return found
 
 
@@ -460,12 +519,18 @@ def get_backend(group: ProcessGroup | None = None) -> Backend:
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """Return which backend of a group serves which kind of device: "cpu:gloo,cuda:gloo". https://pytorch.org/docs → torch.distributed.get_backend_config"""
+    """Return which backend of a group serves which kind of device: "cpu:gloo,cuda:gloo".
+
+    https://pytorch.org/docs → torch.distributed.get_backend_config
+    """
     return str(_member(group).config)
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
-    """Return the ranks in the world of a group's members. https://pytorch.org/docs → torch.distributed.get_process_group_ranks"""
+    """Return the ranks in the world of a group's members.
+
+    https://pytorch.org/docs → torch.distributed.get_process_group_ranks
+    """
     return list(_group(group).ranks)
 
 
@@ -480,7 +545,10 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """Return the rank in the world of a rank in a group. https://pytorch.org/docs → torch.distributed.get_global_rank"""
+    """Return the rank in the world of a rank in a group.
+
+    https://pytorch.org/docs → torch.distributed.get_global_rank
+    """
     if group is _world.default:
         return group_rank
     ranks = _registered(group).ranks
@@ -495,12 +563,16 @@ def get_pg_count() -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return the rank among those of this machine, LOCAL_RANK. https://pytorch.org/docs → torch.distributed.get_node_local_rank"""
+    """Return the rank among those of this machine, LOCAL_RANK.
+
+    https://pytorch.org/docs → torch.distributed.get_node_local_rank
+    """
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is None:
-        raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work, assuming you are not "
-                           "running in a multi-device context and want the code to run locally instead.")
+        raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+                           "`get_node_local_rank` to work, assuming you are not running in a multi-device context and "
+                           "want the code to run locally instead.")
     return int(fallback_rank)
 
 

@@ -1,6 +1,9 @@
-"""Probability distributions: random numbers, probabilities, moments, divergences. https://pytorch.org/docs/stable/distributions.html
+"""Probability distributions: random numbers, probabilities, moments, divergences.
 
-`sample` draws, `rsample` draws with gradients for the parameters, and `log_prob` is the logarithm of a probability or density.
+https://pytorch.org/docs/stable/distributions.html
+
+`sample` draws, `rsample` draws with gradients for the parameters, and `log_prob` is the logarithm of a probability or
+density.
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.distributions import Categorical, Normal, kl_divergence
@@ -61,11 +64,13 @@ from .weibull import Weibull
 from .wishart import Wishart
 
 __all__ = [
-    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet", "Distribution", "Exponential",
-    "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent",
-    "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MixtureSameFamily",
-    "Multinomial", "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough", "Pareto",
-    "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution", "Uniform", "VonMises", "Weibull",
-    "Wishart", "biject_to", "kl_divergence", "register_kl", "transform_to", *transforms.__all__,
+    "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet",
+    "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric",
+    "Gumbel", "HalfCauchy", "HalfNormal", "Independent", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace",
+    "LogNormal", "LogisticNormal", "LowRankMultivariateNormal", "MixtureSameFamily", "Multinomial",
+    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+    "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution",
+    "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "kl_divergence", "register_kl", "transform_to",
+    *transforms.__all__,
 ]
 __getattr__ = _missing(__name__)

@@ -85,7 +85,8 @@ def kl_beta_gamma(p: Any, q: Any) -> Any:
 def kl_beta_normal(p: Any, q: Any) -> Any:
     mean, variance = p.mean, q.scale.pow(2)
     second = mean * (1 - mean) / (p.concentration1 + p.concentration0 + 1) + mean.pow(2)
-    return -p.entropy() + 0.5 * (variance * 2 * pi).log() + (second * 0.5 - q.loc * mean + q.loc.pow(2) * 0.5) / variance
+    return (-p.entropy() + 0.5 * (variance * 2 * pi).log() + (second * 0.5 - q.loc * mean + q.loc.pow(2) * 0.5)
+            / variance)
 
 
 @register_kl(Beta, Uniform)
@@ -128,7 +129,8 @@ def kl_exponential_gumbel(p: Any, q: Any) -> Any:
 @register_kl(Exponential, Normal)
 def kl_exponential_normal(p: Any, q: Any) -> Any:
     variance, square = q.scale.pow(2), p.rate.pow(2)
-    return 0.5 * tg.log(square * variance * 2 * pi) - 1 + (square.reciprocal() - q.loc / p.rate + q.loc.pow(2) * 0.5) / variance
+    return (0.5 * tg.log(square * variance * 2 * pi) - 1 + (square.reciprocal() - q.loc / p.rate + q.loc.pow(2) * 0.5)
+            / variance)
 
 
 @register_kl(Gamma, Exponential)
@@ -147,7 +149,8 @@ def kl_gamma_gumbel(p: Any, q: Any) -> Any:
 def kl_gamma_normal(p: Any, q: Any) -> Any:
     a, variance, square = p.concentration, q.scale.pow(2), p.rate.pow(2)
     normalizer = 0.5 * tg.log(square * variance * 2 * pi) - a - a.lgamma()
-    return normalizer + (a - 1) * a.digamma() + (0.5 * (a.pow(2) + a) / square - q.loc * a / p.rate + 0.5 * q.loc.pow(2)) / variance
+    return normalizer + (a - 1) * a.digamma() + (0.5 * (a.pow(2) + a) / square - q.loc * a / p.rate + 0.5
+                                                 * q.loc.pow(2)) / variance
 
 
 @register_kl(Pareto, Exponential)
@@ -219,7 +222,8 @@ def kl_uniform_beta(p: Any, q: Any) -> Any:
     width = p.high - p.low
     log_rest = (x_log_x(1 - p.high) - x_log_x(1 - p.low) + width) / width
     a, b = q.concentration1, q.concentration0
-    kl = (b - 1) * log_rest + (a.lgamma() + b.lgamma() - (a + b).lgamma()) - tg.log(width) - (a - 1) * mean_log(p.high, p.low)
+    kl = ((b - 1) * log_rest + (a.lgamma() + b.lgamma() - (a + b).lgamma()) - tg.log(width) - (a - 1)
+          * mean_log(p.high, p.low))
     return instead(kl, (p.high > 1) | (p.low < 0), inf)
 
 
@@ -236,7 +240,8 @@ def kl_uniform_exponential(p: Any, q: Any) -> Any:
 
 @register_kl(Uniform, Gamma)
 def kl_uniform_gamma(p: Any, q: Any) -> Any:
-    kl = (-(p.high - p.low).log() + gamma_normalizer(q) + (1 - q.concentration) * mean_log(p.high, p.low) + q.rate * (p.high + p.low) / 2)
+    kl = (-(p.high - p.low).log() + gamma_normalizer(q) + (1 - q.concentration) * mean_log(p.high, p.low) + q.rate
+          * (p.high + p.low) / 2)
     return instead(kl, p.low < 0, inf)
 
 

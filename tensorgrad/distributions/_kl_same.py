@@ -49,8 +49,8 @@ def instead(values: Any, places: Any, value: Tensor) -> Any:
 def kl_exponential_families(p: Any, q: Any) -> Any:
     """The Bregman divergence of the log normalizer F: F(θq) − F(θp) − ⟨θq − θp, ∇F(θp)⟩"""
     if type(p) is not type(q):
-        raise NotImplementedError("The cross KL-divergence between different exponential families cannot                             "
-                                  "be computed using Bregman divergences")
+        raise NotImplementedError("The cross KL-divergence between different exponential families cannot               "
+                                  "              be computed using Bregman divergences")
     ours, normalizer, slopes = p._normalized()
     theirs = q._natural_params
     terms = [sum_rightmost((b - a) * g, len(q.event_shape)) for a, b, g in zip(ours, theirs, slopes, strict=True)]
@@ -156,7 +156,8 @@ def kl_gamma(p: Any, q: Any) -> Any:
 @register_kl(Gumbel, Gumbel)
 def kl_gumbel(p: Any, q: Any) -> Any:
     ratio, ours, theirs = p.scale / q.scale, p.loc / q.scale, q.loc / q.scale
-    return (-ratio.log() - theirs + ours + ratio * euler_constant + tg.exp(theirs + (1 + ratio).lgamma() - ours) - (1 + euler_constant))
+    return (-ratio.log() - theirs + ours + ratio * euler_constant + tg.exp(theirs + (1 + ratio).lgamma() - ours)
+            - (1 + euler_constant))
 
 
 @register_kl(Laplace, Laplace)
@@ -193,7 +194,8 @@ def kl_uniform(p: Any, q: Any) -> Any:
 
 def check_event_shapes(p: Any, q: Any, kind: Any) -> None:
     if p.event_shape != q.event_shape:
-        raise ValueError(f"KL-divergence between two {kind} with                          different event shapes cannot be computed")
+        raise ValueError(f"KL-divergence between two {kind} with                          different event shapes "
+                         f"cannot be computed")
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
@@ -201,7 +203,8 @@ def kl_multivariate_normal(p: Any, q: Any) -> Any:
     check_event_shapes(p, q, "Multivariate Normals")
     ours, theirs = p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril
     trace = square_sum(tg.linalg.solve_triangular(theirs, ours, upper=False))
-    return log_diagonal(theirs) - log_diagonal(ours) + 0.5 * (trace + mahalanobis(theirs, q.loc - p.loc) - p.event_shape[0])
+    return (log_diagonal(theirs) - log_diagonal(ours) + 0.5
+            * (trace + mahalanobis(theirs, q.loc - p.loc) - p.event_shape[0]))
 
 
 def log_det(d: Any) -> Any:
@@ -215,7 +218,8 @@ def kl_to_lowrank(p: Any, q: Any, factors: Any) -> Any:
     W, D, capacitance = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, q._capacitance_tril
     inner = tg.linalg.solve_triangular(capacitance, W.mT / D.unsqueeze(-2), upper=False)
     trace = sum(square_sum(a * D.rsqrt().unsqueeze(-1)) - square_sum(inner @ a) for a in factors)
-    return 0.5 * (log_det(q) - log_det(p) + trace + lowrank_mahalanobis(W, D, q.loc - p.loc, capacitance) - p.event_shape[0])
+    return 0.5 * (log_det(q) - log_det(p) + trace + lowrank_mahalanobis(W, D, q.loc - p.loc, capacitance)
+                  - p.event_shape[0])
 
 
 @register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 class Transform:
-    """An invertible function with the logarithm of its Jacobian's determinant. → torch.distributions.transforms.Transform
+    """An invertible function with the logarithm of its Jacobian's determinant. →
+    torch.distributions.transforms.Transform
 
     A subclass defines `domain`, `codomain`, `bijective`, `_call`, `_inverse` and `log_abs_det_jacobian(x, y)`. With
     cache_size=1 the last pair (x, y) is cached: inverting the last result is then exact, and free.

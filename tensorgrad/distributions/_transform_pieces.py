@@ -17,7 +17,8 @@ class _Pieces(Transform):
     """Base of CatTransform and StackTransform."""
 
     def __init__(self, tseq: Any, dim: Any, cache_size: Any) -> None:
-        constraints.require(all(isinstance(t, Transform) for t in tseq), "All elements of tseq must be Transform instances")
+        constraints.require(all(isinstance(t, Transform) for t in tseq),
+                            "All elements of tseq must be Transform instances")
         super().__init__(cache_size)
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
@@ -27,8 +28,10 @@ class _Pieces(Transform):
         return all(t.bijective for t in self.transforms)
 
     def _check_dim(self, z, name, length, what, subject="tensor"):
-        constraints.require(-z.dim() <= self.dim < z.dim(), f"dim {self.dim} out of range for {subject} with {z.dim()} dimensions")
-        constraints.require(z.size(self.dim) == length, f"{name}.size({self.dim}) = {z.size(self.dim)} must equal {what} {length}")
+        constraints.require(-z.dim() <= self.dim < z.dim(),
+                            f"dim {self.dim} out of range for {subject} with {z.dim()} dimensions")
+        constraints.require(z.size(self.dim) == length,
+                            f"{name}.size({self.dim}) = {z.size(self.dim)} must equal {what} {length}")
 
     def _call(self, x):
         return self._join([t(z) for t, z in zip(self.transforms, self._split(x, "x"), strict=True)])
@@ -69,7 +72,8 @@ class CatTransform(_Pieces):
         return tg.cat(parts, dim=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        terms = [sum_rightmost(term, max(self.event_dim - t.event_dim, 0)) for t, term in zip(self.transforms, self._log_dets(x, y), strict=True)]
+        terms = [sum_rightmost(term, max(self.event_dim - t.event_dim, 0))
+                 for t, term in zip(self.transforms, self._log_dets(x, y), strict=True)]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
         return tg.cat(terms, dim=dim) if dim < 0 else sum(terms)
 

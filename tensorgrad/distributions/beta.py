@@ -17,7 +17,8 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """p(x) ∝ x^(a−1)·(1 − x)^(b−1) for a = concentration1 and b = concentration0: a Dirichlet of two. → torch.distributions.Beta
+    """p(x) ∝ x^(a−1)·(1 − x)^(b−1) for a = concentration1 and b = concentration0: a Dirichlet of two. →
+    torch.distributions.Beta
 
     >>> import tensorgrad as torch
     >>> torch.distributions.Beta(2., 3.).mean

@@ -29,7 +29,8 @@ class Binomial(BinaryParameters, Distribution):
     tensor([0.3750])
     """
 
-    arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
+    arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval,
+                       "logits": constraints.real}
     has_enumerate_support = True
     _expands = ("total_count", "probs", "logits")
 

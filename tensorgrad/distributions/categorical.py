@@ -18,7 +18,8 @@ __all__ = ["Categorical"]
 
 
 class Categorical(TwoForms, Distribution):
-    """P(i) = probs[…, i], normalized along the last dimension; or logits, unnormalized logarithms. → torch.distributions.Categorical
+    """P(i) = probs[…, i], normalized along the last dimension; or logits, unnormalized logarithms. →
+    torch.distributions.Categorical
 
     >>> import tensorgrad as torch
     >>> d = torch.distributions.Categorical(torch.tensor([1., 1., 2.]))

@@ -59,11 +59,13 @@ def between(constraint: Any) -> Any:
 
 
 def above(constraint: Any) -> Any:
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
+    return transforms.ComposeTransform([transforms.ExpTransform(),
+                                        transforms.AffineTransform(constraint.lower_bound, 1)])
 
 
 def below(constraint: Any) -> Any:
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
+    return transforms.ComposeTransform([transforms.ExpTransform(),
+                                        transforms.AffineTransform(constraint.upper_bound, -1)])
 
 
 for _registry in (biject_to, transform_to):
@@ -72,8 +74,10 @@ for _registry in (biject_to, transform_to):
         constraints.greater_than: above, constraints.greater_than_eq: above, constraints.less_than: below,
         constraints.interval: between, constraints.half_open_interval: between,
         constraints.corr_cholesky: lambda c: transforms.CorrCholeskyTransform(),
-        constraints.independent: lambda c, to=_registry: transforms.IndependentTransform(to(c.base_constraint), c.reinterpreted_batch_ndims),
-        constraints.cat: lambda c, to=_registry: transforms.CatTransform([to(part) for part in c.cseq], c.dim, c.lengths),
+        constraints.independent: lambda c, to=_registry: transforms.IndependentTransform(to(c.base_constraint),
+                                                                                         c.reinterpreted_batch_ndims),
+        constraints.cat: lambda c, to=_registry: transforms.CatTransform([to(part) for part in c.cseq], c.dim,
+                                                                         c.lengths),
         constraints.stack: lambda c, to=_registry: transforms.StackTransform([to(part) for part in c.cseq], c.dim),
     }.items():
         _registry.register(_region, _transform)

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from .._tensor import Tensor
 
 __all__ = [
-    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property", "greater_than",
-    "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval", "is_dependent", "less_than", "lower_cholesky",
-    "lower_triangular", "multinomial", "nonnegative", "nonnegative_integer", "one_hot", "positive", "positive_definite", "positive_integer",
-    "positive_semidefinite", "real", "real_vector", "simplex", "square", "stack", "symmetric", "unit_interval",
+    "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
+    "greater_than", "greater_than_eq", "half_open_interval", "independent", "integer_interval", "interval",
+    "is_dependent", "less_than", "lower_cholesky", "lower_triangular", "multinomial", "nonnegative",
+    "nonnegative_integer", "one_hot", "positive", "positive_definite", "positive_integer", "positive_semidefinite",
+    "real", "real_vector", "simplex", "square", "stack", "symmetric",
+    "unit_interval",
 ]
 
 
@@ -105,10 +107,12 @@ class _IndependentConstraint(Constraint):
     """The base constraint, required of all elements of the last `reinterpreted_batch_ndims` dimensions."""
 
     def __init__(self, base_constraint: Any, reinterpreted_batch_ndims: Any) -> None:
-        require(isinstance(base_constraint, Constraint), f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
+        require(isinstance(base_constraint, Constraint),
+                f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
         require(isinstance(reinterpreted_batch_ndims, int),
                 f"reinterpreted_batch_ndims must be an int, got {type(reinterpreted_batch_ndims).__name__}")
-        require(reinterpreted_batch_ndims >= 0, f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
+        require(reinterpreted_batch_ndims >= 0, f"reinterpreted_batch_ndims must be >= 0, got "
+                                                f"{reinterpreted_batch_ndims}")
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
 
     is_discrete = same_as("base_constraint.is_discrete")
@@ -131,7 +135,8 @@ class MixtureSameFamilyConstraint(Constraint):
     """The support of a mixture: a value is valid if it is so for all components."""
 
     def __init__(self, base_constraint: Any) -> None:
-        require(isinstance(base_constraint, Constraint), f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
+        require(isinstance(base_constraint, Constraint),
+                f"base_constraint must be a Constraint, got {type(base_constraint).__name__}")
         self.base_constraint = base_constraint
 
     is_discrete = same_as("base_constraint.is_discrete")
@@ -163,7 +168,8 @@ class _Sequence(Constraint):
         return max(c.event_dim for c in self.cseq)
 
     def _check_dim(self, value):
-        require(-value.dim() <= self.dim < value.dim(), f"dim {self.dim} out of range for value with {value.dim()} dimensions")
+        require(-value.dim() <= self.dim < value.dim(),
+                f"dim {self.dim} out of range for value with {value.dim()} dimensions")
 
 
 class _Cat(_Sequence):
@@ -172,12 +178,14 @@ class _Cat(_Sequence):
     def __init__(self, cseq: Any, dim: Any = 0, lengths: Any = None) -> None:
         super().__init__(cseq, dim)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
-        require(len(self.lengths) == len(self.cseq), f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
+        require(len(self.lengths) == len(self.cseq),
+                f"lengths ({len(self.lengths)}) must match cseq ({len(self.cseq)})")
 
     def check(self, value: Tensor) -> Any:
         self._check_dim(value)
         ends = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
-        return tg.cat([c.check(value.narrow(self.dim, start, n)) for c, start, n in zip(self.cseq, ends, self.lengths, strict=True)], self.dim)
+        return tg.cat([c.check(value.narrow(self.dim, start, n))
+                       for c, start, n in zip(self.cseq, ends, self.lengths, strict=True)], self.dim)
 
 
 class _Stack(_Sequence):
@@ -190,7 +198,8 @@ class _Stack(_Sequence):
 
     def check(self, value: Tensor) -> Any:
         self._check_dim(value)
-        return tg.stack([c.check(value.select(self.dim, i)) for i, c in zip(range(value.size(self.dim)), self.cseq, strict=False)], self.dim)
+        return tg.stack([c.check(value.select(self.dim, i))
+                         for i, c in zip(range(value.size(self.dim)), self.cseq, strict=False)], self.dim)
 
 
 # ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -393,9 +402,12 @@ class _PositiveDefinite(_Symmetric):
 dependent, dependent_property, independent = _Dependent(), _DependentProperty, _IndependentConstraint
 cat, stack = _Cat, _Stack
 real, boolean = _Real(), _Boolean()
-greater_than, greater_than_eq, less_than, interval, half_open_interval = _GreaterThan, _GreaterThanEq, _LessThan, _Interval, _HalfOpenInterval
+greater_than, greater_than_eq, less_than, interval, half_open_interval = (_GreaterThan, _GreaterThanEq, _LessThan,
+                                                                          _Interval, _HalfOpenInterval)
 positive, nonnegative, unit_interval = _GreaterThan(0.0), _GreaterThanEq(0.0), _Interval(0.0, 1.0)
-integer_interval, nonnegative_integer, positive_integer = _IntegerInterval, _IntegerGreaterThan(0), _IntegerGreaterThan(1)
+integer_interval, nonnegative_integer, positive_integer = (_IntegerInterval, _IntegerGreaterThan(0),
+                                                           _IntegerGreaterThan(1))
 real_vector, one_hot, simplex, multinomial = independent(real, 1), _OneHot(), _Simplex(), _Multinomial
 lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()
-square, symmetric, positive_semidefinite, positive_definite = _Square(), _Symmetric(), _PositiveSemidefinite(), _PositiveDefinite()
+square, symmetric, positive_semidefinite, positive_definite = (_Square(), _Symmetric(), _PositiveSemidefinite(),
+                                                               _PositiveDefinite())

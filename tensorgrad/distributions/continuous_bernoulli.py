@@ -59,7 +59,8 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         """ln C(p): ln |(2·artanh(1 − 2p)) / (1 − 2p)|"""
         outside, p = self._outside(self.probs)
         below, above = tg.where(p <= 0.5, p, 0.0), tg.where(p >= 0.5, p, 1.0)
-        exact = tg.log(tg.abs(tg.log1p(-p) - tg.log(p))) - tg.where(p <= 0.5, tg.log1p(-2 * below), tg.log(2 * above - 1))
+        exact = (tg.log(tg.abs(tg.log1p(-p) - tg.log(p))) - tg.where(p <= 0.5, tg.log1p(-2 * below),
+                                                                     tg.log(2 * above - 1)))
         square = (self.probs - 0.5).pow(2)
         return tg.where(outside, exact, log(2) + (4 / 3 + 104 / 45 * square) * square)
 

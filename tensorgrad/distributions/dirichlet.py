@@ -68,7 +68,8 @@ class Dirichlet(ExponentialFamily):
     def mode(self) -> Tensor:
         excess = (self.concentration - 1).clamp(min=0)
         mode = excess / excess.sum(-1, True)
-        corner = one_hot(mode.argmax(dim=-1), mode.shape[-1]).to(mode)            # all concentrations below 1: the density is infinite at each corner
+        # all concentrations below 1: the density is infinite at each corner
+        corner = one_hot(mode.argmax(dim=-1), mode.shape[-1]).to(mode)
         return tg.where((self.concentration < 1).all(dim=-1, keepdim=True), corner, mode)
 
     @property

@@ -56,8 +56,9 @@ class Distribution:
         try:
             arg_constraints = self.arg_constraints
         except NotImplementedError:
-            warnings.warn(f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the distribution "
-                          "with `validate_args=False` to turn off validation.", stacklevel=4)
+            warnings.warn(f"{self.__class__} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or "
+                          "initialize the distribution with `validate_args=False` to turn off validation.",
+                          stacklevel=4)
             return
         for name, constraint in arg_constraints.items():
             waits = name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property)
@@ -65,8 +66,9 @@ class Distribution:
                 continue
             value = getattr(self, name)
             if not constraint.check(value).all():
-                raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} "
-                                 f"to satisfy the constraint {constraint!r}, but found invalid values:\n{value}")
+                raise ValueError(f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of "
+                                 f"distribution {self!r} to satisfy the constraint {constraint!r}, but found invalid "
+                                 f"values:\n{value}")
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """The distribution with its parameters expanded to another batch shape, without a copy."""
@@ -87,8 +89,8 @@ class Distribution:
     def _get_checked_instance(self, cls, _instance=None):
         """An empty instance to be expanded into, or the one given."""
         if _instance is None and type(self).__init__ is not cls.__init__:
-            raise NotImplementedError(f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom __init__ method "
-                                      "must also define a custom .expand() method.")
+            raise NotImplementedError(f"Subclass {self.__class__.__name__} of {cls.__name__} that defines a custom "
+                                      "__init__ method must also define a custom .expand() method.")
         return self.__new__(type(self)) if _instance is None else _instance
 
     # ── properties ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,14 +192,16 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(f"{self.__class__} does not define `support` to enable sample validation. Please initialize the distribution with "
-                          "`validate_args=False` to turn off validation.", stacklevel=4)
+            warnings.warn(f"{self.__class__} does not define `support` to enable sample validation. Please initialize "
+                          "the distribution with `validate_args=False` to turn off validation.", stacklevel=4)
             return
         constraints.require(support is not None, "support is unexpectedly None")
         if not support.check(value).all():
-            raise ValueError(f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
-                             f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}")
+            raise ValueError(f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be "
+                             f"within the support ({support!r}) of the distribution {self!r}, but found invalid "
+                             f"values:\n{value}")
 
     def __repr__(self) -> str:
         shown = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
-        return f"{self.__class__.__name__}({', '.join(f'{name}: {v if v.numel() == 1 else v.size()}' for name, v in shown.items())})"
+        return (f"{self.__class__.__name__}("
+                f"{', '.join(f'{name}: {v if v.numel() == 1 else v.size()}' for name, v in shown.items())})")

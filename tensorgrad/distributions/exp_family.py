@@ -14,7 +14,8 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """Distributions whose entropy follows from F, the log normalizer, and its gradient. → torch.distributions.ExponentialFamily
+    """Distributions whose entropy follows from F, the log normalizer, and its gradient. →
+    torch.distributions.ExponentialFamily
 
     A subclass defines its natural parameters θ, F(θ), and E[k(x)], the mean carrier measure.
     """

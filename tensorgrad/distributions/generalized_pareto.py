@@ -17,7 +17,8 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """P(X > x) = (1 + c·z)^(−1/c) for z = (x − loc)/scale and c = concentration; exp(−z) for c = 0. → torch.distributions.GeneralizedPareto
+    """P(X > x) = (1 + c·z)^(−1/c) for z = (x − loc)/scale and c = concentration; exp(−z) for c = 0. →
+    torch.distributions.GeneralizedPareto
 
     >>> import tensorgrad as torch
     >>> torch.distributions.GeneralizedPareto(0., 1., torch.tensor([0., 0.5])).mean

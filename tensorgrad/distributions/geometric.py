@@ -35,8 +35,9 @@ class Geometric(BinaryParameters, Distribution):
         super().__init__(self._param.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not (self.probs > 0).all():
             value = self.probs
-            raise ValueError(f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} to be "
-                             f"positive but found invalid values:\n{value.detach()[value <= 0]}")
+            raise ValueError(f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of "
+                             f"distribution {self!r} to be positive but found invalid "
+                             f"values:\n{value.detach()[value <= 0]}")
 
     @property
     def mean(self) -> Tensor:

@@ -15,7 +15,8 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """The base distribution, with its last `reinterpreted_batch_ndims` batch dimensions as part of the event. → torch.distributions.Independent
+    """The base distribution, with its last `reinterpreted_batch_ndims` batch dimensions as part of the event. →
+    torch.distributions.Independent
 
     log_prob and entropy are sums over them. ValueError if there are not so many.
 

@@ -1,4 +1,7 @@
-"""Kullback–Leibler divergence, by the classes of two distributions. https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.kl"""
+"""Kullback–Leibler divergence, by the classes of two distributions.
+
+https://pytorch.org/docs/stable/distributions.html#module-torch.distributions.kl
+"""
 from __future__ import annotations
 
 import warnings
@@ -53,13 +56,16 @@ def _dispatch(type_p, type_q):
     left = _most_specific(pairs, type_p, type_q)
     right = _most_specific([pair[::-1] for pair in pairs], type_q, type_p)[::-1]
     if _KL_REGISTRY[left] is not _KL_REGISTRY[right]:
-        warnings.warn(f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({left[0].__name__}, {right[1].__name__})",
+        warnings.warn(f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please "
+                      f"register_kl({left[0].__name__}, {right[1].__name__})",
                       RuntimeWarning, stacklevel=3)
     return _KL_REGISTRY[left]
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """KL(p ‖ q) = E[ln p(x) − ln q(x)] for x from p. NotImplementedError if there is no formula. → torch.distributions.kl.kl_divergence
+    """KL(p ‖ q) = E[ln p(x) − ln q(x)] for x from p.
+
+    NotImplementedError if there is no formula. → torch.distributions.kl.kl_divergence
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.distributions import Normal, kl_divergence
@@ -68,5 +74,6 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """
     function = _dispatch(type(p), type(q))
     if function is None:
-        raise NotImplementedError(f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type {q.__class__.__name__}")
+        raise NotImplementedError(f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type "
+                                  f"{q.__class__.__name__}")
     return function(p, q)

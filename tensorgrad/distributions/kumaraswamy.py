@@ -40,7 +40,8 @@ class Kumaraswamy(TransformedDistribution):
                  validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = a, b = broadcast_all(concentration1, concentration0)
         base = Uniform(tg.full_like(b, 0), tg.full_like(b, 1), validate_args=validate_args)
-        transforms = [PowerTransform(b.reciprocal()), AffineTransform(loc=1.0, scale=-1.0), PowerTransform(a.reciprocal())]
+        transforms = [PowerTransform(b.reciprocal()), AffineTransform(loc=1.0, scale=-1.0),
+                      PowerTransform(a.reciprocal())]
         super().__init__(base, transforms, validate_args=validate_args)
 
     @property

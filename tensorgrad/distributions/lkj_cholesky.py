@@ -38,7 +38,8 @@ class LKJCholesky(Distribution):
         self.concentration, = broadcast_all(concentration)
         like = {"dtype": self.concentration.dtype, "device": self.concentration.device}
         row = tg.cat([tg.zeros(1, **like), tg.arange(dim - 1, **like)])
-        self._beta = Beta(row + 0.5, (self.concentration + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * row)    # of the squared off-diagonal rows
+        # of the squared off-diagonal rows
+        self._beta = Beta(row + 0.5, (self.concentration + 0.5 * (dim - 2)).unsqueeze(-1) - 0.5 * row)
         super().__init__(self.concentration.shape, tg.Size((dim, dim)), validate_args)
 
     def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:

@@ -30,7 +30,8 @@ class LogisticNormal(TransformedDistribution):
 
     def __init__(self, loc: Tensor | float, scale: Tensor | float, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
-        super().__init__(base if base.batch_shape else base.expand([1]), StickBreakingTransform(), validate_args=validate_args)
+        super().__init__(base if base.batch_shape else base.expand([1]), StickBreakingTransform(),
+                         validate_args=validate_args)
 
     loc = same_as("base_dist.base_dist.loc")
     scale = same_as("base_dist.base_dist.scale")

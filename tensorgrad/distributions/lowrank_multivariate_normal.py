@@ -20,12 +20,13 @@ __all__ = ["LowRankMultivariateNormal"]
 class LowRankMultivariateNormal(Distribution):
     """Normal vectors with the covariance W·Wᵀ + diag D for an n × m matrix W = cov_factor and D = cov_diag.
 
-    Only m × m matrices are factorized. → torch.distributions.LowRankMultivariateNormal. ValueError for shapes that do not fit.
+    Only m × m matrices are factorized. → torch.distributions.LowRankMultivariateNormal. ValueError for shapes that do
+    not fit.
 
     >>> import tensorgrad as torch
     >>> torch.distributions.LowRankMultivariateNormal(torch.zeros(2), torch.tensor([[1.], [0.]]), torch.ones(2)).variance
     tensor([2., 1.])
-    """
+    """  # noqa: E501
 
     arg_constraints = {"loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
                        "cov_diag": constraints.independent(constraints.positive, 1)}
@@ -47,7 +48,8 @@ class LowRankMultivariateNormal(Distribution):
         try:
             batch_shape = tg.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         except RuntimeError as error:
-            raise ValueError(f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}") from error
+            raise ValueError(f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag "
+                             f"{cov_diag.shape}") from error
         self.loc, self.cov_diag = loc.expand(batch_shape + (-1,)), cov_diag.expand(batch_shape + (-1,))
         self.cov_factor = cov_factor.expand(batch_shape + (-1, -1))
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
@@ -92,7 +94,8 @@ class LowRankMultivariateNormal(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        distance = lowrank_mahalanobis(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, value - self.loc, self._capacitance_tril)
+        distance = lowrank_mahalanobis(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, value - self.loc,
+                                       self._capacitance_tril)
         return -0.5 * (self._event_shape[0] * log(2 * pi) + self._log_det() + distance)
 
     def entropy(self) -> Tensor:

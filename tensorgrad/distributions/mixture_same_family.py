@@ -38,7 +38,8 @@ class MixtureSameFamily(Distribution):
         if not isinstance(component_distribution, Distribution):
             raise ValueError("The Component distribution needs to be an instance of torch.distributions.Distribution")
         self._mixture_distribution, self._component_distribution = mixture_distribution, component_distribution
-        mixed, batch_shape, event_shape = mixture_distribution.batch_shape, component_distribution.batch_shape[:-1], component_distribution.event_shape
+        mixed, batch_shape, event_shape = (mixture_distribution.batch_shape, component_distribution.batch_shape[:-1],
+                                           component_distribution.event_shape)
         if any(1 != i != j != 1 for i, j in zip(reversed(mixed), reversed(batch_shape), strict=False)):
             raise ValueError(f"`mixture_distribution.batch_shape` ({mixed}) is not compatible with "
                              f"`component_distribution.batch_shape`({batch_shape})")
@@ -89,7 +90,8 @@ class MixtureSameFamily(Distribution):
             dim = len(sample_shape) + len(self._batch_shape)
             chosen = self._mixture_distribution.sample(sample_shape)
             samples = self._component_distribution.sample(sample_shape)
-            index = chosen.reshape(chosen.shape + (1,) * (self._event_ndims + 1)).expand(chosen.shape + (1,) + self._event_shape)
+            index = chosen.reshape(chosen.shape + (1,) * (self._event_ndims + 1)).expand(chosen.shape + (1,)
+                                                                                         + self._event_shape)
             return tg.gather(samples, dim, index).squeeze(dim)
 
     def __repr__(self) -> str:

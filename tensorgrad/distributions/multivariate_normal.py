@@ -18,7 +18,8 @@ __all__ = ["MultivariateNormal"]
 
 
 class MultivariateNormal(Triangular, Distribution):
-    """Normal vectors with a mean and a covariance Σ, given as Σ, as its inverse, or as its Cholesky factor. → torch.distributions.MultivariateNormal
+    """Normal vectors with a mean and a covariance Σ, given as Σ, as its inverse, or as its Cholesky factor. →
+    torch.distributions.MultivariateNormal
 
     Computations use the factor; ValueError unless exactly one is given.
 
@@ -58,7 +59,8 @@ class MultivariateNormal(Triangular, Distribution):
         return self._unbroadcasted_scale_tril.pow(2).sum(-1).expand(self._batch_shape + self._event_shape)
 
     def rsample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
-        return self.loc + apply(self._unbroadcasted_scale_tril, standard_normal(self._extended_shape(sample_shape), self.loc))
+        return self.loc + apply(self._unbroadcasted_scale_tril,
+                                standard_normal(self._extended_shape(sample_shape), self.loc))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -66,4 +68,5 @@ class MultivariateNormal(Triangular, Distribution):
         return -0.5 * (self._event_shape[0] * log(2 * pi) + distance) - log_diagonal(self._unbroadcasted_scale_tril)
 
     def entropy(self) -> Tensor:
-        return (0.5 * self._event_shape[0] * (1 + log(2 * pi)) + log_diagonal(self._unbroadcasted_scale_tril)).expand(self._batch_shape)
+        return (0.5 * self._event_shape[0] * (1 + log(2 * pi)) + log_diagonal(self._unbroadcasted_scale_tril)).expand(
+            self._batch_shape)

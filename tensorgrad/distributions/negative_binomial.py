@@ -26,7 +26,8 @@ class NegativeBinomial(BinaryParameters, Distribution):
     tensor([0.2812])
     """
 
-    arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real}
+    arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
+                       "logits": constraints.real}
     support = constraints.nonnegative_integer
     _expands = ("total_count", "probs", "logits")
 

@@ -58,7 +58,8 @@ class OneHotCategorical(CategoricalParameters, Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.event_shape[0]
-        values = tg.eye(n, dtype=self._param.dtype, device=self._param.device).view((n,) + (1,) * len(self._batch_shape) + (n,))
+        values = tg.eye(n, dtype=self._param.dtype, device=self._param.device).view((n,) + (1,) * len(self._batch_shape)
+                                                                                    + (n,))
         return values.expand((n,) + self._batch_shape + (n,)) if expand else values
 
 

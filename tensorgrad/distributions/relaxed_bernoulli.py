@@ -63,7 +63,8 @@ class RelaxedBernoulli(TransformedDistribution):
 
     def __init__(self, temperature: Tensor, probs: Tensor | float | None = None, logits: Tensor | float | None = None,
                  validate_args: bool | None = None) -> None:
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(),
+                         validate_args=validate_args)
 
     temperature = same_as("base_dist.temperature")
     logits = same_as("base_dist.logits")

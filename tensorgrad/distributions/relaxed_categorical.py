@@ -51,14 +51,15 @@ class ExpRelaxedCategorical(CategoricalParameters, Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Points of the simplex that come close to its corners for small temperatures. → torch.distributions.RelaxedOneHotCategorical
+    """Points of the simplex that come close to its corners for small temperatures. →
+    torch.distributions.RelaxedOneHotCategorical
 
     (Maddison, Mnih, Teh 2017; Jang, Gu, Poole 2017.)
 
     >>> import tensorgrad as torch
     >>> torch.distributions.RelaxedOneHotCategorical(torch.tensor([2.2]), torch.tensor([0.1, 0.2, 0.3, 0.4])).event_shape
     torch.Size([4])
-    """
+    """  # noqa: E501
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex

@@ -62,4 +62,5 @@ class StudentT(Distribution):
     def entropy(self) -> Tensor:
         df = self.df
         lbeta = tg.lgamma(0.5 * df) + lgamma(0.5) - tg.lgamma(0.5 * (df + 1))
-        return self.scale.log() + 0.5 * (df + 1) * (tg.digamma(0.5 * (df + 1)) - tg.digamma(0.5 * df)) + 0.5 * df.log() + lbeta
+        return (self.scale.log() + 0.5 * (df + 1) * (tg.digamma(0.5 * (df + 1)) - tg.digamma(0.5 * df)) + 0.5 * df.log()
+                + lbeta)

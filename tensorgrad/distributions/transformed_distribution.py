@@ -41,7 +41,8 @@ class TransformedDistribution(Distribution):
             raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
         if not all(isinstance(t, Transform) for t in self.transforms):
             raise ValueError("transforms must be a Transform or a list of Transforms")
-        shape, base_dim = base_distribution.batch_shape + base_distribution.event_shape, len(base_distribution.event_shape)
+        shape, base_dim = (base_distribution.batch_shape + base_distribution.event_shape,
+                           len(base_distribution.event_shape))
         transform = ComposeTransform(self.transforms)
         domain_dim, codomain_dim = transform.domain.event_dim, transform.codomain.event_dim
         if len(shape) < domain_dim:
@@ -50,7 +51,8 @@ class TransformedDistribution(Distribution):
         needed = transform.inverse_shape(new_shape)              # parameters of the transforms may broadcast
         if needed != shape:
             base_distribution = base_distribution.expand(needed[:len(needed) - base_dim])
-        self.base_dist = Independent(base_distribution, domain_dim - base_dim) if domain_dim > base_dim else base_distribution
+        self.base_dist = (Independent(base_distribution, domain_dim - base_dim) if domain_dim > base_dim
+                          else base_distribution)
         event_dim = max(codomain_dim, base_dim + codomain_dim - domain_dim)
         cut = len(new_shape) - event_dim
         constraints.require(cut >= 0, f"forward_shape length {len(new_shape)} must be >= event_dim {event_dim}")
@@ -84,7 +86,8 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
-            log_prob = log_prob - sum_rightmost(transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim)
+            log_prob = log_prob - sum_rightmost(transform.log_abs_det_jacobian(x, y),
+                                                event_dim - transform.domain.event_dim)
             y = x
         return log_prob + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 

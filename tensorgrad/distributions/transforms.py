@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 from .. import api as tg
 from ..nn.functional import logsigmoid, pad, softplus
 from . import constraints
-from ._transform import ComposeTransform, IndependentTransform, ReshapeTransform, Transform, _InverseTransform, identity_transform  # noqa: F401
+from ._transform import (  # noqa: F401
+    ComposeTransform,
+    IndependentTransform,
+    ReshapeTransform,
+    Transform,
+    _InverseTransform,
+    identity_transform,
+)
 from ._transform_pieces import CatTransform, StackTransform
 from .utils import NUMBER, broadcast_all, lazy_property, same_as, tril_matrix_to_vec, vec_to_tril_matrix
 
@@ -24,9 +31,10 @@ if TYPE_CHECKING:
     from .distribution import Distribution
 
 __all__ = [
-    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform", "CumulativeDistributionTransform",
-    "ExpTransform", "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform",
-    "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform",
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+    "CumulativeDistributionTransform", "ExpTransform", "IndependentTransform", "LowerCholeskyTransform",
+    "PositiveDefiniteTransform", "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform",
     "identity_transform",
 ]
 

@@ -10,7 +10,8 @@ from .. import api as tg
 if TYPE_CHECKING:
     from .._tensor import Tensor
 
-__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec", "vec_to_tril_matrix"]
+__all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",
+           "vec_to_tril_matrix"]
 
 euler_constant = 0.57721566490153286060
 NUMBER = (int, float)
@@ -29,7 +30,8 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     (tensor([1., 1.]), tensor([0., 0.]))
     """
     if not all(is_tensor(v) or isinstance(v, NUMBER) for v in values):
-        raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__.")
+        raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing "
+                         "__torch_function__.")
     first = next((v for v in values if isinstance(v, tg.Tensor)), None)
     options = {"dtype": tg.get_default_dtype()} if first is None else {"dtype": first.dtype, "device": first.device}
     return tg.broadcast_tensors(*(v if is_tensor(v) else tg.tensor(v, **options) for v in values))
@@ -129,10 +131,12 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
             [2., 3.]])
     """
     count = vec.shape[-1]
-    side = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2     # solves count = a quadratic function of the side
+    # solves count = a quadratic function of the side
+    side = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * count + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
     n = round(side)
     if n - side > tg.finfo(vec.dtype).eps:
-        raise ValueError(f"The size of last dimension is {count} which cannot be expressed as the lower triangular part of a square D x D matrix.")
+        raise ValueError(f"The size of last dimension is {count} which cannot be expressed as the lower triangular "
+                         f"part of a square D x D matrix.")
     mat = vec.new_zeros(vec.shape[:-1] + (n, n))
     mat[..., below(n, diag, vec.device)] = vec
     return mat

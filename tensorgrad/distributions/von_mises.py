@@ -15,11 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["VonMises"]
 
-# Abramowitz and Stegun 9.8.1 to 9.8.4: I₀ and I₁/x as polynomials of (x/3.75)² below 3.75, and √x·exp(−x)·I as polynomials of 3.75/x above.
+# Abramowitz and Stegun 9.8.1 to 9.8.4: I₀ and I₁/x as polynomials of (x/3.75)² below 3.75, and √x·exp(−x)·I as
+#     polynomials of 3.75/x above.
 SMALL = ((1.0, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.0360768, 0.0045813),
          (0.5, 0.87890594, 0.51498869, 0.15084934, 0.02658733, 0.00301532, 0.00032411))
-LARGE = ((0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281, -0.02057706, 0.02635537, -0.01647633, 0.00392377),
-         (0.39894228, -0.03988024, -0.00362018, 0.00163801, -0.01031555, 0.02282967, -0.02895312, 0.01787654, -0.00420059))
+LARGE = ((0.39894228, 0.01328592, 0.00225319, -0.00157565, 0.00916281, -0.02057706, 0.02635537, -0.01647633,
+          0.00392377),
+         (0.39894228, -0.03988024, -0.00362018, 0.00163801, -0.01031555, 0.02282967, -0.02895312, 0.01787654,
+          -0.00420059))
 
 
 def polynomial(y: Tensor, coefficients: Any) -> Any:
@@ -67,7 +70,8 @@ class VonMises(Distribution):
 
     @tg.no_grad()
     def sample(self, sample_shape: Sequence[int] = EMPTY) -> Tensor:
-        loc, concentration = self.loc.double(), self.concentration.double()         # float32 hangs for small concentrations
+        # float32 hangs for small concentrations
+        loc, concentration = self.loc.double(), self.concentration.double()
         r = wrapped_cauchy(concentration)
         shape = self._extended_shape(sample_shape)
         x = tg.zeros(shape, dtype=loc.dtype, device=loc.device)

@@ -28,7 +28,8 @@ def multivariate_digamma(x: Tensor, p: Any) -> Any:
 
 
 class Wishart(Triangular, ExponentialFamily):
-    """Σ xᵢ·xᵢᵀ for df normal vectors of mean 0, with their covariance, its inverse or its Cholesky factor given. → torch.distributions.Wishart
+    """Σ xᵢ·xᵢᵀ for df normal vectors of mean 0, with their covariance, its inverse or its Cholesky factor given. →
+    torch.distributions.Wishart
 
     Drawn by Bartlett's decomposition. ValueError unless df > n − 1 for n × n matrices.
 
@@ -40,7 +41,8 @@ class Wishart(Triangular, ExponentialFamily):
 
     support = constraints.positive_definite
     has_rsample = True
-    _expands, _keeps = ("df", "covariance_matrix", "precision_matrix", "scale_tril", "_dist_chi2"), ("_unbroadcasted_scale_tril",)
+    _expands, _keeps = (("df", "covariance_matrix", "precision_matrix", "scale_tril", "_dist_chi2"),
+                        ("_unbroadcasted_scale_tril",))
     _mean_carrier_measure = 0
 
     @property
@@ -64,7 +66,8 @@ class Wishart(Triangular, ExponentialFamily):
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
         setattr(self, name, matrix.expand(batch_shape + (-1, -1)))
         if self.df.lt(n).any():
-            warnings.warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.", stacklevel=2)
+            warnings.warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < "
+                          "ndim.", stacklevel=2)
         super().__init__(batch_shape, matrix.shape[-2:], validate_args=validate_args)
         self._unbroadcasted_scale_tril = factor(name, matrix)
         self._dist_chi2 = Chi2(df=self.df.unsqueeze(-1) - tg.arange(n, **like).expand(batch_shape + (-1,)))
@@ -99,7 +102,8 @@ class Wishart(Triangular, ExponentialFamily):
         diagonal = self._dist_chi2.rsample(sample_shape).sqrt()
         noise = diagonal.clamp(min=tg.finfo(diagonal.dtype).eps).diag_embed(dim1=-2, dim2=-1)
         rows, columns = tg.tril_indices(n, n, offset=-1, device=noise.device)
-        noise[..., rows, columns] = tg.randn(sample_shape + self._batch_shape + (n * (n - 1) // 2,), dtype=noise.dtype, device=noise.device)
+        noise[..., rows, columns] = tg.randn(sample_shape + self._batch_shape + (n * (n - 1) // 2,), dtype=noise.dtype,
+                                             device=noise.device)
         half = self._unbroadcasted_scale_tril @ noise
         return half @ half.mT
 
@@ -109,7 +113,8 @@ class Wishart(Triangular, ExponentialFamily):
     def rsample(self, sample_shape: Sequence[int] = EMPTY, max_try_correction: Any = 10) -> Tensor:
         sample_shape = tg.Size(sample_shape)
         sample = self._bartlett_sampling(sample_shape)
-        # Like PyTorch, redraw (with its warning) where the first draws are positive definite, not where they are singular.
+        # Like PyTorch, redraw (with its warning) where the first draws are positive definite, not where they are
+        # singular.
         again = self._any_of_batch(self.support.check(sample))
         if again.any():
             warnings.warn("Singular sample detected.", stacklevel=2)

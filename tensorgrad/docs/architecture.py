@@ -1,4 +1,6 @@
-"""Draw docs/architecture.svg: the layers of the package with their modules and imports, from layers.py and the source."""
+"""Draw docs/architecture.svg: the layers of the package with their modules and imports, from layers.py and the
+source.
+"""
 from __future__ import annotations
 
 from collections import Counter
@@ -11,8 +13,10 @@ from .layers import LAYER_OF, LAYERS, MODULES, PACKAGE, RANK, Layer, imports, in
 LEFT, BAND, WIDTH = 16, 664, 980        # left edge of the bands, their width, width of the picture
 LETTER, LINE = 6.05, 23                 # width of a letter, height of a line of boxes
 BOX = 17                                # the height of a box
-COLOURS = ["#57606a", "#8250df", "#cf222e", "#bc4c00", "#9a6700", "#1a7f37", "#0a7ea4", "#0969da", "#1b7c83", "#bf3989", "#6639ba", "#57606a"]
-MONO, SANS = "ui-monospace, SFMono-Regular, Menlo, monospace", "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"
+COLOURS = ["#57606a", "#8250df", "#cf222e", "#bc4c00", "#9a6700", "#1a7f37", "#0a7ea4", "#0969da", "#1b7c83", "#bf3989",
+           "#6639ba", "#57606a"]
+MONO, SANS = ("ui-monospace, SFMono-Regular, Menlo, monospace",
+              "system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif")
 
 
 def boxes_of(layer: Layer) -> list[tuple[str, int]]:
@@ -21,7 +25,8 @@ def boxes_of(layer: Layer) -> list[tuple[str, int]]:
     found = []
     for name in names:
         inside = [module for module in MODULES if within(module, name) and named(module) == name]
-        if inside and not (len(inside) == 1 and MODULES[inside[0]].name == "__init__.py" and any(other.startswith(f"{name}.") for other in names)):
+        if inside and not (len(inside) == 1 and MODULES[inside[0]].name == "__init__.py"
+                           and any(other.startswith(f"{name}.") for other in names)):
             found.append((PACKAGE.name if name == "__init__" else name.removeprefix(f"{layer.name}."), len(inside)))
     return found
 
@@ -43,8 +48,10 @@ def uses() -> Counter[tuple[str, str, bool]]:
     return found
 
 
-def text(x: float, y: float, words: str, size: float = 12, colour: str = "#1f2328", family: str = SANS, more: str = "") -> str:
-    return f'<text x="{x:g}" y="{y:g}" font-family="{family}" font-size="{size:g}" fill="{colour}"{more}>{escape(words)}</text>'
+def text(x: float, y: float, words: str, size: float = 12, colour: str = "#1f2328", family: str = SANS,
+         more: str = "") -> str:
+    return (f'<text x="{x:g}" y="{y:g}" font-family="{family}" font-size="{size:g}" '
+            f'fill="{colour}"{more}>{escape(words)}</text>')
 
 
 def flow(boxes: list[tuple[str, int]]) -> list[list[tuple[float, float, str, int]]]:
@@ -65,27 +72,29 @@ def band(layer: Layer, top: float, colour: str) -> tuple[list[str], float]:
     """Return a layer as a band with boxes, and its lower end."""
     lines = flow(boxes_of(layer))
     bottom = top + 30 + LINE * len(lines) + 5
-    drawn = [f'<rect x="{LEFT}" y="{top:g}" width="{BAND}" height="{bottom - top:g}" rx="7" fill="{colour}" fill-opacity="0.07" stroke="{colour}" '
-             'stroke-opacity="0.45"/>',
+    drawn = [f'<rect x="{LEFT}" y="{top:g}" width="{BAND}" height="{bottom - top:g}" rx="7" fill="{colour}" '
+             f'fill-opacity="0.07" stroke="{colour}" stroke-opacity="0.45"/>',
              text(LEFT + 14, top + 20, layer.name, 14, colour, more=' font-weight="600"'),
              text(LEFT + 14 + 9 * len(layer.name) + 12, top + 20, layer.about.replace("`", ""), 12, "#59636e")]
     for row, line in enumerate(lines):
         y = top + 30 + LINE * row
         for x, width, name, count in line:
-            drawn.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{BOX}" rx="4" fill="#ffffff" stroke="{colour}" stroke-opacity="0.6"/>')
+            drawn.append(f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{BOX}" rx="4" fill="#ffffff" '
+                         f'stroke="{colour}" stroke-opacity="0.6"/>')
             drawn.append(text(x + 6, y + 12.3, name, 10, family=MONO))
             if count > 1:
                 drawn.append(text(x + 6 + LETTER * (len(name) + 1), y + 12.3, str(count), 10, "#818b98", MONO))
     return drawn, bottom
 
 
-def arrow(start: float, end: float, reach: float, width: float, colour: str, about: str, dashed: bool = False) -> list[str]:
+def arrow(start: float, end: float, reach: float, width: float, colour: str, about: str,
+          dashed: bool = False) -> list[str]:
     """Return an arrow on the right, from the height of one band to that of another."""
     x, half = LEFT + BAND + 1, 4 + width / 2
     dashes = ' stroke-dasharray="5 4"' if dashed else ""
     return [f"<g><title>{escape(about)}</title>",
-            f'<path d="M{x} {start:g} C{x + reach:g} {start:g} {x + reach:g} {end:g} {x + 8} {end:g}" fill="none" stroke="{colour}" '
-            f'stroke-width="{width:g}" stroke-opacity="0.55"{dashes}/>',
+            f'<path d="M{x} {start:g} C{x + reach:g} {start:g} {x + reach:g} {end:g} {x + 8} {end:g}" fill="none" '
+            f'stroke="{colour}" stroke-width="{width:g}" stroke-opacity="0.55"{dashes}/>',
             f'<path d="M{x} {end:g} l9 {-half:g} v{2 * half:g} z" fill="{colour}"/></g>']
 
 
@@ -106,7 +115,8 @@ def draw() -> str:
         """Return the height at which an arrow leaves or meets a band: arrows from further above arrive further up,
         and leave further down."""
         upper, lower = places[name]
-        ends = sorted({(b if a == name else a) for a, b, up in found if name in (a, b) and (b == name) == arrives}, key=lambda n: -order[n])
+        ends = sorted({(b if a == name else a) for a, b, up in found if name in (a, b) and (b == name) == arrives},
+                      key=lambda n: -order[n])
         first, last = (upper + 7, (upper + lower) / 2 - 3) if arrives else ((upper + lower) / 2 + 3, lower - 7)
         place = ends.index(other)
         return first + (last - first) * (place + 1) / (len(ends) + 1)
@@ -114,11 +124,15 @@ def draw() -> str:
         distance = abs(order[one] - order[other])
         colour = "#e16f24" if up else colours[other]
         about = f"{one} imports from {other}" + (", which is above it, inside of functions" if up else "")
-        drawn += arrow(height(one, other, False), height(other, one, True), 40 + 31 * distance, 1.4 if up else 1 + round(log2(count)) / 2, colour, about, up)
+        drawn += arrow(height(one, other, False), height(other, one, True), 40 + 31 * distance,
+                       1.4 if up else 1 + round(log2(count)) / 2, colour, about, up)
     for line, words in enumerate((
-            "An arrow: modules of one layer import from another; the thicker, the more of them. Dashed: inside of a function, upward.",
-            "A box: a module, or a package with the number of its modules. In the core, what comes later builds on what comes first.")):
+            "An arrow: modules of one layer import from another; the thicker, the more of them. Dashed: inside of a "
+            "function, upward.",
+            "A box: a module, or a package with the number of its modules. In the core, what comes later builds on "
+            "what comes first.")):
         drawn.append(text(LEFT, top + 8 + 16 * line, words, 11, "#59636e"))
     size = f'width="{WIDTH}" height="{top + 36:g}"'
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {top + 36:g}" role="img">',
-                      "<title>The layers of tensorgrad</title>", f'<rect {size} rx="10" fill="#ffffff"/>', *drawn, "</svg>", ""])
+                      "<title>The layers of tensorgrad</title>", f'<rect {size} rx="10" fill="#ffffff"/>', *drawn,
+                      "</svg>", ""])

@@ -39,7 +39,8 @@ FUNCTIONS = [
             "activations, losses, convolutions, pooling, normalization under their names in the root",
             "activation loss convolution pooling normalization shuffle sampling linear distance"),
     _family("signals", "Signals", "short-time Fourier transforms and windows", "stft windows"),
-    _family("other", "Other functions", "rare functions, and names that PyTorch removed", "miscellaneous removed _register"),
+    _family("other", "Other functions", "rare functions, and names that PyTorch removed",
+            "miscellaneous removed _register"),
 ]
 FUNCTIONAL = [
     _family("activation", "Activations", "relu, gelu, softmax and others", "activation pointwise"),

@@ -12,14 +12,18 @@ PACKAGE = Path(__file__).parents[1]
 
 
 class Layer(NamedTuple):
-    """A part of the package. Its modules import from their own rank and from those below; each string of `ranks` names the modules of one."""
+    """A part of the package.
+
+    Its modules import from their own rank and from those below; each string of `ranks` names the modules of one.
+    """
 
     name: str
     about: str
     ranks: list[str]
 
 
-# A module that is not named has the rank of the package around it. In the core, `each` module has its own rank, and all are named.
+# A module that is not named has the rank of the package around it. In the core, `each` module has its own rank, and all
+# are named.
 each = str.split
 LAYERS = [
     Layer("facts", "dtypes, devices, random streams, threads", [
@@ -27,33 +31,38 @@ LAYERS = [
     Layer("storage", "where memory lives: one class for each backend", each(
         "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
-        "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions ops._lapack ops.views ops.shape "
-        "ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental ops.activation ops.polynomials ops.special "
-        "ops.reparameterization ops.matrix ops.linear ops.embedding ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier "
-        "ops.convolution ops.pooling ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
+        "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions "
+        "ops._lapack ops.views ops.shape ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental "
+        "ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix ops.linear ops.embedding "
+        "ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling "
+        "ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
-        "core core.mode core.vmap_hooks core.node core.plan core.unbroadcast core.tape core.module_calls advice core.stale core.fast_path "
-        "core.dispatch core.step core.accumulating core.optimizer_kernels core.hooks core.fused core.inplace core.anomaly core.sweep core.composed "
-        "core.engine"), "dispatch ops.dispatch"]),
+        "core core.mode core.vmap_hooks core.node core.plan core.unbroadcast core.tape core.module_calls advice "
+        "core.stale core.fast_path core.dispatch core.step core.accumulating core.optimizer_kernels core.hooks "
+        "core.fused core.inplace core.anomaly core.sweep core.composed core.engine"), "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
-        "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching autograd.function interpret.forward "
-        "interpret.symbol interpret.symbol_functions interpret.symbol_storage autograd.grad_mode autograd.anomaly_mode autograd.variable "
-        "autograd.graph autograd")),
+        "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching "
+        "autograd.function interpret.forward interpret.symbol interpret.symbol_functions interpret.symbol_storage "
+        "autograd.grad_mode autograd.anomaly_mode autograd.variable autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
         "_tensor.copying _tensor.usual_types _tensor.torch_function", "_tensor overrides _C"]),
-    Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings", ["autograd.forward_ad autograd.profiler", "api return_types"]),
+    Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings",
+          ["autograd.forward_ad autograd.profiler", "api return_types"]),
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
-        "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions storage storage.typed serialization "
-        "multiprocessing autograd.gradcheck autograd.functional futures functional types hub graph.inputs graph.lowered graph.lowering"]),
+        "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions "
+        "storage storage.typed serialization multiprocessing autograd.gradcheck autograd.functional futures functional "
+        "types hub graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
         "_ops _custom_ops _subclasses _tensor_str _copying storages "
-        "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu utils.collect_env", "legacy"]),
+        "_dynamo _jit_internal _utils ao cpu export fx library mps mtia nested onnx profiler quantization sparse xpu "
+        "utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]
-RANK = {name: rank for rank, names in enumerate(names for layer in LAYERS for names in layer.ranks) for name in names.split()}
+RANK = {name: rank for rank, names in enumerate(names for layer in LAYERS for names in layer.ranks)
+        for name in names.split()}
 LAYER_OF = {name: layer for layer in LAYERS for names in layer.ranks for name in names.split()}
 
 
@@ -79,7 +88,8 @@ def imports(path: Path) -> list[tuple[str, bool, int]]:
     def absolute(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:
         if isinstance(node, ast.Import):
             return alias.name
-        base = ".".join([*package[:len(package) - node.level + 1], *([node.module] if node.module else [])]) if node.level else node.module or ""
+        base = (".".join([*package[:len(package) - node.level + 1], *([node.module] if node.module else [])])
+                if node.level else node.module or "")
         full = f"{base}.{alias.name}"
         return full if full.removeprefix(f"{PACKAGE.name}.") in MODULES else base
 
@@ -106,7 +116,8 @@ def rank(module: str) -> int | None:
 
 def inner(name: str) -> str | None:
     """Return the table's name of a module of the package, or None for others."""
-    return name.removeprefix(f"{PACKAGE.name}.") if name.startswith(f"{PACKAGE.name}.") else "__init__" if name == PACKAGE.name else None
+    return (name.removeprefix(f"{PACKAGE.name}.") if name.startswith(f"{PACKAGE.name}.") else "__init__"
+            if name == PACKAGE.name else None)
 
 
 def within(module: str, package: str) -> bool:

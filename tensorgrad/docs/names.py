@@ -1,4 +1,6 @@
-"""Find the ops and functions that each public function's source names, and the reasons why names of PyTorch are absent."""
+"""Find the ops and functions that each public function's source names, and the reasons why names of PyTorch are
+absent.
+"""
 from __future__ import annotations
 
 import ast
@@ -14,39 +16,55 @@ from ..ops.base import OPS, Op
 # Absent names of PyTorch: (their purpose, and why they are absent) → patterns of full names.
 ABSENT = {
     "sparse tensors: tensors are strided":
-        r"sparse_\w+_tensor|(Tensor\.)?(ccol_|col_|crow_|row_)?indices(_copy)?|(Tensor\.)?values(_copy)?|dsmm|hsmm|hspmm|saddmm|(Tensor\.)?smm|spmm|"
-        r"(Tensor\.)?sspaddmm|(Tensor\.)?resize_as_sparse_|Tensor\.(coalesce|is_coalesced|dense_dim|sparse_\w+|to_sparse\w*)|optim\.SparseAdam",
+        r"sparse_\w+_tensor|(Tensor\.)?(ccol_|col_|crow_|row_)?indices(_copy)?|(Tensor\.)?values(_copy)?|dsmm|hsmm"
+        r"|hspmm|saddmm|(Tensor\.)?smm|spmm|"
+        r"(Tensor\.)?sspaddmm|(Tensor\.)?resize_as_sparse_|Tensor\.(coalesce|is_coalesced|dense_dim|sparse_\w+"
+        r"|to_sparse\w*)|optim\.SparseAdam",
     "quantized tensors":
-        r"(Tensor\.)?q_\w+|quantize\w*|q?u?int\d+(x\d)?|fake_quantize\w*|fbgemm_\w+|(Tensor\.)?int_repr|(Tensor\.)?dequantize|per_\w+_(affine|symmetric)\w*|"
-        r"choose_qparams\w*|fused_moving_avg_obs_fake_quant|empty_quantized|(Tensor\.)?qscheme|nn\.functional\.\w*scaled\w*_mm|nn\.functional\.grouped_mm|"
+        r"(Tensor\.)?q_\w+|quantize\w*|q?u?int\d+(x\d)?|fake_quantize\w*|fbgemm_\w+|(Tensor\.)?int_repr"
+        r"|(Tensor\.)?dequantize|per_\w+_(affine|symmetric)\w*|"
+        r"choose_qparams\w*|fused_moving_avg_obs_fake_quant|empty_quantized|(Tensor\.)?qscheme"
+        r"|nn\.functional\.\w*scaled\w*_mm|nn\.functional\.grouped_mm|"
         r"nn\.functional\.(ScalingType|SwizzleType)",
     "dtypes that NumPy and ml_dtypes do not compute in": r"bit|bits\w+|float[48]_\w+|complex32|(Tensor\.)?chalf",
     "nested tensors": r"jagged|Tensor\.to_padded_tensor",
     "TorchScript, tracing and compilers: a program runs as it is written":
-        r"\w*Type|Script(?!Function$|Module$)\w+|LiteScriptModule|Graph\w*|\w+Storage(Context|Tensor)|AliasDb|Argument\w*|Benchmark\w+|Block|CallStack|Capsule|Code|"
+        r"\w*Type|Script(?!Function$|Module$)\w+|LiteScriptModule|Graph\w*|\w+Storage(Context|Tensor)|AliasDb"
+        r"|Argument\w*|Benchmark\w+|Block|CallStack|Capsule|Code|"
         r"CompilationUnit|"
-        r"ConcreteModule\w+|DeepCopyMemoTable|DispatchKey\w*|ErrorReport|ExcludeDispatchKeyGuard|ExecutionPlan|FatalError|FileCheck|FunctionSchema|Gradient|"
-        r"IODescriptor|JITException|LockingLogger|LoggerBase|ModuleDict|Node|NoopLogger|OperatorInfo|ParameterDict|BufferDict|StaticModule|Tag|"
-        r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|import_ir_\w+|merge_type_\w+|parse_\w+|unify_type_list|"
-        r"Serialization\w+|Deserialization\w+|cond|while_loop|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS|classproperty|"
+        r"ConcreteModule\w+|DeepCopyMemoTable|DispatchKey\w*|ErrorReport|ExcludeDispatchKeyGuard|ExecutionPlan"
+        r"|FatalError|FileCheck|FunctionSchema|Gradient|"
+        r"IODescriptor|JITException|LockingLogger|LoggerBase|ModuleDict|Node|NoopLogger|OperatorInfo|ParameterDict"
+        r"|BufferDict|StaticModule|Tag|"
+        r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|import_ir_\w+|merge_type_\w+"
+        r"|parse_\w+|unify_type_list|"
+        r"Serialization\w+|Deserialization\w+|cond|while_loop|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS"
+        r"|classproperty|"
         r"USE_\w+|func\.functionalize|func\.debug_unwrap",
     "kernels of other vendors and devices":
-        r"cudnn_\w+|miopen_\w+|mkldnn_\w+|is_vulkan_available|(Tensor\.)?(is_)?(ipu|xla|xpu|maia|mtia|vulkan)|Tensor\.to_mkldnn|\w+_autocast_(ipu|xla)_\w+|"
+        r"cudnn_\w+|miopen_\w+|mkldnn_\w+|is_vulkan_available|(Tensor\.)?(is_)?(ipu|xla|xpu|maia|mtia|vulkan)"
+        r"|Tensor\.to_mkldnn|\w+_autocast_(ipu|xla)_\w+|"
         r"has_(lapack|mkl|openmp|spectral)|compiled_with_cxx11_abi|profiler_\w+|prepare_multiprocessing_environment|"
         r"AcceleratorError|get_device_module",
     "parts of PyTorch's own implementation":
-        r"batch_norm_\w+|native_(batch_norm|group_norm|layer_norm|norm)|convolution|affine_grid_generator|(Tensor\.)?slice_inverse|(Tensor\.)?hash_tensor|quantized_\w+|from_file|"
+        r"batch_norm_\w+|native_(batch_norm|group_norm|layer_norm|norm)|convolution|affine_grid_generator"
+        r"|(Tensor\.)?slice_inverse|(Tensor\.)?hash_tensor|quantized_\w+|from_file|"
         r"Tensor\.(const_data_ptr|is_set_to|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
-        r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function|has_torch_function\w*|DType)|"
+        r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function"
+        r"|has_torch_function\w*|DType)|"
         r"optim\.swap_in_optimizer_params_and_state|autograd\.\w+",
     "storages of quantized elements, and names of the old storage classes for CUDA alone":
         r"cuda\.\w*Storage|Q\w+Storage|Storage|StorageBase",
     "first-class dimensions": r"Tensor\.index|func\.rearrange",
     "memory pools, graphs and meters of CUDA devices":
-        r"cuda\.(\w*[gG]raph\w*|CUDAPluggableAllocator|CudaError|DeferredCudaCallError|GreenContext|MemPool|AcceleratorError|caching_allocator_\w+|"
-        r"change_current_allocator|check_error|clock_rate|cudaStatus|cudart|current_\w+_handle|device_memory_used|get_allocator_backend|\w+_sync_debug_mode|"
-        r"host_memory_\w+|\w+_host_memory_stats|is_current_stream_capturing|list_gpu_processes|memory_(snapshot|usage)|power_draw|temperature|use_mem_pool|utilization|"
-        r"classproperty|jiterator|nccl|profiler|sparse|tunable|get_gencode_flags|get_arch_list|can_device_access_peer|has_\w+)",
+        r"cuda\.(\w*[gG]raph\w*|CUDAPluggableAllocator|CudaError|DeferredCudaCallError|GreenContext|MemPool"
+        r"|AcceleratorError|caching_allocator_\w+|"
+        r"change_current_allocator|check_error|clock_rate|cudaStatus|cudart|current_\w+_handle|device_memory_used"
+        r"|get_allocator_backend|\w+_sync_debug_mode|"
+        r"host_memory_\w+|\w+_host_memory_stats|is_current_stream_capturing|list_gpu_processes|memory_(snapshot|usage)"
+        r"|power_draw|temperature|use_mem_pool|utilization|"
+        r"classproperty|jiterator|nccl|profiler|sparse|tunable|get_gencode_flags|get_arch_list|can_device_access_peer"
+        r"|has_\w+)",
 }
 
 
@@ -55,7 +73,8 @@ def absent(name: str) -> str | None:
     return next((reason for reason, pattern in ABSENT.items() if re.fullmatch(pattern, name)), None)
 
 
-MACHINERY = ("dispatch", "_register", "_arguments", "torch_function")     # checks, casts and views that every function may need
+# checks, casts and views that every function may need
+MACHINERY = ("dispatch", "_register", "_arguments", "torch_function")
 
 
 @cache
@@ -81,13 +100,17 @@ def _collect(function: Any, ops: dict[str, None], functions: dict[str, None], se
     except (OSError, TypeError, SyntaxError):
         return
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xp" and node.attr in OPS:
+        if (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xp"
+                and node.attr in OPS):
             ops[node.attr] = None
-        elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "OPS" and isinstance(node.slice, ast.Constant):
+        elif (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "OPS"
+              and isinstance(node.slice, ast.Constant)):
             ops[str(node.slice.value)] = None
         elif isinstance(node, ast.Call):
-            ops.update((a.value, None) for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str) and a.value in OPS)
-            if isinstance(node.func, ast.Attribute) and node.func.attr in _methods() and getattr(node.func.value, "id", "") != "xp":
+            ops.update((a.value, None) for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)
+                       and a.value in OPS)
+            if (isinstance(node.func, ast.Attribute) and node.func.attr in _methods()
+                    and getattr(node.func.value, "id", "") != "xp"):
                 functions[node.func.attr] = None
             called = _called(node.func, function.__globals__)
             if called is not None and inspect.unwrap(called) is not function:
@@ -107,7 +130,8 @@ def _called(func: Any, names: dict[str, Any]) -> Any:
     """Return the package's function that a call f(…) or module.f(…) names."""
     if isinstance(func, ast.Name):
         found = names.get(func.id)
-    elif isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and inspect.ismodule(names.get(func.value.id)):
+    elif (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)
+          and inspect.ismodule(names.get(func.value.id))):
         found = getattr(names[func.value.id], func.attr, None)
     else:
         return None

@@ -154,7 +154,7 @@ OPS_INTRO = """A name leads to the op's definition. Formulas are read from the d
 result `out` (g₀, g₁ … of several results). They hold for real numbers and for arrays that are not empty. Σ, max and mean
 are along the op's axis, · is element by element, @ the product of matrices. The engine sums gradients over axes along
 which an operand was broadcast. Where a formula is long or loops, the table says "see the source"; ⋯ replaces a detail
-that the source shows."""
+that the source shows."""  # noqa: E501
 
 
 def absent_page() -> Page:

@@ -13,7 +13,8 @@ from typing import Any
 
 from ..messages.missing_names import MissingName as _MissingName
 
-_MODULES = ("callbacks", "checking", "config", "datasets", "losses", "models", "schedules", "show", "streams", "utils", "wrappers")
+_MODULES = ("callbacks", "checking", "config", "datasets", "losses", "models", "schedules", "show", "streams", "utils",
+            "wrappers")
 _HOMES = {
     "Run": "run", "init": "shim", "log": "shim", "finish": "shim",
     "Checkpointer": "checkpoint",

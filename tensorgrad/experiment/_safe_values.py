@@ -40,7 +40,8 @@ def _check(value: Any, path: str, around: tuple[int, ...]) -> None:
         _check_attributes(value, path, around)
     else:
         advice = next((f": {text}" for base, text in ADVICE.items() if isinstance(value, base)), "")
-        raise TypeError(f"{path} is of the type {kind.__module__}.{kind.__qualname__}, which no file can hold that is read without running code{advice}")
+        raise TypeError(f"{path} is of the type {kind.__module__}.{kind.__qualname__}, which no file can hold that is "
+                        f"read without running code{advice}")
 
 
 def _check_attributes(value: Any, path: str, around: tuple[int, ...]) -> None:

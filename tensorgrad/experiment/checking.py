@@ -11,7 +11,7 @@ model.name
 train_dataset.batch_sise
 optimizer.args.lr
 epoch_max
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def check(config: Any) -> list[Mistake]:
     ...           "optimizer": {"name": "SGD"}, "epoch_max": 1, "model": {"name": "resnet18", "args": {"num_clases": 10}}}
     >>> print(*check(config))
     model.args.num_clases: unknown key; nearest: num_classes; allowed: num_classes
-    """
+    """  # noqa: E501
     if not isinstance(config, Mapping):
         return [Mistake("", f"a configuration is a mapping of keys to values, not {shown(config)}")]
     try:

@@ -29,10 +29,12 @@ BY_STEP = re.compile(r"step=(\d+)\.ckpt")
 class Checkpointer:
     """Saves and restores the parts of a training loop and the streams of random numbers.
 
-    `parts`, by name: objects with `state_dict` and `load_state_dict` (modules, optimizers, schedulers, gradient scalers, loaders, runs), lists and dicts of
-    those, and None for what is not there. Files are written to `directory`, each whole or not at all: a kill or a full disk at any moment leaves those
-    before it intact. They hold numbers, texts and tensors only, so they are read without running code, by PyTorch as well. `keep`: how many of the files
-    that are named by their step stay, the newest ones.
+    `parts`, by name: objects with `state_dict` and `load_state_dict` (modules, optimizers, schedulers, gradient
+        scalers, loaders, runs), lists and dicts of
+    those, and None for what is not there. Files are written to `directory`, each whole or not at all: a kill or a full
+    disk at any moment leaves those before it intact. They hold numbers, texts and tensors only, so they are read
+    without running code, by PyTorch as well. `keep`: how many of the files that are named by their step stay, the
+        newest ones.
 
     A part may reject a state in advance, with a method `check_state_dict(state)` that raises an error. A part with
     `restore_last = True` is restored after all others, because it cannot be rolled back.
@@ -79,9 +81,11 @@ class Checkpointer:
         return state
 
     def save(self, step: int, name: str | None = None, **extra: Any) -> Path:
-        """Write a file for this step, and return its path: `step=<step>.ckpt` or `name`, which is also `last.ckpt` until the next one is written.
+        """Write a file for this step, and return its path: `step=<step>.ckpt` or `name`, which is also `last.ckpt`
+        until the next one is written.
 
-        Errors: those of `state`; ValueError for a name that is not a file's; OSError if the disk is full or the directory cannot be written to. After an
+        Errors: those of `state`; ValueError for a name that is not a file's; OSError if the disk is full or the
+            directory cannot be written to. After an
         error the files are as before.
         """
         step = operator.index(step)
@@ -117,10 +121,12 @@ class Checkpointer:
     # ── restoring ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def restore(self, path: Any = None) -> dict[str, Any] | None:
-        """Restore the parts and the streams from a file, by default the newest one, and return `step` and what else was saved with it.
+        """Restore the parts and the streams from a file, by default the newest one, and return `step` and what else was
+        saved with it.
 
         None if there is no file. A newest file that cannot be read gets a warning, and the one before it is taken.
-        RuntimeError if there are files, and none can be read. Errors of `load` for one that does not fit; then nothing has changed.
+        RuntimeError if there are files, and none can be read. Errors of `load` for one that does not fit; then nothing
+        has changed.
         """
         if path is not None:
             return self.load(read(path))
@@ -133,7 +139,8 @@ class Checkpointer:
                 state = read(file)
             except Exception as error:
                 failed[where.st_dev, where.st_ino] = f"{file}: {first_line(error)}"
-                warnings.warn(f"the checkpoint {file} cannot be read, so the one before it is taken: {first_line(error)}", stacklevel=2)
+                warnings.warn(f"the checkpoint {file} cannot be read, so the one before it is taken: "
+                              f"{first_line(error)}", stacklevel=2)
                 continue
             return self.load(state)
         if failed:
@@ -141,7 +148,9 @@ class Checkpointer:
         return None
 
     def load(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Restore the parts and the streams from what `state` returned, and return what else it held. Parts of the state that are not here are passed over.
+        """Restore the parts and the streams from what `state` returned, and return what else it held.
+
+        Parts of the state that are not here are passed over.
 
         ValueError for parts that the state does not have; errors of the parts name the part. Then nothing has changed.
         """
@@ -210,12 +219,14 @@ def matched(part: Any, state: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
         missing = [name for name in part if not isinstance(state, dict) or name not in state]
         if missing:
             there = ", ".join(map(repr, state)) if isinstance(state, dict) else "none"
-            raise ValueError(f"the checkpoint has no part {', '.join(map(repr, missing))}{f' in {path}' if path else ''}; its parts: {there}")
+            raise ValueError(f"the checkpoint has no part "
+                             f"{', '.join(map(repr, missing))}{f' in {path}' if path else ''}; its parts: {there}")
         for name, inner in part.items():
             yield from matched(inner, state[name], f"{path}.{name}" if path else name)
     elif part is not None:
         if not isinstance(state, (list, tuple)) or len(state) != len(part):
-            raise ValueError(f"the checkpoint has {len(state) if isinstance(state, (list, tuple)) else 'no list of'} states for {path}, which has {len(part)}")
+            raise ValueError(f"the checkpoint has {len(state) if isinstance(state, (list, tuple)) else 'no list of'} "
+                             f"states for {path}, which has {len(part)}")
         for index, (inner, its_state) in enumerate(zip(part, state, strict=True)):
             yield from matched(inner, its_state, f"{path}[{index}]")
 

@@ -199,7 +199,9 @@ def _loader() -> Any:
 
 
 def _resolvers(cls: Any, *without: str) -> dict[str, Any]:
-    """Return the rules that resolve plain scalars: PyYAML's except those in `without`, and a rule for floats like 1e-4."""
+    """Return the rules that resolve plain scalars: PyYAML's except those in `without`, and a rule for floats like
+    1e-4.
+    """
     left_out = {f"tag:yaml.org,2002:{kind}" for kind in without}
     kept = {
         first: [pair for pair in pairs if pair[0] not in left_out]
@@ -445,7 +447,9 @@ def _dumper() -> Any:
             return True
 
         def represent_str(self, data: str) -> Any:
-            """Put strings with line breaks and control characters in double quotes, the only style that keeps them all."""
+            """Put strings with line breaks and control characters in double quotes, the only style that keeps them
+            all.
+            """
             return self.represent_scalar("tag:yaml.org,2002:str", data, None if data.isprintable() else '"')
 
         def represent_mapping(self, tag: str, mapping: Any, flow_style: Any = None) -> Any:

@@ -132,7 +132,9 @@ def new_epoch(loader: Any, epoch: int) -> None:
 
 
 def transfer(trainer: Any, module: Any, datamodule: Any) -> Callable[[Any, int], Any] | None:
-    """Return a function that moves a batch to the device and calls the transfer hooks; None if there is nothing to do."""
+    """Return a function that moves a batch to the device and calls the transfer hooks; None if there is nothing to
+    do.
+    """
 
     def owner(name: str) -> Any:
         return next((one for one in (datamodule, module) if one is not None and overrides(one, name, DataHooks)), None)

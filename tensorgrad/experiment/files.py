@@ -37,7 +37,10 @@ def open_plain(path: Any, flags: int) -> int:
 
 
 def read(path: Any, most: int = MOST) -> bytes:
-    """Read the bytes of a regular file. ValueError if there are more than `most`; OSError for links, pipes and devices."""
+    """Read the bytes of a regular file.
+
+    ValueError if there are more than `most`; OSError for links, pipes and devices.
+    """
     with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
         data = file.read(most + 1)
     if len(data) > most:

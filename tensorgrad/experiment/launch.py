@@ -39,7 +39,9 @@ REFUSALS = (ConfigError, Refused, project.ProjectError)
 
 @dataclass
 class Request:
-    """Settings that a command line gives. resume: None, "" for the newest checkpoint of the run of this name, or a path."""
+    """Settings that a command line gives. resume: None, "" for the newest checkpoint of the run of this name, or a
+    path.
+    """
 
     config: Path
     overrides: Sequence[str] = ()
@@ -195,7 +197,9 @@ class _Prepared:
         self.checkpoint, self.resumes = self._checkpoint()
 
     def _config(self) -> dict[str, Any]:
-        """Return the effective configuration: the file's, or the resumed run's, with the changes of the command line."""
+        """Return the effective configuration: the file's, or the resumed run's, with the changes of the command
+        line.
+        """
         request = self.request
         given = read_config(request.config, request.overrides)
         if not self.same:

@@ -152,7 +152,9 @@ class Trainer(Calls):
         self.ckpt_path: str | None = None
 
     def _add_callbacks(self, bar: bool) -> None:
-        """Add the default callbacks: checkpoints and log lines if there is a directory, a progress bar on a terminal."""
+        """Add the default callbacks: checkpoints and log lines if there is a directory, a progress bar on a
+        terminal.
+        """
         from .callbacks import progress
         from .callbacks.checkpoints import ModelCheckpoint
         from .callbacks.logger import BaseLogger

@@ -11,12 +11,15 @@ from ..interpret.batching import hidden, level, shown
 from ..utils._pytree import broadcast_prefix, tree_flatten, tree_leaves, tree_unflatten
 
 
-def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None) -> Any:
+def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
+         chunk_size: int | None = None) -> Any:
     """`func`, which is written for one example, on a batch: out[i] = func(x[i]). https://pytorch.org/docs → torch.vmap
 
-    in_dims: the axis of each argument that the batch lies along, None for those that all examples share; a number for all, or a tuple (of tuples,
-    lists, dicts, …) with one for each. out_dims: where the results get it. randomness: 'error', or whether the examples see 'different' or the
-    'same' random numbers. chunk_size: how many examples to run at a time. Keyword arguments lie along axis 0 of none: they are shared.
+    in_dims: the axis of each argument that the batch lies along, None for those that all examples share; a number for
+        all, or a tuple (of tuples,
+    lists, dicts, …) with one for each. out_dims: where the results get it. randomness: 'error', or whether the examples
+    see 'different' or the 'same' random numbers. chunk_size: how many examples to run at a time. Keyword arguments lie
+    along axis 0 of none: they are shared.
 
     >>> import tensorgrad as torch
     >>> weights = torch.tensor([1., 2.])
@@ -33,18 +36,22 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
         check_out_dims(func, out_dims)
         size, dims, leaves, spec = arguments(func, in_dims, args)
         run = partial(once, func, spec=spec, out_dims=out_dims, randomness=randomness, kwargs=kwargs)
-        return run(size, dims, leaves) if chunk_size is None else in_chunks(run, size, dims, leaves, out_dims, randomness, chunk_size)
+        return (run(size, dims, leaves) if chunk_size is None
+                else in_chunks(run, size, dims, leaves, out_dims, randomness, chunk_size))
     return batched
 
 
-def once(func: Any, size: int, dims: list[Any], leaves: list[Any], *, spec: Any, out_dims: Any, randomness: str, kwargs: Any) -> Any:
+def once(func: Any, size: int, dims: list[Any], leaves: list[Any], *, spec: Any, out_dims: Any, randomness: str,
+         kwargs: Any) -> Any:
     """Run func on all examples at once."""
     with level(size, randomness) as depth:
-        args = tree_unflatten([x if dim is None else hidden(x, dim, depth) for x, dim in zip(leaves, dims, strict=True)], spec)
+        args = tree_unflatten([x if dim is None else hidden(x, dim, depth)
+                               for x, dim in zip(leaves, dims, strict=True)], spec)
         results = func(*args, **kwargs)
         parts, out_spec = tree_flatten(results)
         places = out_places(func, out_dims, results, out_spec)
-        return tree_unflatten([result(func, part, place, depth, size) for part, place in zip(parts, places, strict=True)], out_spec)
+        return tree_unflatten([result(func, part, place, depth, size)
+                               for part, place in zip(parts, places, strict=True)], out_spec)
 
 
 def in_chunks(run: Any, size: int, dims: Any, leaves: Any, out_dims: Any, randomness: str, count: int) -> Any:
@@ -59,7 +66,8 @@ def in_chunks(run: Any, size: int, dims: Any, leaves: Any, out_dims: Any, random
         found, spec = tree_flatten(run(n, dims, parts))
         chunks.append(found)
     places = broadcast_prefix(out_dims, spec)  # type: ignore[arg-type]
-    return tree_unflatten([api.cat(column, dim=place) for column, place in zip(zip(*chunks, strict=True), places or (), strict=True)], spec)  # type: ignore[arg-type]
+    return tree_unflatten([api.cat(column, dim=place)
+                           for column, place in zip(zip(*chunks, strict=True), places or (), strict=True)], spec)  # type: ignore[arg-type]
 
 
 # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -69,32 +77,35 @@ def arguments(func: Any, in_dims: Any, args: Any) -> tuple[int, list[Any], list[
     """Check the arguments; return the batch size, each leaf's batch axis, the leaves, and their structure."""
     call = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
-        raise ValueError(f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
+        raise ValueError(f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
+                         f"of inputs, got: {type(in_dims)}.")
     if not args:
-        raise ValueError(f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function "
-                         "with no inputs. The latter is unsupported.")
+        raise ValueError(f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
+                         "trying to vmap over a function with no inputs. The latter is unsupported.")
     leaves, spec = tree_flatten(args)
     dims = broadcast_prefix(in_dims, spec)
     if dims is None:
-        raise ValueError(f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but "
-                         f"inputs has structure {spec}.")
+        raise ValueError(f"{call}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+                         f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}.")
     for i, (x, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
             continue
         if not isinstance(dim, int):
-            raise ValueError(f"{call}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+            raise ValueError(f"{call}: Got in_dim={dim} for an input but in_dim must be either an integer dimension or "
+                             f"None.")
         if not isinstance(x, Tensor):
-            raise ValueError(f"{call}: Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot vmap over non-Tensor arguments, "
-                             "please use None as the respective in_dim")
+            raise ValueError(f"{call}: Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot "
+                             "vmap over non-Tensor arguments, please use None as the respective in_dim")
         if not -x.ndim <= dim < x.ndim:
-            raise ValueError(f"{call}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {x.ndim} so expected in_dim to "
-                             f"satisfy -{x.ndim} <= in_dim < {x.ndim}.")
+            raise ValueError(f"{call}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
+                             f"{x.ndim} so expected in_dim to satisfy -{x.ndim} <= in_dim < {x.ndim}.")
         dims[i] = dim % x.ndim
     sizes = [x.size(dim) for x, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
     if any(n != sizes[0] for n in sizes):
-        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} "
+                         f"for the mapped dimension")
     return sizes[0], dims, leaves, spec
 
 
@@ -109,15 +120,17 @@ def name_of(func: Any) -> str:
 
 def check_out_dims(func: Any, out_dims: Any) -> None:
     if any(not isinstance(dim, int) and dim is not None for dim in tree_leaves(out_dims)):
-        raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
-                         "representing where in the outputs the vmapped dimension should appear.")
+        raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a "
+                         "python collection of ints representing where in the outputs the vmapped dimension should "
+                         "appear.")
 
 
 def out_places(func: Any, out_dims: Any, results: Any, spec: Any) -> list[Any]:
     """Return the batch axis of each result."""
     def refuse() -> NoReturn:
-        raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
-                         f"out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
+        raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
+                         f"the structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs "
+                         f"has structure {spec}.")
     if isinstance(results, Tensor) and isinstance(out_dims, tuple):
         return list(out_dims) if len(out_dims) == 1 else refuse()
     return places if (places := broadcast_prefix(out_dims, spec)) is not None else refuse()
@@ -127,11 +140,12 @@ def result(func: Any, out: Any, place: Any, depth: int, size: int) -> Any:
     """Return one result with its batch along an axis."""
     if place is None:
         if isinstance(out, Tensor) and type(out._storage).rank == depth:
-            raise ValueError(f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when out_dim is None")
+            raise ValueError(f"vmap({name_of(func)}, ...): `{name_of(func)}` can not return a BatchedTensor when "
+                             f"out_dim is None")
         return out
     if not isinstance(out, Tensor):
-        raise ValueError(f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type {type(out)}. Did you mean to set "
-                         "out_dims= to None for output?")
+        raise ValueError(f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type "
+                         f"{type(out)}. Did you mean to set out_dims= to None for output?")
     ndim = out.ndim + 1
     if not -ndim <= place < ndim:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {place})")

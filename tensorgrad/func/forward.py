@@ -23,10 +23,12 @@ JVP = "jvp(f, primals, tangents)"
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """func(*primals), and how it changes as its arguments move along the tangents: J·t. https://pytorch.org/docs → torch.func.jvp
+    """func(*primals), and how it changes as its arguments move along the tangents: J·t.
 
-    Returns (output, J·t), or (output, J·t, more) with has_aux. `tangents` has the structure of the tuple `primals`. strict: results that do not
-    depend on the arguments are errors, not zeros.
+    https://pytorch.org/docs → torch.func.jvp
+
+    Returns (output, J·t), or (output, J·t, more) with has_aux. `tangents` has the structure of the tuple `primals`.
+    strict: results that do not depend on the arguments are errors, not zeros.
 
     >>> import tensorgrad as torch
     >>> torch.func.jvp(torch.sin, (torch.tensor(0.),), (torch.tensor(3.),))
@@ -43,8 +45,9 @@ def jvp_of(func: Any, primals: Any, tangents: Any, argnums: Any, strict: bool, h
     values, spec = tree_flatten(moving)
     directions, tangents_spec = tree_flatten(tangents)
     if spec != tangents_spec:
-        raise RuntimeError(f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 "
-                           f"tensors, tangents also must be. Got primals with structure {spec} and tangents with structure {tangents_spec}")
+        raise RuntimeError(f"{JVP}: Expected primals and tangents to have the same python structure. For example, if "
+                           f"primals is a tuple of 3 tensors, tangents also must be. Got primals with structure {spec} "
+                           f"and tangents with structure {tangents_spec}")
     _check_tensors(values, "primals")
     _check_tensors(directions, "tangents")
     start = next(clock)
@@ -63,10 +66,11 @@ def jvp_of(func: Any, primals: Any, tangents: Any, argnums: Any, strict: bool, h
         _check_outputs(outputs)
         pushed = [level[out.node] for out in outputs]
         if strict and any(t is None for t in pushed):
-            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with "
-                               "strict=True.")
+            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. "
+                               "This is not allowed with strict=True.")
         found = [level.primal(out, start) for out in outputs]
-        pushed = [api.zeros_like(out) if t is None else level.primal(t, start) for out, t in zip(found, pushed, strict=True)]
+        pushed = [api.zeros_like(out) if t is None else level.primal(t, start)
+                  for out, t in zip(found, pushed, strict=True)]
     result = tree_unflatten(found, out_spec), tree_unflatten(pushed, out_spec)
     return (*result, aux) if has_aux else result
 
@@ -114,10 +118,11 @@ def _check_outputs(outputs: list[Any]) -> None:
 
 def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error",
            chunk_size: int | None = None) -> Callable[..., Any]:
-    """The function that gives the Jacobian of `func`, column by column: one push for each element of the argument, all at once.
-    https://pytorch.org/docs → torch.func.jacfwd
+    """The function that gives the Jacobian of `func`, column by column: one push for each element of the argument, all
+    at once. https://pytorch.org/docs → torch.func.jacfwd
 
-    J[i, j] = d func(x)[i] / dx[j], of shape (*out.shape, *x.shape), in the structure of the result, and in each place that of the argument.
+    J[i, j] = d func(x)[i] / dx[j], of shape (*out.shape, *x.shape), in the structure of the result, and in each place
+    that of the argument.
     chunk_size: how many columns at a time. randomness: as in vmap.
 
     >>> import tensorgrad as torch
@@ -143,7 +148,8 @@ def jacfwd(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False, *,
         found = []
         for column in outputs:
             rows = column.movedim(0, -1).split(sizes, dim=-1)
-            parts = tree_unflatten([row.reshape((*column.shape[1:], *x.shape)) for row, x in zip(rows, inputs, strict=True)], spec)
+            parts = tree_unflatten([row.reshape((*column.shape[1:], *x.shape))
+                                    for row, x in zip(rows, inputs, strict=True)], spec)
             found.append(parts if isinstance(argnums, tuple) else parts[0])
         jacobians = tree_unflatten(found, out_spec)
         return (jacobians, tree_map(lambda x: x[0], aux)) if has_aux else jacobians
@@ -158,7 +164,9 @@ def unit_vectors(tensors: Any, sizes: Any) -> list[Any]:
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
-    """The function that gives the second derivatives of `func`: forward over reverse, jacfwd(jacrev(func)). https://pytorch.org/docs → torch.func.hessian
+    """The function that gives the second derivatives of `func`: forward over reverse, jacfwd(jacrev(func)).
+
+    https://pytorch.org/docs → torch.func.hessian
 
     >>> import tensorgrad as torch
     >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1., 2.]))
@@ -172,7 +180,9 @@ def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """func(*primals), and the function t ↦ J·t at this point, which does not run `func` again. https://pytorch.org/docs → torch.func.linearize
+    """func(*primals), and the function t ↦ J·t at this point, which does not run `func` again.
+
+    https://pytorch.org/docs → torch.func.linearize
 
     >>> import tensorgrad as torch
     >>> out, push = torch.func.linearize(torch.exp, torch.tensor(0.))
@@ -197,10 +207,11 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         for i, (t, form) in enumerate(zip(directions, forms, strict=True)):
             for what, expected in zip(("shape", "device", "dtype"), form, strict=True):
                 if (got := getattr(t, what)) != expected:
-                    raise RuntimeError(f"tangent:{i} with {what} {got} in flattened pytree doesn't match the {what} {expected} of the "
-                                       "corresponding primal.")
+                    raise RuntimeError(f"tangent:{i} with {what} {got} in flattened pytree doesn't match the {what} "
+                                       f"{expected} of the corresponding primal.")
         again = mode.grad and any(x.node is not None for x in (*found, *directions))
         with _recording(grad=again):
             pushed = push_forward({x.node: t for x, t in zip(inputs, directions, strict=True)}, outputs)
-        return tree_unflatten([api.zeros_like(out) if t is None else see.settled(t, start) for out, t in zip(found, pushed, strict=True)], out_spec)
+        return tree_unflatten([api.zeros_like(out) if t is None else see.settled(t, start)
+                               for out, t in zip(found, pushed, strict=True)], out_spec)
     return tree_unflatten(found, out_spec), push

@@ -24,7 +24,8 @@ from ..utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten,
 from .batching import vmap
 
 ASSIGNED = ("__module__", "__name__", "__qualname__", "__doc__")
-NO_HOOKS = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use case."
+NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with "
+            "your use case.")
 
 
 class Scope:
@@ -48,7 +49,9 @@ class Scope:
             mode.set_grad(before[0])
 
     def stand_in(self, x: Any) -> Any:
-        """Return the tensor that replaces an argument: a leaf of this scope, or an alias with the argument's history."""
+        """Return the tensor that replaces an argument: a leaf of this scope, or an alias with the argument's
+        history.
+        """
         if not isinstance(x, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
         if x.array.dtype.kind not in "fcV":
@@ -90,11 +93,13 @@ class Scope:
     def pulled(self, outputs: Any, inputs: Any, gradients: Any, retain_graph: bool) -> list[Any]:
         """Return the gradients of outputs with respect to stand-ins; zeros where there are none."""
         chosen = [(out, g) for out, g in zip(outputs, gradients, strict=True) if out.requires_grad]
-        again = bool(mode.tangents.levels) or mode.grad and self.leads_out([*outputs, *(g for g in gradients if g is not None)])
+        again = (bool(mode.tangents.levels) or mode.grad
+                 and self.leads_out([*outputs, *(g for g in gradients if g is not None)]))
         found: Any = [None] * len(inputs)
         if chosen:
             outs, given = zip(*chosen, strict=True)
-            found = engine.grad(outs, inputs, given, retain_graph=retain_graph or again, create_graph=again, allow_unused=True)
+            found = engine.grad(outs, inputs, given, retain_graph=retain_graph or again, create_graph=again,
+                                allow_unused=True)
         return [self.settled(api.zeros_like(x) if g is None else g) for x, g in zip(inputs, found, strict=True)]
 
 
@@ -106,10 +111,12 @@ def same(x: Any) -> Any:
 
 
 def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """The function that gives the gradient of `func`, a function with one number as its result. https://pytorch.org/docs → torch.func.grad
+    """The function that gives the gradient of `func`, a function with one number as its result.
 
-    grad(f)(x) = df/dx, with respect to the argument (or the tuple of arguments) at `argnums`, each a tensor or nest of tensors. With has_aux, func
-    returns (number, more), and the result is (gradient, more).
+    https://pytorch.org/docs → torch.func.grad
+
+    grad(f)(x) = df/dx, with respect to the argument (or the tuple of arguments) at `argnums`, each a tensor or nest of
+    tensors. With has_aux, func returns (number, more), and the result is (gradient, more).
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.func import grad
@@ -124,7 +131,9 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """`grad`, with the value of the function beside: (gradient, value), or (gradient, (value, more)). https://pytorch.org/docs → torch.func.grad_and_value
+    """`grad`, with the value of the function beside: (gradient, value), or (gradient, (value, more)).
+
+    https://pytorch.org/docs → torch.func.grad_and_value
 
     >>> import tensorgrad as torch
     >>> torch.func.grad_and_value(lambda x: (x * x).sum())(torch.tensor([1., 2.]))
@@ -143,7 +152,8 @@ def gradient_and_value(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs
         output, aux = func(*args, **kwargs), None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError("grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True")
+                raise RuntimeError("grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if "
+                                   "has_aux is True")
             output, aux = output
         if not isinstance(output, Tensor):
             raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
@@ -198,10 +208,12 @@ def stand_ins(scope: Scope, args: tuple[Any, ...], argnums: Any) -> tuple[Any, .
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """func(*primals), and the function that pulls gradients of it back: v ↦ vᵀ·J. https://pytorch.org/docs → torch.func.vjp
+    """func(*primals), and the function that pulls gradients of it back: v ↦ vᵀ·J.
 
-    Returns (output, vjp_fn), or (output, vjp_fn, more) with has_aux. vjp_fn takes gradients in the structure of the output, and gives a tuple with
-    one for each primal.
+    https://pytorch.org/docs → torch.func.vjp
+
+    Returns (output, vjp_fn), or (output, vjp_fn, more) with has_aux. vjp_fn takes gradients in the structure of the
+    output, and gives a tuple with one for each primal.
 
     >>> import tensorgrad as torch
     >>> out, pull = torch.func.vjp(torch.sin, torch.tensor([0., 1.]))
@@ -219,7 +231,8 @@ def vjp_of(func: Any, primals: tuple[Any, ...], argnums: Any, has_aux: bool) -> 
         output, aux = func(*args), None
         if has_aux:
             if not (isinstance(output, tuple) and len(output) == 2):
-                raise RuntimeError("vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux is True")
+                raise RuntimeError("vjp(f, *primals): output of function f should be a tuple: (output, aux) if has_aux "
+                                   "is True")
             output, aux = output
         outputs, out_spec = tree_flatten(output)
         check_outputs(outputs)
@@ -228,8 +241,9 @@ def vjp_of(func: Any, primals: tuple[Any, ...], argnums: Any, has_aux: bool) -> 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given, spec = tree_flatten(cotangents)
         if spec != out_spec:
-            raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-                               f"cotangents: {treespec_pprint(spec)}, primal output: {treespec_pprint(out_spec)}")
+            raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs "
+                               f"to the function. cotangents: {treespec_pprint(spec)}, primal output: "
+                               f"{treespec_pprint(out_spec)}")
         return tree_unflatten(scope.pulled(outputs, inputs, given, retain_graph), in_spec)
     result = tree_map(scope.settled, output)
     return (result, pull, tree_map(scope.settled, aux)) if has_aux else (result, pull)
@@ -238,13 +252,16 @@ def vjp_of(func: Any, primals: tuple[Any, ...], argnums: Any, has_aux: bool) -> 
 def check_outputs(outputs: list[Any]) -> None:
     """RuntimeError unless there are results, floating point tensors all."""
     if not outputs or outputs == [None]:
-        raise RuntimeError(f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {outputs})")
+        raise RuntimeError(f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = "
+                           f"{outputs})")
     for out in outputs:
         if not isinstance(out, Tensor):
-            raise RuntimeError(f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(out)}")
+            raise RuntimeError(f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type "
+                               f"{type(out)}")
     for out in outputs:
         if out.array.dtype.kind not in "fcV":
-            raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {out.dtype}")
+            raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor "
+                               f"with dtype {out.dtype}")
 
 
 # ── jacrev ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -255,7 +272,8 @@ def jacrev(func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False,
     """The function that gives the Jacobian of `func`, row by row: one pull for each element of the result, all at once.
     https://pytorch.org/docs → torch.func.jacrev
 
-    J[i, j] = d func(x)[i] / dx[j], of shape (*out.shape, *x.shape), in the structure of the result, and in each place that of the argument.
+    J[i, j] = d func(x)[i] / dx[j], of shape (*out.shape, *x.shape), in the structure of the result, and in each place
+    that of the argument.
     chunk_size: how many rows at a time.
 
     >>> import tensorgrad as torch
@@ -274,11 +292,13 @@ def jacrev(func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False,
         refuse_complex("jacrev", outputs, "outputs")
         inputs, in_spec = tree_flatten(chosen_args(args, argnums))
         sizes = [out.numel() for out in outputs]
-        columns = rows_of(lambda basis: tree_leaves(pull(tree_unflatten(basis, spec))), basis_of(outputs, sizes), sum(sizes), chunk_size)
+        columns = rows_of(lambda basis: tree_leaves(pull(tree_unflatten(basis, spec))), basis_of(outputs, sizes),
+                          sum(sizes), chunk_size)
         found = []
         for i, out in enumerate(outputs):
             start = sum(sizes[:i])
-            parts = [column.narrow(0, start, sizes[i]).reshape((*out.shape, *x.shape)) for column, x in zip(columns, inputs, strict=True)]
+            parts = [column.narrow(0, start, sizes[i]).reshape((*out.shape, *x.shape))
+                     for column, x in zip(columns, inputs, strict=True)]
             found.append(tree_unflatten(parts, in_spec))
         jacobians = tree_unflatten(found, spec)
         return (jacobians, aux[0]) if has_aux else jacobians
@@ -288,7 +308,8 @@ def jacrev(func: Callable[..., Any], argnums: Any = 0, *, has_aux: bool = False,
 def refuse_complex(name: str, tensors: Any, what: str) -> None:
     for i, x in enumerate(tree_leaves(tensors)):
         if isinstance(x, Tensor) and x.is_complex():
-            raise RuntimeError(f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
+            raise RuntimeError(f"{name}: Expected all {what} to be real but received complex tensor at flattened input "
+                               f"idx: {i}")
 
 
 def basis_of(outputs: list[Any], sizes: list[int]) -> Callable[[int, int], list[Any]]:

@@ -9,9 +9,12 @@ from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.utils.stateless import _functional_call
 
 
-def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None, *, tie_weights: bool = True,
+def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None, *,
+                    tie_weights: bool = True,
                     strict: bool = False) -> Any:
-    """The module's result with other parameters and buffers, given by name in a dict, or several. https://pytorch.org/docs → torch.func.functional_call
+    """The module's result with other parameters and buffers, given by name in a dict, or several.
+
+    https://pytorch.org/docs → torch.func.functional_call
 
     >>> import tensorgrad as torch
     >>> double = torch.nn.Linear(2, 1, bias=False)
@@ -21,7 +24,8 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
     given = parameter_and_buffer_dicts
     if not isinstance(given, dict):
         if not isinstance(given, Sequence):
-            raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(given)}")
+            raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+                             f"{type(given)}")
         if not all(isinstance(d, dict) for d in given):
             raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
         names = [name for d in given for name in d]
@@ -33,8 +37,8 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
 
 
 def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of models of one class, stacked by name: an ensemble to vmap over. The parameters are new leaves.
-    https://pytorch.org/docs → torch.func.stack_module_state
+    """The parameters and the buffers of models of one class, stacked by name: an ensemble to vmap over. The parameters
+    are new leaves. https://pytorch.org/docs → torch.func.stack_module_state
 
     >>> import tensorgrad as torch
     >>> models = [torch.nn.Linear(3, 2) for _ in range(5)]

@@ -13,7 +13,9 @@ Groups = list[list[str]]     # for each axis, the names whose product it is; an 
 
 
 def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Any:
-    """Axes reordered, split and joined as a pattern says: 'b (h s) w -> b h (w s)'. https://pytorch.org/docs → torch.func.rearrange
+    """Axes reordered, split and joined as a pattern says: 'b (h s) w -> b h (w s)'.
+
+    https://pytorch.org/docs → torch.func.rearrange
 
     Names in brackets form one axis, the product of theirs, of which all but one length must be given; 1 or () for an
     axis of length 1, and ... for any number of axes. A list of tensors is stacked first.
@@ -29,12 +31,15 @@ def rearrange(tensor: Any, pattern: str, **axes_lengths: int) -> Any:
     left = unfolded(left, tensor.ndim)
     inner = [name for group in left for name in group if name.startswith(DOTS) and name != DOTS]
     right = [found for group in right for found in ([[each] for each in inner] if group == [DOTS] else
-                                                    [[each for name in group for each in (inner if name == JOINED else [name])]])]
-    lengths = {name: n for group, size in zip(left, tensor.shape, strict=True) for name, n in measured(group, size, axes_lengths).items()}
+                                                    [[each for name in group
+                                                      for each in (inner if name == JOINED else [name])]])]
+    lengths = {name: n for group, size in zip(left, tensor.shape, strict=True)
+               for name, n in measured(group, size, axes_lengths).items()}
     order = [name for group in left for name in group]
     names = [name for group in right for name in group]
     split = tensor.reshape([lengths[name] for name in order])
-    return split.permute([order.index(name) for name in names]).reshape([prod(lengths[name] for name in group) for group in right])
+    return split.permute([order.index(name) for name in names]).reshape(
+        [prod(lengths[name] for name in group) for group in right])
 
 
 def parsed(pattern: str) -> tuple[Groups, Groups]:
@@ -118,10 +123,12 @@ def unfolded(groups: Groups, ndim: int) -> Groups:
     named = len(groups) - (dots is not None)
     if dots is None:
         if named != ndim:
-            raise ValueError(f"Number of dimensions in pattern ({named}) must be equal to the number of dimensions in the tensor ({ndim})")
+            raise ValueError(f"Number of dimensions in pattern ({named}) must be equal to the number of dimensions in "
+                             f"the tensor ({ndim})")
         return groups
     if named > ndim:
-        raise ValueError(f"Number of dimensions in pattern ({named}) must be less than or equal to the number of dimensions in the tensor ({ndim})")
+        raise ValueError(f"Number of dimensions in pattern ({named}) must be less than or equal to the number of "
+                         f"dimensions in the tensor ({ndim})")
     return groups[:dots] + [[f"{DOTS}{i}"] for i in range(ndim - named)] + groups[dots + 1:]
 
 
@@ -131,5 +138,6 @@ def measured(group: list[str], size: int, given: dict[str, int]) -> dict[str, in
     missing = [name for name in group if name not in given]
     rest, left = divmod(size, prod(known.values()) or 1)
     if len(missing) > 1 or left or (not missing and rest != 1):
-        raise ValueError(f"the axis of length {size} is not the product of {' and '.join(group) or 1} with the lengths {known}")
+        raise ValueError(f"the axis of length {size} is not the product of {' and '.join(group) or 1} with the lengths "
+                         f"{known}")
     return known | {name: rest for name in missing}

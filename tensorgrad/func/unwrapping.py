@@ -1,4 +1,7 @@
-"""Looking at tensors inside transforms, and at functions without their writes in place. https://pytorch.org/docs/stable/func.api.html"""
+"""Looking at tensors inside transforms, and at functions without their writes in place.
+
+https://pytorch.org/docs/stable/func.api.html
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +14,9 @@ from ..utils._pytree import tree_map_only
 
 
 def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
-    """The batch that vmap hides in a tensor, in front: for a look in the middle of a function. https://pytorch.org/docs → torch.func.debug_unwrap
+    """The batch that vmap hides in a tensor, in front: for a look in the middle of a function.
+
+    https://pytorch.org/docs → torch.func.debug_unwrap
 
     >>> import tensorgrad as torch
     >>> def show(x):
@@ -39,10 +44,10 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
             f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
-            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced with their out-of-place "
-            "equivalents.\n"
-            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be replaced with their non-aliasing "
-            "counterparts, {view}_copy.\n")
+            "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced "
+            "with their out-of-place equivalents.\n"
+            "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be "
+            "replaced with their non-aliasing counterparts, {view}_copy.\n")
 
     @wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def functional(*args: Any, **kwargs: Any) -> Any:

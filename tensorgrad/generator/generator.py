@@ -36,7 +36,9 @@ STATE = np.dtype([("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", 
 
 
 def memory_of(engine: Any) -> Any:
-    """Return the engine's words and the position of the next, for compiled code; False without it, or for another layout."""
+    """Return the engine's words and the position of the next, for compiled code; False without it, or for another
+    layout.
+    """
     if native is None:
         return False
     memory = np.frombuffer(native.twister(engine), np.uint8)
@@ -174,7 +176,10 @@ class Stream:
         return states.show(self._state())
 
     def set_state(self, new_state: Any) -> None:
-        """Set a state from `get_state`. Raises TypeError for another object, RuntimeError for bytes of another generator."""
+        """Set a state from `get_state`.
+
+        Raises TypeError for another object, RuntimeError for bytes of another generator.
+        """
         self._set_state(states.read(new_state))
 
     def clone_state(self) -> Self:
@@ -195,7 +200,8 @@ class Stream:
         return type(self), (self._device,), self._state()
 
     def __setstate__(self, state: Any) -> None:
-        self._set_state(state[2].numpy() if isinstance(state, tuple) else state)       # PyTorch's: (seed, offset, state)
+        # PyTorch's: (seed, offset, state)
+        self._set_state(state[2].numpy() if isinstance(state, tuple) else state)
 
 
 class Generator(Stream):
@@ -279,7 +285,8 @@ class Generator(Stream):
             return streams.paired(self.uniform((*as_shape(shape), 2), low, high, streams.real(dtype)), dtype)
         streams.check_bounds(low, high, dtype)
         low, high = float(low), float(high)
-        if (low, high) == (0, 1) and dtype.char in "fd" and self._compiled("random_uniform", out := np.empty(shape, dtype)):
+        if ((low, high) == (0, 1) and dtype.char in "fd"
+                and self._compiled("random_uniform", out := np.empty(shape, dtype))):
             return out
         if dtype == np.float64:
             out = fill(shape, dtype, self._doubles, lambda u: streams.fma(u, high - low, low))
@@ -295,7 +302,9 @@ class Generator(Stream):
 
     def normal(self, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = np.float32,
                contiguous: bool = True) -> Array:
-        """Draw normal numbers: in blocks if there are 16 or more in contiguous memory, else in pairs. → Tensor.normal_"""
+        """Draw normal numbers: in blocks if there are 16 or more in contiguous memory, else in pairs. →
+        Tensor.normal_
+        """
         dtype = np.dtype(dtype)
         if not std >= 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
@@ -439,7 +448,8 @@ class Generator(Stream):
             return fill(shape, dtype, self._longs, lambda r: r.view(np.int64))
         low, last = streams.integer_range(low, high, dtype)
         span = last - low + 1
-        if dtype == np.int64 and span < 1 << 63 and self._compiled("random_integers", out := np.empty(shape, dtype), low, span, span >= 1 << 28):
+        if (dtype == np.int64 and span < 1 << 63 and self._compiled("random_integers", out := np.empty(shape, dtype),
+                                                                    low, span, span >= 1 << 28)):
             return out
         draw = self._longs if span >= 1 << 28 else self._words
         return fill(shape, dtype, draw, lambda r: (r % np.uint64(span) + np.uint64(low % (1 << 64))).view(np.int64))
@@ -563,7 +573,8 @@ def in_memory_order(like: Array, drawn: Callable[[tuple[int, ...]], Array]) -> A
     return drawn(like.shape)
 
 
-for _name in ("uniform", "normal", "normal_around", "log_normal", "exponential", "cauchy", "standard_gamma", "dirichlet", "random_", "randperm", "bernoulli",
+for _name in ("uniform", "normal", "normal_around", "log_normal", "exponential", "cauchy", "standard_gamma",
+              "dirichlet", "random_", "randperm", "bernoulli",
               "dropout", "geometric", "poisson", "binomial", "multinomial"):
     setattr(Generator, _name, computing(getattr(Generator, _name)))
 

@@ -128,7 +128,9 @@ def sincos_single(x: Array) -> tuple[Array, Array]:
 
 
 def box_muller_single(u1: Array, u2: Array) -> tuple[Array, Array]:
-    """Return two float32 normals, √(-2 ln u1) cos 2πu2 and √(-2 ln u1) sin 2πu2, from float32 uniforms (0 < u1 <= 1)."""
+    """Return two float32 normals, √(-2 ln u1) cos 2πu2 and √(-2 ln u1) sin 2πu2, from float32 uniforms (0 < u1 <=
+    1).
+    """
     radius = np.sqrt((-2.0 * log_single(u1)).astype(np.float32))
     sin, cos = sincos_single((u2 * np.float32(TWO_PI)).astype(np.float64))
     return cos * radius, sin * radius

@@ -11,7 +11,8 @@ from .node import Node, map_arg
 
 LATER = {"lower": "lowering", "Lowered": "lowered"}         # imports modules, needed only to run programs
 
-__all__ = ["CannotLower", "Graph", "Lowered", "Node", "ReadsValues", "has_side_effect", "immutable_dict", "immutable_list", "lower", "map_arg"]
+__all__ = ["CannotLower", "Graph", "Lowered", "Node", "ReadsValues", "has_side_effect", "immutable_dict",
+           "immutable_list", "lower", "map_arg"]
 
 
 def __getattr__(name: str) -> Any:

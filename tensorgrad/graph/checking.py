@@ -18,11 +18,12 @@ def lint(graph: Any) -> None:
             raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
         for argument in node._input_nodes:
             if argument.graph is not graph:
-                raise RuntimeError(f"Argument '{argument}' of Node '{node}' does not belong to this Graph, but was used as an argument! If you are copying "
-                                   f"nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap values\n{graph}")
+                raise RuntimeError(f"Argument '{argument}' of Node '{node}' does not belong to this Graph, but was "
+                                   f"used as an argument! If you are copying nodes from another graph, make sure to "
+                                   f"use ``arg_transform`` on node_copy() to remap values\n{graph}")
             if argument not in seen:
-                raise RuntimeError(f"Argument '{argument}' of Node '{node}' was used before it has been defined! Please check that Nodes in the graph are "
-                                   f"topologically ordered\n{graph}")
+                raise RuntimeError(f"Argument '{argument}' of Node '{node}' was used before it has been defined! "
+                                   f"Please check that Nodes in the graph are topologically ordered\n{graph}")
         seen.add(node)
         if node.name in names:
             raise RuntimeError(f"Node redefined name {node.name}!")

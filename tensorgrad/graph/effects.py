@@ -11,7 +11,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SIDE_EFFECTS: list[Any] = [operator.setitem]
 RANDOM: list[Any] = [getattr(tg, name) for name in
-                     "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split()]
+                     "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like "
+                     "randperm".split()]
 
 
 def has_side_effect(fn: F) -> F:

@@ -29,11 +29,15 @@ class Add:
         parts = index if isinstance(index, tuple) else (index,)
         arrays = [p for p in parts if isinstance(p, (np.ndarray, Recorded))]
         template = tuple(ARRAY if isinstance(p, (np.ndarray, Recorded)) else p for p in parts)
-        written(x, applied("index_put", x, running().backend.asarray(value, x.dtype), *arrays, template=template, accumulate=True))
+        written(x, applied("index_put", x, running().backend.asarray(value, x.dtype), *arrays, template=template,
+                           accumulate=True))
 
 
 class Functions:
-    """NumPy for recorded arrays. `call` maps a function of NumPy to an op, `foreign` records a function that is no op."""
+    """NumPy for recorded arrays.
+
+    `call` maps a function of NumPy to an op, `foreign` records a function that is no op.
+    """
 
     def call(self, name: str, function: Any, args: Any, params: Any) -> Any:
         return call(name, function, args, params)
@@ -51,7 +55,8 @@ class Functions:
         found = getattr(np, name)
         if isinstance(found, type) or not callable(found):
             return found
-        return partial(made, name) if name in MAKERS or name in ("empty", "empty_like") else lambda *args, **params: call(name, found, args, params)
+        return (partial(made, name) if name in MAKERS or name in ("empty", "empty_like")
+                else lambda *args, **params: call(name, found, args, params))
 
 
 def made(name: str, *args: Any, dtype: Any = None, **params: Any) -> Any:
@@ -104,7 +109,8 @@ def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
         result = function(*given, **named)
     else:
         try:
-            result = _of_symbols(name, function)(*bare(tuple(args), True), **{k: bare(v, True) for k, v in params.items()})
+            result = _of_symbols(name, function)(*bare(tuple(args), True),
+                                                 **{k: bare(v, True) for k, v in params.items()})
         except NoValues as error:
             raise ReadsValues(f"{name}: {str(error).partition(' needs values')[0]}", user_line()) from None
     parts = result if isinstance(result, (tuple, list)) else (result,)
@@ -116,7 +122,9 @@ def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
         outs = [Recorded(p) for p in parts]
     else:
         step = _nested(argument, args), {k: _nested(argument, v) for k, v in params.items()}
-        outs = [Recorded(p, node, False) for p, node in zip(parts, running().step(Foreign(name, function), *step, parts, False, several), strict=True)]
+        outs = [Recorded(p, node, False)
+                for p, node in zip(parts, running().step(Foreign(name, function), *step, parts, False, several),
+                                   strict=True)]
     return type(result)(outs) if several else outs[0]
 
 

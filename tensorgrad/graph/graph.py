@@ -55,7 +55,9 @@ class InsertPoint:
 
 
 class Graph:
-    """A program as a list of nodes: inputs, calls, and an output. https://pytorch.org/docs/stable/fx.html#torch.fx.Graph
+    """A program as a list of nodes: inputs, calls, and an output.
+
+    https://pytorch.org/docs/stable/fx.html#torch.fx.Graph
 
     Methods add nodes at the end, or at the point of `inserting_before` and `inserting_after`; a node's `prepend` and
     `append` move others. `owning_module` is the module whose layers and tensors the nodes name; the graph does not keep
@@ -75,7 +77,8 @@ class Graph:
         return relu
     """
 
-    def __init__(self, owning_module: Any = None, tracer_cls: Any = None, tracer_extras: dict[str, Any] | None = None) -> None:
+    def __init__(self, owning_module: Any = None, tracer_cls: Any = None,
+                 tracer_extras: dict[str, Any] | None = None) -> None:
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._begin()
         self.owning_module = owning_module
@@ -119,7 +122,9 @@ class Graph:
         return node
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
-        """The nodes with this `op` and, unless it is None, this target, in order. AssertionError for functions without a target.
+        """The nodes with this `op` and, unless it is None, this target, in order.
+
+        AssertionError for functions without a target.
 
         >>> graph = Graph()
         >>> x = graph.placeholder("x")
@@ -133,7 +138,8 @@ class Graph:
 
     # ── new nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def create_node(self, op: str, target: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, name: str | None = None,
+    def create_node(self, op: str, target: Any, args: tuple[Any, ...] | None = None,
+                    kwargs: dict[str, Any] | None = None, name: str | None = None,
                     type_expr: Any = None) -> Node:
         """Add a node; see `Node` for the arguments.
 
@@ -157,28 +163,39 @@ class Graph:
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ABSENT) -> Node:
         """Add an input, with a default if one is given."""
-        return self.create_node("placeholder", name, () if default_value is ABSENT else (default_value,), type_expr=type_expr)
+        return self.create_node("placeholder", name, () if default_value is ABSENT else (default_value,),
+                                type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Add a node for a parameter, buffer or module of the owning module. UserWarning if it has none of that name."""
+        """Add a node for a parameter, buffer or module of the owning module.
+
+        UserWarning if it has none of that name.
+        """
         owner = self.owning_module
         if owner is not None and not _holds(owner, qualified_name):
-            warnings.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call GraphModule.add_submodule to add "
-                          "the necessary submodule, GraphModule.add_parameter to add the necessary Parameter, or nn.Module.register_buffer to add the "
-                          "necessary buffer", stacklevel=2)
+            warnings.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! "
+                          "Call GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to "
+                          "add the necessary Parameter, or nn.Module.register_buffer to add the necessary buffer",
+                          stacklevel=2)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
-    def call_function(self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
+    def call_function(self, the_function: Callable[..., Any], args: tuple[Any, ...] | None = None,
+                      kwargs: dict[str, Any] | None = None,
                       type_expr: Any = None, name: str | None = None) -> Node:
         """Add a call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
-    def call_method(self, method_name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, type_expr: Any = None) -> Node:
+    def call_method(self, method_name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
+                    type_expr: Any = None) -> Node:
         """Add a call of the method of this name of `args[0]`."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
-    def call_module(self, module_name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, type_expr: Any = None) -> Node:
-        """Add a call of a module of the owning module, by its dotted name. AttributeError if there is an owner that has none of that name."""
+    def call_module(self, module_name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
+                    type_expr: Any = None) -> Node:
+        """Add a call of a module of the owning module, by its dotted name.
+
+        AttributeError if there is an owner that has none of that name.
+        """
         owner = self.owning_module
         if owner is not None and isinstance(module_name, str):
             owner.get_submodule(module_name)
@@ -217,7 +234,8 @@ class Graph:
     def erase_node(self, to_erase: Node) -> None:
         """Remove a node. RuntimeError if others use it."""
         if to_erase.users:
-            raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: {to_erase.users}!")
+            raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the "
+                               f"graph: {to_erase.users}!")
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
@@ -332,7 +350,8 @@ class Graph:
         nodes = {node._place: node for node in self.nodes}
         for node in nodes.values():
             memo[id(node)] = Node.__new__(Node)
-        rows = [(place, node.name, node.op, self._copied(node.target, memo), node._args, node._kwargs, node.type, node.meta.copy(), node.__dict__)
+        rows = [(place, node.name, node.op, self._copied(node.target, memo), node._args, node._kwargs, node.type,
+                 node.meta.copy(), node.__dict__)
                 for place, node in nodes.items()]
 
         def known(leaf: Any) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..storage.base import NoValues
 
-OWN = (str(Path(__file__).parents[1]), str(Path(np.__file__).parent), "<frozen")        # paths of code that is not the user's
+# paths of code that is not the user's
+OWN = (str(Path(__file__).parents[1]), str(Path(np.__file__).parent), "<frozen")
 
 
 ours: dict[str, bool] = {}              # file → True if it belongs to OWN
@@ -30,7 +31,9 @@ def user_line() -> str:
 
 
 class ReadsValues(NoValues):
-    """A program reads values that depend on its inputs, while only their shapes are known. `source` is the line that reads them.
+    """A program reads values that depend on its inputs, while only their shapes are known.
+
+    `source` is the line that reads them.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.graph import ReadsValues, lower

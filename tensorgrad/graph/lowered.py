@@ -34,5 +34,6 @@ class Lowered(Graph):
         """Run the steps on tensors. TypeError for arguments nested in another way than at lowering."""
         leaves, spec = tree_flatten((args, kwargs))
         if spec != self.spec:
-            raise TypeError(f"the arguments are not nested as those that the program was lowered with: {spec}, not {self.spec}")
+            raise TypeError(f"the arguments are not nested as those that the program was lowered with: {spec}, not "
+                            f"{self.spec}")
         return Runner(self)(self.tensors, [leaf for leaf in leaves if isinstance(leaf, TensorBase)])

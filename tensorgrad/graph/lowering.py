@@ -31,8 +31,9 @@ from .running import run
 Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
 
 
-def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, *, whole: Callable[..., bool] | None = None,
-          reading: Callable[[str], None] | None = None, fold: bool = True, sizes: Sizes | None = None) -> Lowered:
+def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, *,
+          whole: Callable[..., bool] | None = None, reading: Callable[[str], None] | None = None, fold: bool = True,
+          sizes: Sizes | None = None) -> Lowered:
     """Return the graph of ops of the table that a module, function or graph computes for inputs like these.
 
     The program runs on tensors with a shape and a dtype but no values; only values that no input affects are computed.
@@ -51,7 +52,8 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     >>> from tensorgrad.graph import lower
     >>> graph = lower(torch.nn.Linear(2, 3), torch.ones(4, 2))
     >>> [(node.op, node.name, node.meta["shape"]) for node in graph.nodes if node.op != "output"]
-    [('placeholder', 'input_1', (4, 2)), ('get_attr', 'weight', (3, 2)), ('get_attr', 'bias', (3,)), ('call_function', 'linear', (4, 3))]
+    [('placeholder', 'input_1', (4, 2)), ('get_attr', 'weight', (3, 2)), ('get_attr', 'bias', (3,)), ('call_function',
+    'linear', (4, 3))]
     """
     args, kwargs = inputs if isinstance(inputs, tuple) else (inputs,), dict(kwargs or {})
     leaves, spec = tree_flatten((args, kwargs))
@@ -61,7 +63,8 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
         recorder = stack.enter_context(recording(Recorder(graph, RecordingStorage, reading, whole, fold)))
         call, names, module = _program(program, args, kwargs)
         given = _placeholders(recorder, names, leaves, sizes or {})
-        stack.enter_context(recorded(tensors_of(module) if isinstance(module, Module) else getattr(program, "tensors", {}).items()))
+        stack.enter_context(recorded(tensors_of(module) if isinstance(module, Module)
+                                     else getattr(program, "tensors", {}).items()))
         if isinstance(module, Module):
             stack.enter_context(left_as_it_was(module))
         recorder.begun = next(clock)
@@ -80,7 +83,8 @@ def _program(program: Any, args: Any, kwargs: Any) -> tuple[Any, list[str], Any]
         return program, input_names(program, args, kwargs), program
     inputs = tensors_in(args)
     names = [node.target for node in program.nodes if node.op == "placeholder"]
-    return partial(run, program), names if len(names) == len(inputs) else [f"input_{i}" for i in range(len(inputs))], program.owning_module
+    return (partial(run, program), names if len(names) == len(inputs) else [f"input_{i}" for i in range(len(inputs))],
+            program.owning_module)
 
 
 def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: Sizes) -> Iterator[Any]:
@@ -90,7 +94,8 @@ def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: 
     for place, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
         axes = {axis: n for (i, axis), n in sizes.items() if i == place}
         if recorder.reading is None:
-            array: Any = Symbol(tuple(axes.get(axis, n) for axis, n in enumerate(tensor.array.shape)), tensor.array.dtype)
+            array: Any = Symbol(tuple(axes.get(axis, n) for axis, n in enumerate(tensor.array.shape)),
+                                tensor.array.dtype)
         else:
             array = _resized(np.array(type(tensor._storage).host(tensor.array)), axes)
         node = recorder.described(recorder.graph.placeholder(name), array, False)
@@ -117,7 +122,8 @@ def _finish(recorder: Recorder, result: Any) -> None:
             continue
         array = leaf.array if type(leaf.array) is Recorded else RecordingStorage.asarray(leaf.array)
         node = argument(array)
-        if recorder.fold and (node.op != "call_function" and array.made > recorder.begun or seen.setdefault(node, array) is not array):
+        if recorder.fold and (node.op != "call_function" and array.made > recorder.begun
+                              or seen.setdefault(node, array) is not array):
             node = recorder.step(CLONE, (node,), {}, [array.inner], array.known)[0]
         leaves[i] = node
     recorder.graph.output(tree_unflatten(leaves, spec))
@@ -167,8 +173,12 @@ def recorded(tensors: Iterable[tuple[str, Any]]) -> Iterator[None]:
 
 @contextmanager
 def left_as_it_was(model: Any) -> Iterator[None]:
-    """Let a model's modules report when they run, and restore their attributes, parameters and hooks after the block."""
-    kept = [(module, dict(module.__dict__), {k: list(v.items()) for k, v in module.__dict__.items() if isinstance(v, dict)}) for module in model.modules()]
+    """Let a model's modules report when they run, and restore their attributes, parameters and hooks after the
+    block.
+    """
+    kept = [(module, dict(module.__dict__),
+             {k: list(v.items()) for k, v in module.__dict__.items() if isinstance(v, dict)})
+            for module in model.modules()]
     handles = []
     try:
         for path, module in model.named_modules():
@@ -201,7 +211,8 @@ def tensors_of(model: Any) -> Iterator[tuple[str, Any]]:
 
     def within(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         if isinstance(value, TensorBase):
-            if id(value) not in seen and type(value.array) is not Recorded and value._storage.device.type != "meta" and not value._storage.rank:
+            if (id(value) not in seen and type(value.array) is not Recorded and value._storage.device.type != "meta"
+                    and not value._storage.rank):
                 seen.add(id(value))
                 yield name, value
         elif isinstance(value, (list, tuple)):

@@ -8,7 +8,7 @@ REFUSAL = """{!r} object does not support mutation. If you are attempting to mod
 instead create a new copy of it and assign the copy to the node:
 
     new_args = ...  # copy and mutate args
-    node.args = new_args"""
+    node.args = new_args"""  # noqa: E501
 
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
@@ -82,12 +82,14 @@ def mapped(function: Callable[..., Any], first: Any, *others: Any) -> Any:
     [11, {'a': (22,)}]
     """
     kind = type(first)
-    if others and isinstance(first, (dict, list, tuple)) and any(not isinstance(o, kind) or len(o) != len(first) for o in others):
+    if (others and isinstance(first, (dict, list, tuple))
+            and any(not isinstance(o, kind) or len(o) != len(first) for o in others)):
         raise RuntimeError("how many results there are depends on sizes that are not known")
     if isinstance(first, dict):
         return _like(first, {k: mapped(function, v, *(o[k] for o in others)) for k, v in first.items()})
     if isinstance(first, (list, tuple)):
-        parts = [mapped(function, *each) for each in zip(first, *others, strict=True)] if others else [mapped(function, part) for part in first]
+        parts = ([mapped(function, *each) for each in zip(first, *others, strict=True)] if others
+                 else [mapped(function, part) for part in first])
         return tuple(parts) if kind is tuple else parts if kind is list or kind is immutable_list else _row(kind, parts)
     if isinstance(first, slice):
         return slice(*(function(*(getattr(o, end) for o in (first, *others))) for end in ("start", "stop", "step")))
@@ -107,7 +109,8 @@ def aggregate(tree: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(tree, (list, tuple)):
         kind = type(tree)
         parts = [aggregate(part, function) if isinstance(part, NESTS) else function(part) for part in tree]
-        return tuple(parts) if kind is tuple else immutable_list(parts) if kind is list or kind is immutable_list else _row(kind, parts)
+        return (tuple(parts) if kind is tuple else immutable_list(parts) if kind is list or kind is immutable_list
+                else _row(kind, parts))
     if isinstance(tree, dict):
         items = {key: aggregate(part, function) for key, part in tree.items()}
         return immutable_dict(items) if type(tree) in (dict, immutable_dict) else _like(tree, items)

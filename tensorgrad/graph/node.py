@@ -42,7 +42,8 @@ class Node:
     %mul : [num_users=0] = call_function[target=operator.mul](args = (%x, 2), kwargs = {}) {mul: None} [x]
     """
 
-    __slots__ = ("graph", "name", "op", "target", "type", "meta", "users", "_args", "_kwargs", "_input_nodes", "_prev", "_next", "_place", "_erased",
+    __slots__ = ("graph", "name", "op", "target", "type", "meta", "users", "_args", "_kwargs", "_input_nodes", "_prev",
+                 "_next", "_place", "_erased",
                  "__dict__", "__weakref__")
 
     def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, return_type: Any = None,
@@ -51,9 +52,11 @@ class Node:
             raise AssertionError(f"op {op!r} is not in _legal_ops")
         if op == "call_function":
             if not callable(target):
-                raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {_type_of(target)} but a Callable is expected")
+                raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {_type_of(target)} "
+                                 f"but a Callable is expected")
         elif not isinstance(target, str):
-            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {_type_of(target)} but a str is expected")
+            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {_type_of(target)} but "
+                             f"a str is expected")
         self._begin(graph, name, op, target, return_type)
         self._set(args, kwargs, refer)
 
@@ -72,7 +75,9 @@ class Node:
     # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _set(self, args: Any, kwargs: Any, refer: Callable[[Any], Any] | None = None) -> None:
-        """Set the arguments, `refer` applied to their leaves if given, and register as a user of the nodes among them."""
+        """Set the arguments, `refer` applied to their leaves if given, and register as a user of the nodes among
+        them.
+        """
         found: dict[Node, None] = {}
         noted = noting(found, refer)
         new_args, new_kwargs = aggregate(args, noted), aggregate(kwargs, noted)
@@ -128,11 +133,13 @@ class Node:
         """Replace a node by another in all arguments."""
         self._set(self._args, self._kwargs, lambda leaf: new_input if leaf is old_input else leaf)
 
-    def replace_all_uses_with(self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None, *, propagate_meta: bool = False) -> list[Node]:
+    def replace_all_uses_with(self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None, *,
+                              propagate_meta: bool = False) -> list[Node]:
         """Let the users of this node use another one, and return them; `delete_user_cb` may exclude users by returning
         False.
 
-        With `propagate_meta`, the other node, whose `meta` must be empty (or AssertionError), gets a copy of this one's.
+        With `propagate_meta`, the other node, whose `meta` must be empty (or AssertionError), gets a copy of this
+        one's.
 
         >>> from tensorgrad.graph import Graph
         >>> graph = Graph()
@@ -143,7 +150,8 @@ class Node:
         """
         if propagate_meta:
             if replace_with.meta:
-                raise AssertionError("Called node.replace_all_uses_with(replace_with, propagate_meta=True), but replace_with already has .meta keys")
+                raise AssertionError("Called node.replace_all_uses_with(replace_with, propagate_meta=True), but "
+                                     "replace_with already has .meta keys")
             replace_with.meta.update(self.meta)
         users = [user for user in self.users if delete_user_cb is None or delete_user_cb(user)]
         for user in users:
@@ -257,17 +265,20 @@ class Node:
             if self.type and maybe_return_typename:
                 maybe_return_typename[0] = f" -> {type_name(self.type)}"
             return f"return {self._args[0]}"
-        start = f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={self._pretty_print_target(self.target)}]"
+        start = (f"%{self.name} : {kind}[num_users={len(self.users)}] = "
+                 f"{self.op}[target={self._pretty_print_target(self.target)}]")
         return start if self.op == "get_attr" else f"{start}(args = {told(self._args)}, kwargs = {told(self._kwargs)})"
 
     # ── copying ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _row(self) -> tuple[Any, ...]:
         """Return the node's state, for a graph's flat list."""
-        return self._place, self.name, self.op, self.target, self._args, self._kwargs, self.type, self.meta, self.__dict__ or None
+        return (self._place, self.name, self.op, self.target, self._args, self._kwargs, self.type, self.meta,
+                self.__dict__ or None)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return node_at, (self.graph, None if self._erased else self._place)     # the graph pickles the contents, in a flat list
+        # the graph pickles the contents, in a flat list
+        return node_at, (self.graph, None if self._erased else self._place)
 
 
 def node_at(graph: Graph, place: int | None) -> Node:

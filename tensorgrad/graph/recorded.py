@@ -21,14 +21,18 @@ from .lines import CannotLower, user_line
 from .recorder import running
 
 clock = count(1)
-NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide", "abs": "absolute",
-         "invert": "bitwise_not", "conjugate": "conj", "astype": "cast", "var": "variance", "std": "deviation", "clip": "clamp"}      # NumPy's → the table's
+NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide",
+         "abs": "absolute",
+         # NumPy's → the table's
+         "invert": "bitwise_not", "conjugate": "conj", "astype": "cast", "var": "variance", "std": "deviation",
+         "clip": "clamp"}
 
 
-OPERATORS = {"sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder", "pow": "power",
-             "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift", "lt": "less",
-             "le": "less_equal", "eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal", "neg": "negative",
-             "abs": "absolute", "inv": "bitwise_not", "invert": "bitwise_not"}
+OPERATORS = {"sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "remainder",
+             "pow": "power", "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift",
+             "rshift": "right_shift", "lt": "less", "le": "less_equal", "eq": "equal", "ne": "not_equal",
+             "gt": "greater", "ge": "greater_equal", "neg": "negative", "abs": "absolute", "inv": "bitwise_not",
+             "invert": "bitwise_not"}
 
 
 def applied(name: str, *args: Any, **params: Any) -> Any:
@@ -67,7 +71,8 @@ class Recorded:
     __array_priority__ = 3000
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, inner: Any, node: Any = None, known: bool = True, parent: Any = None, made_by: Any = None, memory: Any = None) -> None:
+    def __init__(self, inner: Any, node: Any = None, known: bool = True, parent: Any = None, made_by: Any = None,
+                 memory: Any = None) -> None:
         self.shape, self.dtype = tuple(inner.shape), inner.dtype
         self._inner, self._node, self._known = inner, node, known
         self.parent, self.made_by, self.made = parent, made_by, next(clock)
@@ -113,7 +118,8 @@ class Recorded:
     @property
     def flags(self) -> Any:
         flags = self.inner.flags
-        return SimpleNamespace(c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous, writeable=True, owndata=self.parent is None)
+        return SimpleNamespace(c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous, writeable=True,
+                               owndata=self.parent is None)
 
     @property
     def data(self) -> Any:
@@ -195,11 +201,14 @@ class Recorded:
     real = property(lambda self: self if self.dtype.kind != "c" else applied("real", self))
     imag = property(lambda self: applied("imag", self))
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
-        return (applied("clone", self) if copy else self) if self.dtype == dtype else applied("cast", self, dtype=np.dtype(dtype))
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+               copy: bool = True) -> Any:
+        return ((applied("clone", self) if copy else self) if self.dtype == dtype
+                else applied("cast", self, dtype=np.dtype(dtype)))
 
     def reshape(self, *shape: Any, order: str = "C") -> Any:
-        return applied("reshape", self, shape=shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
+        return applied("reshape", self, shape=shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list))
+                       else shape)
 
     def transpose(self, *axes: Any) -> Any:
         axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes

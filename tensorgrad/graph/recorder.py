@@ -34,7 +34,8 @@ class Recorder:
     constants, without steps.
     """
 
-    def __init__(self, graph: Any, backend: Any, reading: Callable[[str], None] | None = None, whole: Callable[..., bool] | None = None,
+    def __init__(self, graph: Any, backend: Any, reading: Callable[[str], None] | None = None,
+                 whole: Callable[..., bool] | None = None,
                  fold: bool = True) -> None:
         self.graph, self.backend, self.reading, self.whole, self.fold = graph, backend, reading, whole, fold
         self.scopes = [""]
@@ -68,7 +69,8 @@ class Recorder:
         source = node.meta["source"] = user_line()
         if not several:
             return [self.described(node, results[0], known)]
-        node.meta.update(shape=[tuple(r.shape) for r in results], dtype=[r.dtype for r in results], scope=self.scopes[-1])
+        node.meta.update(shape=[tuple(r.shape) for r in results], dtype=[r.dtype for r in results],
+                         scope=self.scopes[-1])
         parts = [self.graph.call_function(operator.getitem, (node, k), {}) for k in range(len(results))]
         for part, result in zip(parts, results, strict=True):
             self.described(part, result, known).meta["source"] = source

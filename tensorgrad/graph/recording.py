@@ -48,7 +48,8 @@ def run(op: Any, *args: Any, **params: Any) -> Any:
     outs = []
     for k, (inner, node) in enumerate(zip(results, nodes, strict=True)):
         if source is not None and inner.size and owner(inner) is memory:
-            how = (GET_SLICE, {"index": _piece(results, k, source.ndim, params["axis"])}) if op.several else (op, params)
+            how = ((GET_SLICE, {"index": _piece(results, k, source.ndim, params["axis"])}) if op.several
+                   else (op, params))
             outs.append(Recorded(inner, node, known, source, how))
         else:
             outs.append(Recorded(inner, node, known))
@@ -84,7 +85,8 @@ def compute(op: Any, operands: Any, params: Any) -> tuple[tuple[Any, ...], bool]
     if known or running().reading is not None:
         return results_of(op, NumpyStorage, bare, params), known
     try:
-        return symbols_of(op, [SymbolStorage.asarray(a) if isinstance(a, np.ndarray) else a for a in bare], params), False
+        return (symbols_of(op, [SymbolStorage.asarray(a) if isinstance(a, np.ndarray) else a for a in bare], params),
+                False)
     except NoValues as error:
         what = str(error)
     try:                                              # known operands may determine the shapes
@@ -98,7 +100,8 @@ def results_of(op: Any, backend: Any, operands: Any, params: Any) -> tuple[Any, 
     return tuple(x if type(x) is Symbol else np.asarray(x) for x in (found if op.several else (found,)))
 
 
-inferred: dict[Any, Any] = {}        # (op, operands, parameters) → (shape, dtype, strides) of each result: models repeat layers
+# (op, operands, parameters) → (shape, dtype, strides) of each result: models repeat layers
+inferred: dict[Any, Any] = {}
 MOST = 4096
 
 

@@ -97,7 +97,8 @@ class Runner:
             raise TypeError(f"the graph has {len(self.inputs)} inputs, and was called with {len(values)} values")
         for node in self.inputs[len(values):]:
             if not node.args:
-                raise RuntimeError(f"Expected positional argument for parameter {node.target}, but one was not passed in!")
+                raise RuntimeError(f"Expected positional argument for parameter {node.target}, but one was not passed "
+                                   f"in!")
             values.append(node.args[0])
         return dict(zip(self.inputs, values, strict=True))
 

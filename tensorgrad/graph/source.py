@@ -21,7 +21,8 @@ from .node import Node
 from .running import last_uses
 from .targets import OPERATORS, SIGNS, Unpack, public_name
 
-RESERVED = {"self", "layers", "layer", "torch", "nn", "F", "getattr", "tuple", "slice", "float", "complex", "callables", *keyword.kwlist}
+RESERVED = {"self", "layers", "layer", "torch", "nn", "F", "getattr", "tuple", "slice", "float", "complex", "callables",
+            *keyword.kwlist}
 VARIABLE = re.compile(r"[ix]\d+")                # names of values in the source
 written = count(1)
 
@@ -54,7 +55,8 @@ class Writer:
 
     def foreign(self, thing: Any) -> str:
         """Return the source of a function, or of a constant that is no literal, from outside of the package."""
-        raise ValueError(f"the model cannot be written as source: {thing!r} is neither a literal nor a function of the package")
+        raise ValueError(f"the model cannot be written as source: {thing!r} is neither a literal nor a function of the "
+                         f"package")
 
     def runs(self) -> dict[Node, tuple[int, int, int]]:
         """Return the first steps of loops: {step: (number of steps, first layer, last layer)}."""
@@ -80,7 +82,8 @@ class Writer:
         if kind in (dict, immutable_dict):
             return f"{{{', '.join(f'{self.value(k)}: {self.value(v)}' for k, v in tree.items())}}}"
         if isinstance(tree, dict) or isinstance(tree, tuple) and hasattr(tree, "_fields"):
-            return f"{self.thing(kind)}({self.value(dict(tree)) if isinstance(tree, dict) else ', '.join(map(self.value, tree))})"
+            return (f"{self.thing(kind)}("
+                    f"{self.value(dict(tree)) if isinstance(tree, dict) else ', '.join(map(self.value, tree))})")
         if kind is slice:
             return f"slice({', '.join(map(self.value, (tree.start, tree.stop, tree.step)))})"
         if kind is tg.device:
@@ -101,14 +104,17 @@ class Writer:
     def call(self, node: Node) -> str:
         """Return a step as an expression."""
         target, args = node.target, node.args
-        given = [*map(self.value, args), *(f"{k}={self.value(v)}" if is_name(k) else f"**{{{k!r}: {self.value(v)}}}" for k, v in node.kwargs.items())]
+        given = [*map(self.value, args),
+                 *(f"{k}={self.value(v)}" if is_name(k) else f"**{{{k!r}: {self.value(v)}}}"
+                   for k, v in node.kwargs.items())]
         if node.op == "call_module":
             return f"{self.layer(target)}({', '.join(given)})"
         if node.op == "call_method" or target is operator.call or attribute_of(node) is not None:
             first = given[0] if type(args[0]) is not int else f"({given[0]})"
             if (attribute := attribute_of(node)) is not None:
                 return f"{first}.{attribute}"
-            return f"{first}.{target}({', '.join(given[1:])})" if node.op == "call_method" else f"{first}({', '.join(given[1:])})"
+            return (f"{first}.{target}({', '.join(given[1:])})" if node.op == "call_method"
+                    else f"{first}({', '.join(given[1:])})")
         if type(target) is Unpack:
             return f"tuple({given[0]})"
         if target is operator.getitem:
@@ -129,7 +135,8 @@ class Writer:
             step, position = steps[position], position + 1
             if step in self.names:                              # it was unpacked before
                 continue
-            dying = [name for node in self.ends[step] if (name := self.names.get(node)) is not None and name not in self.arguments]
+            dying = [name for node in self.ends[step] if (name := self.names.get(node)) is not None
+                     and name not in self.arguments]
             if step in runs:
                 count, first, stop = runs[step]
                 operand = self.value(step.args[0])

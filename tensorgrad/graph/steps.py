@@ -1,4 +1,5 @@
-"""Functions that a lowered graph calls besides the ops of the table: makers of arrays, random numbers, functions of NumPy.
+"""Functions that a lowered graph calls besides the ops of the table: makers of arrays, random numbers, functions of
+NumPy.
 
 They are callables of tensors, like the graph's other functions, and equal if they do the same.
 """
@@ -52,7 +53,10 @@ class Make(Target):
 
 
 class Draw(Target):
-    """Random numbers, drawn anew at each call by a method of the default generator. Tensors among the arguments are read."""
+    """Random numbers, drawn anew at each call by a method of the default generator.
+
+    Tensors among the arguments are read.
+    """
 
     __slots__ = ()
     prefix = "draw_"
@@ -84,4 +88,5 @@ class Foreign(Target):
                 return backend.host(a.array)
             return a
         found = self.function(*bare(args), **{name: bare(value) for name, value in params.items()})
-        return [fresh(backend.asarray(part), backend) for part in found] if isinstance(found, (tuple, list)) else fresh(backend.asarray(found), backend)
+        return ([fresh(backend.asarray(part), backend) for part in found] if isinstance(found, (tuple, list))
+                else fresh(backend.asarray(found), backend))

@@ -7,9 +7,11 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-OPERATORS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//", operator.mod: "%",
-             operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|", operator.xor: "^", operator.lshift: "<<",
-             operator.rshift: ">>", operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">="}
+OPERATORS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+             operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
+             operator.xor: "^", operator.lshift: "<<", operator.rshift: ">>", operator.lt: "<", operator.le: "<=",
+             operator.gt: ">",
+             operator.ge: ">="}
 SIGNS = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 
 
@@ -26,7 +28,8 @@ class Unpack:
     def __call__(self, data: Any) -> tuple[Any, ...]:
         parts = tuple(data)
         if len(parts) != self.count:
-            raise ValueError(f"{'not enough' if len(parts) < self.count else 'too many'} values to unpack (expected {self.count}, got {len(parts)})")
+            raise ValueError(f"{'not enough' if len(parts) < self.count else 'too many'} values to unpack (expected "
+                             f"{self.count}, got {len(parts)})")
         return parts
 
 
@@ -42,7 +45,8 @@ def public_name(thing: Any) -> str | None:
     module, name = getattr(thing, "__module__", None) or "", getattr(thing, "__name__", "")
     if getattr(builtins, name, None) is thing:
         return str(name)
-    if module == "tensorgrad" or module.startswith("tensorgrad.") and getattr(sys.modules.get(module), name, None) is thing:
+    if (module == "tensorgrad" or module.startswith("tensorgrad.")
+            and getattr(sys.modules.get(module), name, None) is thing):
         path = module.removeprefix("tensorgrad").removeprefix(".")
         path = "F" if path == "nn.functional" else f"torch.{path}" if path else "torch"
         return f"{path}.{name}"

@@ -36,8 +36,8 @@ def runner(op: Any, backend: Any) -> Any:
 
 
 class Lot:
-    """The batches of one backend, for rules: their values have `rank` leading hidden axes, of the batch's length, or of 1 if all examples
-    share the values."""
+    """The batches of one backend, for rules: their values have `rank` leading hidden axes, of the batch's length, or of
+    1 if all examples share the values."""
 
     def __init__(self, backend: Any) -> None:
         self.backend, self.array, self.rank = backend, backend.array_type, backend.rank
@@ -56,7 +56,9 @@ class Lot:
         return tuple(map(self.array, values)) if isinstance(values, (tuple, list)) else self.array(values)
 
     def values(self, *args: Any) -> Any:
-        """Return the values of operands that broadcast, with equal numbers of axes after the hidden ones; unchanged without a batch."""
+        """Return the values of operands that broadcast, with equal numbers of axes after the hidden ones; unchanged
+        without a batch.
+        """
         array = self.array
         ndims = [a.ndim for a in args if type(a) is array]
         if len(args) == 1 or not ndims:
@@ -89,7 +91,8 @@ class Lot:
         """Return one axis or several, counted from the front of the values; None means all."""
         if axis is None:
             return tuple(range(self.rank, self.rank + ndim))
-        return tuple(a % max(ndim, 1) + self.rank for a in axis) if isinstance(axis, (tuple, list)) else axis % max(ndim, 1) + self.rank
+        return (tuple(a % max(ndim, 1) + self.rank for a in axis) if isinstance(axis, (tuple, list))
+                else axis % max(ndim, 1) + self.rank)
 
     def every(self, *parts: Any) -> tuple[Any, ...]:
         """An index, or a template, of each example."""
@@ -126,10 +129,12 @@ class Lot:
         places = list(np.ndindex(*hidden))
         if not places:      # without examples, take the shape from an example of zeros
             zeros = self.backend.inner.xp.zeros
-            filled = (self.array(zeros((*(n or 1 for n in hidden), *a.shape), dtype=a.dtype)) if type(a) is self.array else a for a in args)
+            filled = (self.array(zeros((*(n or 1 for n in hidden), *a.shape), dtype=a.dtype)) if type(a) is self.array
+                      else a for a in args)
             result, cut = self.one_by_one(function, *filled, **params), tuple(map(slice, hidden))
             return self.whole(tuple(r.values[cut] for r in result) if isinstance(result, tuple) else result.values[cut])
-        results = [function(*(at(p, a) for a in args), **{name: at(p, a) for name, a in params.items()}) for p in places]
+        results = [function(*(at(p, a) for a in args), **{name: at(p, a) for name, a in params.items()})
+                   for p in places]
         several, inner = isinstance(results[0], (tuple, list)), self.backend.inner
         columns = zip(*results, strict=True) if several else [results]
         parts = [inner.xp.stack([inner.asarray(r) for r in column], axis=0) for column in columns]
@@ -152,7 +157,8 @@ class Lot:
             values = found.values % max(rows, 1)
         else:
             arrays, numbers = iter(indices), self.batch(xp.arange(rows).reshape(shape[:axes]))
-            found = indexed(numbers, tuple(next(arrays) if part is ARRAY else part for part in template[:axes if plain else None]))
+            found = indexed(numbers, tuple(next(arrays) if part is ARRAY else part
+                                           for part in template[:axes if plain else None]))
             values = found.values
         starts = xp.arange(0, count * rows, rows or 1).reshape(*hidden, *(1,) * found.ndim) if rows else 0
         return (values + starts).reshape(-1), found.shape, axes
@@ -195,7 +201,8 @@ def along(op: Any, lot: Lot, kernel: Any, one: bool = False) -> Any:
             for name in op.axes:
                 params[name] = lot.axes(params.get(name, op.parameters[name]), x.ndim)
             return lot.whole(kernel(*arrays, **params))
-        out = kernel(*(a.reshape(*a.shape, 1) for a in arrays), **params | dict.fromkeys(op.axes, lot.rank))     # a 0-d operand counts as having an axis
+        # a 0-d operand counts as having an axis
+        out = kernel(*(a.reshape(*a.shape, 1) for a in arrays), **params | dict.fromkeys(op.axes, lot.rank))
         found = lot.whole([o.reshape(o.shape[:lot.rank]) for o in (out if op.several else [out])])
         return found if op.several else found[0]
     return run
@@ -237,8 +244,10 @@ def dynamic(name: str, *args: Any, **params: Any) -> Any:
 
 
 FAMILIES: dict[str, Any] = {
-    "": lambda op, lot, kernel: partial(lot.one_by_one, kernel), "elementwise": elementwise, "trailing": trailing, "along": along,
-    "along one": partial(along, one=True), "shaped": shaped, "stacked": stacked, "joined": joined, "defined": lambda op, lot, kernel: None,
+    "": lambda op, lot, kernel: partial(lot.one_by_one, kernel), "elementwise": elementwise, "trailing": trailing,
+    "along": along,
+    "along one": partial(along, one=True), "shaped": shaped, "stacked": stacked, "joined": joined,
+    "defined": lambda op, lot, kernel: None,
 }
 
 

@@ -7,14 +7,16 @@ import numpy as np
 
 from ..ops.indexing import ARRAY
 
-NO_ROOM = ("vmap: inplace arithmetic(self, *extra_args) is not possible: `self` has one memory for all examples, and its values are to differ between "
-           "them. Please try to use out-of-place operators instead of inplace arithmetic.")
+NO_ROOM = ("vmap: inplace arithmetic(self, *extra_args) is not possible: `self` has one memory for all examples, and "
+           "its values are to differ between them. Please try to use out-of-place operators instead of inplace "
+           "arithmetic.")
 
 
 def examples_of(name: str) -> RuntimeError:
     """Return PyTorch's error for results whose shape differs between examples."""
-    return RuntimeError(f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an "
-                        "issue at https://github.com/pytorch/pytorch/issues if you need this feature.")
+    return RuntimeError(f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap "
+                        f"over aten::{name}. Please file an issue at https://github.com/pytorch/pytorch/issues if you "
+                        f"need this feature.")
 
 
 def spread(x: Any, ndim: int) -> Any:
@@ -34,8 +36,8 @@ def spelled_out(x: Any, index: tuple[Any, ...]) -> tuple[Any, ...]:
         if is_array(part) and part.dtype.kind == "b":
             if type(part) is type(x):
                 if not set(part.hidden) <= {1}:
-                    raise RuntimeError("vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing "
-                                       "with a boolean mask.")
+                    raise RuntimeError("vmap: We do not support batching operators that can support dynamic shape. "
+                                       "Attempting to batch over indexing with a boolean mask.")
                 part = part.values.reshape(part.shape)
             parts += part.nonzero()
         else:
@@ -63,19 +65,23 @@ def indexed(x: Any, index: Any) -> Any:
     ndim = max(len(p.shape) for p in arrays)
     advanced = [i for i, p in enumerate(parts) if is_array(p) or isinstance(p, (int, np.integer))]
     adjacent = advanced == list(range(advanced[0], advanced[-1] + 1))
-    lead = advanced[0] if adjacent else 0                 # NumPy moves the axes of index arrays that are not adjacent to the front
+    # NumPy moves the axes of index arrays that are not adjacent to the front
+    lead = advanced[0] if adjacent else 0
     differ = [p for p in arrays if type(p) is batched and not set(p.hidden) <= {1}]
     if not differ:
-        out = x.values[(*(slice(None),) * depth, *(p.values.reshape(p.shape) if type(p) is batched else p for p in parts))]
+        out = x.values[(*(slice(None),) * depth,
+                        *(p.values.reshape(p.shape) if type(p) is batched else p for p in parts))]
         if not adjacent:
             out = out.transpose(*range(ndim, ndim + depth), *range(ndim), *range(ndim + depth, out.ndim))
         return batched(out)
     hidden = np.broadcast_shapes(x.hidden, *(p.hidden for p in differ))
-    examples = [xp.arange(n).reshape(n, *(1,) * (depth - d - 1 + ndim)) if x.hidden[d] > 1 else xp.zeros((1,) * (depth - d + ndim), dtype="int64")
+    examples = [xp.arange(n).reshape(n, *(1,) * (depth - d - 1 + ndim)) if x.hidden[d] > 1
+                else xp.zeros((1,) * (depth - d + ndim), dtype="int64")
                 for d, n in enumerate(hidden)]
     out = x.values[(*examples, *(spread(p, ndim) if type(p) is batched else p for p in parts))]
     if advanced[0] or not adjacent:                       # there, the hidden axes are among those in front
-        out = out.transpose(*range(depth), *range(depth + ndim, depth + ndim + lead), *range(depth, depth + ndim), *range(depth + ndim + lead, out.ndim))
+        out = out.transpose(*range(depth), *range(depth + ndim, depth + ndim + lead), *range(depth, depth + ndim),
+                            *range(depth + ndim + lead, out.ndim))
     return batched(out if out.shape[:depth] == hidden else xp.broadcast_to(out, (*hidden, *out.shape[depth:])))
 
 

@@ -1,4 +1,5 @@
-"""Batches inside vmap: arrays with hidden leading axes, one per enclosing `vmap`, on which an op runs once for all examples.
+"""Batches inside vmap: arrays with hidden leading axes, one per enclosing `vmap`, on which an op runs once for all
+examples.
 
 A Batched array shows the shape of one example. Its hidden axes have the length of the batch, or 1 if all examples are
 equal: new arrays, and values that do not depend on the batch, are computed once. `_batched_ops.py` has the rules of ops
@@ -20,18 +21,21 @@ from ._batched_subscripts import NO_ROOM, examples_of, indexed, written
 
 
 def no_item(what: str = ".item()") -> RuntimeError:
-    return RuntimeError(f"vmap: It looks like you're calling {what} on a Tensor. We don't support vmap over calling {what} on a Tensor, please try "
-                         "to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please "
-                         "file a bug report.")
+    return RuntimeError(f"vmap: It looks like you're calling {what} on a Tensor. We don't support vmap over calling "
+                         f"{what} on a Tensor, please try to rewrite what you're doing with other operations. If error "
+                         "is occurring somewhere inside PyTorch internals, please file a bug report.")
 
 
 def no_branch() -> RuntimeError:
-    return RuntimeError("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet, "
-                         "please file an issue at https://github.com/pytorch/pytorch/issues .")
+    return RuntimeError("vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+                         "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .")
 
 
 class Batched:
-    """An array of `values` of shape (*hidden, *shape). Each number of hidden axes, `depth`, and each backend has a subclass."""
+    """An array of `values` of shape (*hidden, *shape).
+
+    Each number of hidden axes, `depth`, and each backend has a subclass.
+    """
 
     __slots__ = ("values",)
     __array_ufunc__ = None          # NumPy's arrays on the left defer to us
@@ -66,7 +70,8 @@ class Batched:
         """The memory layout of one example."""
         one = self.values[(0,) * self.depth + (...,)] if all(self.hidden) else self.values
         flags = {name: getattr(one.flags, name) for name in ("c_contiguous", "f_contiguous")}
-        return SimpleNamespace(**flags, owndata=self.values.base is None, writeable=getattr(self.values.flags, "writeable", True))
+        return SimpleNamespace(**flags, owndata=self.values.base is None,
+                               writeable=getattr(self.values.flags, "writeable", True))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.ndarray, name):
@@ -123,7 +128,8 @@ class Batched:
 
     def ravel(self, order: str = "C") -> Any:
         """Return all elements in one axis: in C order, or, for 'K', in memory order."""
-        return (self if order == "C" else self.transpose(*sorted(range(self.ndim), key=lambda d: -self.strides[d]))).reshape(-1)
+        return (self if order == "C"
+                else self.transpose(*sorted(range(self.ndim), key=lambda d: -self.strides[d]))).reshape(-1)
 
     def repeated(self, hidden: tuple[int, ...]) -> Any:
         """Repeat the values for batches of these lengths, without a copy."""
@@ -146,7 +152,8 @@ class Batched:
 def _attach_judged(name: str) -> None:
     def method(self: Batched, axis: Any = None, **params: Any) -> Any:
         """Reduce along an axis; without an axis, over all examples, for checks of arguments."""
-        return getattr(self.values, name)() if axis is None and not params else getattr(type(self).storage.xp, name)(self, axis=axis, **params)
+        return (getattr(self.values, name)() if axis is None and not params
+                else getattr(type(self).storage.xp, name)(self, axis=axis, **params))
     setattr(Batched, name, method)
 
 
@@ -156,14 +163,18 @@ for _name in ("min", "max", "any", "all"):
 
 def _operate(function: Any, operands: Any, self: Batched) -> Any:
     storage = type(self).storage
-    return storage.xp.matmul(*operands) if function is operator.matmul else type(self)(function(*storage.lot.values(*operands)))
+    return (storage.xp.matmul(*operands) if function is operator.matmul
+            else type(self)(function(*storage.lot.values(*operands))))
 
 
 attach_operators(Batched, _operate)
 
 
 class BatchedStorage(Storage):
-    """A backend's memory as a batch. If other tensors use the memory without batch, `lender` is their storage, which has the dates of writes."""
+    """A backend's memory as a batch.
+
+    If other tensors use the memory without batch, `lender` is their storage, which has the dates of writes.
+    """
 
     inner: ClassVar[Any] = None     # the backend of the values
     lot: ClassVar[Any]              # the helper of ops' rules
@@ -220,7 +231,8 @@ for _name in ("written", "rebased", "version", "dates"):
 def batched_backend(inner: Any, depth: int) -> Any:
     """Return the backend of batches over backend `inner`, with `depth` hidden axes."""
     array = type(f"Batched{depth}", (Batched,), {"__slots__": (), "depth": depth, "inner": inner})
-    made = type(f"Batched{inner.__name__}{depth}", (BatchedStorage,), {"inner": inner, "array_type": array, "rank": depth})
+    made = type(f"Batched{inner.__name__}{depth}", (BatchedStorage,),
+                {"inner": inner, "array_type": array, "rank": depth})
     array.storage = made  # type: ignore[attr-defined]
     made.module, made.lot = Makers(made), Lot(made)  # type: ignore[attr-defined]
     made.device, made.guard = inner.device, inner.guard  # type: ignore[attr-defined]
@@ -278,7 +290,8 @@ def total(array: Any, low: int, high: int, sizes: tuple[int, ...], inner: Any) -
     count = 1
     for place in range(low, high):
         count *= sizes[place] if values.shape[place] == 1 else 1
-    values = inner.xp.sum(values, axis=tuple(range(low, high)), keepdims=own > high, dtype="float32" if values.dtype.itemsize == 2 else None)
+    values = inner.xp.sum(values, axis=tuple(range(low, high)), keepdims=own > high,
+                          dtype="float32" if values.dtype.itemsize == 2 else None)
     values = (values if count == 1 else values * count).astype(array.dtype, copy=False)
     return inner.asarray(values) if not low and own == high else built(values, own if own > high else low, inner)
 

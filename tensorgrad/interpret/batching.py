@@ -1,4 +1,5 @@
-"""Batches on the tape: the steps in which `vmap` hides an axis of a tensor and shows it again, and operands get equal levels.
+"""Batches on the tape: the steps in which `vmap` hides an axis of a tensor and shows it again, and operands get equal
+levels.
 
 Each of these steps is linear, and its gradient is another of them: hiding and showing an axis are adjoint, and so are
 repeating a tensor for all examples and summing over them.
@@ -44,7 +45,10 @@ def level(size: int, randomness: str = "error") -> Iterator[int]:
 
 
 class Crossing(Step):
-    """A step from one backend to another. Its parameters are `there(array)` forward, `back(array)` for gradients, and its name."""
+    """A step from one backend to another.
+
+    Its parameters are `there(array)` forward, `back(array)` for gradients, and its name.
+    """
 
     __slots__ = ()
     shares = True
@@ -69,7 +73,8 @@ class Crossing(Step):
 def cross(tensor: Any, there: Any, back: Any, label: str, storage: Any = None) -> Any:
     """Convert a tensor to another backend by `there`, recorded, with `back` for gradients."""
     array = there(tensor.array)
-    target = getattr(type(array), "storage", None) or (base_of(type(tensor._storage)) if storage is None else type(storage))
+    target = (getattr(type(array), "storage", None)
+              or (base_of(type(tensor._storage)) if storage is None else type(storage)))
     out = wrap(array, target() if storage is None else storage)
     edge = node_of(tensor)
     if edge is not None and mode.record:
@@ -97,7 +102,8 @@ def hidden(tensor: Any, axis: int, depth: int) -> Any:
     """Hide an axis of a tensor as the batch of a level."""
     inner, size = base_of(type(tensor._storage)), tensor.array.shape[axis]
     storage = lend(batches.batched_backend(inner, depth)(), tensor._storage)
-    return cross(tensor, lambda x: batches.hide(x, axis, depth, inner), lambda x: batches.show(x, axis, depth, size, inner), "AddBatchDim", storage)
+    return cross(tensor, lambda x: batches.hide(x, axis, depth, inner),
+                 lambda x: batches.show(x, axis, depth, size, inner), "AddBatchDim", storage)
 
 
 def shown(tensor: Any, axis: int, depth: int, size: int) -> Any:
@@ -110,7 +116,8 @@ def shown(tensor: Any, axis: int, depth: int, size: int) -> Any:
             setattr(lender, name, getattr(storage, name))
         storage.lender = lender
     kept = storage.lender if type(storage.lender) is target else target()
-    return cross(tensor, lambda x: batches.show(x, axis, depth, size, inner), lambda x: batches.hide(x, axis, depth, inner), "RemoveBatchDim", kept)
+    return cross(tensor, lambda x: batches.show(x, axis, depth, size, inner),
+                 lambda x: batches.hide(x, axis, depth, inner), "RemoveBatchDim", kept)
 
 
 def lifted(tensor: Any, target: Any, sizes: tuple[int, ...] = ()) -> Any:
@@ -120,7 +127,8 @@ def lifted(tensor: Any, target: Any, sizes: tuple[int, ...] = ()) -> Any:
     if base_of(type(tensor._storage)) is not inner:
         tensor = dispatch.move(tensor, inner)
     low, high = type(tensor._storage).rank, target.rank
-    return cross(tensor, lambda x: batches.lift(x, high, inner), lambda g: batches.total(g, low, high, sizes, inner), "Expand",
+    return cross(tensor, lambda x: batches.lift(x, high, inner), lambda g: batches.total(g, low, high, sizes, inner),
+                 "Expand",
                  lend(target(), tensor._storage))
 
 
@@ -151,7 +159,8 @@ def gathered(args: Any) -> list[Any]:
     bases = [base_of(type(t._storage)) for t in tensors if t.array.ndim or str(t._storage.device) != "cpu"]
     target = batches.batched_backend(bases[0] if bases else base_of(deepest), deepest.rank)
     sizes = np.broadcast_shapes(*(t.array.hidden for t in tensors if type(t._storage).rank == target.rank))
-    return [lifted(a, target, sizes) if isinstance(a, TensorBase) and type(a._storage) is not target else a for a in args]
+    return [lifted(a, target, sizes) if isinstance(a, TensorBase) and type(a._storage) is not target else a
+            for a in args]
 
 
 def one_by_one(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -160,11 +169,13 @@ def one_by_one(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> 
     outer, size = mode.batches, mode.batches[depth - 1].size
     mode.batches = outer[:depth - 1]
     try:
-        rows = {id(a): shown(a, 0, depth, size) for a in (*args, *params.values()) if isinstance(a, TensorBase) and type(a._storage).rank == depth}
+        rows = {id(a): shown(a, 0, depth, size) for a in (*args, *params.values())
+                if isinstance(a, TensorBase) and type(a._storage).rank == depth}
 
         def example(a: Any, i: int) -> Any:
             return apply(OPS["get_item"], rows[id(a)], index=(i,)) if id(a) in rows else a
-        results = [function(*(example(a, i) for a in args), **{name: example(a, i) for name, a in params.items()}) for i in range(size)]
+        results = [function(*(example(a, i) for a in args), **{name: example(a, i) for name, a in params.items()})
+                   for i in range(size)]
         several = isinstance(results[0], (tuple, list))
         columns = list(zip(*results, strict=True)) if several else [results]
         outs = [hidden(apply(OPS["stack"], list(column), axis=0), 0, depth) for column in columns]
@@ -177,7 +188,8 @@ def one_by_one(function: Any, args: tuple[Any, ...], params: dict[str, Any]) -> 
 def with_memory(tensor: Any, other: Any) -> Any:
     """Copy a tensor to the levels of another, with memory for each example, so that it can hold the other's values."""
     one, two = gathered((tensor, other))
-    sizes = np.broadcast_shapes(one.array.hidden, two.array.hidden, tuple(each.size for each in mode.batches[:one.array.depth]))
+    sizes = np.broadcast_shapes(one.array.hidden, two.array.hidden,
+                                tuple(each.size for each in mode.batches[:one.array.depth]))
     return wrap(one.array.repeated(sizes).copy(), type(one._storage)(), node_of(one))
 
 
@@ -198,25 +210,27 @@ def by_own_rule(function: Any, args: tuple[Any, ...], apart: bool) -> Any:
         return NotImplemented
     name, own = function.__name__, "vmap" in {attribute for cls in function.__mro__[:-2] for attribute in cls.__dict__}
     if not apart:
-        raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override the "
-                           f"setup_context staticmethod. {SEE}")
+        raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, "
+                           f"...), it must override the setup_context staticmethod. {SEE}")
     if function.generate_vmap_rule and own:
-        raise RuntimeError(f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. Please set "
-                           f"generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. {SEE}")
+        raise RuntimeError(f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden "
+                           f"vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap "
+                           f"staticmethod to avoid ambiguity. {SEE}")
     if function.generate_vmap_rule:
         return NotImplemented
     if not own:
-        raise RuntimeError(f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap staticmethod or set "
-                           f"generate_vmap_rule=True. {SEE}")
+        raise RuntimeError(f"You tried to vmap over {name}, but it does not have vmap support. Please override and "
+                           f"implement the vmap staticmethod or set generate_vmap_rule=True. {SEE}")
     outer, inside = mode.batches, mode.batches[depth - 1]
     dims = tuple(0 if isinstance(a, TensorBase) and type(a._storage).rank == depth else None for a in args)
     mode.batches = outer[:depth - 1]
     try:
         found = function.vmap(VmapInfo(inside.size, inside.randomness), dims,
-                              *(a if dim is None else shown(a, dim, depth, inside.size) for a, dim in zip(args, dims, strict=True)))
+                              *(a if dim is None else shown(a, dim, depth, inside.size)
+                                for a, dim in zip(args, dims, strict=True)))
         if not (isinstance(found, tuple) and len(found) == 2):
-            raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the "
-                               f"output. Got a {type(found)} instead")
+            raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree "
+                               f"structure compatible with the output. Got a {type(found)} instead")
         results, places = found
         several = isinstance(results, tuple)
         places = places if isinstance(places, tuple) else (places,) * (len(results) if several else 1)
@@ -251,4 +265,5 @@ class Detour:
         return cross(g, lambda x: one(x, low, high, by, inner), lambda x: other(x, low, high, by, inner), "Permute")
 
 
-asked.register(gathered=gathered, with_memory=with_memory, moved=moved, lifted=lifted, detour=Detour, by_own_rule=by_own_rule)
+asked.register(gathered=gathered, with_memory=with_memory, moved=moved, lifted=lifted, detour=Detour,
+               by_own_rule=by_own_rule)

@@ -71,7 +71,10 @@ def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
 
 
 def _one_by_one(node: Any, tangents: list[Any]) -> Any:
-    """Push through a linear op by the op itself, for one group of inputs after the other. None if it needs a value that was not saved."""
+    """Push through a linear op by the op itself, for one group of inputs after the other.
+
+    None if it needs a value that was not saved.
+    """
     op = OPS[node.opname]
     if op.sequence:
         return None if any(t is None for t in tangents) else apply(op, tangents, **node.params)
@@ -79,7 +82,8 @@ def _one_by_one(node: Any, tangents: list[Any]) -> Any:
         return None
     moving, saved, total = dict(zip(op.inputs, tangents, strict=False)), None, None
     groups = [group.split() for group in op.linear]
-    added = {name for group in groups for name in group[1:]}       # summands: constant ones do not contribute to the tangent
+    # summands: constant ones do not contribute to the tangent
+    added = {name for group in groups for name in group[1:]}
     for group in groups:
         if all(moving.get(name) is None for name in group):
             continue
@@ -110,7 +114,8 @@ def _transposed(node: Any, tangents: list[Any]) -> Any:
     try:
         u = [_zeros(shape, dtype, deepest) if u is None and dtype is not None else u
              for u, shape, dtype in zip(starts, shapes, dtypes, strict=True)]
-        pulled = [(ge, by_edge[e]) for e, ge in node.pull_tensors(u if several else u[0], by_edge) if node_of(ge) is not None]
+        pulled = [(ge, by_edge[e]) for e, ge in node.pull_tensors(u if several else u[0], by_edge)
+                  if node_of(ge) is not None]
     finally:
         mode.set_grad(recording)
     wanted = [u for u in starts if u is not None]
@@ -118,8 +123,10 @@ def _transposed(node: Any, tangents: list[Any]) -> Any:
     if pulled:
         outs, seeds = zip(*pulled, strict=True)
         differentiable = recording and not all(map(quiet, (*node.edges, *map(node_of, seeds))))
-        found = grad(outs, wanted, [_cast(t, ge.array.dtype) for ge, t in pulled], create_graph=differentiable, allow_unused=True)
-    results = iter([_zeros(u.array.shape, u.array.dtype, u._storage) if t is None else t for u, t in zip(wanted, found, strict=True)])
+        found = grad(outs, wanted, [_cast(t, ge.array.dtype) for ge, t in pulled], create_graph=differentiable,
+                     allow_unused=True)
+    results = iter([_zeros(u.array.shape, u.array.dtype, u._storage) if t is None else t
+                    for u, t in zip(wanted, found, strict=True)])
     pushed = [None if u is None else next(results) for u in starts]
     return pushed if several else pushed[0]
 
@@ -141,7 +148,8 @@ def _through_definition(node: Any, tangents: list[Any]) -> Any:
 def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
     """Push through a Function by its `jvp`."""
     ctx, given = node.ctx, [None] * node.arity
-    for place, t, (shape, dtype, backend) in zip(node.given, tangents, node.inputs or [(None, None, None)] * len(tangents), strict=True):
+    for place, t, (shape, dtype, backend) in zip(node.given, tangents,
+                                                 node.inputs or [(None, None, None)] * len(tangents), strict=True):
         zeros = t is None and ctx._materialize and dtype is not None and dtype.kind in "fcV"
         given[place] = _zeros(shape, dtype, backend()) if zeros else t
     ctx._pushing = True
@@ -151,7 +159,8 @@ def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
         ctx._pushing = False
     results = results if isinstance(results, tuple) else (results,)
     if len(results) != len(node.shape):
-        raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(node.shape)} but got {len(results)})")
+        raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected "
+                           f"{len(node.shape)} but got {len(results)})")
     for t, shape in zip(results, node.shape, strict=True):
         if t is not None:
             check_size(shape, t)
@@ -168,8 +177,9 @@ def check_continuous(primal: Any, tangent: Any) -> None:
 def check_size(shape: Any, tangent: Any) -> None:
     """Raise PyTorch's error unless a tangent has its tensor's shape."""
     if tuple(shape) != tangent.array.shape:
-        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
-                           f"supported. Tensor is of size {list(shape)} while the given forward gradient is of size {list(tangent.array.shape)}.")
+        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original "
+                           f"Tensor, this is not supported. Tensor is of size {list(shape)} while the given forward "
+                           f"gradient is of size {list(tangent.array.shape)}.")
 
 
 def _zeros(shape: Any, dtype: Any, storage: Any) -> Any:
@@ -187,7 +197,10 @@ def _cast(t: Any, dtype: Any) -> Any:
 
 
 class Dual(Step):
-    """A node that holds tangents. Gradients pass through to the node of the tensor that it was made from, if that requires grad."""
+    """A node that holds tangents.
+
+    Gradients pass through to the node of the tensor that it was made from, if that requires grad.
+    """
 
     __slots__ = ("requires_grad",)
     shares = True
@@ -214,7 +227,8 @@ class Level:
 
     def __init__(self) -> None:
         self.tangents: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        self.duals: WeakValueDictionary[int, Any] = WeakValueDictionary()    # tensors that lead to a Dual: they forget it when the level ends
+        # tensors that lead to a Dual: they forget it when the level ends
+        self.duals: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
     def __getitem__(self, node: Any) -> Any:
         """Return the tangent of a node's tensor, or None."""
@@ -256,7 +270,8 @@ class Level:
         mode.set_grad(mode.grad)
         for tensor in list(self.duals.values()):
             node = tensor._node
-            if type(node) is Dual and not node.requires_grad and all(level[node] is None for level in mode.tangents.levels):
+            if (type(node) is Dual and not node.requires_grad
+                    and all(level[node] is None for level in mode.tangents.levels)):
                 tensor._node = None
                 if tensor._storage.memory is not None:
                     tensor._storage.rebased = next(clock)      # its views must derive their nodes again
@@ -265,7 +280,8 @@ class Level:
 
 def quiet(node: Any) -> bool:
     """Return True if no gradient flows through a node."""
-    return node is None or not node.requires_grad or (node.node if type(node) is Output else node) in mode.tangents.passing
+    return (node is None or not node.requires_grad
+            or (node.node if type(node) is Output else node) in mode.tangents.passing)
 
 
 def leads_somewhere(node: Any, before: float = inf) -> bool:
@@ -295,7 +311,9 @@ class See:
     """The watcher of new tape steps for the levels of this thread."""
 
     def __call__(self, node: Any, outs: Any, cut: bool | None = None) -> None:
-        """Push tangents through a new step; drop the step if no gradient flows through it, or if `cut`, as in no_grad mode."""
+        """Push tangents through a new step; drop the step if no gradient flows through it, or if `cut`, as in no_grad
+        mode.
+        """
         still = all(map(quiet, node.edges))
         if mode.tangents.on:
             for depth, level in enumerate(mode.tangents.levels):
@@ -305,7 +323,8 @@ class See:
                         level.tangents[node] = push(node, tangents)
         if not mode.tangents.keep and (still or (not mode.grad if cut is None else cut)):
             for out in outs:
-                if isinstance(out, TensorBase) and (node_ := out._node) is not None and (node_ is node or getattr(node_, "node", None) is node):
+                if (isinstance(out, TensorBase) and (node_ := out._node) is not None
+                        and (node_ is node or getattr(node_, "node", None) is node)):
                     self._forget(out, node)
 
     def _forget(self, out: Any, node: Any) -> None:
@@ -314,7 +333,8 @@ class See:
             out._node = Dual(out)
             self.hand_on(before, out._node)
             self.track(out)
-        elif out.origin is not None and not all(map(quiet, node.edges)):      # a view made in no_grad mode is a leaf that requires grad
+        elif out.origin is not None and not all(map(quiet, node.edges)):
+            # a view made in no_grad mode is a leaf that requires grad
             out._node = Leaf(out)
             out._storage.watched = True
 
@@ -336,7 +356,9 @@ class See:
 
     @staticmethod
     def settled(tensor: Any, before: float) -> Any:
-        """Return a tensor for outside: with tangents, and with its history if that leads to a leaf older than `before`."""
+        """Return a tensor for outside: with tangents, and with its history if that leads to a leaf older than
+        `before`.
+        """
         return Level().primal(tensor, before)
 
     def notes(self, tensor: Any) -> list[str]:
@@ -350,7 +372,9 @@ see = See()
 
 @contextmanager
 def _outside(depth: int, passing: Any) -> Iterator[None]:
-    """Enter the context in which the tangents of one level are pushed: only outer levels are on, and its duals have no gradient."""
+    """Enter the context in which the tangents of one level are pushed: only outer levels are on, and its duals have no
+    gradient.
+    """
     levels, before = mode.tangents.levels, mode.tangents.passing
     mode.tangents.levels = levels[:depth]
     mode.tangents.passing = before if passing is None else before | {passing}

@@ -22,7 +22,8 @@ from ..storage.out_of_memory import overflowed
 
 _GROUND = np.zeros(16, np.uint8)                        # the memory that ghosts claim
 _ADDRESS = _GROUND.__array_interface__["data"][0]
-_blocks = count(1)                                      # numbers the address ranges of new symbols, which do not overlap
+# numbers the address ranges of new symbols, which do not overlap
+_blocks = count(1)
 
 
 class _Ghost:
@@ -32,7 +33,8 @@ class _Ghost:
 
     def __init__(self, x: Symbol) -> None:
         kind = x.dtype.str if x.dtype.kind != "V" else f"|V{x.itemsize}"
-        self.__array_interface__ = {"shape": x.shape, "strides": x.strides, "typestr": kind, "data": (_ADDRESS, False), "version": 3}
+        self.__array_interface__ = {"shape": x.shape, "strides": x.strides, "typestr": kind, "data": (_ADDRESS, False),
+                                    "version": 3}
 
 
 class Symbol:
@@ -56,7 +58,8 @@ class Symbol:
         """Set the storage of symbols, and their functions from it: the storage class is made after this one."""
         cls.storage, cls.module = storage, storage.module
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None, base: Symbol | None = None,
+    def __init__(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None,
+                 base: Symbol | None = None,
                  start: int | None = None) -> None:
         self.shape, self.dtype, self.base = shape, np.dtype(dtype), base
         if base is None and prod(shape) * self.dtype.itemsize >= 1 << 63:
@@ -103,7 +106,8 @@ class Symbol:
 
     def _from(self, view: Any) -> Symbol:
         dtype = self.dtype if view.dtype.type is np.void else view.dtype
-        return Symbol(view.shape, dtype, view.strides, self.owner(), self.start + view.__array_interface__["data"][0] - _ADDRESS)
+        return Symbol(view.shape, dtype, view.strides, self.owner(),
+                      self.start + view.__array_interface__["data"][0] - _ADDRESS)
 
     # ── methods of arrays ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -124,7 +128,8 @@ class Symbol:
     def __iter__(self) -> Any:
         return (self[i] for i in range(len(self)))
 
-    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True, copy: bool = True) -> Any:
+    def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+               copy: bool = True) -> Any:
         dtype = np.dtype(dtype)
         return self if not copy and dtype == self.dtype else laid(self.shape, dtype, self)
 
@@ -143,8 +148,10 @@ class Symbol:
             wanted = tuple(size // known if n == -1 else n for n in wanted)
         if prod(wanted) != size or -1 in wanted:
             raise ValueError(f"cannot reshape array of size {size} into shape {given}")
-        strides = row_strides(wanted, self.itemsize) if self._strides is None or not size else steps_in_order(self, wanted)
-        return Symbol(wanted, self.dtype) if strides is None else Symbol(wanted, self.dtype, strides, self.owner(), self.start)
+        strides = (row_strides(wanted, self.itemsize) if self._strides is None or not size
+                   else steps_in_order(self, wanted))
+        return (Symbol(wanted, self.dtype) if strides is None
+                else Symbol(wanted, self.dtype, strides, self.owner(), self.start))
 
     def ravel(self, order: str = "C") -> Any:
         return self.reshape(-1) if self.size else Symbol((0,), self.dtype)
@@ -180,7 +187,8 @@ class Symbol:
         parts = index if isinstance(index, tuple) else (index,)
         if any(hasattr(part, "shape") or isinstance(part, list) for part in parts):
             return gathered(self, parts)
-        return self.seen(operator.itemgetter(index if ... in parts else (*parts, ...)))      # the dots keep a single element an array
+        # the dots keep a single element an array
+        return self.seen(operator.itemgetter(index if ... in parts else (*parts, ...)))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         parts = index if isinstance(index, tuple) else (index,)
@@ -252,7 +260,8 @@ def gathered(x: Symbol, parts: tuple[Any, ...]) -> Symbol:
     try:
         together = np.broadcast_shapes(*arrays)
     except ValueError:
-        raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {' '.join(map(str, arrays))}") from None
+        raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes "
+                         f"{' '.join(map(str, arrays))}") from None
     return Symbol(indexed_shape(view.shape, template, together), x.dtype)
 
 
@@ -264,7 +273,8 @@ def elementwise(kernel: Any, row_major: bool, *args: Any, **params: Any) -> Any:
     arrays = [a for a in args if hasattr(a, "shape")]
     dtype = dtype_of(kernel, tuple(map(kind_of, args)), tuple(params.items()))
     shape, operands = together(*(a.shape for a in arrays)), () if row_major else arrays
-    return tuple(laid(shape, kind, *operands) for kind in dtype) if type(dtype) is tuple else laid(shape, dtype, *operands)
+    return (tuple(laid(shape, kind, *operands) for kind in dtype) if type(dtype) is tuple
+            else laid(shape, dtype, *operands))
 
 
 @lru_cache(4096)
@@ -278,7 +288,8 @@ def dtype_of(kernel: Any, kinds: tuple[Any, ...], params: tuple[Any, ...]) -> An
 
 def kind_of(a: Any) -> Any:
     """Return an operand's dtype for promotion; for a Python number, which is weaker, its type."""
-    return a.dtype if hasattr(a, "dtype") else None if a is None else type(a) if isinstance(a, (bool, int, float, complex)) else np.asarray(a).dtype
+    return (a.dtype if hasattr(a, "dtype") else None if a is None else type(a)
+            if isinstance(a, (bool, int, float, complex)) else np.asarray(a).dtype)
 
 
 def together(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -305,8 +316,10 @@ def _refusing(what: str) -> Any:
 
 
 attach_operators(Symbol, _operate)
-for _name, _what in {"__bool__": "bool()", "__int__": "int()", "__float__": "float()", "__complex__": "complex()", "__index__": "an index",
-                     "__array__": "a NumPy array", "item": ".item()", "tolist": ".tolist()", "nonzero": "nonzero()"}.items():
+for _name, _what in {"__bool__": "bool()", "__int__": "int()", "__float__": "float()", "__complex__": "complex()",
+                     "__index__": "an index",
+                     "__array__": "a NumPy array", "item": ".item()", "tolist": ".tolist()",
+                     "nonzero": "nonzero()"}.items():
     setattr(Symbol, _name, _refusing(_what))
 
 
@@ -314,7 +327,8 @@ def _attach_in_place(name: str) -> None:
     def method(self: Symbol, other: Any) -> Symbol:
         found = _operate(getattr(operator, f"__{name}__"), (self, other), self)
         if found.shape != self.shape:
-            raise ValueError(f"non-broadcastable output operand with shape {self.shape} doesn't match the broadcast shape {found.shape}")
+            raise ValueError(f"non-broadcastable output operand with shape {self.shape} doesn't match the broadcast "
+                             f"shape {found.shape}")
         if not np.can_cast(found.dtype, self.dtype, "same_kind"):
             raise TypeError(f"cannot cast {found.dtype} to {self.dtype} in place")
         return self

@@ -55,7 +55,8 @@ def inferred(op: Any, *args: Any, **params: Any) -> Any:
 
 def as_strided(x: Any, *, size: Any, stride: Any, offset: int, memory: Any = None, **layout: Any) -> Any:
     whole = x if memory is None else memory
-    return Symbol(tuple(size), whole.dtype, tuple(s * whole.itemsize for s in stride), whole.owner(), whole.start + offset * whole.itemsize)
+    return Symbol(tuple(size), whole.dtype, tuple(s * whole.itemsize for s in stride), whole.owner(),
+                  whole.start + offset * whole.itemsize)
 
 
 RULES: dict[str, Any] = {"reshape": Symbol.reshape, "as_strided": as_strided}       # views, or copies, by the strides
@@ -107,7 +108,8 @@ class Called:
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         dtype = None if "dtype" in self.names else params.pop("dtype", None)
-        found = self.kernel(*args[:self.count], **dict(zip(self.names, args[self.count:] if self.count else (), strict=False)), **params)
+        found = self.kernel(*args[:self.count],
+                            **dict(zip(self.names, args[self.count:] if self.count else (), strict=False)), **params)
         return found if dtype is None else Symbol(found.shape, dtype)
 
     def at(self, x: Any, index: Any, value: Any = 0) -> None:
@@ -134,8 +136,11 @@ def tried(function: Any, *args: Any, **params: Any) -> Any:
 
 
 def asked(name: str, x: Any, axis: Any = None, keepdims: Any = None) -> Any:
-    """Run `any` or `all`: return a symbol if an axis or `keepdims` is given, else the bool that counts values as valid."""
-    return name == "all" if axis is None and keepdims is None else inferred(OPS[name], x, axis=axis, keepdims=keepdims is True)
+    """Run `any` or `all`: return a symbol if an axis or `keepdims` is given, else the bool that counts values as
+    valid.
+    """
+    return (name == "all" if axis is None and keepdims is None
+            else inferred(OPS[name], x, axis=axis, keepdims=keepdims is True))
 
 
 def repeat(x: Any, repeats: Any) -> Any:
@@ -176,7 +181,8 @@ def like(x: Any, *args: Any, dtype: Any = None) -> Any:
 
 def arange(*args: Any, dtype: Any = None) -> Any:
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
-    return Symbol((max(ceil((stop - start) / step), 0),), np.result_type(*args, np.int64(0)) if dtype is None else dtype)
+    return Symbol((max(ceil((stop - start) / step), 0),), np.result_type(*args, np.int64(0)) if dtype is None
+                  else dtype)
 
 
 def eye(n: int, m: Any = None, k: int = 0, dtype: Any = float) -> Any:
@@ -187,9 +193,12 @@ FUNCTIONS: dict[str, Any] = {
     "any": partial(asked, "any"), "all": partial(asked, "all"), "real": lambda x: x.real, "imag": lambda x: x.imag,
     "transpose": Symbol.transpose, "reshape": Symbol.reshape, "swapaxes": Symbol.swapaxes,
     "concatenate": lambda xs, axis=0: inferred(OPS["concat"], list(map(as_symbol, xs)), axis=axis), "repeat": repeat,
-    "searchsorted": lambda a, v, side="left": Symbol(v.shape, np.intp), "broadcast": lambda *args: SimpleNamespace(shape=together(*(a.shape for a in args))),
-    "lib.stride_tricks.as_strided": lambda x, shape, strides: Symbol(tuple(shape), x.dtype, tuple(strides), x.owner(), x.start),
-    "asarray": as_symbol, "array": as_symbol, "ascontiguousarray": lambda x: x.copy(), "zeros": made, "ones": made, "empty": made, "full": full,
+    "searchsorted": lambda a, v, side="left": Symbol(v.shape, np.intp),
+    "broadcast": lambda *args: SimpleNamespace(shape=together(*(a.shape for a in args))),
+    "lib.stride_tricks.as_strided": lambda x, shape, strides: Symbol(tuple(shape), x.dtype, tuple(strides), x.owner(),
+                                                                     x.start),
+    "asarray": as_symbol, "array": as_symbol, "ascontiguousarray": lambda x: x.copy(), "zeros": made, "ones": made,
+    "empty": made, "full": full,
     "zeros_like": like, "ones_like": like, "empty_like": like, "full_like": like, "arange": arange, "eye": eye,
     "result_type": lambda *args: np.result_type(*(getattr(a, "dtype", a) for a in args)),
 }

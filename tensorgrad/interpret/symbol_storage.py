@@ -6,11 +6,12 @@ their tensors meet others:
 
 * `MetaStorage` is the device "meta", as PyTorch has it: its tensors refuse operands from other devices, and a copy to
   another device. https://pytorch.org/docs/stable/meta.html
-* `FakeStorage` is that of fake tensors, which pass for tensors of any device while a model runs for its shapes: ordinary
-  tensors, such as the model's parameters, may be operands, and code that asks for the device is told "cpu". Reading a
-  value raises NoValues, upon which the caller may run the model with values.
+* `FakeStorage` is that of fake tensors, which pass for tensors of any device while a model runs for its shapes:
+  ordinary tensors, such as the model's parameters, may be operands, and code that asks for the device is told "cpu".
+  Reading a value raises NoValues, upon which the caller may run the model with values.
 
-Neither has unknown sizes: a symbol's sizes are integers. symbolic/shape_inference.py runs a model twice, with two values
+Neither has unknown sizes: a symbol's sizes are integers. symbolic/shape_inference.py runs a model twice, with two
+    values
 for each unknown size. Neither records: graph/recorded.py wraps a symbol together with the step of the graph that gives
 it.
 """
@@ -73,7 +74,8 @@ class Draws:
         return Symbol(sizes(shape), self.spare.bernoulli(p, (0,), dtype).dtype)
 
     def normal_around(self, mean: Any, std: Any) -> Any:
-        return Symbol(together(np.shape(mean) if np.isscalar(mean) else mean.shape, getattr(std, "shape", ())), getattr(mean, "dtype", None) or std.dtype)
+        return Symbol(together(np.shape(mean) if np.isscalar(mean) else mean.shape, getattr(std, "shape", ())),
+                      getattr(mean, "dtype", None) or std.dtype)
 
     def standard_gamma(self, alpha: Any) -> Any:
         return Symbol(alpha.shape, alpha.dtype)

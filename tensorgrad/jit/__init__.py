@@ -1,4 +1,6 @@
-"""torch.jit: nothing is compiled; functions and modules given to `script` or `trace` run as written. https://pytorch.org/docs/stable/jit.html
+"""torch.jit: nothing is compiled; functions and modules given to `script` or `trace` run as written.
+
+https://pytorch.org/docs/stable/jit.html
 
 >>> import tensorgrad as torch
 >>> @torch.jit.script
@@ -21,10 +23,12 @@ from ..nn.modules.module import Module
 from .annotations import BroadcastingList1 as _BroadcastingList1  # makes `torch.jit.annotations` the module
 
 _ABSENT = "CompilationUnit export_opnames load save"
-__all__ = ["Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule", "TopLevelTracedModule",
-           "TracedModule", "TracerWarning", "TracingCheckError", "annotate", "enable_onednn_fusion", "export", "fork", "freeze",
-           "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution",
-           "script", "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module", "unused", "wait",
+__all__ = ["Attribute", "Error", "Final", "Future", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
+           "TopLevelTracedModule", "TracedModule", "TracerWarning", "TracingCheckError", "annotate",
+           "enable_onednn_fusion", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
+           "isinstance", "onednn_fusion_enabled", "optimize_for_inference", "optimized_execution", "script",
+           "script_if_tracing", "script_method", "set_fusion_strategy", "strict_fusion", "trace", "trace_module",
+           "unused", "wait",
            *_ABSENT.split()]
 
 _isinstance = isinstance
@@ -51,9 +55,14 @@ def _nothing_compiled(name: str) -> property:
 
 
 class ScriptFunction:
-    """A function that was given to `script` or `trace`: it runs as it is written. https://pytorch.org/docs → torch.jit.ScriptFunction"""
+    """A function that was given to `script` or `trace`: it runs as it is written.
 
-    code, graph, inlined_graph, schema, save, save_to_buffer = map(_nothing_compiled, ("code", "graph", "inlined_graph", "schema", "save", "save_to_buffer"))
+    https://pytorch.org/docs → torch.jit.ScriptFunction
+    """
+
+    code, graph, inlined_graph, schema, save, save_to_buffer = map(_nothing_compiled,
+                                                                   ("code", "graph", "inlined_graph", "schema", "save",
+                                                                    "save_to_buffer"))
 
     def __init__(self, function: Callable[..., Any]) -> None:
         update_wrapper(self, function)
@@ -67,7 +76,8 @@ class ScriptFunction:
 class ScriptModule(Module):
     """A module; nothing of it is compiled. https://pytorch.org/docs → torch.jit.ScriptModule"""
 
-    code, graph, inlined_graph, save, save_to_buffer = map(_nothing_compiled, ("code", "graph", "inlined_graph", "save", "save_to_buffer"))
+    code, graph, inlined_graph, save, save_to_buffer = map(_nothing_compiled,
+                                                           ("code", "graph", "inlined_graph", "save", "save_to_buffer"))
     code_with_constants = forward_magic_method = _nothing_compiled("code_with_constants")
 
     @property
@@ -110,12 +120,16 @@ def _as(kind: Any, module: Module) -> Any:
 
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function or module, which runs as it is written. Classes are given back. https://pytorch.org/docs → torch.jit.script"""
+    """The function or module, which runs as it is written.
+
+    Classes are given back. https://pytorch.org/docs → torch.jit.script
+    """
     if _isinstance(obj, Module):
         return _as(RecursiveScriptModule, obj)
     if _isinstance(obj, type):
         if issubclass(obj, Module):
-            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, pass an instance instead")
+            raise RuntimeError(f"Type '{obj}' cannot be compiled since it inherits from nn.Module, pass an instance "
+                               f"instead")
         return obj
     if callable(obj):
         return obj if _isinstance(obj, ScriptFunction) else ScriptFunction(obj)
@@ -124,8 +138,12 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
     raise TypeError(f"{type(obj)} is a built-in class")
 
 
-def trace(func: Any, example_inputs: Any = None, *args: Any, strict: bool = True, example_kwarg_inputs: Any = None, **kwargs: Any) -> Any:
-    """The function or module, which runs as it is written; it is run once on the examples. https://pytorch.org/docs → torch.jit.trace"""
+def trace(func: Any, example_inputs: Any = None, *args: Any, strict: bool = True, example_kwarg_inputs: Any = None,
+          **kwargs: Any) -> Any:
+    """The function or module, which runs as it is written; it is run once on the examples.
+
+    https://pytorch.org/docs → torch.jit.trace
+    """
     if example_inputs is None:
         if not _isinstance(example_kwarg_inputs, dict):
             raise RuntimeError("example_kwarg_inputs should be a dict")
@@ -133,7 +151,8 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, strict: bool = True
     else:
         result = func(*((example_inputs,) if _isinstance(example_inputs, (Tensor, dict)) else tuple(example_inputs)))
     _check_traced(result, strict)
-    return _as(TopLevelTracedModule, func) if _isinstance(func, Module) else func if _isinstance(func, ScriptFunction) else ScriptFunction(func)
+    return (_as(TopLevelTracedModule, func) if _isinstance(func, Module) else func if _isinstance(func, ScriptFunction)
+            else ScriptFunction(func))
 
 
 def _check_traced(result: Any, strict: bool) -> None:
@@ -143,20 +162,25 @@ def _check_traced(result: Any, strict: bool) -> None:
     elif _isinstance(result, dict):
         if strict:
             raise RuntimeError(
-                "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if the container structure does "
-                "not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, "
-                "use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass strict=False to trace() to allow this behavior.")
+                "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only "
+                "valid if the container structure does not change based on the module's inputs. Consider using a "
+                "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
+                "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
+                "allow this behavior.")
         _check_traced(list(result.values()), strict)
     elif not _isinstance(result, Tensor):
-        raise RuntimeError("Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions")
+        raise RuntimeError("Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced "
+                           "functions")
 
 
 def freeze(mod: Any, *args: Any, **kwargs: Any) -> Any:
     """The module, which is to be in evaluation mode. https://pytorch.org/docs → torch.jit.freeze"""
     if not _isinstance(mod, ScriptModule):
-        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
+        raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace "
+                           "to script your 'nn.Module'.")
     if mod.training:
-        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module before freezing.")
+        raise RuntimeError("Freezing is currently only implemented for modules in eval mode. Please call .eval() on "
+                           "your module before freezing.")
     return mod
 
 
@@ -177,7 +201,10 @@ interface = optimize_for_inference = _overload = _overload_method = _itself
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Return the function unchanged: a decorator with or without arguments. https://pytorch.org/docs → torch.jit.ignore"""
+    """Return the function unchanged: a decorator with or without arguments.
+
+    https://pytorch.org/docs → torch.jit.ignore
+    """
     return drop if callable(drop) else _itself
 
 

@@ -1,7 +1,8 @@
 """torch.jit.annotations: types that compiled functions are annotated with."""
 from typing import Any, Dict, List, Optional, Tuple, Union  # noqa: F401, UP035  packages take them from here
 
-__all__ = ["Any", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "List", "Optional", "Tuple", "Union"]
+__all__ = ["Any", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Dict", "List", "Optional", "Tuple",
+           "Union"]
 
 
 class _BroadcastingList:

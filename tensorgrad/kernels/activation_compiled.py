@@ -1,4 +1,6 @@
-"""Activations by compiled code, native/activations.inc: one pass forward, one backward, saving the input or the output alone."""
+"""Activations by compiled code, native/activations.inc: one pass forward, one backward, saving the input or the output
+alone.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -35,7 +37,7 @@ pair("celu", lambda alpha: (alpha, 1.0, 1 / alpha), kernel="elu")
 pair("softplus", lambda beta, threshold: (beta, threshold, 1 / beta if beta else float("inf")))
 
 
-# ── those that small networks call often: plain kernels, with an op for their gradient ────────────────────────────────────
+# ── those that small networks call often: plain kernels, with an op for their gradient ────────────────────────────────
 
 SMALL = 1 << 11          # elements: up to here NumPy is done as soon
 
@@ -45,7 +47,8 @@ def gradient(op: str) -> None:
 
     @register(f"{op}_gradient")
     def pull(g: Any, y: Any) -> Any:
-        if g.size < SMALL or g.shape != y.shape or g.dtype is not y.dtype or not y.flags.c_contiguous or y.dtype.char not in "fd":
+        if (g.size < SMALL or g.shape != y.shape or g.dtype is not y.dtype or not y.flags.c_contiguous
+                or y.dtype.char not in "fd"):
             return NotImplemented
         return pulled(kernel, g, y)
 

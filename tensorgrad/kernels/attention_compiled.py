@@ -36,7 +36,8 @@ class Attention:
         q, k, v = in_rows(query), in_rows(key), in_rows(value)
         wide = None if mask is None else np.broadcast_to(mask, (n, h, rows, keys))
         out, (top, share) = np.empty((n, rows, h, value_width), q.dtype), np.empty((2, n, h, rows), q.dtype)
-        numbers = (n, h, rows, keys, width, value_width, causal, *steps(q, k, v), *((0,) * 4 if mask is None else steps_of_mask(wide)))
+        numbers = (n, h, rows, keys, width, value_width, causal, *steps(q, k, v),
+                   *((0,) * 4 if mask is None else steps_of_mask(wide)))
         if native.attention(q, k, v, wide, out, top, share, *numbers, scale) is not None:
             return NotImplemented
         shown = out.transpose(0, 2, 1, 3)
@@ -48,8 +49,12 @@ class Attention:
         q, k, v, g = map(in_rows, (query, key, value, g))
         (n, h, rows, width), (keys, value_width) = q.shape, v.shape[2:]
         wide = None if mask is None else np.broadcast_to(mask, (n, h, rows, keys))
-        gq, gk, gv = (np.empty((n, count, h, w), q.dtype) for count, w in ((rows, width), (keys, width), (keys, value_width)))
+        gq, gk, gv = (np.empty((n, count, h, w), q.dtype)
+                      for count, w in ((rows, width), (keys, width), (keys, value_width)))
         gm = np.empty((n, h, rows, keys), q.dtype) if needs[3] else None
-        numbers = (n, h, rows, keys, width, value_width, causal, *steps(q, k, v), *((0,) * 4 if mask is None else steps_of_mask(wide)), *steps(g))
-        sure(native.attention_back(q, k, v, wide, g, shown.transpose(0, 2, 1, 3), top, share, gq, gk, gv, gm, *numbers, scale))
-        return [x.transpose(0, 2, 1, 3) if needed else None for x, needed in zip((gq, gk, gv), needs, strict=False)] + [gm]
+        numbers = (n, h, rows, keys, width, value_width, causal, *steps(q, k, v),
+                   *((0,) * 4 if mask is None else steps_of_mask(wide)), *steps(g))
+        sure(native.attention_back(q, k, v, wide, g, shown.transpose(0, 2, 1, 3), top, share, gq, gk, gv, gm, *numbers,
+                                   scale))
+        return ([x.transpose(0, 2, 1, 3) if needed else None for x, needed in zip((gq, gk, gv), needs, strict=False)]
+                + [gm])

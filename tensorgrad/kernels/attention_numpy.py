@@ -1,4 +1,5 @@
-"""Attention on NumPy, some heads or rows of queries at a time: the scores of a block stay in the cache, and are not saved.
+"""Attention on NumPy, some heads or rows of queries at a time: the scores of a block stay in the cache, and are not
+saved.
 
 The backward recomputes the exponentials, from the sums of each row, as T. Dao et al. do (FlashAttention, 2022). With P
 the attention weights, out = P V, D = g Vᵀ and S the scores, dL/dS = P (D − rows of g · out), since P's own share of a
@@ -33,7 +34,8 @@ def parts(shape: tuple[int, ...], causal: bool, threads: int) -> list[list[Part]
     r = rows if rows * keys <= BLOCK else max(BLOCK // keys, 1)
     heads = max(min(BLOCK // (r * keys), h if n >= threads else -(-h // threads)), 1)
     images = max(min(BLOCK // (h * r * keys), -(-n // threads)), 1)
-    return [[(slice(i, i + images), slice(j, j + heads), slice(k, k + r), slice(0, min(k + r, keys) if causal else keys)) for k in range(0, rows, r)]
+    return [[(slice(i, i + images), slice(j, j + heads), slice(k, k + r),
+              slice(0, min(k + r, keys) if causal else keys)) for k in range(0, rows, r)]
             for i in range(0, n, images) for j in range(0, h, heads)]
 
 
@@ -78,7 +80,8 @@ class Attention:
         q, v, columns = in_rows(query), in_rows(value), in_columns(key)
         shape = n, h, rows, _ = (*q.shape[:3], key.shape[2])
         extra = None if mask is None else np.broadcast_to(mask, shape)
-        out = np.empty((n, rows, h, v.shape[3]), q.dtype).transpose(0, 2, 1, 3)      # heads side by side, as the output projection reads them
+        # heads side by side, as the output projection reads them
+        out = np.empty((n, rows, h, v.shape[3]), q.dtype).transpose(0, 2, 1, 3)
         share, top = np.empty((2, n, h, rows), q.dtype)      # 1 / Σ exp(score − top) of each row
 
         def task(some: list[Part]) -> None:
@@ -122,7 +125,8 @@ class Attention:
                 np.exp(e, out=e)
                 pulled = g[rows] * share[rows][..., None]
                 gv[kv] += np.matmul(e.swapaxes(-1, -2), pulled)
-                d = np.matmul(pulled, values[part[0], part[1], :, part[3]], out=scratch.take("slopes", e.shape, e.dtype))
+                d = np.matmul(pulled, values[part[0], part[1], :, part[3]],
+                              out=scratch.take("slopes", e.shape, e.dtype))
                 d -= dots(pulled, out[rows])[..., None]
                 d *= e
                 if gm is not None:

@@ -86,13 +86,16 @@ def copy_into(out: Any, x: Any) -> None:
             or x.dtype.kind not in "fiuc" or any(step % size for step in (*x.strides, *out.strides))):
         out[...] = x
         return
-    number, rest, steps, into = NUMBERS[size], 5 - x.ndim, (step // size for step in x.strides), (step // size for step in out.strides)
-    if native.copy(x.view(number), out.view(number), *(1,) * rest, *x.shape, *(0,) * rest, *steps, *(0,) * rest, *into) is not None:
+    number, rest, steps, into = (NUMBERS[size], 5 - x.ndim, (step // size for step in x.strides),
+                                 (step // size for step in out.strides))
+    if native.copy(x.view(number), out.view(number), *(1,) * rest, *x.shape, *(0,) * rest, *steps, *(0,) * rest,
+                   *into) is not None:
         out[...] = x
 
 
 def assign(array: Any, values: Any) -> None:
-    if type(values) is np.ndarray and values.shape == array.shape and values.dtype is array.dtype and not np.may_share_memory(array, values):
+    if (type(values) is np.ndarray and values.shape == array.shape and values.dtype is array.dtype
+            and not np.may_share_memory(array, values)):
         copy_into(array, values)
     else:
         array[...] = values

@@ -22,14 +22,16 @@ def flat(n: Sizes) -> Sizes:
 
 
 @lru_cache(1024)
-def sizes(x: Sizes, w: Sizes, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, winograd: Any) -> Any:
+def sizes(x: Sizes, w: Sizes, y: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
+          winograd: Any) -> Any:
     """Return the kernels' size arguments for shapes of input, weight and result; None for unsupported shapes."""
     stride = needed(stride, y[2:])
     if len(x) not in (3, 4) or not prod(x) * prod(w) * prod(y) or prod(stride) > WIDEST:
         return None
     one = (1,) * (2 - len(stride))
     none = (0,) * (2 - len(stride))
-    return (*x[:2], *flat(x[2:]), w[0], *flat(w[2:]), *flat(y[2:]), *one, *stride, *none, *padding, *one, *dilation, groups, WINOGRAD[winograd])
+    return (*x[:2], *flat(x[2:]), w[0], *flat(w[2:]), *flat(y[2:]), *one, *stride, *none, *padding, *one, *dilation,
+            groups, WINOGRAD[winograd])
 
 
 @lru_cache(1024)
@@ -50,7 +52,8 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
 
 
 @register("convolution_input")
-def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
+def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any,
+                      groups: int = 1) -> Any:
     shape = (len(y), w.shape[1] * groups, *size)
     numbers = sizes(shape, w.shape, y.shape, stride, padding, dilation, groups, choices["winograd"])
     if numbers is None or is_depthwise(w, groups):
@@ -66,4 +69,5 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
     if numbers is None:
         return NotImplemented
     w = np.empty(shape, y.dtype)
-    return NotImplemented if is_depthwise(w, groups) else done(native.convolution_weight(whole(y), whole(x), w, *numbers), w)
+    return (NotImplemented if is_depthwise(w, groups)
+            else done(native.convolution_weight(whole(y), whole(x), w, *numbers), w))

@@ -29,7 +29,8 @@ CPU = OpDispatch.backend("cpu")
 EVERY = slice(None)
 BLOCK = 1 << 19                     # elements of columns at a time: more would leave the cache
 WIDE = 48                           # places from which on a product for each image is as fast as one for all
-MANY, NARROW = 8, 16                # so many images become the innermost axis if rows are shorter: NumPy copies short rows slowly
+# so many images become the innermost axis if rows are shorter: NumPy copies short rows slowly
+MANY, NARROW = 8, 16
 COPY, PRODUCT = 0.4, 0.015          # nanoseconds for an element of columns, and for a product of two numbers
 
 
@@ -41,22 +42,27 @@ class Sizes:
         self.stride = tuple(s if m > 1 else 1 for s, m in zip(stride, length, strict=True))
         self.size, self.outputs, self.channels, self.length = size, outputs, channels, length
         self.part: tuple[slice, ...] = (EVERY,) * (2 + len(size))
-        if all(d == m == 1 and p % e == 0 and p // e < k for d, m, k, p, e in zip(size, length, kernel, padding, self.dilation, strict=True)):
+        if all(d == m == 1 and p % e == 0 and p // e < k
+               for d, m, k, p, e in zip(size, length, kernel, padding, self.dilation, strict=True)):
             # Images of one place: only one place of the kernel meets more than padding.
             at = [p // e for p, e in zip(padding, self.dilation, strict=True)]
-            self.part, kernel, padding = (EVERY, EVERY, *(slice(i, i + 1) for i in at)), (1,) * len(size), (0,) * len(size)
+            self.part, kernel, padding = ((EVERY, EVERY, *(slice(i, i + 1) for i in at)), (1,) * len(size),
+                                          (0,) * len(size))
         self.kernel, self.padding = kernel, padding
         self.height, self.each = channels // self.groups * prod(kernel), channels * prod(kernel) * prod(length)
         self.bare = prod(kernel) == 1 and size == length and not any(padding)      # images are columns as they are
         self.axes = [*zip(size, length, kernel, self.stride, padding, self.dilation, strict=True)]
-        self.framed = tuple(max(p + d, (m - 1) * s + (k - 1) * e + 1) for d, m, k, s, p, e in self.axes)        # images with their border
+        # images with their border
+        self.framed = tuple(max(p + d, (m - 1) * s + (k - 1) * e + 1) for d, m, k, s, p, e in self.axes)
         self.within = (EVERY, EVERY, *(slice(p, p + d) for d, p in zip(size, padding, strict=True)))
 
     def nanoseconds(self, n: int) -> float:
         return n * self.each * (COPY + PRODUCT * self.outputs / self.groups)
 
     def few_threads(self, n: int) -> Any:
-        """Return a context in which BLAS uses one thread if there is little work: on a busy machine, waiting for another takes ten times as long."""
+        """Return a context in which BLAS uses one thread if there is little work: on a busy machine, waiting for
+        another takes ten times as long.
+        """
         return single_blas if self.nanoseconds(n) <= WORTH else nullcontext()
 
     def images(self, n: int) -> tuple[list[slice], int]:
@@ -69,18 +75,23 @@ class Sizes:
         return spans(self.length[0], min(-(-self.each // BLOCK), self.length[0]))
 
     def order(self, n: int) -> str:
-        """Return the place of the images among the axes of columns: "first" (a matrix each), "middle" (between K and L) or "last"."""
+        """Return the place of the images among the axes of columns: "first" (a matrix each), "middle" (between K and L)
+        or "last".
+        """
         if n >= MANY and self.length[-1] < NARROW:
             return "last"
         return "first" if n == 1 or prod(self.length) >= WIDE else "middle"
 
     def columns(self, n: int, length: tuple[int, ...], order: str, dtype: Any) -> tuple[Any, Any]:
-        """Return memory for the columns of n images, for results of some length: as matrices, and as (n, C, *K, *length)."""
+        """Return memory for the columns of n images, for results of some length: as matrices, and as (n, C, *K,
+        *length).
+        """
         shape = [self.channels, *self.kernel, *length]
         at = {"first": 0, "middle": 1 + len(self.kernel), "last": len(shape)}[order]
         shape.insert(at, n)
         memory = scratch.take("columns", tuple(shape), dtype)
-        return memory.reshape(*[n] * (order == "first"), self.groups, self.height, -1), memory.transpose(at, *(i for i in range(len(shape)) if i != at))
+        return (memory.reshape(*[n] * (order == "first"), self.groups, self.height, -1),
+                memory.transpose(at, *(i for i in range(len(shape)) if i != at)))
 
     def zeros(self, n: int, size: tuple[int, ...], order: str, dtype: Any) -> Any:
         """Return memory for images with a border, (n, C, *size), cleared."""
@@ -109,9 +120,11 @@ class Sizes:
         return matrices
 
     def add_windows(self, x: Any, y: Any, matrices: Any, b: Any) -> None:
-        """Fill images x (n, C, *D) with the sums of the columns that transposed kernels make of results y (n, O, *L), plus b.
+        """Fill images x (n, C, *D) with the sums of the columns that transposed kernels make of results y (n, O, *L),
+        plus b.
 
-        Sums for places of x with equal remainders by the stride are adjacent in memory, so that additions run along rows.
+        Sums for places of x with equal remainders by the stride are adjacent in memory, so that additions run along
+        rows.
         """
         order, matrices = self.order(len(x)), matrices.swapaxes(1, 2)
         if self.bare and order == "first":
@@ -119,11 +132,13 @@ class Sizes:
             if b is not None:
                 x += b
             return
-        wide = tuple(max(m + (k - 1) * e // s, -(-n // s)) for n, (_, m, k, s, _, e) in zip(self.framed, self.axes, strict=True))
+        wide = tuple(max(m + (k - 1) * e // s, -(-n // s))
+                     for n, (_, m, k, s, _, e) in zip(self.framed, self.axes, strict=True))
         sums = self.zeros(len(x), (*self.stride, wide[0] + 1, *wide[1:]), order, x.dtype)
         for rows in self.rows():
             y_rows = y[:, :, rows]
-            if order != "last":         # with zeros behind them, rows of columns are as long as those of sums: `add` takes all rows as one
+            # with zeros behind them, rows of columns are as long as those of sums: `add` takes all rows as one
+            if order != "last":
                 y_rows = np.zeros((*y_rows.shape[:3], *wide[1:]), y.dtype)
                 y_rows[(EVERY, EVERY, EVERY, *map(slice, self.length[1:]))] = y[:, :, rows]
             columns, view = self.columns(len(x), y_rows.shape[2:], order, x.dtype)
@@ -131,8 +146,10 @@ class Sizes:
             self.add(view, sums[(EVERY, EVERY, *(EVERY for _ in self.stride), slice(rows.start, None))], order)
         for phase in product(*map(range, self.stride)):
             first = [(r - p) % s for r, (_, _, _, s, p, _) in zip(phase, self.axes, strict=True)]
-            of = (slice((i + p) // s, (i + p) // s + len(range(i, d, s))) for i, (d, _, _, s, p, _) in zip(first, self.axes, strict=True))
-            to, part = (EVERY, EVERY, *(slice(i, None, s) for i, s in zip(first, self.stride, strict=True))), sums[(EVERY, EVERY, *phase, *of)]
+            of = (slice((i + p) // s, (i + p) // s + len(range(i, d, s)))
+                  for i, (d, _, _, s, p, _) in zip(first, self.axes, strict=True))
+            to, part = ((EVERY, EVERY, *(slice(i, None, s) for i, s in zip(first, self.stride, strict=True))),
+                        sums[(EVERY, EVERY, *phase, *of)])
             if b is None:
                 x[to] = part
             else:
@@ -145,7 +162,8 @@ class Sizes:
             columns = columns.reshape(*columns.shape[:2], *self.kernel, -1)
             sums = sums.reshape(*sums.shape[:2], *self.stride, -1)
         for place in product(*map(range, self.kernel)):
-            steps, phase = zip(*(divmod(i * e, s) for i, (_, _, _, s, _, e) in zip(place, self.axes, strict=True)), strict=True)
+            steps, phase = zip(*(divmod(i * e, s) for i, (_, _, _, s, _, e) in zip(place, self.axes, strict=True)),
+                               strict=True)
             if order != "last":
                 start = sum(step * prod(size[i + 1:]) for i, step in enumerate(steps))
                 to: tuple[slice, ...] = (slice(start, start + prod(length)),)
@@ -171,7 +189,8 @@ class Sizes:
 def seen_through(x: Any, shape: Any, stride: Any, dilation: Any) -> Any:
     """Return a view of x, which includes its border, as windows of `shape`, (N, C, *K, *L)."""
     n, c, *steps = x.strides
-    return as_strided(x, shape, (n, c, *(step * by for step, by in zip((*steps, *steps), (*dilation, *stride), strict=True))))
+    return as_strided(x, shape,
+                      (n, c, *(step * by for step, by in zip((*steps, *steps), (*dilation, *stride), strict=True))))
 
 
 @lru_cache(1 << 10)
@@ -222,9 +241,11 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
 
 
 @OpDispatch.register("convolution_input", "cpu")
-def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
+def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any,
+                      groups: int = 1) -> Any:
     if not served(y, w) or not prod(size):
-        return ConvolutionInput.forward(CPU.xp, y, w, b, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return ConvolutionInput.forward(CPU.xp, y, w, b, size=size, stride=stride, padding=padding, dilation=dilation,
+                                        groups=groups)
     (n, o, *length), c = y.shape, w.shape[1] * groups
     sizes = sizes_of(tuple(size), o, c, w.shape[2:], tuple(length), stride, padding, dilation, groups)
     x, matrices, b = np.empty((n, c, *size), y.dtype), sizes.matrices(w), along(b, len(size))
@@ -237,7 +258,8 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
 @OpDispatch.register("convolution_weight", "cpu")
 def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     if not served(y, x) or not prod(size):
-        return ConvolutionWeight.forward(CPU.xp, y, x, size=size, stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return ConvolutionWeight.forward(CPU.xp, y, x, size=size, stride=stride, padding=padding, dilation=dilation,
+                                         groups=groups)
     (n, o, *length), c = y.shape, x.shape[1]
     sizes = sizes_of(x.shape[2:], o, c, tuple(size), tuple(length), stride, padding, dilation, groups)
     blocks, threads = sizes.images(n)

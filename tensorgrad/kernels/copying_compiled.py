@@ -26,7 +26,8 @@ def joined(op: str) -> None:
 
     def call(xs: Any, *, axis: int = 0) -> Any:
         first = xs[0]
-        if sum(x.size for x in xs) < HUGE and all(map(quick_to_copy, xs)) or any(x.dtype is not first.dtype for x in xs):
+        if (sum(x.size for x in xs) < HUGE and all(map(quick_to_copy, xs))
+                or any(x.dtype is not first.dtype for x in xs)):
             return before(xs, axis=axis)
         if new:
             axis %= first.ndim + 1

@@ -1,4 +1,6 @@
-"""Depthwise convolution, where each channel has a separate kernel, in one and two dimensions by compiled code: native/depthwise.inc."""
+"""Depthwise convolution, where each channel has a separate kernel, in one and two dimensions by compiled code:
+native/depthwise.inc.
+"""
 from __future__ import annotations
 
 from math import prod
@@ -25,15 +27,18 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
     if not fits(x, w, groups) or not prod(length := output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)):
         return NotImplemented
     (n, c, *size), y = x.shape, np.empty((*x.shape[:2], *length), x.dtype)
-    return done(native.depthwise(whole(x), whole(w), b, y, *numbers(n, c, size, w.shape[2:], length, stride, padding, dilation)), y)
+    return done(native.depthwise(whole(x), whole(w), b, y,
+                                 *numbers(n, c, size, w.shape[2:], length, stride, padding, dilation)), y)
 
 
 @register("convolution_input")
-def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
+def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any,
+                      groups: int = 1) -> Any:
     if not fits(y, w, groups) or not prod(size):
         return NotImplemented
     (n, c, *length), x = y.shape, np.empty((*y.shape[:2], *size), y.dtype)
-    return done(native.depthwise_input(whole(y), whole(w), b, x, *numbers(n, c, size, w.shape[2:], length, stride, padding, dilation)), x)
+    return done(native.depthwise_input(whole(y), whole(w), b, x,
+                                       *numbers(n, c, size, w.shape[2:], length, stride, padding, dilation)), x)
 
 
 @register("convolution_weight")
@@ -42,4 +47,5 @@ def convolution_weight(y: Any, x: Any, *, size: Any, stride: Any, padding: Any, 
     if not fits(y, w, groups) or not served(x, w):
         return NotImplemented
     (n, c, *length), extent = y.shape, x.shape[2:]
-    return done(native.depthwise_weight(whole(y), whole(x), w, *numbers(n, c, extent, size, length, stride, padding, dilation)), w)
+    return done(native.depthwise_weight(whole(y), whole(x), w,
+                                        *numbers(n, c, extent, size, length, stride, padding, dilation)), w)

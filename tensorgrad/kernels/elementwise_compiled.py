@@ -1,4 +1,7 @@
-"""Functions of each element, and of two arrays, by compiled code: native/activations.inc and native/elementwise.inc. All threads take part."""
+"""Functions of each element, and of two arrays, by compiled code: native/activations.inc and native/elementwise.inc.
+
+All threads take part.
+"""
 from __future__ import annotations
 
 from math import inf
@@ -14,7 +17,9 @@ from .compiled import CPU, assign, native, put, register, sure
 
 
 def straight(x: Any) -> Any:
-    """Return a contiguous transposed view, and the axes that undo it; (None, None) if the array has gaps or overlaps."""
+    """Return a contiguous transposed view, and the axes that undo it; (None, None) if the array has gaps or
+    overlaps.
+    """
     order = sorted(range(x.ndim), key=lambda axis: -x.strides[axis])
     y = x.transpose(order)
     return (y, np.argsort(order)) if y.flags.c_contiguous else (None, None)

@@ -156,7 +156,8 @@ EXACT = float(1 << 28)     # up to this quotient, the remainder of two float32 i
 
 def _quotient(a: Any, b: Any) -> Any:
     """Return a / b in float64 for large float32 arrays; None if it is too large, or NumPy is as fast."""
-    if max(np.size(a), np.size(b)) < 256 or any(getattr(t, "dtype", np.float32) != np.float32 for t in (a, b)) or np.isinf(b).any():
+    if (max(np.size(a), np.size(b)) < 256 or any(getattr(t, "dtype", np.float32) != np.float32 for t in (a, b))
+            or np.isinf(b).any()):
         return None
     q = np.divide(a, b, dtype=np.float64)
     top = np.abs(q).max(initial=0)

@@ -25,7 +25,8 @@ def inside(y: Any, x: Any, inner: list[int]) -> Any:
 
 
 @register("fourier_transform")
-def fourier_transform(x: Any, *, axes: Any, inverse: bool = False, norm: str = "backward", last: int | None = None) -> Any:
+def fourier_transform(x: Any, *, axes: Any, inverse: bool = False, norm: str = "backward",
+                      last: int | None = None) -> Any:
     y = FourierTransform.forward(np, x, axes=axes, inverse=inverse, norm=norm)
     return inside(y, x, [*from_longest(x, [axis % x.ndim for axis in axes]), *([] if last is None else [last])])
 

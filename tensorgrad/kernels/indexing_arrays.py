@@ -13,7 +13,8 @@ def at(ufunc: Any, out: Any, index: Any, value: Any) -> None:
     """Run `ufunc.at(out, index, value)`; ValueError for values with too many axes, with which NumPy would crash."""
     parts = index if isinstance(index, tuple) else (index,)
     arrays = [1 if part.dtype.kind == "b" else part.ndim for part in parts if hasattr(part, "dtype")]
-    taken = sum(part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b" else part is not None and part is not Ellipsis for part in parts)
+    taken = sum(part.ndim if hasattr(part, "dtype") and part.dtype.kind == "b"
+                else part is not None and part is not Ellipsis for part in parts)
     axes = out.ndim - taken + sum(part is None or isinstance(part, slice) for part in parts) + max(arrays, default=0)
     if getattr(value, "ndim", 0) > axes:
         raise ValueError(f"shape mismatch: values of shape {value.shape} cannot be added at a place with {axes} axes")
@@ -53,7 +54,8 @@ def index_select(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
 def along(xp: Any, index: Any, axis: int) -> Any:
     """The index that pairs an index array along one axis with every place along the others."""
     ndim = index.ndim
-    return tuple(index if d == axis else xp.arange(n).reshape((1,) * d + (n,) + (1,) * (ndim - d - 1)) for d, n in enumerate(index.shape))
+    return tuple(index if d == axis else xp.arange(n).reshape((1,) * d + (n,) + (1,) * (ndim - d - 1))
+                 for d, n in enumerate(index.shape))
 
 
 @in_arrays("gather")
@@ -83,7 +85,8 @@ def scatter_add(xp: Any, x: Any, value: Any, index: Any, *, axis: int) -> Any:
 
 
 @in_arrays("scatter_extreme")
-def scatter_extreme(xp: Any, x: Any, value: Any, index: Any, *, axis: int, reduce: str, include_self: bool = True) -> Any:
+def scatter_extreme(xp: Any, x: Any, value: Any, index: Any, *, axis: int, reduce: str,
+                    include_self: bool = True) -> Any:
     out, where = x.copy(), along(xp, index, axis)
     value = value[tuple(map(slice, index.shape))]
     if not include_self:

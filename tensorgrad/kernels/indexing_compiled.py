@@ -1,4 +1,7 @@
-"""Rows and elements at given places by compiled code: native/scatter.inc. NumPy's kernels raise the errors of indices out of range."""
+"""Rows and elements at given places by compiled code: native/scatter.inc.
+
+NumPy's kernels raise the errors of indices out of range.
+"""
 from __future__ import annotations
 
 from math import prod
@@ -24,13 +27,15 @@ def plain(x: Any) -> Any:
     """View the array as floating-point numbers of the same width: they are moved, not computed with."""
     if x.dtype.char in "fd":
         return x
-    return x.view(np.float64 if x.itemsize == 8 else np.float32) if x.itemsize in (4, 8) and x.dtype.kind in "iuc" and x.flags.c_contiguous else None
+    return (x.view(np.float64 if x.itemsize == 8 else np.float32) if x.itemsize in (4, 8) and x.dtype.kind in "iuc"
+            and x.flags.c_contiguous else None)
 
 
 def rows_taken(x: Any, index: Any, axis: int) -> Any:
     """Slices x[…, index, …] along an axis."""
     n, size = x.shape[axis], index.size
-    if index.dtype.char != "l" or not x.size or size * prod(x.shape[:axis]) * prod(x.shape[axis + 1:]) < SMALL or (values := plain(x)) is None:
+    if (index.dtype.char != "l" or not x.size or size * prod(x.shape[:axis]) * prod(x.shape[axis + 1:]) < SMALL
+            or (values := plain(x)) is None):
         return NotImplemented
     out = np.empty((*x.shape[:axis], *index.shape, *x.shape[axis + 1:]), values.dtype)
     out = moved(native.take_rows, values, index, out, prod(x.shape[:axis]), n, size, prod(x.shape[axis + 1:]))
@@ -39,7 +44,8 @@ def rows_taken(x: Any, index: Any, axis: int) -> Any:
 
 def rows_added(out: Any, x: Any, index: Any, axis: int) -> Any:
     """out[…, index, …] += x along an axis."""
-    return moved(native.add_rows, x, index, out, prod(out.shape[:axis]), out.shape[axis], index.size, prod(out.shape[axis + 1:]))
+    return moved(native.add_rows, x, index, out, prod(out.shape[:axis]), out.shape[axis], index.size,
+                 prod(out.shape[axis + 1:]))
 
 
 def addable(x: Any, index: Any) -> bool:
@@ -74,7 +80,8 @@ def add_axis(x: Any, index: Any, *, size: int, axis: int) -> Any:
 @register("index")
 def index(x: Any, *indices: Any, template: Any) -> Any:
     places = [axis for axis, part in enumerate(template) if part is ARRAY]
-    if len(indices) != 1 or not x.ndim or any(part != slice(None) for axis, part in enumerate(template) if axis != places[0]):
+    if (len(indices) != 1 or not x.ndim or any(part != slice(None) for axis, part in enumerate(template)
+                                               if axis != places[0])):
         return NotImplemented
     return rows_taken(x, indices[0], places[0])
 
@@ -89,7 +96,8 @@ def embedding_add(x: Any, index: Any, *, rows: int) -> Any:
 @register("index_add_into")
 def index_add_into(x: Any, *indices: Any, shape: Any, template: Any) -> Any:
     places = [axis for axis, part in enumerate(template) if part is ARRAY]
-    if len(indices) != 1 or not addable(x, indices[0]) or any(part != slice(None) for axis, part in enumerate(template) if axis != places[0]):
+    if (len(indices) != 1 or not addable(x, indices[0])
+            or any(part != slice(None) for axis, part in enumerate(template) if axis != places[0])):
         return NotImplemented
     axis = places[0]
     if x.shape != (*shape[:axis], *indices[0].shape, *shape[axis + 1:]):

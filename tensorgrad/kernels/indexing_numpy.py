@@ -1,6 +1,8 @@
-"""Adding at indices on NumPy: `np.add.at` is fast for one axis of indices alone, so places are counted along the flat array.
+"""Adding at indices on NumPy: `np.add.at` is fast for one axis of indices alone, so places are counted along the flat
+array.
 
-Found on one core: 4096 rows of 128 added to 65 of them take 0.59 ms there; 3.5 ms by `np.add.at` on rows, 0.74 sorted and then reduced.
+Found on one core: 4096 rows of 128 added to 65 of them take 0.59 ms there; 3.5 ms by `np.add.at` on rows, 0.74 sorted
+    and then reduced.
 """
 from __future__ import annotations
 
@@ -41,16 +43,21 @@ def index(x: Any, *indices: Any, template: Any) -> Any:
 
 
 def _operands(x: Any, indices: Any, places: list[int], ndim: int) -> list[list[int]]:
-    """Return the strides of x and of the index arrays along the axes of a result; 0 along axes that an operand lacks."""
+    """Return the strides of x and of the index arrays along the axes of a result; 0 along axes that an operand
+    lacks.
+    """
     spread = np.broadcast_arrays(*indices)
     width = spread[0].ndim
     rest = [s for axis, s in enumerate(x.strides) if axis not in places]
     at = places[0] if places == list(range(places[0], places[0] + len(places))) else 0
-    return [[*rest[:at], *[0] * width, *rest[at:]], *([*[0] * at, *i.strides, *[0] * (ndim - at - width)] for i in spread)]
+    return [[*rest[:at], *[0] * width, *rest[at:]],
+            *([*[0] * at, *i.strides, *[0] * (ndim - at - width)] for i in spread)]
 
 
 def memory_order(shape: Any, operands: list[list[int]]) -> list[int]:
-    """Sort the axes of a result, the innermost in memory first, by the strides of the first operand that orders two axes."""
+    """Sort the axes of a result, the innermost in memory first, by the strides of the first operand that orders two
+    axes.
+    """
     order = list(range(len(shape)))[::-1]
     for last in range(1, len(order)):
         place = last
@@ -109,7 +116,8 @@ def scatter_add(x: Any, value: Any, index: Any, *, axis: int) -> Any:
     places = index * (x.strides[axis] // x.itemsize)
     for d, n in enumerate(index.shape):
         if d != axis:
-            places += (np.arange(n) * (x.strides[d] // x.itemsize)).reshape((1,) * d + (n,) + (1,) * (index.ndim - d - 1))
+            places += (np.arange(n) * (x.strides[d] // x.itemsize)).reshape((1,) * d + (n,) + (1,)
+                                                                            * (index.ndim - d - 1))
     np.add.at(out.reshape(-1), places.reshape(-1), value[tuple(map(slice, index.shape))].reshape(-1))
     return out
 
@@ -117,8 +125,9 @@ def scatter_add(x: Any, value: Any, index: Any, *, axis: int) -> Any:
 @register("index_add_into")
 def index_add_into(x: Any, *indices: Any, shape: Any, template: Any) -> Any:
     lead = len(indices)
-    if template[:lead] != (ARRAY,) * lead or any(part not in (slice(None), Ellipsis) for part in template[lead:]) or any(
-            i.dtype.kind not in "iu" for i in indices):
+    if (template[:lead] != (ARRAY,) * lead or any(part not in (slice(None), Ellipsis) for part in template[lead:])
+            or any(
+            i.dtype.kind not in "iu" for i in indices)):
         return indexing_arrays.index_add_into(np, x, *indices, shape=shape, template=template)
     index: Any = 0
     for i, n in zip(indices, shape, strict=False):

@@ -20,9 +20,11 @@ def loss(op: str, parameter: str = "", symmetric: bool = True) -> None:
     class Loss:
         @staticmethod
         def forward(x: Any, y: Any, *weights: Any, reduction: str, **params: Any) -> Any:
-            if x.size < SMALL or x.shape != y.shape or x.dtype is not y.dtype or x.dtype.char not in "fd" or any(w is not None for w in weights):
+            if (x.size < SMALL or x.shape != y.shape or x.dtype is not y.dtype or x.dtype.char not in "fd"
+                    or any(w is not None for w in weights)):
                 return NotImplemented
-            x, y, p, odd, each = whole(x), whole(y), params.get(parameter, 0.0), np.empty(1, np.int64), reduction == "none"
+            x, y, p, odd, each = (whole(x), whole(y), params.get(parameter, 0.0), np.empty(1, np.int64),
+                                  reduction == "none")
             out, share = np.empty(x.shape if each else (), x.dtype), float(x.size if reduction == "mean" else 1)
             if there(x, y, out, odd, x.size, each, p, share) is not None or odd[0]:
                 return NotImplemented
@@ -37,7 +39,8 @@ def loss(op: str, parameter: str = "", symmetric: bool = True) -> None:
                 sure(way_back(whole(g), x, y, out, x.size, each, p, share))
                 found[0] = out if needs[0] else None
             if needs[1]:
-                found[1] = -out if symmetric else definition.grad_y(CPU.xp, g, x, *[None] * (len(needs) - 2), reduction, **params)
+                found[1] = (-out if symmetric else definition.grad_y(CPU.xp, g, x, *[None] * (len(needs) - 2),
+                                                                     reduction, **params))
             return found
 
 
@@ -55,7 +58,8 @@ class Nll:
             return NotImplemented
         n, classes = x.shape
         losses, weights, wrong = np.empty(n, x.dtype), np.empty(n, x.dtype), np.array([-1])
-        if native.cross_entropy(whole(x), whole(target), w if w is None else whole(w), losses, None, weights, wrong, n, classes, ignore_index) is not None:
+        if native.cross_entropy(whole(x), whole(target), w if w is None else whole(w), losses, None, weights, wrong, n,
+                                classes, ignore_index) is not None:
             return NotImplemented
         if wrong[0] >= 0:
             check_classes(np, target, classes, ignore_index)
@@ -67,5 +71,6 @@ class Nll:
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         shape, target, weights, total = residual
         share, out = g * weights, np.empty(shape, weights.dtype)
-        sure(native.cross_entropy_back(share if total is None else share / total, None, whole(target), None, out, *shape))
+        sure(native.cross_entropy_back(share if total is None else share / total, None, whole(target), None, out,
+                                       *shape))
         return [out, None, None]

@@ -1,4 +1,5 @@
-"""Cross entropy on NumPy: log softmax, the choice of a class and the mean in one step, which saves one array of exponentials.
+"""Cross entropy on NumPy: log softmax, the choice of a class and the mean in one step, which saves one array of
+exponentials.
 
 Measured on one core, float32: 512 rows of 1000 classes take 0.22 ms forward and 0.15 backward, as two steps 0.38 and
 0.3.
@@ -18,7 +19,8 @@ from .activation_numpy import LIMITS, exponentials, log_sums
 class CrossEntropy:
     @staticmethod
     def forward(x: Any, target: Any, w: Any, *, reduction: str, ignore_index: int) -> Any:
-        if x.ndim != 2 or x.dtype not in LIMITS or not x.size or not x.flags.c_contiguous or w is not None and w.dtype != x.dtype:
+        if (x.ndim != 2 or x.dtype not in LIMITS or not x.size or not x.flags.c_contiguous or w is not None
+                and w.dtype != x.dtype):
             return NotImplemented
         check_classes(np, target, x.shape[1], ignore_index)
         kept = target != ignore_index

@@ -1,4 +1,6 @@
-"""Products of matrices by compiled code, native/gemm.inc: with one thread pool for all loops, none competes with BLAS's threads."""
+"""Products of matrices by compiled code, native/gemm.inc: with one thread pool for all loops, none competes with BLAS's
+threads.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -17,8 +19,11 @@ def steps(x: Any) -> tuple[int, ...]:
 
 
 def product(a: Any, b: Any, bias: Any = None) -> Any:
-    """a · b + bias of matrices, or stacks of them along at most two axes; NotImplemented for others, and for small ones."""
-    if b.ndim == 2 and a.size * b.shape[-1] < SMALL or a.dtype is not b.dtype or a.dtype.char not in "fd" or a.ndim < 2 or b.ndim < 2:
+    """a · b + bias of matrices, or stacks of them along at most two axes; NotImplemented for others, and for small
+    ones.
+    """
+    if (b.ndim == 2 and a.size * b.shape[-1] < SMALL or a.dtype is not b.dtype or a.dtype.char not in "fd" or a.ndim < 2
+            or b.ndim < 2):
         return NotImplemented
     *stack, m, k = a.shape
     rows, n = b.shape[-2:]
@@ -28,7 +33,8 @@ def product(a: Any, b: Any, bias: Any = None) -> Any:
             return NotImplemented
         out, size = np.empty((*a.shape[:-1], n), a.dtype), a.itemsize
         (row, column), (b_row, b_column) = (k * size, size) if stack else a.strides, b.strides
-        return done(native.matmul(a, b, out, None, bias, m, n, k, 1, 1, 0, 0, row // size, column // size, 0, 0, b_row // size, b_column // size, 0), out)
+        return done(native.matmul(a, b, out, None, bias, m, n, k, 1, 1, 0, 0, row // size, column // size, 0, 0,
+                                  b_row // size, b_column // size, 0), out)
     stack = stack or list(b.shape[:-2])
     if a.ndim > 4 or b.ndim > 4 or a.ndim != 2 != b.ndim and a.shape[:-2] != b.shape[:-2]:
         return NotImplemented

@@ -19,19 +19,23 @@ def like(x: Any, *shape: int) -> Any:
 
 def over_rows(x: Any, w: Any, b: Any, ndim: int, eps: float, centred: bool) -> Any:
     n = prod(x.shape[x.ndim - ndim:])
-    if not x.size or n == 1:                    # the gradient of one number is 0: a difference that a fused multiply-add would not see as such
+    # the gradient of one number is 0: a difference that a fused multiply-add would not see as such
+    if not x.size or n == 1:
         return NotImplemented
     rows, dtype = x.size // n, x.dtype
     out, mean, scale = np.empty(x.shape, dtype), np.empty(rows, dtype) if centred else None, np.empty(rows, dtype)
-    if native.row_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, scale, rows, n, eps) is not None:
+    if native.row_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, scale, rows, n,
+                       eps) is not None:
         return NotImplemented
     return out, (x, mean, scale, w, ndim)
 
 
 def back_over_rows(g: Any, residual: Any, needs: Any) -> list[Any]:
     x, mean, scale, w, ndim = residual
-    gx, gw, gb = [like(x, *x.shape[x.ndim - n:]) if need else None for n, need in zip((x.ndim, ndim, ndim), (*needs, False)[:3], strict=True)]
-    sure(native.row_norm_back(whole(g), x, mean, scale, w if w is None else whole(w), gx, gw, gb, len(scale), x.size // len(scale)))
+    gx, gw, gb = [like(x, *x.shape[x.ndim - n:]) if need else None
+                  for n, need in zip((x.ndim, ndim, ndim), (*needs, False)[:3], strict=True)]
+    sure(native.row_norm_back(whole(g), x, mean, scale, w if w is None else whole(w), gx, gw, gb, len(scale),
+                              x.size // len(scale)))
     return [gx, gw, gb][:len(needs)]
 
 
@@ -61,7 +65,8 @@ class GroupNorm:
             return NotImplemented
         n, c, places = *x.shape[:2], prod(x.shape[2:])
         out, mean, scale = like(x), like(x, n * groups), like(x, n * groups)
-        if native.group_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, scale, len(mean), x.size // len(mean), c, places,
+        if native.group_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, scale, len(mean),
+                             x.size // len(mean), c, places,
                              eps) is not None:
             return NotImplemented
         return out, (x, mean, scale, w)
@@ -71,7 +76,8 @@ class GroupNorm:
         x, mean, scale, w = residual
         n, c, places = *x.shape[:2], prod(x.shape[2:])
         gx, products, sums = like(x) if needs[0] else None, like(x, n, c), like(x, n, c)
-        sure(native.group_norm_back(whole(g), x, mean, scale, w if w is None else whole(w), gx, products, sums, len(mean), x.size // len(mean), c, places))
+        sure(native.group_norm_back(whole(g), x, mean, scale, w if w is None else whole(w), gx, products, sums,
+                                    len(mean), x.size // len(mean), c, places))
         return [gx, products.sum(axis=0) if needs[1] else None, sums.sum(axis=0) if needs[2] else None]
 
 
@@ -90,7 +96,8 @@ class BatchNorm:
         if not served(x, w, b):
             return NotImplemented
         out, (mean, variance, scale) = like(x), (like(x, x.shape[1]) for _ in range(3))
-        if native.batch_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, variance, scale, *extents(x), eps) is not None:
+        if native.batch_norm(x, w if w is None else whole(w), b if b is None else whole(b), out, mean, variance, scale,
+                             *extents(x), eps) is not None:
             return NotImplemented
         return (out, mean, variance), (x, mean, scale, w)
 
@@ -99,7 +106,8 @@ class BatchNorm:
         x, mean, scale, w = residual
         g, g_mean, g_variance = map(whole, g)
         found = [like(x) if needs[0] else None, *(like(mean) if need else None for need in needs[1:])]
-        sure(native.batch_norm_back(g, x, mean, scale, w if w is None else whole(w), g_mean, g_variance, *found, *extents(x)))
+        sure(native.batch_norm_back(g, x, mean, scale, w if w is None else whole(w), g_mean, g_variance, *found,
+                                    *extents(x)))
         return found
 
 
@@ -111,7 +119,8 @@ class Affine:
             return NotImplemented
         out, (scale, factor, shift) = np.empty(x.shape, x.dtype), np.empty((3, x.shape[1]), x.dtype)
         parameters = [p if p is None else whole(p) for p in (w, b, mean, variance)]
-        return done(native.normalize_by_channel(x, *parameters, out, scale, factor, shift, *extents(x), eps), (out, (x, mean, scale, factor)))
+        return done(native.normalize_by_channel(x, *parameters, out, scale, factor, shift, *extents(x), eps),
+                    (out, (x, mean, scale, factor)))
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:

@@ -1,8 +1,10 @@
-"""Normalisations on NumPy: sums are BLAS products with ones, or with the gradient's other factor, and results overwrite existing memory.
+"""Normalisations on NumPy: sums are BLAS products with ones, or with the gradient's other factor, and results overwrite
+existing memory.
 
-With x̂ the normalised x, ĝ = g w, and bars for means over what was normalised together, dL/dx = (ĝ − ĝ̄ − x̂ · mean(ĝ x̂)) / σ. What is kept is x, which
-the tape holds anyway, and not x̂, which is one pass away. Found on one core, float32: layer_norm of 4096 rows of 128 takes 0.36 ms there and 0.73 back,
-from the formulas 0.74 and 2.1; batch_norm of (32, 64, 56, 56) 4.6 and 7.4 ms, from the formulas 10.3 and 28.
+With x̂ the normalised x, ĝ = g w, and bars for means over what was normalised together, dL/dx = (ĝ − ĝ̄ − x̂ · mean(ĝ
+x̂)) / σ. What is kept is x, which the tape holds anyway, and not x̂, which is one pass away. Found on one core,
+float32: layer_norm of 4096 rows of 128 takes 0.36 ms there and 0.73 back, from the formulas 0.74 and 2.1; batch_norm of
+    (32, 64, 56, 56) 4.6 and 7.4 ms, from the formulas 10.3 and 28.
 """
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def served(x: Any, *parameters: Any) -> bool:
 
 
 def blocks(x: Any, axis: int, nanoseconds: float) -> tuple[list[slice], int]:
-    """Return blocks of x along an axis, and how many threads should share them; `nanoseconds` is the time per element."""
+    """Return blocks of x along an axis, and how many threads should share them; `nanoseconds` is the time per
+    element.
+    """
     threads = available(x.size * nanoseconds)
     return spans(x.shape[axis], min(max(-(-x.size // BLOCK), threads), x.shape[axis])), threads
 
@@ -82,7 +86,8 @@ class LayerNorm:
     def forward(x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
         if not served(x, w, b):
             return NotImplemented
-        out, mean, scale = standardized(x.reshape(-1, prod(x.shape[x.ndim - ndim:])), eps, *(None if p is None else p.reshape(-1) for p in (w, b)))
+        out, mean, scale = standardized(x.reshape(-1, prod(x.shape[x.ndim - ndim:])), eps,
+                                        *(None if p is None else p.reshape(-1) for p in (w, b)))
         return out.reshape(x.shape), (x, mean, scale, w, x.shape[x.ndim - ndim:])
 
     @staticmethod
@@ -173,7 +178,8 @@ class GroupNorm:
         if needs[0]:
             per_group = [(s if w is None else s * w).reshape(len(scale), -1).sum(axis=1) for s in (sums, products)]
             gx = rows.reshape(n, c, places).copy() if w is None else rows.reshape(n, c, places) * w[:, None]
-            gx = pulled(gx.reshape(len(scale), -1), channels.reshape(len(scale), -1), scale, *per_group).reshape(g.shape)
+            gx = pulled(gx.reshape(len(scale), -1), channels.reshape(len(scale), -1), scale,
+                        *per_group).reshape(g.shape)
         return [gx, products.sum(axis=0) if needs[1] else None, sums.sum(axis=0) if needs[2] else None]
 
 
@@ -215,7 +221,8 @@ class BatchNorm:
         x, mean, scale, w, count = residual
         flat, factor = x.reshape(*x.shape[:2], -1), scale if w is None else scale * w
         gx, sums, products = np.empty_like(flat), np.empty_like(mean), np.empty_like(mean)
-        every, beyond = g[0].reshape(flat.shape), g[1].any() or g[2].any()          # somebody went on from the mean or the variance
+        # somebody went on from the mean or the variance
+        every, beyond = g[0].reshape(flat.shape), g[1].any() or g[2].any()
 
         def task(channels: slice) -> None:
             some, out, more = every[:, channels], gx[:, channels], None
@@ -270,4 +277,5 @@ class Affine:
         flat = g.reshape(*g.shape[:2], -1)
         sums = sums_of_channels(flat) if any(needs[1:]) else None
         slope = (sums_of_channels(flat, x.reshape(flat.shape)) - sums * mean) * scale if needs[1] or needs[4] else None
-        return [(flat * factor[:, None]).reshape(g.shape) if needs[0] else None, *of_parameters(slope, sums, factor, scale, needs)]
+        return [(flat * factor[:, None]).reshape(g.shape) if needs[0] else None,
+                *of_parameters(slope, sums, factor, scale, needs)]

@@ -18,5 +18,6 @@ def sgd(rows: list[Any], *, lr: float, momentum: float, dampening: float, weight
 
 
 @register("adam")
-def adam(rows: list[Any], *, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool) -> Any:
+def adam(rows: list[Any], *, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
+         decoupled: bool) -> Any:
     return native.adam(rows, decoupled, weight_decay, lr, beta1, beta2, eps)

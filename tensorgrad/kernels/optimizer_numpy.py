@@ -1,4 +1,6 @@
-"""Optimizer steps on NumPy, block by block: intermediate values stay in the cache, and threads share large parameters."""
+"""Optimizer steps on NumPy, block by block: intermediate values stay in the cache, and threads share large
+parameters.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -34,7 +36,8 @@ def in_blocks(step: Callable[..., None], *arrays: Any, nanoseconds: float) -> An
     count = -(-size // (BLOCK * threads * threads)) * threads
 
     def task(part: slice) -> None:
-        step(*(None if a is None else a[part] for a in flat), *scratch.take("update", (2, -(-size // count)), dtype)[:, :part.stop - part.start])
+        step(*(None if a is None else a[part] for a in flat),
+             *scratch.take("update", (2, -(-size // count)), dtype)[:, :part.stop - part.start])
     share(task, spans(size, count), threads)
     return None
 
@@ -49,8 +52,12 @@ def decayed(grad: Any, param: Any, decay: float, out: Any) -> Any:
 
 
 @register("sgd", "cpu")
-def sgd(rows: list[Any], *, lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool) -> list[int]:
-    """g ← g + λ θ, b ← μ b + (1 − τ) g, θ ← θ − γ b, with Nesterov θ − γ (g + μ b); without b, θ ← θ − γ g. Rows of θ, b, g."""
+def sgd(rows: list[Any], *, lr: float, momentum: float, dampening: float, weight_decay: float,
+        nesterov: bool) -> list[int]:
+    """g ← g + λ θ, b ← μ b + (1 − τ) g, θ ← θ − γ b, with Nesterov θ − γ (g + μ b); without b, θ ← θ − γ g.
+
+    Rows of θ, b, g.
+    """
     def step(p: Any, b: Any, g: Any, t: Any, u: Any) -> None:
         g = decayed(g, p, weight_decay, t)
         if b is not None:
@@ -62,9 +69,10 @@ def sgd(rows: list[Any], *, lr: float, momentum: float, dampening: float, weight
 
 
 @register("adam", "cpu")
-def adam(rows: list[Any], *, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool) -> list[int]:
-    """m ← m + (1 − β₁)(g − m), v ← β₂ v + (1 − β₂) g², θ ← κ θ − γ m̂ / (√v̂ + ε), where m̂ = m / (1 − β₁ᵗ), v̂ = v / (1 − β₂ᵗ), and κ = 1 − γ λ if the
-    decay is not of g. Rows of θ, m, v, the largest v or None, t, g."""
+def adam(rows: list[Any], *, lr: float, beta1: float, beta2: float, eps: float, weight_decay: float,
+         decoupled: bool) -> list[int]:
+    """m ← m + (1 − β₁)(g − m), v ← β₂ v + (1 − β₂) g², θ ← κ θ − γ m̂ / (√v̂ + ε), where m̂ = m / (1 − β₁ᵗ), v̂ = v /
+    (1 − β₂ᵗ), and κ = 1 − γ λ if the decay is not of g. Rows of θ, m, v, the largest v or None, t, g."""
     def step(rate: float, eps: float, p: Any, m: Any, v: Any, top: Any, g: Any, t: Any, u: Any) -> None:
         if not decoupled:
             g = decayed(g, p, weight_decay, t)
@@ -89,7 +97,8 @@ def adam(rows: list[Any], *, lr: float, beta1: float, beta2: float, eps: float, 
     for place, (p, m, v, top, count, g) in enumerate(rows):
         steps = count.item() + 1
         bias = (1 - beta2 ** steps) ** 0.5      # √(1 − β₂ᵗ), factored out of the fraction
-        if in_blocks(partial(step, lr * bias / (1 - beta1 ** steps), eps * bias), p, m, v, top, g, nanoseconds=1.5) is NotImplemented:
+        if in_blocks(partial(step, lr * bias / (1 - beta1 ** steps), eps * bias), p, m, v, top, g,
+                     nanoseconds=1.5) is NotImplemented:
             left.append(place)
         else:
             count += 1

@@ -28,12 +28,16 @@ def lengths(size: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) -> 
 
 
 def maxima(x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any, place: Any = None, index: Any = None) -> Any:
-    """Return (maxima, indices in the window (`place`) or in the plane (`index`)), or NotImplemented. Each is an index dtype."""
+    """Return (maxima, indices in the window (`place`) or in the plane (`index`)), or NotImplemented.
+
+    Each is an index dtype.
+    """
     if (found := covered(x.shape, kernel, stride, widths, dilation)) is None:
         return NotImplemented
     shape, numbers = found
     y, places = np.empty(shape, x.dtype), np.empty(shape, place or index)
-    return done(native.max_pool(whole(x), y, places if place else None, places if index else None, *numbers), (y, places))
+    return done(native.max_pool(whole(x), y, places if place else None, places if index else None, *numbers),
+                (y, places))
 
 
 @lru_cache
@@ -43,7 +47,8 @@ def covered(shape: Any, kernel: Any, stride: Any, widths: Any, dilation: Any) ->
         return None
     lead, size = shape[:-len(kernel)], shape[-len(kernel):]
     length = lengths(size, kernel, stride, widths, dilation)
-    if not all(length) or any((n - 1) * s - a >= d for n, s, (a, _), d in zip(length, stride, widths, size, strict=True)):
+    if not all(length) or any((n - 1) * s - a >= d
+                              for n, s, (a, _), d in zip(length, stride, widths, size, strict=True)):
         return None
     return (*lead, *length), geometry(prod(lead), size, kernel, length, stride, widths, dilation)
 
@@ -59,7 +64,9 @@ class MaxPool:
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         shape, places, (kernel, stride, widths, dilation) = residual
         n, gx = len(kernel), np.empty(shape, g.dtype)
-        sure(native.max_pool_back(whole(g), gx, places, *geometry(prod(shape[:-n]), shape[-n:], kernel, g.shape[-n:], stride, widths, dilation)))
+        sure(native.max_pool_back(whole(g), gx, places,
+                                  *geometry(prod(shape[:-n]), shape[-n:], kernel, g.shape[-n:], stride, widths,
+                                            dilation)))
         return [gx]
 
 
@@ -95,7 +102,9 @@ def window_spread(x: Any, *, size: Any, kernel: Any, stride: Any, widths: Any, s
     out = np.empty((*x.shape[:-n], *size), x.dtype)
     if not served(x.shape, kernel, widths) or not out.size or wide(size, kernel, widths):
         return NotImplemented
-    return done(native.window_spread(whole(x), out, *geometry(prod(x.shape[:-n]), size, kernel, x.shape[-n:], stride, widths), scale), out)
+    return done(native.window_spread(whole(x), out,
+                                     *geometry(prod(x.shape[:-n]), size, kernel, x.shape[-n:], stride, widths), scale),
+                out)
 
 
 @register("region_max")
@@ -105,4 +114,5 @@ def region_max(x: Any, places: Any, *, ndim: int) -> Any:
         return NotImplemented
     out = np.empty((*x.shape[:-ndim], *regions), x.dtype)
     at, cells = np.empty(out.shape, np.int64), prod(x.shape[-ndim:])
-    return done(native.region_max(whole(x), whole(places), out, at, x.size // cells, cells, prod(regions), covered), (out, at))
+    return done(native.region_max(whole(x), whole(places), out, at, x.size // cells, cells, prod(regions), covered),
+                (out, at))

@@ -1,4 +1,5 @@
-"""Maxima and sums of windows on NumPy: one axis after the other; backward, each gradient goes to the first element that equals its maximum.
+"""Maxima and sums of windows on NumPy: one axis after the other; backward, each gradient goes to the first element that
+equals its maximum.
 
 Measured on one core, float32: windows of 2×2 of (32, 16, 28, 28) take 0.3 ms forward and 0.6 backward, with indices 2.4
 and 0.4; windows of 3×3, two apart, of (8, 64, 56, 56) 3 and 9 ms, with indices 20 and 2.
@@ -37,7 +38,8 @@ class MaxPool:
     def forward(x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
         if x.dtype.kind != "f" or x.dtype.itemsize == 2 or not x.size:
             return NotImplemented
-        return maxima(bordered(np, x, widths, -np.inf), kernel, stride, dilation), (x, (kernel, stride, widths, dilation))
+        return (maxima(bordered(np, x, widths, -np.inf), kernel, stride, dilation),
+                (x, (kernel, stride, widths, dilation)))
 
     @staticmethod
     def backward(g: Any, residual: Any, needs: Any) -> Any:
@@ -56,7 +58,8 @@ def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any)
     """Compute the gradient of some planes, finding maxima again, since `out` may have been modified."""
     whole = bordered(np, x, widths, -np.inf)
     out = maxima(whole, kernel, stride, dilation)
-    inside = bordered(np, x, widths, np.nan) if np.isneginf(out).any() else whole       # the border, -∞ as well, is no place for a gradient
+    # the border, -∞ as well, is no place for a gradient
+    inside = bordered(np, x, widths, np.nan) if np.isneginf(out).any() else whole
     gx = np.zeros(whole.shape, whole.dtype)
     spread = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
     length = window_count(whole.shape[-len(kernel):], kernel, stride, dilation)
@@ -84,7 +87,8 @@ def pulled(g: Any, x: Any, kernel: Any, stride: Any, widths: Any, dilation: Any)
 def places_of_windows(ndim: int, size: Any, kernel: Any, stride: Any) -> list[Any]:
     """Return for each of the last axes, the very last first, the slices of each place of the windows."""
     axes = range(ndim - len(size), ndim)
-    return [places_along(axis, k, s, window_count_along(d, k, s)) for axis, d, k, s in reversed([*zip(axes, size, kernel, stride, strict=True)])]
+    return [places_along(axis, k, s, window_count_along(d, k, s))
+            for axis, d, k, s in reversed([*zip(axes, size, kernel, stride, strict=True)])]
 
 
 @OpDispatch.register("window_sum", "cpu")

@@ -1,4 +1,7 @@
-"""LSTM and GRU layers with the loop over time in compiled code: native/recurrent.inc. The backward pass needs the arrays that NumPy's kernels save."""
+"""LSTM and GRU layers with the loop over time in compiled code: native/recurrent.inc.
+
+The backward pass needs the arrays that NumPy's kernels save.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -23,7 +26,9 @@ def inputs(x: Any, w_ih: Any, bias: Any) -> Any:
 
 
 def weights(dz: Any, dhidden: Any, x: Any, before: Any, w_ih: Any, needs: Any) -> list[Any]:
-    """Gradients of x, w_ih, w_hh, b_ih, b_hh, given those of all gate sums (from the inputs' side and the hidden state's)."""
+    """Gradients of x, w_ih, w_hh, b_ih, b_hh, given those of all gate sums (from the inputs' side and the hidden
+    state's).
+    """
     flat = whole(x).reshape(-1, x.shape[-1])
     gb = dz.sum(axis=0) if needs[3] or needs[4] and dz is dhidden else None
     return [times(dz, w_ih).reshape(x.shape) if needs[0] else None, times(dz.T, flat) if needs[1] else None,
@@ -45,7 +50,8 @@ def both(a: Any, b: Any) -> Any:
 @register("lstm_layer")
 class Lstm:
     @staticmethod
-    def forward(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
+    def forward(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool = False,
+                sizes: Any = None) -> Any:
         if w_hr is not None or not served(x, h, c, w_ih, w_hh, b_ih, b_hh):
             return NotImplemented
         z, (batch, width) = inputs(x, w_ih, both(b_ih, b_hh)), c.shape
@@ -68,7 +74,8 @@ class Lstm:
 @register("gru_layer")
 class Gru:
     @staticmethod
-    def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
+    def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool = False,
+                sizes: Any = None) -> Any:
         if not served(x, h, w_ih, w_hh, b_ih, b_hh):
             return NotImplemented
         z, (batch, width) = inputs(x, w_ih, b_ih), h.shape

@@ -1,6 +1,7 @@
 """Recurrent layers on NumPy: one tape node a layer, with backpropagation through time written out.
 
-All products with the input weights are one matrix product, forward and backward; only the product with the hidden state is left in the loop.
+All products with the input weights are one matrix product, forward and backward; only the product with the hidden state
+is left in the loop.
 
 Without a tape, LSTM and GRU compute in scratch memory with the batch innermost: each gate is contiguous, and BLAS needs
 no copy of the state.
@@ -51,7 +52,9 @@ def _order(x: Any, batch: int, reverse: bool, sizes: Any) -> list[tuple[int, int
 
 
 def _weights(dz: Any, dh_z: Any, x: Any, before: Any, needs: Any, shapes: Any) -> list[Any]:
-    """Gradients of x, w_ih, w_hh, b_ih, b_hh, given those of all gate sums (from the inputs' side and the hidden state's)."""
+    """Gradients of x, w_ih, w_hh, b_ih, b_hh, given those of all gate sums (from the inputs' side and the hidden
+    state's).
+    """
     flat = x.reshape(-1, x.shape[-1])
     w_ih, = shapes
     bias, hidden_bias = (dz.sum(axis=0) if n else None for n in needs[3:5]) if dz is dh_z else (
@@ -91,7 +94,8 @@ def _memory(like: Any, *, gates: int) -> Any:
 def _lstm(steps: Any, h: Any, c: Any, w_hh: Any, w_hr: Any) -> tuple[Any, ...]:
     s, h, c = _memory(c, gates=4), h.T.copy("C"), c.T.copy("C")
     inward, forget, gate, outward = s.reshape(4, *c.shape)
-    factor, shift = np.full((2, *s.shape), 0.5, s.dtype)            # σ(x) = (1 + tanh(x / 2)) / 2: gates as one tanh, of halves where it is σ
+    # σ(x) = (1 + tanh(x / 2)) / 2: gates as one tanh, of halves where it is σ
+    factor, shift = np.full((2, *s.shape), 0.5, s.dtype)
     factor[2 * len(c):3 * len(c)], shift[2 * len(c):3 * len(c)] = 1, 0
     some = np.empty_like(c)
     for z, out in steps:
@@ -135,7 +139,8 @@ def _gru(steps: Any, h: Any, w_hh: Any, b_hh: Any) -> tuple[Any, ...]:
 @OpDispatch.register("rnn_layer", "cpu")
 class rnn:
     @staticmethod
-    def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, relu: bool = False, reverse: bool = False, sizes: Any = None) -> Any:
+    def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, relu: bool = False,
+                reverse: bool = False, sizes: Any = None) -> Any:
         z = _inputs(x, w_ih, b_ih, b_hh)
         y = np.empty((len(z), h.shape[1]), z.dtype)
         before = np.empty_like(y)
@@ -165,7 +170,8 @@ class rnn:
 
 
 def _slopes(z: Any, cells: Any, tanhs: Any) -> tuple[Any, Any]:
-    """Return the factors from dL/dc to the gradients of i, f and g before activation, from dL/dh to that of o, and from dL/dh to dL/dc.
+    """Return the factors from dL/dc to the gradients of i, f and g before activation, from dL/dh to that of o, and from
+    dL/dh to dL/dc.
 
     They are computed for all steps at once; the loop only multiplies them by the gradients from later steps: less than
     a third of the calls.
@@ -174,7 +180,8 @@ def _slopes(z: Any, cells: Any, tanhs: Any) -> tuple[Any, Any]:
     out, into_cell = np.empty_like(z), np.empty_like(cells)
 
     def task(part: slice) -> None:
-        (i, _, gate, o), (di, df, dgate, do) = ([a[part, k * width:(k + 1) * width] for k in range(4)] for a in (z, out))
+        (i, _, gate, o), (di, df, dgate, do) = ([a[part, k * width:(k + 1) * width] for k in range(4)]
+                                                for a in (z, out))
         t, cell = tanhs[part], into_cell[part]
         np.subtract(1, z[part], out=out[part])              # σ' = σ (1 − σ)
         out[part] *= z[part]
@@ -191,7 +198,8 @@ def _slopes(z: Any, cells: Any, tanhs: Any) -> tuple[Any, Any]:
 @OpDispatch.register("lstm_layer", "cpu")
 class lstm:
     @staticmethod
-    def forward(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
+    def forward(x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool = False,
+                sizes: Any = None) -> Any:
         if _untaped(sizes):
             y = np.empty((*x.shape[:2], h.shape[1]), x.dtype)
             return (y, *_lstm(_steps(x, y, w_ih, reverse, b_ih, b_hh), h, c, w_hh, w_hr)), None
@@ -257,7 +265,8 @@ class lstm:
 @OpDispatch.register("gru_layer", "cpu")
 class gru:
     @staticmethod
-    def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
+    def forward(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool = False,
+                sizes: Any = None) -> Any:
         if _untaped(sizes):
             y = np.empty((*x.shape[:2], h.shape[1]), x.dtype)
             return (y, *_gru(_steps(x, y, w_ih, reverse, b_ih), h, w_hh, b_hh)), None

@@ -1,4 +1,6 @@
-"""Sums, products and running results on arrays that are memory: added up in a wider dtype without a copy of the input in it."""
+"""Sums, products and running results on arrays that are memory: added up in a wider dtype without a copy of the input
+in it.
+"""
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,6 @@
-"""Reductions by compiled code, native/reduce.inc: in blocks, added up in double precision, so that long sums keep their digits."""
+"""Reductions by compiled code, native/reduce.inc: in blocks, added up in double precision, so that long sums keep their
+digits.
+"""
 from __future__ import annotations
 
 from math import prod
@@ -48,12 +50,15 @@ def reduced(x: Any, axis: Any, keepdims: bool, kind: int, divisor: float = 1.0, 
         return out if native.reduce(x, centre, out, outer, n, inner, kind, divisor) is None else None
     if centre is None and kind != SQUARES and stop == x.ndim and prod(x.shape[gap[-1] + 1:]) >= 8:
         last = reduced(x, tuple(range(gap[-1] + 1, x.ndim)), True, kind)
-        return (np.add, None, np.maximum, np.minimum)[kind].reduce(last, axis=tuple(axes)).reshape(shape) / x.dtype.type(divisor)
+        return ((np.add, None, np.maximum, np.minimum)[kind].reduce(last, axis=tuple(axes)).reshape(shape)
+                / x.dtype.type(divisor))
     return None
 
 
 def sums() -> None:
-    numpy_sum, numpy_mean, numpy_variance, numpy_deviation, numpy_norm = map(before, ("sum", "mean", "variance", "deviation", "vector_norm"))
+    numpy_sum, numpy_mean, numpy_variance, numpy_deviation, numpy_norm = map(before,
+                                                                             ("sum", "mean", "variance", "deviation",
+                                                                              "vector_norm"))
 
     def total(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
         if x.size < LARGE or dtype is not None or (out := reduced(x, axis, keepdims, SUM)) is None:
@@ -87,7 +92,8 @@ def sums() -> None:
                 return np.sqrt(out)
         return numpy_norm(x, ord=ord, axis=axis, keepdims=keepdims)
 
-    for op, kernel in (("sum", total), ("mean", mean), ("variance", variance), ("deviation", deviation), ("vector_norm", vector_norm)):
+    for op, kernel in (("sum", total), ("mean", mean), ("variance", variance), ("deviation", deviation),
+                       ("vector_norm", vector_norm)):
         put(op, kernel)
 
 

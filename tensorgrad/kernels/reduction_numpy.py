@@ -1,6 +1,7 @@
 """Reductions and running results where NumPy's own function is slow on large arrays.
 
-A sum is a product with a vector of ones: BLAS reads memory three times as fast as `add.reduce`. Rows of ones are short, and their sums are
+A sum is a product with a vector of ones: BLAS reads memory three times as fast as `add.reduce`. Rows of ones are short,
+    and their sums are
 added up pairwise, so that no digits are lost. Running results along an axis that is not the last are row operations.
 """
 from __future__ import annotations
@@ -47,7 +48,9 @@ def ones(n: int, like: Any) -> Any:
 
 
 def dots(x: Any, y: Any) -> Any:
-    """Σ x y along the last axis: by BLAS, unless rows are so short that each call of it takes longer, or so long that its threads would share each."""
+    """Σ x y along the last axis: by BLAS, unless rows are so short that each call of it takes longer, or so long that
+    its threads would share each.
+    """
     return np.vecdot(x, y) if x.shape[-1] in DOTS else np.einsum("...i,...i->...", x, y)
 
 
@@ -154,7 +157,7 @@ def product(x: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     return rounded(np.multiply.reduce(x, axis=axis, dtype=dtype or wide(x), keepdims=keepdims), x)
 
 
-# ── the greatest and the least, and where they are ──────────────────────────────────────────────────────────────────────────────
+# ── the greatest and the least, and where they are ────────────────────────────────────────────────────────────────────
 
 
 for _op in ("amax", "max"):

@@ -58,7 +58,8 @@ class CrossEntropy:
         if x.ndim != 2 or not x.size or w is not None and w.dtype != x.dtype:
             return NotImplemented
         n, classes = x.shape
-        losses, stats, weights, wrong = np.empty(n, x.dtype), np.empty((n, 2), x.dtype), np.empty(n, x.dtype), np.array([-1])
+        losses, stats, weights, wrong = (np.empty(n, x.dtype), np.empty((n, 2), x.dtype), np.empty(n, x.dtype),
+                                         np.array([-1]))
         if native.cross_entropy(whole(x), whole(target), w if w is None else whole(w), losses, stats, weights, wrong,
                                 n, classes, ignore_index) is not None:
             return NotImplemented
@@ -72,5 +73,6 @@ class CrossEntropy:
     def backward(g: Any, residual: Any, needs: Any) -> Any:
         x, target, stats, weights, total = residual
         share, out = g * weights, np.empty(x.shape, x.dtype)
-        sure(native.cross_entropy_back(share if total is None else share / total, whole(x), whole(target), stats, out, *x.shape))
+        sure(native.cross_entropy_back(share if total is None else share / total, whole(x), whole(target), stats, out,
+                                       *x.shape))
         return [out, None, None]

@@ -1,4 +1,6 @@
-"""Sorting and selecting on NumPy: the fast sorts are not stable, so they serve where no two elements are equal; partitions select."""
+"""Sorting and selecting on NumPy: the fast sorts are not stable, so they serve where no two elements are equal;
+partitions select.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -31,7 +33,8 @@ def topk(x: Any, *, k: int, axis: int, largest: bool = True, sorted: bool = True
     n = x.shape[axis]
     if n < 64 or k > n // 4 or not k:
         return Topk.forward(NumpyStorage.xp, x, k=k, axis=axis, largest=largest)
-    indices = part(np.argpartition(x, n - k if largest else k - 1, axis=axis), axis, n - k if largest else 0, n if largest else k)
+    indices = part(np.argpartition(x, n - k if largest else k - 1, axis=axis), axis, n - k if largest else 0,
+                   n if largest else k)
     values = np.take_along_axis(x, indices, axis)
     order = np.argsort(values, axis=axis, kind="stable")
     order = np.flip(order, axis) if largest else order
@@ -46,7 +49,8 @@ def _ranked(x: Any, rank: int, axis: int, keepdims: bool) -> Any:
 
 @register("kthvalue")
 def kthvalue(x: Any, *, k: int, axis: int, keepdims: bool = False) -> Any:
-    return Kthvalue.forward(NumpyStorage.xp, x, k=k, axis=axis, keepdims=keepdims) if x.size < 256 else _ranked(x, k - 1, axis, keepdims)
+    return (Kthvalue.forward(NumpyStorage.xp, x, k=k, axis=axis, keepdims=keepdims) if x.size < 256
+            else _ranked(x, k - 1, axis, keepdims))
 
 
 @register("median_dim")

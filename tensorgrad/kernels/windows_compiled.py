@@ -16,6 +16,8 @@ def pair(n: Any, missing: int) -> Sizes:
     return tuple(n) if len(n) == 2 else (missing, *n)
 
 
-def geometry(planes: int, size: Any, kernel: Any, length: Any, stride: Any, widths: Any, dilation: Any = (1, 1)) -> Sizes:
+def geometry(planes: int, size: Any, kernel: Any, length: Any, stride: Any, widths: Any,
+             dilation: Any = (1, 1)) -> Sizes:
     before = [a for a, _ in widths]
-    return (planes, *pair(size, 1), *pair(kernel, 1), *pair(length, 1), *pair(needed(stride, length), 1), *pair(before, 0), *pair(dilation, 1))
+    return (planes, *pair(size, 1), *pair(kernel, 1), *pair(length, 1), *pair(needed(stride, length), 1),
+            *pair(before, 0), *pair(dilation, 1))

@@ -36,9 +36,11 @@ from .base import Layer
 from .spec import SpecError, from_json, from_yaml, to_json, to_yaml
 from .structures import StructureMismatch
 
-_PARTS = (activation, attention, containers, convolution, dense, dropout, embedding, functional, merge, module, normalization, padding, parallel,
-          placeholder, pooling, recurrent, resampling, shaping, scope, initializers, schedule, tensors)
-__all__ = ["DistributedManager", "Layer", "SpecError", "StructureMismatch", "from_json", "from_yaml", "structures", "to_json", "to_yaml", "utils",
+_PARTS = (activation, attention, containers, convolution, dense, dropout, embedding, functional, merge, module,
+          normalization, padding, parallel, placeholder, pooling, recurrent, resampling, shaping, scope, initializers,
+          schedule, tensors)
+__all__ = ["DistributedManager", "Layer", "SpecError", "StructureMismatch", "from_json", "from_yaml", "structures",
+           "to_json", "to_yaml", "utils",
            *(name for part in _PARTS for name in part.__all__)]
 globals().update((name, getattr(part, name)) for part in _PARTS for name in part.__all__)
 

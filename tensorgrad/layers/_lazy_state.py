@@ -23,7 +23,8 @@ class Waiting:
         for name, tensor in state.items():
             destination[prefix + name] = tensor if is_lazy(tensor) else tensor.detach()
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str], unexpected_keys: list[str],
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
+                              missing_keys: list[str], unexpected_keys: list[str],
                               error_msgs: list[str]) -> None:
         """Give each lazy tensor the shape of its loaded value, then load as usual."""
         state = self._local_state()
@@ -32,7 +33,8 @@ class Waiting:
             if is_lazy(tensor) and isinstance(loaded, tg.Tensor) and not is_lazy(loaded):
                 with tg.no_grad():
                     tensor.materialize(loaded.shape)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                                      error_msgs)
         unexpected_keys[:] = [key for key in unexpected_keys if key.removeprefix(prefix) not in state]
 
     def __getstate__(self) -> dict[str, Any]:

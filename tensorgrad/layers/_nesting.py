@@ -24,7 +24,8 @@ def has_shape(value: Any) -> bool:
 
 def is_simple(shape: Any) -> bool:
     """Return True for the shape of a single tensor, False for a nest of shapes."""
-    return isinstance(shape, (list, tuple)) and len(shape) > 0 and all(size is None or type(size) is int for size in shape)
+    return (isinstance(shape, (list, tuple)) and len(shape) > 0
+            and all(size is None or type(size) is int for size in shape))
 
 
 def checked(shape: Any) -> Any:
@@ -40,7 +41,8 @@ def checked(shape: Any) -> Any:
         return {key: checked(part) for key, part in shape.items()}
     if isinstance(shape, (list, tuple)) and shape:
         return [checked(part) for part in shape]
-    raise AssertionError(f"invalid shape {shape!r}: expected a tuple of sizes such as (None, 3, 32, 32), or a list or dictionary of those")
+    raise AssertionError(f"invalid shape {shape!r}: expected a tuple of sizes such as (None, 3, 32, 32), or a list or "
+                         f"dictionary of those")
 
 
 def same_sizes(one: Any, other: Any, free: tuple[int, ...] = ()) -> bool:
@@ -49,7 +51,9 @@ def same_sizes(one: Any, other: Any, free: tuple[int, ...] = ()) -> bool:
         return isinstance(other, tuple) and len(one) == len(other) and all(
             axis in free or m is None or n is None or m == n for axis, (m, n) in enumerate(zip(one, other)))
     if isinstance(one, dict):
-        return isinstance(other, dict) and one.keys() == other.keys() and all(same_sizes(one[key], other[key], free) for key in one)
+        return (isinstance(other, dict) and one.keys() == other.keys()
+                and all(same_sizes(one[key], other[key], free) for key in one))
     if isinstance(one, (list, tuple)):
-        return isinstance(other, (list, tuple)) and len(one) == len(other) and all(same_sizes(m, n, free) for m, n in zip(one, other))
+        return (isinstance(other, (list, tuple)) and len(one) == len(other)
+                and all(same_sizes(m, n, free) for m, n in zip(one, other)))
     return one == other

@@ -7,9 +7,9 @@ from .. import nn
 from .native import Native
 
 __all__ = [
-    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "LogSoftmax", "Mish", "PReLU",
-    "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
-    "Tanhshrink", "Threshold",
+    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
+    "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU", "Sigmoid", "Softmax", "Softmax2d",
+    "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
 ]
 
 
@@ -43,7 +43,8 @@ class Threshold(Native, nn.Threshold): _example = "0.1, 20.0", (2, 3), (2, 3)
 
 
 class PReLU(Native, nn.PReLU):
-    """`x` where it is positive, else `x` times a slope that is learned: one slope, or one for each channel (axis 1) unless `shared`.
+    """`x` where it is positive, else `x` times a slope that is learned: one slope, or one for each channel (axis 1)
+    unless `shared`.
 
     `nn.PReLU` as a layer, with num_parameters read off the first input.
 

@@ -36,7 +36,8 @@ class MultiheadAttention(_Attentive, nn.MultiheadAttention):
     def _least(self, arguments: dict[str, Any]) -> dict[str, Any]:
         heads = arguments["num_heads"]
         given = {arguments.get("kdim"), arguments.get("vdim")}
-        return {"embed_dim": next(heads * n for n in (1, 2, 3) if heads * n not in given)}      # not the keys' size: they get their own projection
+        # not the keys' size: they get their own projection
+        return {"embed_dim": next(heads * n for n in (1, 2, 3) if heads * n not in given)}
 
     def _plain(self) -> Any:
         return None                                 # the plain module needs keys and values
@@ -44,10 +45,12 @@ class MultiheadAttention(_Attentive, nn.MultiheadAttention):
     def native_module(self) -> Any:
         return super()._plain()
 
-    def forward(self, query: Any, key: Any = None, value: Any = None, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
+    def forward(self, query: Any, key: Any = None, value: Any = None, key_padding_mask: Any = None,
+                need_weights: bool = True, attn_mask: Any = None,
                 average_attn_weights: bool = True, is_causal: bool = False) -> Any:
         key = query if key is None else key
-        return self._twin.forward(self, query, key, key if value is None else value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
+        return self._twin.forward(self, query, key, key if value is None else value, key_padding_mask, need_weights,
+                                  attn_mask, average_attn_weights, is_causal)
 
 
 class TransformerEncoderLayer(_Attentive, nn.TransformerEncoderLayer):
@@ -67,7 +70,8 @@ class TransformerEncoderLayer(_Attentive, nn.TransformerEncoderLayer):
 
 
 class TransformerDecoderLayer(_Attentive, nn.TransformerDecoderLayer):
-    """Self-attention, attention over the memory of an encoder, and a small network, each added to its input and normalized.
+    """Self-attention, attention over the memory of an encoder, and a small network, each added to its input and
+    normalized.
 
     `nn.TransformerDecoderLayer` as a layer, with d_model read off the first input, and batch_first=True by default.
 

@@ -1,4 +1,6 @@
-"""`Layer`: a module that learns the sizes it needs from its first input, and knows the shape of its output before it is called."""
+"""`Layer`: a module that learns the sizes it needs from its first input, and knows the shape of its output before it is
+called.
+"""
 from __future__ import annotations
 
 import copy
@@ -26,7 +28,8 @@ class Layer(Waiting, Module):
     """The base of all layers: built by its first input, described by its constructor's arguments.
 
     A subclass defines `forward`, and may define
-        `_build(input_shape)`, which makes parameters once that shape is known (or materializes each `nn.UninitializedParameter` that the constructor has
+        `_build(input_shape)`, which makes parameters once that shape is known (or materializes each
+        `nn.UninitializedParameter` that the constructor has
             registered: an optimizer that is made before the first call knows only these),
         `get_output_shape(input_shape)`, if running the layer on fake tensors cannot infer the shape,
         `native_module()`, the plain module behind the layer.
@@ -50,7 +53,8 @@ class Layer(Waiting, Module):
     """
 
     _free_axes: tuple[int, ...] = (0,)                               # sizes along these may differ from call to call
-    _input_dtype: Any = None                             # the dtype of the inputs, or a tuple of them; None: that of the parameters
+    # the dtype of the inputs, or a tuple of them; None: that of the parameters
+    _input_dtype: Any = None
     _print_mode = "torchx"
     _arguments_given: tuple[tuple[Any, ...], dict[str, Any]] = (), {}
     _input_shape: Any = None
@@ -116,8 +120,8 @@ class Layer(Waiting, Module):
 
     def _check_sizes(self, shape: Any) -> None:
         if not _nesting.same_sizes(self._input_shape, shape, self._free_axes):
-            raise RuntimeError(f"{self._get_name()} was built for input of shape {self._input_shape}, and cannot take {shape}: "
-                               "only the batch, and sizes that were None when it was built, may change")
+            raise RuntimeError(f"{self._get_name()} was built for input of shape {self._input_shape}, and cannot take "
+                               f"{shape}: only the batch, and sizes that were None when it was built, may change")
 
     def get_output_shape(self, input_shape: Any) -> Any:
         """Return the shape of the result for an input of this shape.
@@ -148,10 +152,12 @@ class Layer(Waiting, Module):
 
     # ── calling ───────────────────────────────────────────────────────────────────────────────
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and type(args[0]) is tg.Tensor and type(self._input_shape) is tuple and args[0].shape[1:] == self._input_shape[1:]:
+        if (len(args) == 1 and not kwargs and type(args[0]) is tg.Tensor and type(self._input_shape) is tuple
+                and args[0].shape[1:] == self._input_shape[1:]):
             return super().__call__(*args)          # fast path: a tensor of the shape that the layer was built for
         if (node := node_among(args, kwargs)) is not None:
-            return parts_of(self._joined(node, args, {k: v for k, v in kwargs.items() if k != "custom_name"}, kwargs.get("custom_name")))
+            return parts_of(self._joined(node, args, {k: v for k, v in kwargs.items() if k != "custom_name"},
+                                         kwargs.get("custom_name")))
         shape = self._shape_of_call(self._bind(args, kwargs))
         if self.is_built:
             self._check_sizes(shape)
@@ -174,7 +180,8 @@ class Layer(Waiting, Module):
         AssertionError if `forward` does not take them, or if they mix positional and keyword ones.
         """
         if args and kwargs:
-            raise AssertionError(f"{self._get_name()} takes its inputs as positional or as keyword arguments, not some of each")
+            raise AssertionError(f"{self._get_name()} takes its inputs as positional or as keyword arguments, not some "
+                                 f"of each")
         try:
             return _signature(type(self).forward).bind(self, *args, **kwargs)
         except TypeError as error:
@@ -183,7 +190,8 @@ class Layer(Waiting, Module):
     def _shape_of_call(self, bound: BoundArguments) -> Any:
         """Return the shapes of all arguments that contain tensors, in the order of the signature; of a single one,
         its own shape."""
-        shapes = [_nesting.shape_of(value) for value in (*bound.args[1:], *bound.kwargs.values()) if _nesting.has_shape(value)]
+        shapes = [_nesting.shape_of(value) for value in (*bound.args[1:], *bound.kwargs.values())
+                  if _nesting.has_shape(value)]
         return shapes[0] if len(shapes) == 1 else shapes
 
     def _prepare(self, shape: Any) -> None:
@@ -194,7 +202,9 @@ class Layer(Waiting, Module):
         """Drop the state that calls leave behind, other than buffers; called on copies that run for their shapes."""
 
     def native_module(self) -> Any:
-        """The plain module of `nn` behind the layer: None before it is built, or if the layer has no state; a list for containers."""
+        """The plain module of `nn` behind the layer: None before it is built, or if the layer has no state; a list for
+        containers.
+        """
         return None
 
     def _plain(self) -> Any:
@@ -213,7 +223,8 @@ class Layer(Waiting, Module):
         return dict(REGISTRY)
 
     def to_spec(self) -> dict[str | None, Any]:
-        """The layer as plain data, which `from_spec` turns into an equal one: `type`, positional arguments under None, and keyword arguments.
+        """The layer as plain data, which `from_spec` turns into an equal one: `type`, positional arguments under None,
+        and keyword arguments.
 
         SpecError (a ValueError) where an argument is not data, such as a function.
 
@@ -228,9 +239,12 @@ class Layer(Waiting, Module):
 
     @classmethod
     def from_spec(cls, spec: Any) -> Any:
-        """The layer that a spec describes; see `to_spec`. Types are found whatever their case; a spec that came through JSON will do.
+        """The layer that a spec describes; see `to_spec`.
 
-        SpecError (a ValueError) says where in the spec the trouble is. Only registered classes and those of `nn` are made.
+        Types are found whatever their case; a spec that came through JSON will do.
+
+        SpecError (a ValueError) says where in the spec the trouble is. Only registered classes and those of `nn` are
+        made.
 
         >>> import tensorgrad as torch
         >>> torch.layers.Layer.from_spec({"type": "linear", None: 20, "bias": False})
@@ -267,7 +281,8 @@ class Layer(Waiting, Module):
 
     def _as_call(self) -> str:
         args, kwargs = self._arguments_given
-        return f"{self._get_name()}({', '.join([*map(repr, args), *(f'{name}={value!r}' for name, value in kwargs.items())])})"
+        return (f"{self._get_name()}("
+                f"{', '.join([*map(repr, args), *(f'{name}={value!r}' for name, value in kwargs.items())])})")
 
 
 @cache

@@ -45,7 +45,8 @@ class Lambda(Layer):
             parameters = signature(self.function).parameters.values()
         except (TypeError, ValueError):             # some functions in C have no signature
             return False
-        return len([p for p in parameters if p.default is p.empty]) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+        return (len([p for p in parameters if p.default is p.empty]) > 1
+                or any(p.kind is p.VAR_POSITIONAL for p in parameters))
 
     def get_output_shape(self, input_shape: Any) -> Any:
         if self._shape_function is None:
@@ -145,7 +146,8 @@ class Sequential(Layer, nn.Sequential):
 
     def _spec_parts(self) -> tuple[str, dict[str | None, Any]]:
         """Return the type and the layers; a subclass that makes its layers from other arguments returns those."""
-        return (type(self).__name__, {"layers": list(self)}) if type(self).__init__ is Sequential.__init__ else super()._spec_parts()
+        return ((type(self).__name__, {"layers": list(self)}) if type(self).__init__ is Sequential.__init__
+                else super()._spec_parts())
 
     @classmethod
     def _arguments_from_spec(cls, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -219,8 +221,10 @@ class MLP(Sequential):
     torch.Size([2, 10])
     """
 
-    def __init__(self, hiddens: Iterable[int], out: int, activation: str | nn.Module = "ReLU", dropout: float = 0.0, bias: bool = True) -> None:
-        made = (lambda: Layer.from_spec({"type": activation})) if isinstance(activation, str) else partial(copy.deepcopy, activation)
+    def __init__(self, hiddens: Iterable[int], out: int, activation: str | nn.Module = "ReLU", dropout: float = 0.0,
+                 bias: bool = True) -> None:
+        made = ((lambda: Layer.from_spec({"type": activation})) if isinstance(activation, str)
+                else partial(copy.deepcopy, activation))
         between = [[Linear(n, bias=bias), made(), *([Dropout(dropout)] if dropout else [])] for n in hiddens]
         super().__init__(*[layer for group in between for layer in group], Linear(out, bias=bias))
         self._planned = len(self)

@@ -19,7 +19,8 @@ class _Convolution(Native, abstract=True):
     def _sizes(self, shape: Any) -> dict[str, Any]:
         channels = self._size(shape, -self._dims - 1, "in_channels")
         if len(shape) > self._dims + 2:
-            raise AssertionError(f"{type(self).__name__} takes {self._dims + 2} axes with the batch, not an input of shape {shape}")
+            raise AssertionError(f"{type(self).__name__} takes {self._dims + 2} axes with the batch, not an input of "
+                                 f"shape {shape}")
         return {"in_channels": channels}
 
 

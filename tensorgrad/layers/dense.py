@@ -29,4 +29,5 @@ class Bilinear(Native, nn.Bilinear):
     _example = "20", "torch.ones(16, 3), torch.ones(16, 4)", (16, 20)
 
     def _sizes(self, first: Any, second: Any) -> dict[str, Any]:
-        return {"in1_features": self._size(first, -1, "in1_features"), "in2_features": self._size(second, -1, "in2_features")}
+        return {"in1_features": self._size(first, -1, "in1_features"),
+                "in2_features": self._size(second, -1, "in2_features")}

@@ -13,13 +13,15 @@ __all__ = ["Functional"]
 
 
 class Functional(Layer, GraphModule):
-    """A network that computes `outputs` from `inputs`: placeholders, or lists, tuples and dictionaries of them, nested to any depth.
+    """A network that computes `outputs` from `inputs`: placeholders, or lists, tuples and dictionaries of them, nested
+    to any depth.
 
     Inputs may be any nodes of the graph. All layers are built, and their parameters registered, when the network is
     made. It is called with one argument for each input, with one structure, or by keyword if `inputs` is a dictionary,
     and returns the structure of `outputs`.
 
-    AssertionError if there is no placeholder, or an output depends on anything but the inputs; StructureMismatch for a call in another structure.
+    AssertionError if there is no placeholder, or an output depends on anything but the inputs; StructureMismatch for a
+    call in another structure.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad import layers as L
@@ -36,15 +38,18 @@ class Functional(Layer, GraphModule):
         super().__init__()
         nodes = recursive_flatten(inputs)
         for given, what in (nodes, "inputs"), (recursive_flatten(outputs), "outputs"):
-            assert given and all(isinstance(node, SymbolicTensor) for node in given), f"the {what} of a Functional are placeholders, in any structure"
+            assert given and all(isinstance(node, SymbolicTensor)
+                                 for node in given), f"the {what} of a Functional are placeholders, in any structure"
         self._ends = inputs, outputs
         numbers = iter(range(len(nodes)))
         self._form = recursive_map(inputs, lambda node: next(numbers))
         self.__dict__["_input_shape"] = recursive_map(inputs, lambda node: tuple(node.shape))
         self._grow(nodes, outputs, codegen=True)
 
-    inputs = property(lambda self: self._of_graph("_ends")[0], doc="The placeholders that the network is called with the values of, in their structure.")
-    outputs = property(lambda self: self._of_graph("_ends")[1], doc="The placeholders whose values the network returns, in their structure.")
+    inputs = property(lambda self: self._of_graph("_ends")[0],
+                      doc="The placeholders that the network is called with the values of, in their structure.")
+    outputs = property(lambda self: self._of_graph("_ends")[1],
+                       doc="The placeholders whose values the network returns, in their structure.")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._run(self, *self._flat(args, kwargs))
@@ -55,7 +60,8 @@ class Functional(Layer, GraphModule):
         if kwargs or not isinstance(form, (list, tuple)):
             given = kwargs or (args[0] if len(args) == 1 else args)
         else:       # f(x, y) or f([x, y]); f([x]) may be either if the only input is itself a list
-            one = len(args) == 1 and isinstance(args[0], (list, tuple)) and not (len(form) == 1 and isinstance(form[0], (list, tuple)))
+            one = (len(args) == 1 and isinstance(args[0], (list, tuple))
+                   and not (len(form) == 1 and isinstance(form[0], (list, tuple))))
             given = args[0] if one else args
         flat: list[Any] = [None] * len(self._input_dtypes)
         recursive_combine(form, given, combinator=flat.__setitem__)

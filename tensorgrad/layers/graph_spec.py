@@ -1,11 +1,13 @@
 """Convert networks of placeholders to plain data and back: the content of a `Functional`'s spec.
 
     placeholders    {name: [shape, dtype]}
-    steps           in order: a name, one of layer, function, method, attribute, operator and unpack, and the arguments; `{"node": name}` is the
+    steps           in order: a name, one of layer, function, method, attribute, operator and unpack, and the arguments;
+        `{"node": name}` is the
                     result of an earlier step. A layer that is used again is the node of its first step.
     inputs, outputs structures of `{"node": name}`
 
-Functions are those of tensors, by name; none that read or write files, or change the state of the process, are among them.
+Functions are those of tensors, by name; none that read or write files, or change the state of the process, are among
+them.
 """
 from __future__ import annotations
 
@@ -26,13 +28,16 @@ from .placeholder import Placeholder
 from .spec import NodeName, SpecError
 
 OPERATOR = {function.__name__.strip("_"): function for function in (*OPERATORS, *SIGNS, operator.getitem, abs)}
-NOT_NAMED = set("set_rng_state get_rng_state manual_seed seed initial_seed set_flush_denormal get_file_path from_dlpack to_dlpack from_numpy frombuffer "
-                "typename is_tensor is_storage numpy tolist item data_ptr apply_ map_ map2_ set_ requires_grad_ share_memory_ resize_".split())
-ONLY_METHODS = set("bfloat16 bool byte cdouble cfloat char contiguous cpu cuda dim double expand expand_as float half int long ndimension nelement new_empty "
-                   "new_full new_ones new_tensor new_zeros repeat reshape_as short size stride sum_to_size to type type_as unfold view view_as".split())
+NOT_NAMED = set("set_rng_state get_rng_state manual_seed seed initial_seed set_flush_denormal get_file_path "
+                "from_dlpack to_dlpack from_numpy frombuffer typename is_tensor is_storage numpy tolist item data_ptr "
+                "apply_ map_ map2_ set_ requires_grad_ share_memory_ resize_".split())
+ONLY_METHODS = set("bfloat16 bool byte cdouble cfloat char contiguous cpu cuda dim double expand expand_as float half "
+                   "int long ndimension nelement new_empty new_full new_ones new_tensor new_zeros repeat reshape_as "
+                   "short size stride sum_to_size to type type_as unfold view view_as".split())
 FUNCTIONS = {f"torch.{name}": name for name in tg.FUNCTIONS.keys() - NOT_NAMED if not name.startswith("_")}
 FUNCTIONS |= {f"F.{name}": name for name in nn.functional.__all__}
-METHODS = ONLY_METHODS | {name for name in dir(tg.Tensor) if name.removesuffix("_") in FUNCTIONS.values() and name not in NOT_NAMED}
+METHODS = ONLY_METHODS | {name for name in dir(tg.Tensor) if name.removesuffix("_") in FUNCTIONS.values()
+                          and name not in NOT_NAMED}
 ATTRIBUTES = set("T mT H mH real imag shape ndim".split())
 
 
@@ -42,22 +47,27 @@ def described(model: Any) -> dict[str | None, Any]:
     inputs = program.inputs
     for node, dtype in zip(inputs, model._input_dtypes, strict=True):
         if dtype is None:
-            raise SpecError(f"{type(model).__name__}.{node.meta['label']}: a {node.meta['shape']} is no tensor, and a spec has placeholders of tensors only")
+            raise SpecError(f"{type(model).__name__}.{node.meta['label']}: a {node.meta['shape']} is no tensor, and a "
+                            f"spec has placeholders of tensors only")
     first: dict[int, str] = {}
 
     def told(leaf: Any) -> Any:
         if not isinstance(leaf, Node):
             return leaf
         if leaf.op == "get_attr":
-            raise SpecError(f"{type(model).__name__}.{leaf.target}: a tensor, or a module as an argument, is no plain data: make a layer of it")
+            raise SpecError(f"{type(model).__name__}.{leaf.target}: a tensor, or a module as an argument, is no plain "
+                            f"data: make a layer of it")
         return NodeName(leaf.meta["label"])
     steps = []
     for node in program.values[len(inputs):]:
         args = list(node.args[:1] if attribute_of(node) is not None else node.args)
         given, kwargs = mapped(told, args), mapped(told, node.kwargs)
-        steps.append({"name": node.meta["label"], **_target(node, model, first), "args": given} | ({"kwargs": kwargs} if kwargs else {}))
-    given = {node.meta["label"]: [list(node.meta["shape"]), dtype] for node, dtype in zip(inputs, model._input_dtypes, strict=True)}
-    return {"placeholders": given, "steps": steps, "inputs": mapped(lambda k: NodeName(inputs[k].meta["label"]), model._form),
+        steps.append({"name": node.meta["label"], **_target(node, model, first), "args": given}
+                     | ({"kwargs": kwargs} if kwargs else {}))
+    given = {node.meta["label"]: [list(node.meta["shape"]), dtype]
+             for node, dtype in zip(inputs, model._input_dtypes, strict=True)}
+    return {"placeholders": given, "steps": steps,
+            "inputs": mapped(lambda k: NodeName(inputs[k].meta["label"]), model._form),
             "outputs": mapped(told, program.outputs)}
 
 
@@ -121,15 +131,19 @@ class Reader:
     def step(self, step: Any) -> None:
         if not isinstance(step, dict) or not isinstance(name := step.get("name"), str) or name in self.nodes:
             raise SpecError("a step is a dictionary, with a name that no other has")
-        (kind,) = set(step) - {"name", "args", "kwargs"} if len(set(step) - {"name", "args", "kwargs"}) == 1 else (None,)
-        if kind not in KINDS or not isinstance(args := step.get("args", []), list) or not isinstance(kwargs := step.get("kwargs", {}), dict):
+        (kind,) = (set(step) - {"name", "args", "kwargs"} if len(set(step) - {"name", "args", "kwargs"}) == 1
+                   else (None,))
+        if (kind not in KINDS or not isinstance(args := step.get("args", []), list)
+                or not isinstance(kwargs := step.get("kwargs", {}), dict)):
             raise SpecError(f"a step has a name, one of {', '.join(KINDS)}, a list of args and a dictionary of kwargs")
         args, kwargs = mapped(self.node, args), mapped(self.node, kwargs)
         target = KINDS[kind](self, step[kind])
         if kind == "layer":
             self.layers[name] = target
-        parent = next((leaf for leaf in leaves([args, kwargs]) if leaf in self.nodes.values()), None) if isinstance(target, Layer) else None
-        self.nodes[name] = join(target, *args, custom_name=name, **kwargs) if parent is None else target._joined(parent, tuple(args), kwargs, name)
+        parent = (next((leaf for leaf in leaves([args, kwargs]) if leaf in self.nodes.values()), None)
+                  if isinstance(target, Layer) else None)
+        self.nodes[name] = (join(target, *args, custom_name=name, **kwargs) if parent is None
+                            else target._joined(parent, tuple(args), kwargs, name))
 
     def ends(self, *structures: Any) -> list[Any]:
         try:
@@ -160,6 +174,9 @@ def _named(what: str, known: Any, find: Any) -> Any:
 
 
 KINDS: dict[Any, Any] = {
-    "layer": Reader.layer, "unpack": Reader.unpack, "operator": _named("operator", OPERATOR, OPERATOR.get), "method": _named("method", METHODS, Method),
+    "layer": Reader.layer, "unpack": Reader.unpack, "operator": _named("operator", OPERATOR, OPERATOR.get),
+    "method": _named("method", METHODS, Method),
     "attribute": _named("attribute", ATTRIBUTES, Attribute),
-    "function": _named("function", FUNCTIONS, lambda name: getattr(nn.functional if name.startswith("F.") else sys.modules["tensorgrad"], FUNCTIONS[name]))}
+    "function": _named("function", FUNCTIONS,
+                       lambda name: getattr(nn.functional if name.startswith("F.") else sys.modules["tensorgrad"],
+                                            FUNCTIONS[name]))}

@@ -4,7 +4,8 @@ from functools import partial
 from .. import api as tg
 from .. import nn
 
-__all__ = ["is_conv_module", "th_all_initializer_dict", "th_all_initializer_names", "th_all_nn_modules_dict", "th_all_nn_modules_names", "th_initialize_module",
+__all__ = ["is_conv_module", "th_all_initializer_dict", "th_all_initializer_names", "th_all_nn_modules_dict",
+           "th_all_nn_modules_names", "th_initialize_module",
            "th_initializer"]
 
 
@@ -30,12 +31,16 @@ def is_conv_module(module, dim=None):
     >>> is_conv_module(torch.nn.Conv2d(1, 1, 1)), is_conv_module(torch.nn.Conv2d(1, 1, 1), dim=1)
     (True, False)
     """
-    return isinstance(module, tuple(getattr(nn, f"{kind}{n}d") for kind in ("Conv", "ConvTranspose") for n in (1, 2, 3) if dim in (None, n)))
+    return isinstance(module, tuple(getattr(nn, f"{kind}{n}d") for kind in ("Conv", "ConvTranspose")
+                                    for n in (1, 2, 3) if dim in (None, n)))
 
 
 def th_all_initializer_dict():
-    """The functions of `torch.nn.init` that fill a tensor, by their names without the underscore at the end; and 'zero', which is 'zeros'."""
-    found = {name[:-1]: getattr(nn.init, name) for name in dir(nn.init) if name.endswith("_") and not name.startswith("_")}
+    """The functions of `torch.nn.init` that fill a tensor, by their names without the underscore at the end; and
+    'zero', which is 'zeros'.
+    """
+    found = {name[:-1]: getattr(nn.init, name) for name in dir(nn.init)
+             if name.endswith("_") and not name.startswith("_")}
     return {**found, "zero": nn.init.zeros_}
 
 
@@ -49,7 +54,8 @@ def th_all_initializer_names():
 
 
 def th_initializer(spec):
-    """A function that fills a tensor: from a name, a dict with the name under 'method' and its arguments, or such a function itself.
+    """A function that fills a tensor: from a name, a dict with the name under 'method' and its arguments, or such a
+    function itself.
 
     Errors: ValueError for a name that is not known.
 
@@ -67,7 +73,8 @@ def th_initializer(spec):
 
 
 def th_initialize_module(module, weight_init="xavier_uniform", bias_init="zero"):
-    """Initialise the weights and biases of linear, convolutional, recurrent and other layers with matrices in a module, and return it.
+    """Initialise the weights and biases of linear, convolutional, recurrent and other layers with matrices in a module,
+    and return it.
 
     Each is a spec for `th_initializer`, or a pair for recurrent layers: the first for the input's weights `weight_ih…`,
     the second for the state's `weight_hh…` (biases likewise). Norms, whose weights are vectors, are skipped.

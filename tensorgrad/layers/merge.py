@@ -23,7 +23,9 @@ class _Merge(Layer, abstract=True):
     def forward(self, *inputs: Any) -> Any:
         inputs = as_sequence(inputs)
         if not inputs or self._number not in (None, len(inputs)):
-            raise AssertionError(f"{self._get_name()} takes {f'exactly {self._number}' if self._number else 'one or more'} inputs, not {len(inputs)}")
+            raise AssertionError(f"{self._get_name()} takes "
+                                 f"{f'exactly {self._number}' if self._number else 'one or more'} inputs, not "
+                                 f"{len(inputs)}")
         if not all(isinstance(x, tg.Tensor) for x in inputs):
             raise AssertionError(f"{self._get_name()} takes tensors, one by one or in one list")
         self._check([tuple(x.shape) for x in inputs])
@@ -35,7 +37,8 @@ class _Merge(Layer, abstract=True):
 
     def _check(self, shapes: list[tuple[int, ...]]) -> None:
         if len(set(shapes)) > 1:
-            raise AssertionError(f"{self._get_name()} must have the same shape for all input tensors, and these have {', '.join(map(str, shapes))}")
+            raise AssertionError(f"{self._get_name()} must have the same shape for all input tensors, and these have "
+                                 f"{', '.join(map(str, shapes))}")
 
 
 class Concat(_Merge):
@@ -54,8 +57,10 @@ class Concat(_Merge):
 
     def _check(self, shapes: list[tuple[int, ...]]) -> None:
         n, axis = len(shapes[0]), self.axis
-        if any(len(shape) != n for shape in shapes) or not -n <= axis < n or len({shape[:axis % n] + shape[axis % n + 1:] for shape in shapes}) > 1:
-            raise AssertionError(f"concat dim error: along axis {axis}, all other axes must agree in {', '.join(map(str, shapes))}")
+        if (any(len(shape) != n for shape in shapes) or not -n <= axis < n
+                or len({shape[:axis % n] + shape[axis % n + 1:] for shape in shapes}) > 1):
+            raise AssertionError(f"concat dim error: along axis {axis}, all other axes must agree in "
+                                 f"{', '.join(map(str, shapes))}")
 
     def _merge(self, inputs: list[Any]) -> Any:
         return tg.cat(inputs, dim=self.axis)

@@ -1,4 +1,6 @@
-"""`layers.Module`: PyTorch's Module with helpers that move weights between models, and save, rebuild and clone models."""
+"""`layers.Module`: PyTorch's Module with helpers that move weights between models, and save, rebuild and clone
+models.
+"""
 import copy
 import os
 
@@ -18,9 +20,11 @@ TABLES = ("_parameters", "_buffers", "_modules")
 
 
 class Module(nn.Module):
-    """A `torch.nn.Module` that knows how it was made, follows the `device_scope` it is called in, and need not call `super().__init__()`.
+    """A `torch.nn.Module` that knows how it was made, follows the `device_scope` it is called in, and need not call
+    `super().__init__()`.
 
-    `init_args_dict` holds the arguments of the constructor: positional ones in a list under None, keyword arguments by name.
+    `init_args_dict` holds the arguments of the constructor: positional ones in a list under None, keyword arguments by
+        name.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.layers.module import Module
@@ -57,13 +61,17 @@ class Module(nn.Module):
         """Move parameters and buffers, those of floating point in this dtype. Parameters stay the same objects."""
         def placed(tensor):
             return tensor.to(device, dtype) if tensor.is_floating_point() else tensor.to(device)
-        if any(t.device != device or t.dtype != dtype and t.is_floating_point() for t in (*self.parameters(), *self.buffers())):
+        if any(t.device != device or t.dtype != dtype and t.is_floating_point()
+               for t in (*self.parameters(), *self.buffers())):
             self._apply(placed)
 
     # ── weights ───────────────────────────────────────────────────────────────────────────────
 
     def copy_from(self, module):
-        """Take the parameters and buffers of another module of the same form; returns this one. Errors: ValueError if the forms differ."""
+        """Take the parameters and buffers of another module of the same form; returns this one.
+
+        Errors: ValueError if the forms differ.
+        """
         th_hard_update(self, module)
         return self
 
@@ -73,7 +81,9 @@ class Module(nn.Module):
         return self
 
     def soft_update(self, module, tau):
-        """Move all parameters towards another module's: p ← (1 − tau)·p + tau·q. Buffers are copied. Returns this module.
+        """Move all parameters towards another module's: p ← (1 − tau)·p + tau·q.
+
+        Buffers are copied. Returns this module.
 
         >>> import tensorgrad as torch
         >>> from tensorgrad.layers.module import Module
@@ -107,10 +117,14 @@ class Module(nn.Module):
 
     def parameters_to_binary(self):
         """The elements of all parameters, one after the other, as bytes of float32."""
-        return b"".join(p.detach().to("cpu", tg.float32).numpy().astype("<f4", order="C").tobytes() for p in self.parameters())
+        return b"".join(p.detach().to("cpu", tg.float32).numpy().astype("<f4", order="C").tobytes()
+                        for p in self.parameters())
 
     def parameters_from_binary(self, binary):
-        """Take the parameters from what `parameters_to_binary` gave. Errors: ValueError for another length; nothing is changed then."""
+        """Take the parameters from what `parameters_to_binary` gave.
+
+        Errors: ValueError for another length; nothing is changed then.
+        """
         parameters = list(self.parameters())
         expected = 4 * sum(p.numel() for p in parameters)
         if len(binary) != expected:
@@ -124,9 +138,11 @@ class Module(nn.Module):
     # ── copies and files ──────────────────────────────────────────────────────────────────────
 
     def clone(self):
-        """Another module, made with the same arguments, with copies of the weights, on the same devices, in the same mode.
+        """Another module, made with the same arguments, with copies of the weights, on the same devices, in the same
+        mode.
 
-        What else was done to the module since it was made is not copied: `copy.deepcopy` does that. Errors: ValueError if its form has changed.
+        What else was done to the module since it was made is not copied: `copy.deepcopy` does that. Errors: ValueError
+        if its form has changed.
         """
         arguments = copy.deepcopy(self.init_args_dict)
         twin = type(self)(*arguments.pop(None, []), **arguments)
@@ -143,10 +159,13 @@ class Module(nn.Module):
         return twin
 
     def save(self, f):
-        """Write the weights, and the arguments that the module was made with, to a file; `~` in a path is the home directory.
+        """Write the weights, and the arguments that the module was made with, to a file; `~` in a path is the home
+        directory.
 
-        A file that is there stays whole until the new one is. Errors: TypeError, and no file, unless the arguments are plain data: numbers, text, None,
-        dtypes, devices, tensors, and lists, tuples and dicts of these; ValueError for a parameter that waits for its shape.
+        A file that is there stays whole until the new one is. Errors: TypeError, and no file, unless the arguments are
+            plain data: numbers, text, None,
+        dtypes, devices, tensors, and lists, tuples and dicts of these; ValueError for a parameter that waits for its
+        shape.
         """
         arguments = self.init_args_dict
         check_plain(arguments, "the constructor's arguments")
@@ -154,16 +173,23 @@ class Module(nn.Module):
             if is_lazy(tensor):
                 raise ValueError(f"{name} waits for its shape: call the module before it is saved")
         keywords = {name: value for name, value in arguments.items() if name is not None}
-        serialization.save({"args": arguments.get(None, []), "kwargs": keywords, "state_dict": self.state_dict()}, expanded(f))
+        serialization.save({"args": arguments.get(None, []), "kwargs": keywords, "state_dict": self.state_dict()},
+                           expanded(f))
 
     def load(self, f):
-        """Take the weights from a file that `save` wrote; returns the module. Errors: RuntimeError if they do not fit; nothing is changed then."""
+        """Take the weights from a file that `save` wrote; returns the module.
+
+        Errors: RuntimeError if they do not fit; nothing is changed then.
+        """
         self._take(contents(f)["state_dict"])
         return self
 
     @classmethod
     def load_with_init(cls, f):
-        """A new module, made with the arguments that are in the file, with its weights. The file runs no code; the class is this one."""
+        """A new module, made with the arguments that are in the file, with its weights.
+
+        The file runs no code; the class is this one.
+        """
         data = contents(f)
         module = cls(*data["args"], **data["kwargs"])
         module._take(data["state_dict"])
@@ -201,5 +227,5 @@ def check_plain(value, path):
         for i, part in enumerate(value):
             check_plain(part, f"{path}[{i}]")
     elif type(value) not in PLAIN and not isinstance(value, tg.Tensor):
-        raise TypeError(f"{path} cannot be saved: {type(value).__name__} is no plain data (numbers, text, None, dtypes, devices, tensors, and lists, tuples "
-                        "and dicts of these)")
+        raise TypeError(f"{path} cannot be saved: {type(value).__name__} is no plain data (numbers, text, None, "
+                        "dtypes, devices, tensors, and lists, tuples and dicts of these)")

@@ -25,13 +25,16 @@ class Native(Layer, abstract=True):
 
     _inferred: tuple[str, ...] = ()
     _inputs = 1
-    _example: Any = None             # for the docstring: arguments, the shape of an input (or the text of several inputs), and the result's shape
+    # for the docstring: arguments, the shape of an input (or the text of several inputs), and the result's shape
+    _example: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._twin = next((base for base in cls.__mro__ if issubclass(base, Module) and not issubclass(base, Layer)), Module)
+        cls._twin = next((base for base in cls.__mro__ if issubclass(base, Module) and not issubclass(base, Layer)),
+                         Module)
         cls._arguments = _without(signature(cls._twin), cls._inferred)
-        cls.__signature__ = cls._arguments if cls.__init__ is Native.__init__ else _without(signature(cls.__init__), ["self"])
+        cls.__signature__ = (cls._arguments if cls.__init__ is Native.__init__
+                             else _without(signature(cls.__init__), ["self"]))
         if cls.__doc__ is None and "_example" in vars(cls):
             cls.__doc__ = _doc(cls)
 
@@ -61,7 +64,8 @@ class Native(Layer, abstract=True):
             return UninitializedParameter(device=device, dtype=dtype)
 
         def buffer(like: Any) -> Any:                           # a counter has no sizes to wait for
-            return UninitializedBuffer(device=device, dtype=dtype) if like.ndim else tg.zeros((), dtype=like.dtype, device=device)
+            return (UninitializedBuffer(device=device, dtype=dtype) if like.ndim
+                    else tg.zeros((), dtype=like.dtype, device=device))
 
         own["_parameters"] = {name: None if p is None else parameter() for name, p in _all(sketch, "_parameters")}
         own["_buffers"] = {name: None if b is None else buffer(b) for name, b in _all(sketch, "_buffers")}
@@ -89,7 +93,8 @@ class Native(Layer, abstract=True):
     def _size(self, shape: Any, axis: int, what: str) -> int:
         """Return a size of a shape. AssertionError if there is no such axis or its size is unknown."""
         if not (_nesting.is_simple(shape) and -len(shape) <= axis < len(shape) and shape[axis] is not None):
-            raise AssertionError(f"{type(self).__name__} cannot infer {what} from an input of shape {shape}: that is the size of axis {axis}")
+            raise AssertionError(f"{type(self).__name__} cannot infer {what} from an input of shape {shape}: that is "
+                                 f"the size of axis {axis}")
         return shape[axis]
 
     # ── building ──────────────────────────────────────────────────────────────────────────────
@@ -109,13 +114,17 @@ class Native(Layer, abstract=True):
 
     def _become(self, module: Module) -> None:
         """Copy the settings of a module of the right sizes, and its tensors into the layer's own."""
-        tables = {table: {name: tensor for name, tensor in _all(module, table)} for table in ("_parameters", "_buffers")}
-        pairs = [(name, getattr(self, table).get(name), tensor) for table, tensors in tables.items() for name, tensor in tensors.items()]
+        tables = {table: {name: tensor for name, tensor in _all(module, table)}
+                  for table in ("_parameters", "_buffers")}
+        pairs = [(name, getattr(self, table).get(name), tensor) for table, tensors in tables.items()
+                 for name, tensor in tensors.items()]
         for name, mine, tensor in pairs:
             if (mine is None) != (tensor is None):
-                raise RuntimeError(f"{type(self).__name__} has a parameter {name} for some sizes of the input only, and not for these: {module!r}")
+                raise RuntimeError(f"{type(self).__name__} has a parameter {name} for some sizes of the input only, "
+                                   f"and not for these: {module!r}")
             if mine is not None and not is_lazy(mine) and mine.shape != tensor.shape:
-                raise RuntimeError(f"{type(self).__name__}: {name} was loaded with shape {tuple(mine.shape)}; this input asks for {tuple(tensor.shape)}")
+                raise RuntimeError(f"{type(self).__name__}: {name} was loaded with shape {tuple(mine.shape)}; this "
+                                   f"input asks for {tuple(tensor.shape)}")
         with tg.no_grad():
             for _, mine, tensor in pairs:
                 if is_lazy(mine):
@@ -140,7 +149,8 @@ class Native(Layer, abstract=True):
         >>> layer.build((None, 2)).native_module()
         Linear(in_features=2, out_features=3, bias=True)
         """
-        return self._plain() if self.is_built and next(iter((*self.parameters(), *self.buffers())), None) is not None else None
+        return (self._plain() if self.is_built and next(iter((*self.parameters(), *self.buffers())), None) is not None
+                else None)
 
     def _plain(self) -> Any:
         """Return the equivalent module of `nn`, with or without state; None before the layer is built."""
@@ -169,7 +179,8 @@ def _without(signature: Signature, names: Collection[str]) -> Signature:
 def _doc(cls: type[Native]) -> str:
     twin = cls._twin
     told = f", with {' and '.join(cls._inferred)} read off the first input" if cls._inferred else ""
-    first = " ".join((twin.__doc__ or twin.__name__).strip().split("\n\n")[0].split()).partition(" (torch.")[0].partition(": see")[0].rstrip(".:")
+    first = " ".join((twin.__doc__ or twin.__name__).strip().split("\n\n")[0].split()).partition(
+        " (torch.")[0].partition(": see")[0].rstrip(".:")
     arguments, inputs, result = cls._example
     inputs = inputs if isinstance(inputs, str) else f"torch.ones{inputs}"
     return f"""{first}.

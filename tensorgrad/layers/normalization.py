@@ -7,8 +7,8 @@ from .. import nn
 from .native import Native
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm",
-    "LocalResponseNorm", "RMSNorm", "SyncBatchNorm",
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "CrossMapLRN2d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm", "SyncBatchNorm",
 ]
 
 
@@ -66,37 +66,45 @@ class _OfTrailing(Native, abstract=True):
     def _sizes(self, shape: Any) -> dict[str, Any]:
         n = self._trailing
         if n > len(shape) - 1:
-            raise AssertionError(f"{type(self).__name__}: num_normalize_dim is {n}, and an input of shape {shape} has {len(shape) - 1} axes after the batch")
+            raise AssertionError(f"{type(self).__name__}: num_normalize_dim is {n}, and an input of shape {shape} has "
+                                 f"{len(shape) - 1} axes after the batch")
         return {"normalized_shape": tuple(self._size(shape, axis, "normalized_shape") for axis in range(-n, 0))}
 
 
 class LayerNorm(_OfTrailing, nn.LayerNorm):
     """Normalizes the last `num_normalize_dim` axes to mean 0 and variance 1 in each sample.
 
-    `nn.LayerNorm` as a layer, with normalized_shape read off the first input. AssertionError if no axis is left for the batch.
+    `nn.LayerNorm` as a layer, with normalized_shape read off the first input. AssertionError if no axis is left for the
+    batch.
 
     >>> import tensorgrad as torch
     >>> torch.layers.LayerNorm(2).build((16, 10, 20, 30)).weight.shape
     torch.Size([20, 30])
     """
 
-    def __init__(self, num_normalize_dim: int, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: Any = None,
+    def __init__(self, num_normalize_dim: int, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True,
+                 device: Any = None,
                  dtype: Any = None) -> None:
-        self._begin_trailing(num_normalize_dim, {"eps": eps, "elementwise_affine": elementwise_affine, "bias": bias, "device": device, "dtype": dtype})
+        self._begin_trailing(num_normalize_dim,
+                             {"eps": eps, "elementwise_affine": elementwise_affine, "bias": bias, "device": device,
+                              "dtype": dtype})
 
 
 class RMSNorm(_OfTrailing, nn.RMSNorm):
     """Normalizes the last `num_normalize_dim` axes to root mean square 1 in each sample.
 
-    `nn.RMSNorm` as a layer, with normalized_shape read off the first input. AssertionError if no axis is left for the batch.
+    `nn.RMSNorm` as a layer, with normalized_shape read off the first input. AssertionError if no axis is left for the
+    batch.
 
     >>> import tensorgrad as torch
     >>> torch.layers.RMSNorm(1).build((16, 10, 20)).weight.shape
     torch.Size([20])
     """
 
-    def __init__(self, num_normalize_dim: int, eps: float | None = None, elementwise_affine: bool = True, device: Any = None, dtype: Any = None) -> None:
-        self._begin_trailing(num_normalize_dim, {"eps": eps, "elementwise_affine": elementwise_affine, "device": device, "dtype": dtype})
+    def __init__(self, num_normalize_dim: int, eps: float | None = None, elementwise_affine: bool = True,
+                 device: Any = None, dtype: Any = None) -> None:
+        self._begin_trailing(num_normalize_dim,
+                             {"eps": eps, "elementwise_affine": elementwise_affine, "device": device, "dtype": dtype})
 
 
 class LocalResponseNorm(Native, nn.LocalResponseNorm): _example = "2", (2, 5, 4), (2, 5, 4)

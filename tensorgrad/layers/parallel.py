@@ -33,10 +33,13 @@ def DistributedDataParallel(module: Any, dim: int = 0) -> Any:
     """Wrap the module in `torch.nn.parallel.DistributedDataParallel`, which averages gradients over the processes of
     the default group.
 
-    It is moved to the device of the scope. Errors: AssertionError unless the scope has exactly one; ValueError without a process group.
+    It is moved to the device of the scope. Errors: AssertionError unless the scope has exactly one; ValueError without
+        a process group.
     """
     devices, _ = get_scope_device_dtype()
     if len(devices) != 1:
-        raise AssertionError(f"each process trains on one device, the scope has {len(devices)}: {', '.join(map(str, devices))}")
+        raise AssertionError(f"each process trains on one device, the scope has {len(devices)}: "
+                             f"{', '.join(map(str, devices))}")
     index = device_to_int(devices[0])
-    return nn.parallel.DistributedDataParallel(module.to(devices[0]), device_ids=None if index < 0 else [index], dim=dim)
+    return nn.parallel.DistributedDataParallel(module.to(devices[0]), device_ids=None if index < 0 else [index],
+                                               dim=dim)

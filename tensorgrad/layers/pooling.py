@@ -4,9 +4,10 @@ from .. import nn
 from .native import Native
 
 __all__ = [
-    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d",
-    "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d",
-    "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "FractionalMaxPool2d", "FractionalMaxPool3d",
+    "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 
@@ -47,4 +48,5 @@ class _Unpool(Native, abstract=True):
 
 class MaxUnpool1d(_Unpool, nn.MaxUnpool1d): _example = "2", "torch.ones(1, 1, 2), torch.tensor([[[0, 3]]])", (1, 1, 4)
 class MaxUnpool2d(_Unpool, nn.MaxUnpool2d): _example = "2", "torch.ones(1, 1, 1), torch.tensor([[[3]]])", (1, 2, 2)
-class MaxUnpool3d(_Unpool, nn.MaxUnpool3d): _example = "2", "torch.ones(1, 1, 1, 1), torch.tensor([[[[7]]]])", (1, 2, 2, 2)
+class MaxUnpool3d(_Unpool, nn.MaxUnpool3d):
+    _example = "2", "torch.ones(1, 1, 1, 1), torch.tensor([[[[7]]]])", (1, 2, 2, 2)

@@ -17,12 +17,16 @@ class _Recurrent(Native, abstract=True):
 
     _inferred = ("input_size",)
 
-    def __init__(self, hidden_size: int, *, return_sequences: bool = False, return_state: bool = False, bidirectional: bool = False, num_layers: int = 1,
-                 stateful: bool = False, time_major: bool = False, **options: Any) -> None:
+    def __init__(self, hidden_size: int, *, return_sequences: bool = False, return_state: bool = False,
+                 bidirectional: bool = False, num_layers: int = 1, stateful: bool = False, time_major: bool = False,
+                 **options: Any) -> None:
         if "batch_first" in options:
-            raise AssertionError("batch_first is not an argument: layers are always batch first; time_major=True puts time first")
-        self._begin({"hidden_size": hidden_size, "num_layers": num_layers, "bidirectional": bidirectional, "batch_first": not time_major, **options})
-        self.return_sequences, self.return_state, self.stateful, self.time_major = return_sequences, return_state, stateful, time_major
+            raise AssertionError("batch_first is not an argument: layers are always batch first; time_major=True puts "
+                                 "time first")
+        self._begin({"hidden_size": hidden_size, "num_layers": num_layers, "bidirectional": bidirectional,
+                     "batch_first": not time_major, **options})
+        self.return_sequences, self.return_state, self.stateful, self.time_major = (return_sequences, return_state,
+                                                                                    stateful, time_major)
         self._state = None
         self.__dict__["_free_axes"] = (0, 1) if time_major else (0,)
 
@@ -47,7 +51,8 @@ class _Recurrent(Native, abstract=True):
 
     def forward(self, input: Any, state: Any = None) -> Any:
         if input.dim() != 3:
-            raise AssertionError(f"{type(self).__name__} takes (batch, time, features), and this has shape {tuple(input.shape)}")
+            raise AssertionError(f"{type(self).__name__} takes (batch, time, features), and this has shape "
+                                 f"{tuple(input.shape)}")
         state = self._state if state is None and self.stateful else state
         output, state = self._twin.forward(self, input, None if state is None else _each(_turned, state))
         state = _each(_turned, state)
@@ -81,12 +86,15 @@ DOC = """{what}.
     >>> import tensorgrad as torch
     >>> torch.layers.{cls}(90, bidirectional=True)(torch.ones(10, 17, 20)).shape
     torch.Size([10, 180])
-    """
+    """  # noqa: E501
 
 
-class SimpleRNN(_Recurrent, nn.RNN): __doc__ = DOC.format(what="Elman's recurrent network", name="RNN", cls="SimpleRNN", state="state h")
-class GRU(_Recurrent, nn.GRU): __doc__ = DOC.format(what="Gated recurrent units", name="GRU", cls="GRU", state="state h")
-class LSTM(_Recurrent, nn.LSTM): __doc__ = DOC.format(what="Long short-term memory", name="LSTM", cls="LSTM", state="states (h, c)")
+class SimpleRNN(_Recurrent, nn.RNN):
+    __doc__ = DOC.format(what="Elman's recurrent network", name="RNN", cls="SimpleRNN", state="state h")
+class GRU(_Recurrent, nn.GRU):
+    __doc__ = DOC.format(what="Gated recurrent units", name="GRU", cls="GRU", state="state h")
+class LSTM(_Recurrent, nn.LSTM):
+    __doc__ = DOC.format(what="Long short-term memory", name="LSTM", cls="LSTM", state="states (h, c)")
 
 
 class GetRNNOutput(Layer):

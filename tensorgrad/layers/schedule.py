@@ -12,7 +12,8 @@ class LinearWithMinLR(LRScheduler):
 
     The rate is updated each `update_freq` steps, and constant at the end.
 
-    η(t) = η₀ − (η₀ − min_lr)·min(t, num_steps) / num_steps, where t is the last multiple of `update_freq`; with `update_freq` below 1 nothing is changed.
+    η(t) = η₀ − (η₀ − min_lr)·min(t, num_steps) / num_steps, where t is the last multiple of `update_freq`; with
+    `update_freq` below 1 nothing is changed.
     A rate below `min_lr` is not changed. Errors: ValueError unless `num_steps` is positive.
 
     >>> import tensorgrad as torch
@@ -26,7 +27,8 @@ class LinearWithMinLR(LRScheduler):
     [0.8, 0.6, 0.4, 0.2, 0.2, 0.2]
     """
 
-    def __init__(self, optimizer: Optimizer, num_steps: int, update_freq: int = 1, min_lr: float = 1e-5, last_epoch: int = -1) -> None:
+    def __init__(self, optimizer: Optimizer, num_steps: int, update_freq: int = 1, min_lr: float = 1e-5,
+                 last_epoch: int = -1) -> None:
         if num_steps <= 0:
             raise ValueError(f"num_steps must be positive, got {num_steps}")
         self.num_steps, self.update_freq, self.min_lr = num_steps, update_freq, min_lr

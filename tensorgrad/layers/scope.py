@@ -16,8 +16,9 @@ from ..dtype import float32, float64, thread
 from ..messages.warn_once import warn
 from .structures import is_sequence
 
-__all__ = ["CPU_DEVICE", "CUDA_DEVICE", "cuda_count", "cuda_memory", "device_scope", "device_to_int", "get_default_device_dtype", "get_scope_device_dtype",
-           "get_torchx_device_dtype", "gpu_count", "has_cuda", "has_gpu", "id_to_device", "ids_to_devices", "in_device_scope", "new_tensor",
+__all__ = ["CPU_DEVICE", "CUDA_DEVICE", "cuda_count", "cuda_memory", "device_scope", "device_to_int",
+           "get_default_device_dtype", "get_scope_device_dtype", "get_torchx_device_dtype", "gpu_count", "has_cuda",
+           "has_gpu", "id_to_device", "ids_to_devices", "in_device_scope", "new_tensor",
            "set_default_device_dtype"]
 
 CPU_DEVICE, CUDA_DEVICE = tg.device("cpu"), tg.device("cuda")
@@ -82,7 +83,8 @@ def ids_to_devices(ids: Any) -> list[Any]:
     if not is_sequence(ids):
         return [id_to_device(ids)]
     if not ids or any(isinstance(id, str) and id in ALL for id in ids):
-        raise AssertionError("a list of devices has one device at least; 'cuda:all' is used alone" if ids else "a list of devices has one device at least")
+        raise AssertionError("a list of devices has one device at least; 'cuda:all' is used alone" if ids
+                             else "a list of devices has one device at least")
     return list(map(id_to_device, ids))
 
 
@@ -123,7 +125,8 @@ def device_to_int(device: Any) -> int:
     """
     if device is None or isinstance(device, int):
         return -1 if device is None else device
-    found = tg.device(device.replace("gpu", "cuda", 1) if isinstance(device, str) and device.startswith("gpu") else device)
+    found = tg.device(device.replace("gpu", "cuda", 1) if isinstance(device, str) and device.startswith("gpu")
+                      else device)
     return -1 if found.type != "cuda" else found.index or 0
 
 
@@ -133,9 +136,12 @@ def device_to_int(device: Any) -> int:
 def device_scope(device: Any, dtype: Any = float32, override_parent: bool = True) -> AbstractContextManager[Any]:
     """In a `with` block, make tensors on a device and in a dtype; gives the (first) device.
 
-    device: a number, -1 or None for the CPU, 'cpu', 'cuda:1', 'gpu:1', a `torch.device`, a list of these (modules may then be replicated on them), or
-    'cuda:all'. dtype: torch.float32 or torch.float64. override_parent: if not, a scope or `torch.device` block around this one stays in force.
-    Errors: AssertionError for other dtypes, and for lists with the CPU among other devices. Without any CUDA device there is a warning, and the CPU.
+    device: a number, -1 or None for the CPU, 'cpu', 'cuda:1', 'gpu:1', a `torch.device`, a list of these (modules may
+        then be replicated on them), or
+    'cuda:all'. dtype: torch.float32 or torch.float64. override_parent: if not, a scope or `torch.device` block around
+    this one stays in force.
+    Errors: AssertionError for other dtypes, and for lists with the CPU among other devices. Without any CUDA device
+        there is a warning, and the CPU.
 
     >>> import tensorgrad as torch
     >>> with device_scope("cpu", torch.float64) as device:
@@ -212,9 +218,11 @@ def new_tensor(data: Any, dtype: Any = None) -> Any:
 
 
 def cuda_memory(ids: Any, unit: str = "b", mode: str = "alloc", is_max: bool = False) -> Any:
-    """How much memory arrays occupy ('alloc'), or the memory pool holds ('cache'), on CUDA devices; with `is_max`, the most it has been.
+    """How much memory arrays occupy ('alloc'), or the memory pool holds ('cache'), on CUDA devices; with `is_max`, the
+    most it has been.
 
-    ids: a number, a list of numbers or 'all'. unit: 'b', 'kb', 'mb' or 'gb'. A number for one device, a list for several.
+    ids: a number, a list of numbers or 'all'. unit: 'b', 'kb', 'mb' or 'gb'. A number for one device, a list for
+        several.
     Errors: ValueError for another unit or mode; those of torch.cuda without CUDA.
 
     >>> len(cuda_memory("all")) == cuda_count()
@@ -229,4 +237,5 @@ def cuda_memory(ids: Any, unit: str = "b", mode: str = "alloc", is_max: bool = F
             ("cache", False): cuda.memory_reserved, ("cache", True): cuda.max_memory_reserved}[mode, bool(is_max)]
     if not is_sequence(ids) and ids != "all":
         return read(device_to_int(ids)) / UNITS[unit.lower()]
-    return [read(device_to_int(id)) / UNITS[unit.lower()] for id in (range(cuda_count()) if isinstance(ids, str) else ids)]
+    return [read(device_to_int(id)) / UNITS[unit.lower()]
+            for id in (range(cuda_count()) if isinstance(ids, str) else ids)]

@@ -18,10 +18,14 @@ from ..nn import modules as nn
 from ..symbolic.fake_tensors import fake
 from .structures import is_mapping, is_sequence, recursive_compare, recursive_flatten, recursive_map
 
-__all__ = ["ShapeSlice", "get_dim", "get_dim_from_shape", "get_shape", "is_sequence_shape", "is_simple_shape", "is_valid_shape", "numel", "print_shape",
-           "shape_avgpool1d", "shape_avgpool2d", "shape_avgpool3d", "shape_avgpoolnd", "shape_conv1d", "shape_conv2d", "shape_conv3d", "shape_convnd",
-           "shape_equals", "shape_maxpool1d", "shape_maxpool2d", "shape_maxpool3d", "shape_maxpoolnd", "shape_poolnd", "shape_slice",
-           "shape_transpose_conv1d", "shape_transpose_conv2d", "shape_transpose_conv3d", "shape_transpose_convnd", "shape_view"]
+__all__ = ["ShapeSlice", "get_dim", "get_dim_from_shape", "get_shape", "is_sequence_shape", "is_simple_shape",
+           "is_valid_shape", "numel", "print_shape", "shape_avgpool1d", "shape_avgpool2d", "shape_avgpool3d",
+           "shape_avgpoolnd", "shape_conv1d", "shape_conv2d", "shape_conv3d", "shape_convnd", "shape_equals",
+           "shape_maxpool1d", "shape_maxpool2d", "shape_maxpool3d", "shape_maxpoolnd", "shape_poolnd", "shape_slice",
+           "shape_transpose_conv1d", "shape_transpose_conv2d",
+           "shape_transpose_conv3d",
+           "shape_transpose_convnd",
+           "shape_view"]
 
 
 # ── what is a shape ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -33,7 +37,8 @@ def is_simple_shape(shape: Any) -> bool:
     >>> is_simple_shape((None, 3)), is_simple_shape([2, 0]), is_simple_shape([(2, 3)])
     (True, False, False)
     """
-    return is_sequence(shape) and all(n is None or isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n > 0 for n in shape)
+    return is_sequence(shape) and all(n is None or isinstance(n, (int, np.integer)) and not isinstance(n, bool)
+                                      and n > 0 for n in shape)
 
 
 def is_sequence_shape(shape: Any) -> bool:
@@ -107,7 +112,8 @@ def shape_equals(a: Any, b: Any, ignore_batch_dim: bool = False) -> bool:
     """
     start = 1 if ignore_batch_dim else 0
     return recursive_compare(a, b, is_base=is_simple_shape,
-                             comparator=lambda one, other: len(one) == len(other) and tuple(one[start:]) == tuple(other[start:]))
+                             comparator=lambda one, other: len(one) == len(other)
+                             and tuple(one[start:]) == tuple(other[start:]))
 
 
 # ── slices and views ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,7 +147,8 @@ def shape_slice(shape: Any, index: Any) -> tuple[int | None, ...]:
     many = 2 + 2 * max(map(_reach, parts), default=0)           # more than any index
     masks = {n for part in parts if isinstance(part, tg.Tensor) and part.dtype is tg.bool for n in part.shape}
     sizes, found = _first_fit([(many, *masks) if n is None else (n,) for n in shape], parts)
-    for axis, n in enumerate(shape):            # another size changes the result, or is refused: then the index implies it
+    # another size changes the result, or is refused: then the index implies it
+    for axis, n in enumerate(shape):
         for other in (1, many + 1) if n is None else ():
             try:
                 changed = _sliced([*sizes[:axis], other, *sizes[axis + 1:]], parts)
@@ -211,7 +218,8 @@ def shape_view(shape: Any, *args: Any) -> tuple[int | None, ...]:
             raise ValueError("more sizes are not known than before")
         return _merged(world(2 * factor), world(4 * factor))
     except (RuntimeError, ValueError) as error:
-        raise AssertionError(f"a tensor of shape {tuple(shape)} cannot be viewed as {tuple(target)}: {_first_line(error)}") from None
+        raise AssertionError(f"a tensor of shape {tuple(shape)} cannot be viewed as {tuple(target)}: "
+                             f"{_first_line(error)}") from None
 
 
 def _filled(shape: Any, n: int) -> list[int]:
@@ -276,15 +284,15 @@ def shape_convnd(dim: int, input_shape: Any, out_channels: int, kernel_size: Any
 
     >>> shape_convnd(2, (None, 3, 32, None), 8, 3, padding="same", has_batch=True), shape_convnd(1, (4, 10), 6, 3, stride=2)
     ((None, 8, 32, None), (6, 4))
-    """
+    """  # noqa: E501
     def make(cls: Any, channels: int) -> Any:
         return cls(channels, out_channels, kernel_size, stride, padding, dilation, groups, bias=False)
     return _after(dim, input_shape, has_batch, "Conv", make, groups * _room(kernel_size, dilation, stride))
 
 
 def shape_transpose_convnd(dim: int, input_shape: Any, out_channels: int, kernel_size: Any, stride: Any = 1,
-                           padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1,
-                           padding_mode: str = "zeros", device: Any = None, dtype: Any = None, *,
+                           padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
+                           dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None, *,
                            has_batch: bool = False) -> tuple[int | None, ...]:
     """The shape after a transposed convolution: (n − 1)·stride − 2·padding + dilation·(kernel_size − 1) +
     output_padding + 1 for each axis.
@@ -309,11 +317,13 @@ def shape_poolnd(dim: int, input_shape: Any, kernel_size: Any, stride: Any = Non
     >>> shape_poolnd(2, (16, 50, None), 3), shape_poolnd(1, (None, 16, 50), 3, ceil_mode=True, has_batch=True)
     ((16, 16, None), (None, 16, 17))
     """
-    return shape_maxpoolnd(dim, input_shape, kernel_size, stride, padding, dilation, False, ceil_mode, has_batch=has_batch)  # type: ignore[no-any-return]
+    return shape_maxpoolnd(dim, input_shape, kernel_size, stride, padding, dilation, False, ceil_mode,
+                           has_batch=has_batch)  # type: ignore[no-any-return]
 
 
-def shape_maxpoolnd(dim: int, input_shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                    return_indices: bool = False, ceil_mode: bool = False, *, has_batch: bool = False) -> Any:
+def shape_maxpoolnd(dim: int, input_shape: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                    dilation: Any = 1, return_indices: bool = False, ceil_mode: bool = False, *,
+                    has_batch: bool = False) -> Any:
     """`shape_poolnd` with the arguments of max pooling; a pair of shapes with `return_indices`."""
     def make(cls: Any, channels: int) -> Any:
         return cls(kernel_size, stride, padding, dilation, return_indices, ceil_mode)

@@ -34,7 +34,8 @@ class Unflatten(Native, nn.Unflatten): _example = "1, (2, -1)", (3, 6), (3, 2, 3
 class View(Layer):
     """Reshapes its input to a shape that includes the batch; a single size may be -1, to be inferred.
 
-    Errors: AssertionError for more than one -1, for sizes that are not positive, and where the number of elements does not fit.
+    Errors: AssertionError for more than one -1, for sizes that are not positive, and where the number of elements does
+        not fit.
 
     >>> import tensorgrad as torch
     >>> torch.layers.View(2, -1)(torch.ones(4, 3)).shape
@@ -54,7 +55,8 @@ class View(Layer):
     def forward(self, input: Any) -> Any:
         known = prod(size for size in self.shape if size != -1)
         if input.numel() % known or -1 not in self.shape and input.numel() != known:
-            raise AssertionError(f"view: an input of shape {tuple(input.shape)} has {input.numel()} elements, which do not fit into {self.shape}")
+            raise AssertionError(f"view: an input of shape {tuple(input.shape)} has {input.numel()} elements, which do "
+                                 f"not fit into {self.shape}")
         return input.reshape(self.shape)
 
 
@@ -73,7 +75,8 @@ class Slice(Layer):
         self.index = tuple(index) if isinstance(index, list) else index
         for part in self.index if isinstance(self.index, tuple) else (self.index,):
             if type(part) is bool or not (part is None or part is ... or isinstance(part, (int, RANGE))):
-                raise TypeError(f"slice: an index is made of numbers, slices, None and an Ellipsis, and not of a {type(part).__name__}")
+                raise TypeError(f"slice: an index is made of numbers, slices, None and an Ellipsis, and not of a "
+                                f"{type(part).__name__}")
 
     def forward(self, input: Any) -> Any:
         return input[self.index]

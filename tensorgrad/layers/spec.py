@@ -35,7 +35,8 @@ LARGEST = 10**8             # an integer
 COUNTS = {"num_layers": 1000, "num_normalize_dim": 64}      # arguments that say how many things to make
 ELEMENTS = 2**30            # numbers in the parameters of one module
 
-CONTAINERS = {"Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Module", "RNNBase", "RNNCellBase"}
+CONTAINERS = {"Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "Module",
+              "RNNBase", "RNNCellBase"}
 
 
 class SpecError(ValueError, AssertionError):
@@ -61,7 +62,8 @@ def described(module: Any) -> dict[str | None, Any]:
     if not hasattr(module, "_spec_parts"):
         return _described_native(module)
     name, arguments = module._spec_parts()
-    return {"type": name, **{key: data(value, name if key is None else f"{name}.{key}") for key, value in arguments.items()}}
+    return {"type": name, **{key: data(value, name if key is None else f"{name}.{key}")
+                             for key, value in arguments.items()}}
 
 
 def data(value: Any, path: str) -> Any:
@@ -72,7 +74,8 @@ def data(value: Any, path: str) -> Any:
         parts = [data(part, f"{path}[{i}]") for i, part in enumerate(value)]
         return tuple(parts) if isinstance(value, tuple) else parts
     if isinstance(value, dict):
-        if all(isinstance(key, str) for key in value) and "type" not in value and not (len(value) == 1 and value.keys() <= TAGS.keys()):
+        if (all(isinstance(key, str) for key in value) and "type" not in value
+                and not (len(value) == 1 and value.keys() <= TAGS.keys())):
             return {key: data(part, f"{path}.{key}") for key, part in value.items()}
         return {"dict": [[data(key, path), data(part, f"{path}[{key!r}]")] for key, part in value.items()]}
     if isinstance(value, slice):
@@ -98,15 +101,17 @@ def _described_native(module: nn.Module) -> dict[str | None, Any]:
         return {"type": name, "layers": [described(child) for child in module]}
     arguments = arguments_of(module) if _native_class(cls.__name__) is cls else None
     if arguments is None:
-        raise SpecError(f"{name}: a {cls.__module__}.{cls.__qualname__} is neither a layer nor a module of nn whose arguments can be read back; "
-                        "derive it from Layer, or give a Layer class with the same function")
+        raise SpecError(f"{name}: a {cls.__module__}.{cls.__qualname__} is neither a layer nor a module of nn whose "
+                        "arguments can be read back; derive it from Layer, or give a Layer class with the same "
+                        "function")
     return {"type": name, **{key: data(value, f"{name}.{key}") for key, value in arguments.items()}}
 
 
 def _native_class(name: str) -> Any:
     """A class of `nn` that a spec may name, or None."""
     cls = getattr(nn, name, None) if name in nn.modules.__all__ else None
-    return cls if isinstance(cls, type) and issubclass(cls, nn.Module) and name not in CONTAINERS and not name.startswith("Transformer") else None
+    return (cls if isinstance(cls, type) and issubclass(cls, nn.Module) and name not in CONTAINERS
+            and not name.startswith("Transformer") else None)
 
 
 # ── data to layers ────────────────────────────────────────────────────────────────────────────
@@ -133,7 +138,8 @@ class _Reader:
         if not isinstance(spec, Mapping):
             raise SpecError(f"{path or 'spec'}: a layer is a dictionary with a type, not {_shown(spec)}")
         if odd := [key for key in spec if key is not None and not isinstance(key, str)]:
-            raise SpecError(f"{path or 'spec'}: keys are names of arguments, and None for the positional ones, not {_shown(odd[0])}")
+            raise SpecError(f"{path or 'spec'}: keys are names of arguments, and None for the positional ones, not "
+                            f"{_shown(odd[0])}")
         if "type" not in spec:
             raise SpecError(f"{_at(path, 'type')}: missing from {_shown(list(spec))}")
         if None in spec and "null" in spec:
@@ -163,10 +169,13 @@ class _Reader:
             if len(found) == 1:
                 return found.pop()
             if found:
-                raise SpecError(f"{path}: {name!r} may be any of {', '.join(sorted(cls.__name__ for cls in found))}; write it as the one that is meant")
-        known = {known.casefold(): known for known in (*REGISTRY, *(f"nn.{n}" for n in nn.modules.__all__ if _native_class(n)))}
+                raise SpecError(f"{path}: {name!r} may be any of {', '.join(sorted(cls.__name__ for cls in found))}; "
+                                f"write it as the one that is meant")
+        known = {known.casefold(): known
+                 for known in (*REGISTRY, *(f"nn.{n}" for n in nn.modules.__all__ if _native_class(n)))}
         near = get_close_matches(name[:100].casefold(), known, 3)
-        raise SpecError(f"{path}: unknown layer {_shown(name)}" + (f"; nearest: {', '.join(known[n] for n in near)}" if near else ""))
+        raise SpecError(f"{path}: unknown layer {_shown(name)}"
+                        + (f"; nearest: {', '.join(known[n] for n in near)}" if near else ""))
 
     def _positional(self, value: Any, path: str, depth: int) -> list[Any]:
         """Return the positional arguments: a list holds several, any other value is a single argument."""
@@ -194,7 +203,8 @@ class _Reader:
         if len(value) == 1 and (tag := next(iter(value))) in TAGS:
             return TAGS[tag](self, value[tag], _at(path, tag), depth + 1)
         if odd := [key for key in value if not isinstance(key, str)]:
-            raise SpecError(f"{path}: {_shown(odd[0])} is not a text; such a dictionary is written {{'dict': [[key, value], …]}}")
+            raise SpecError(f"{path}: {_shown(odd[0])} is not a text; such a dictionary is written {{'dict': [[key, "
+                            f"value], …]}}")
         return {key: self.value(part, _at(path, key), depth + 1) for key, part in value.items()}
 
     def _list(self, value: Any, path: str, depth: int, size: int | None = None) -> list[Any]:
@@ -209,7 +219,8 @@ class _Reader:
         return slice(*ends)
 
     def _dict(self, value: Any, path: str, depth: int) -> dict[Any, Any]:
-        pairs = [self._list(pair, f"{path}[{i}]", depth, 2) for i, pair in enumerate(value)] if isinstance(value, (list, tuple)) else None
+        pairs = ([self._list(pair, f"{path}[{i}]", depth, 2) for i, pair in enumerate(value)]
+                 if isinstance(value, (list, tuple)) else None)
         try:
             return dict(pairs)
         except TypeError:
@@ -238,7 +249,8 @@ class _Reader:
         return ...
 
 
-TAGS = {"tuple": lambda reader, *where: tuple(reader._list(*where)), "slice": _Reader._slice, "dict": _Reader._dict, "dtype": _Reader._dtype,
+TAGS = {"tuple": lambda reader, *where: tuple(reader._list(*where)), "slice": _Reader._slice, "dict": _Reader._dict,
+        "dtype": _Reader._dtype,
         "device": _Reader._device, "ellipsis": _Reader._ellipsis, "node": _Reader._node}
 
 
@@ -255,7 +267,8 @@ def _made(cls: Any, args: list[Any], kwargs: dict[str, Any], name: str, path: st
             count = given.get(argument, given.get("kwargs", given.get("options", {})).get(argument, 0))
             if isinstance(count, int) and count > most:
                 raise ValueError(f"{argument}={count} is more than {most}")
-        if _native_class(cls.__name__) is cls or getattr(cls, "_inferred", None) == ():       # its parameters are made at once
+        # its parameters are made at once
+        if _native_class(cls.__name__) is cls or getattr(cls, "_inferred", None) == ():
             _trial(cls, args, kwargs)
         return cls(*args, **kwargs)
     except SpecError as error:
@@ -301,8 +314,10 @@ def _short(text: str) -> str:
 def _shown(value: Any) -> str:
     """Return a value's text in messages; the type for a large or nested value."""
     if isinstance(value, (str, int, float, type(None))):
-        return _short(repr(value)) if not isinstance(value, int) or abs(value) < 10**50 else "a number of more than 50 digits"
-    return f"a {type(value).__name__}" if isinstance(value, Mapping) or not isinstance(value, (list, tuple)) else f"a {type(value).__name__} of {len(value)}"
+        return (_short(repr(value)) if not isinstance(value, int) or abs(value) < 10**50
+                else "a number of more than 50 digits")
+    return (f"a {type(value).__name__}" if isinstance(value, Mapping) or not isinstance(value, (list, tuple))
+            else f"a {type(value).__name__} of {len(value)}")
 
 
 # ── as text ───────────────────────────────────────────────────────────────────────────────────
@@ -344,7 +359,10 @@ def to_yaml(layer: Any) -> str:
 
 
 def from_yaml(text: str | bytes) -> Any:
-    """The layer that a YAML text describes; needs PyYAML (the extra `yaml`). SpecError (a ValueError) if it describes none."""
+    """The layer that a YAML text describes; needs PyYAML (the extra `yaml`).
+
+    SpecError (a ValueError) if it describes none.
+    """
     yaml = _yaml()
     try:
         spec = yaml.safe_load(text)

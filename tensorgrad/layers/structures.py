@@ -1,12 +1,14 @@
-"""Nested structures: lists, tuples and mappings of values, to any depth, and of any type that can be made from its parts.
+"""Nested structures: lists, tuples and mappings of values, to any depth, and of any type that can be made from its
+parts.
 
 All functions take the same options:
 
-    is_base                 tells values from structures: a function, a type or a tuple of types; by default all that is no structure is a value
+    is_base                 tells values from structures: a function, a type or a tuple of types; by default all that is
+        no structure is a value
     allow_any_seq_type      walk into every sequence (the default), or into lists, tuples and their subclasses only
     allow_any_dict_type     walk into every mapping (the default), or into dicts and their subclasses only
-    unknown_type_handler    computes the result for an object that is neither a structure nor, by `is_base`, a value; without it: TypeError
-    leave_none              leave None where it is, rather than treat it as a value
+    unknown_type_handler    computes the result for an object that is neither a structure nor, by `is_base`, a value;
+    without it: TypeError leave_none              leave None where it is, rather than treat it as a value
 """
 from __future__ import annotations
 
@@ -21,8 +23,10 @@ import numpy as np
 
 from .. import api as tg
 
-__all__ = ["StructureMismatch", "is_mapping", "is_sequence", "recursive_all", "recursive_any", "recursive_binary_combine", "recursive_combine",
-           "recursive_compare", "recursive_flatten", "recursive_map", "recursive_max", "recursive_reduce", "recursive_sum", "recursive_zip"]
+__all__ = ["StructureMismatch", "is_mapping", "is_sequence", "recursive_all", "recursive_any",
+           "recursive_binary_combine", "recursive_combine", "recursive_compare", "recursive_flatten", "recursive_map",
+           "recursive_max", "recursive_reduce",
+           "recursive_sum", "recursive_zip"]
 
 TEXT = (str, bytes, bytearray, memoryview, range)       # sequences for Python, values for a reader
 
@@ -68,7 +72,8 @@ class Walk:
     def of_unknown(self, values: Sequence[Any], path: tuple[Any, ...]) -> Any:
         if self.unknown is None:
             strange = next(x for x in values if not self.is_value(x))
-            raise TypeError(f"{where(path)} is neither a structure nor one of the values that are expected: {type(strange).__name__}")
+            raise TypeError(f"{where(path)} is neither a structure nor one of the values that are expected: "
+                            f"{type(strange).__name__}")
         return self.unknown(*values)
 
     def values(self, x: Any, path: tuple[Any, ...] = ()) -> Iterator[Any]:
@@ -87,8 +92,9 @@ class Walk:
             check_match(structures[0], parts[0], x, found, path)
         first, *others = parts
         assert first is not None
-        return rebuilt(structures[0], {key: self.combined(function, [part, *(found[key] for found in others)], (*path, key))  # type: ignore[index]
-                                       for key, part in first.items()})
+        return rebuilt(structures[0],
+                       {key: self.combined(function, [part, *(found[key] for found in others)], (*path, key))  # type: ignore[index]
+                        for key, part in first.items()})
 
     def _at_value(self, function: Callable[..., Any], values: Sequence[Any], path: tuple[Any, ...]) -> Any:
         if self.leave_none and builtins.any(x is None for x in values):
@@ -121,7 +127,8 @@ def check_match(a: Any, a_parts: Any, b: Any, b_parts: Any, path: tuple[Any, ...
 
 def rebuilt(original: Any, parts: dict[Any, Any]) -> Any:
     """A structure of the same type, with other parts."""
-    kind: Any = tuple if isinstance(original, tg.Size) else type(original)        # values mapped from sizes need not be integers
+    # values mapped from sizes need not be integers
+    kind: Any = tuple if isinstance(original, tg.Size) else type(original)
     try:
         if is_mapping(original):
             return kind(original.default_factory, parts) if isinstance(original, defaultdict) else kind(parts)
@@ -151,13 +158,15 @@ def recursive_flatten(struct: Any, **options: Any) -> list[Any]:
     return list(Walk(**options).values(struct))
 
 
-def recursive_reduce(struct: Any, reduce_op: Callable[..., Any], *initial: Any, func: Callable[[Any], Any] = lambda x: x, **options: Any) -> Any:
-    """The values, or a function of them, joined by `reduce_op`: a function of two, as `functools.reduce` joins them from the left, after the initial
-    value if there is one; or a function of one argument, such as `sum`, which is given all of them.
+def recursive_reduce(struct: Any, reduce_op: Callable[..., Any], *initial: Any,
+                     func: Callable[[Any], Any] = lambda x: x, **options: Any) -> Any:
+    """The values, or a function of them, joined by `reduce_op`: a function of two, as `functools.reduce` joins them
+    from the left, after the initial value if there is one; or a function of one argument, such as `sum`, which is given
+    all of them.
 
     >>> recursive_reduce([1, (2, [3])], lambda a, b: 10 * a + b), recursive_reduce([1, (2, [3])], sum, func=lambda x: x * x)
     (123, 14)
-    """
+    """  # noqa: E501
     values = (func(x) for x in recursive_flatten(struct, **options))
     return reduce_op([*initial, *values]) if takes_one(reduce_op) else functools.reduce(reduce_op, values, *initial)
 
@@ -196,15 +205,17 @@ def recursive_max(struct: Any, func: Callable[[Any], Any] = lambda x: x, **optio
 def recursive_combine(*structs: Any, combinator: Callable[..., Any], **options: Any) -> Any:
     """The combination of the values in the same place of all structures, in the form of the first.
 
-    A `combinator` that needs one argument gets a tuple of the values, as `sum` does; any other gets them one by one, as `lambda a, b: a + b` does.
-    Sequences match if they are equally long, mappings if they have the same keys. Errors: StructureMismatch names the place where they do not.
+    A `combinator` that needs one argument gets a tuple of the values, as `sum` does; any other gets them one by one, as
+    `lambda a, b: a + b` does. Sequences match if they are equally long, mappings if they have the same keys. Errors:
+        StructureMismatch names the place where they do not.
 
     >>> recursive_combine([1, {"a": 2}], [10, {"a": 20}], [100, {"a": 200}], combinator=sum)
     [111, {'a': 222}]
     """
     if not structs:
         raise TypeError("recursive_combine() needs at least one structure")
-    return Walk(**options).combined((lambda *values: combinator(values)) if takes_one(combinator) else combinator, structs)
+    return Walk(**options).combined((lambda *values: combinator(values)) if takes_one(combinator) else combinator,
+                                    structs)
 
 
 def takes_one(function: Callable[..., Any]) -> bool:
@@ -218,7 +229,8 @@ def takes_one(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):         # some builtin functions have no signature
         return False
     places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return 1 in (len(places), sum(p.default is p.empty for p in places)) and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return (1 in (len(places), sum(p.default is p.empty for p in places))
+            and not any(p.kind is p.VAR_POSITIONAL for p in parameters))
 
 
 def recursive_zip(*structs: Any, **options: Any) -> Any:
@@ -230,13 +242,16 @@ def recursive_zip(*structs: Any, **options: Any) -> Any:
     return recursive_combine(*structs, combinator=lambda *values: values, **options)
 
 
-def recursive_binary_combine(struct1: Any, struct2: Any, *, combinator: Callable[[Any, Any], Any], **options: Any) -> Any:
+def recursive_binary_combine(struct1: Any, struct2: Any, *, combinator: Callable[[Any, Any], Any],
+                             **options: Any) -> Any:
     """`recursive_combine` of two structures: the combinator is called as `combinator(a, b)`."""
     return recursive_combine(struct1, struct2, combinator=lambda a, b: combinator(a, b), **options)
 
 
-def recursive_compare(struct1: Any, struct2: Any, comparator: Callable[[Any, Any], Any] | None = None, mode: str = "all", **options: Any) -> bool:
-    """Tell whether two structures have the same form, and values that are equal, or of which `comparator(a, b)` is true; with mode="any", some of them.
+def recursive_compare(struct1: Any, struct2: Any, comparator: Callable[[Any, Any], Any] | None = None,
+                      mode: str = "all", **options: Any) -> bool:
+    """Tell whether two structures have the same form, and values that are equal, or of which `comparator(a, b)` is
+    true; with mode="any", some of them.
 
     >>> recursive_compare([1, {"a": 2}], (1, {"a": 2})), recursive_compare([1, 2], [1, [2]])
     (True, False)
@@ -245,7 +260,8 @@ def recursive_compare(struct1: Any, struct2: Any, comparator: Callable[[Any, Any
         raise AssertionError(f"mode: 'all' or 'any', not {mode!r}")
     found: list[Any] = []
     try:
-        recursive_combine(struct1, struct2, combinator=lambda a, b: found.append((comparator or equal)(a, b)), **options)
+        recursive_combine(struct1, struct2, combinator=lambda a, b: found.append((comparator or equal)(a, b)),
+                          **options)
     except StructureMismatch:
         return False
     return builtins.all(found) if mode == "all" else builtins.any(found)

@@ -8,8 +8,9 @@ from .. import nn
 from ..nn.parameter import is_lazy
 from .structures import is_sequence
 
-__all__ = ["th_clip_norm", "th_copy_module", "th_flatten", "th_flatten_tensors", "th_global_avg_pool", "th_global_max_pool", "th_hard_update",
-           "th_huber_loss_per_element", "th_median", "th_median_abs", "th_new_full", "th_norm", "th_normalize_feature", "th_soft_update", "th_to_scalar",
+__all__ = ["th_clip_norm", "th_copy_module", "th_flatten", "th_flatten_tensors", "th_global_avg_pool",
+           "th_global_max_pool", "th_hard_update", "th_huber_loss_per_element", "th_median", "th_median_abs",
+           "th_new_full", "th_norm", "th_normalize_feature", "th_soft_update", "th_to_scalar",
            "th_unflatten_tensors", "th_where"]
 
 
@@ -18,7 +19,8 @@ __all__ = ["th_clip_norm", "th_copy_module", "th_flatten", "th_flatten_tensors",
 
 def th_new_full(size, value, dtype=None, device=None, requires_grad=False):
     """Return a tensor filled with a value: `torch.full`, by default in the default dtype."""
-    return tg.full(tuple(size) if is_sequence(size) else (size,), value, dtype=dtype or tg.get_default_dtype(), device=device, requires_grad=requires_grad)
+    return tg.full(tuple(size) if is_sequence(size) else (size,), value, dtype=dtype or tg.get_default_dtype(),
+                   device=device, requires_grad=requires_grad)
 
 
 def th_to_scalar(x):
@@ -83,7 +85,9 @@ def th_global_max_pool(x):
 
 
 def th_huber_loss_per_element(x, y=None, delta=1.0):
-    """Huber's loss of each element of x − y: half the square up to delta, linear beyond. Without y, x is the difference.
+    """Huber's loss of each element of x − y: half the square up to delta, linear beyond.
+
+    Without y, x is the difference.
 
     >>> import tensorgrad as torch
     >>> th_huber_loss_per_element(torch.tensor([0.5, 3.0]))
@@ -152,7 +156,8 @@ def th_copy_module(module):
 
 
 def th_soft_update(target, source, tau):
-    """Move a module's parameters towards those of another of the same form: p ← (1 − tau)·p + tau·q; buffers are copied.
+    """Move a module's parameters towards those of another of the same form: p ← (1 − tau)·p + tau·q; buffers are
+    copied.
 
     Parameters correspond by their order. Errors: ValueError if the shapes differ; nothing is changed then.
     """
@@ -190,7 +195,8 @@ def _pairs(target, source):
             if is_lazy(p):
                 late.append((p, q))
             elif p.shape != q.shape:
-                raise ValueError(f"the modules differ: {name} has the shape {tuple(p.shape)}, the other's is {tuple(q.shape)}")
+                raise ValueError(f"the modules differ: {name} has the shape {tuple(p.shape)}, the other's is "
+                                 f"{tuple(q.shape)}")
             pairs.append((p, q))
         found.append(pairs)
     with tg.no_grad():

@@ -19,7 +19,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_PLACES = {"nn": "nn", "optim": "optim", "nngraph": "nngraph", "cunn": "cunn", "Variable": "variable", "Container": "variable", "convert": "conversion",
+_PLACES = {"nn": "nn", "optim": "optim", "nngraph": "nngraph", "cunn": "cunn", "Variable": "variable",
+           "Container": "variable", "convert": "conversion",
            "load_lua": "t7"}
 
 __all__ = ["Container", "Variable", "convert", "cunn", "load_lua", "nn", "nngraph", "optim"]

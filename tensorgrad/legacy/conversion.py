@@ -13,7 +13,9 @@ NAMES = {"weight": "weight", "bias": "bias", "running_mean": "running_mean", "ru
 
 
 class Both(today.Module):
-    """Applies modules to an input and concatenates their outputs along an axis: the present form of `legacy.nn.Concat`."""
+    """Applies modules to an input and concatenates their outputs along an axis: the present form of
+    `legacy.nn.Concat`.
+    """
 
     def __init__(self, dim: int, modules: Any) -> None:
         super().__init__()

@@ -56,7 +56,8 @@ class gModule(Module):
             known = next((i for i, m in enumerate(self.modules) if m is module), len(self.modules))
             if known == len(self.modules):
                 self.modules.append(module)
-            made[id(node)] = self.graph.create_node("call_module", f"modules.{known}", tuple(made[id(s)] for s in node.sources), {},
+            made[id(node)] = self.graph.create_node("call_module", f"modules.{known}",
+                                                    tuple(made[id(s)] for s in node.sources), {},
                                                     node.name or type(module).__name__.lower())
         for i, node in enumerate(inputs):
             if id(node) not in used:
@@ -101,7 +102,9 @@ def _ordered(outputs: Sequence[Node]) -> list[Node]:
 
 
 def picture(module: gModule, *, shapes: bool = True, fold: bool = True, title: str = "") -> viz.Graph:
-    """Return the picture of a `gModule`, with modules as boxes and the shapes of its last forward; `viz.graph(module)` calls this."""
+    """Return the picture of a `gModule`, with modules as boxes and the shapes of its last forward; `viz.graph(module)`
+    calls this.
+    """
     model, made = Model(), {}
     for node in module.graph.nodes:
         if node.op == "placeholder":
@@ -115,7 +118,8 @@ def picture(module: gModule, *, shapes: bool = True, fold: bool = True, title: s
                 model.link(made[source], made[node], position=position)
         else:
             for number, source in enumerate(node.args[0], 1):
-                end = model.add("value", f"output {number}" if len(node.args[0]) > 1 else "output", shape=made[source].shape)
+                end = model.add("value", f"output {number}" if len(node.args[0]) > 1 else "output",
+                                shape=made[source].shape)
                 model.link(made[source], end)
     return viz.Graph(model, Shows(shapes), fold, title or titled("gModule", model))
 

@@ -33,7 +33,8 @@ def _checked(config: Any, state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return config, config if state is None else state
 
 
-def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: float | None, doc: str, name: str) -> Step:
+def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: float | None, doc: str,
+          name: str) -> Step:
     """Return a method that runs a present optimizer.
 
     `options` converts the settings of 2016 to its own, `rate` is the default learning rate, None if the method sets its
@@ -50,7 +51,8 @@ def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: 
             held.set_(x.detach())
         steps = state.get("evalCounter", 0)
         if rate is not None:
-            optimizer.param_groups[0]["lr"] = config.get("learningRate", rate) / (1 + steps * config.get("learningRateDecay", 0))
+            optimizer.param_groups[0]["lr"] = (config.get("learningRate", rate)
+                                               / (1 + steps * config.get("learningRateDecay", 0)))
         held.grad = gradient.detach().to(x.dtype)
         optimizer.step()
         held.grad, state["evalCounter"] = None, steps + 1
@@ -60,25 +62,35 @@ def _over(kind: Any, options: Callable[[dict[str, Any]], dict[str, Any]], rate: 
     return step
 
 
-adadelta = _over(today.Adadelta, lambda c: {"lr": c.get("learningRate", 1), "rho": c.get("rho", 0.9), "eps": c.get("eps", 1e-6),
+adadelta = _over(today.Adadelta, lambda c: {"lr": c.get("learningRate", 1), "rho": c.get("rho", 0.9),
+                                            "eps": c.get("eps", 1e-6),
                                             "weight_decay": c.get("weightDecay", 0)}, 1,
-                 "Steps scaled by running means of squared gradients and squared steps: `rho`, `eps`, `weightDecay`.", "adadelta")
+                 "Steps scaled by running means of squared gradients and squared steps: `rho`, `eps`, `weightDecay`.",
+                 "adadelta")
 adagrad = _over(today.Adagrad, lambda c: {"eps": 1e-10, "weight_decay": c.get("weightDecay", 0)}, 1e-3,
-                "Steps over the root of the sum of squared gradients: `learningRate`, `learningRateDecay`, `weightDecay`.", "adagrad")
-adamax = _over(today.Adamax, lambda c: {"betas": (c.get("beta1", 0.9), c.get("beta2", 0.999)), "eps": c.get("epsilon", 1e-38),
+                "Steps over the root of the sum of squared gradients: `learningRate`, `learningRateDecay`, "
+                "`weightDecay`.", "adagrad")
+adamax = _over(today.Adamax, lambda c: {"betas": (c.get("beta1", 0.9), c.get("beta2", 0.999)),
+                                        "eps": c.get("epsilon", 1e-38),
                                         "weight_decay": c.get("weightDecay", 0)}, 2e-3,
-               "Adam with the greatest gradient in the place of their squares: `learningRate`, `beta1`, `beta2`, `epsilon`.", "adamax")
-asgd = _over(today.ASGD, lambda c: {"lr": c.get("eta0", 1e-4), "lambd": c.get("lambda", 1e-4), "alpha": c.get("alpha", 0.75), "t0": c.get("t0", 1e6)},
+               "Adam with the greatest gradient in the place of their squares: `learningRate`, `beta1`, `beta2`, "
+               "`epsilon`.", "adamax")
+asgd = _over(today.ASGD, lambda c: {"lr": c.get("eta0", 1e-4), "lambd": c.get("lambda", 1e-4),
+                                    "alpha": c.get("alpha", 0.75), "t0": c.get("t0", 1e6)},
              None, "Averaged descent, `(x, fx, mean of x)`: `eta0`, `lambda`, `alpha`, `t0`.", "asgd")
-rmsprop = _over(today.RMSprop, lambda c: {"alpha": c.get("alpha", 0.99), "eps": c.get("epsilon", 1e-8), "weight_decay": c.get("weightDecay", 0)}, 1e-2,
-                "Steps over the root of a running mean of squared gradients: `learningRate`, `alpha`, `epsilon`, `weightDecay`.", "rmsprop")
-rprop = _over(today.Rprop, lambda c: {"lr": c.get("stepsize", 0.1), "etas": (c.get("etaminus", 0.5), c.get("etaplus", 1.2)),
+rmsprop = _over(today.RMSprop, lambda c: {"alpha": c.get("alpha", 0.99), "eps": c.get("epsilon", 1e-8),
+                                          "weight_decay": c.get("weightDecay", 0)}, 1e-2,
+                "Steps over the root of a running mean of squared gradients: `learningRate`, `alpha`, `epsilon`, "
+                "`weightDecay`.", "rmsprop")
+rprop = _over(today.Rprop, lambda c: {"lr": c.get("stepsize", 0.1),
+                                      "etas": (c.get("etaminus", 0.5), c.get("etaplus", 1.2)),
                                       "step_sizes": (c.get("stepsizemin", 1e-6), c.get("stepsizemax", 50.0))}, None,
               "Steps by signs of gradients: `stepsize`, `etaplus`, `etaminus`, `stepsizemax`, `stepsizemin`.", "rprop")
 
 
 def sgd(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
-    """Gradient descent: `learningRate`, `learningRateDecay`, `weightDecay`, `momentum`, `dampening` (= momentum), `nesterov`.
+    """Gradient descent: `learningRate`, `learningRateDecay`, `weightDecay`, `momentum`, `dampening` (= momentum),
+    `nesterov`.
 
     `learningRates` is a vector of factors, one for each number of x; `weightDecays` is one of decays.
     """
@@ -96,7 +108,8 @@ def sgd(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) ->
         else:
             state["dfdx"].mul_(momentum).add_(step, alpha=1 - dampening)
         step = step + momentum * state["dfdx"] if nesterov else state["dfdx"]
-    x -= step * config.get("learningRates", 1) * (config.get("learningRate", 1e-3) / (1 + n * config.get("learningRateDecay", 0)))
+    x -= step * config.get("learningRates", 1) * (config.get("learningRate", 1e-3)
+                                                  / (1 + n * config.get("learningRateDecay", 0)))
     state["evalCounter"] = n + 1
     return x, [fx]
 
@@ -120,7 +133,8 @@ def nag(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) ->
 
 
 def adam(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
-    """Adam: `learningRate` (0.001), `beta1` (0.9), `beta2` (0.999), `epsilon` (1e-8), `learningRateDecay`, `weightDecay`.
+    """Adam: `learningRate` (0.001), `beta1` (0.9), `beta2` (0.999), `epsilon` (1e-8), `learningRateDecay`,
+    `weightDecay`.
 
     ε is added before the bias correction of the means, so a first step is that of today's Adam with ε/√(1 − β₂).
     """
@@ -138,7 +152,8 @@ def adam(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -
 
 
 def lbfgs(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
-    """L-BFGS, several steps in a call: `maxIter` (20), `maxEval`, `tolFun` (1e-5), `tolX` (1e-9), `nCorrection` (100), `learningRate` (1).
+    """L-BFGS, several steps in a call: `maxIter` (20), `maxEval`, `tolFun` (1e-5), `tolX` (1e-9), `nCorrection` (100),
+    `learningRate` (1).
 
     Returns `(x, all values of f, number of evaluations)`.
     """
@@ -146,7 +161,8 @@ def lbfgs(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) 
     optimizer = state.get("optimizer")
     if optimizer is None:
         optimizer = state["optimizer"] = today.LBFGS(
-            [x], config.get("learningRate", 1), config.get("maxIter", 20), config.get("maxEval"), config.get("tolFun", 1e-5), config.get("tolX", 1e-9),
+            [x], config.get("learningRate", 1), config.get("maxIter", 20), config.get("maxEval"),
+            config.get("tolFun", 1e-5), config.get("tolX", 1e-9),
             config.get("nCorrection", 100), "strong_wolfe" if config.get("lineSearch") else None)
     values: list[Any] = []
     held = optimizer.param_groups[0]["params"][0]
@@ -162,7 +178,8 @@ def lbfgs(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) 
 
 
 def cg(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> Any:
-    """Conjugate gradients (Polak and Ribière), several steps in a call: `maxIter` (20), `maxEval` (1.25 · maxIter), `sig`, `rho` of the line search.
+    """Conjugate gradients (Polak and Ribière), several steps in a call: `maxIter` (20), `maxEval` (1.25 · maxIter),
+    `sig`, `rho` of the line search.
 
     Returns `(x, values of f after each step, number of evaluations)`. A step goes along the direction until f has
     fallen by ρ times the linear prediction and the slope is below σ times the initial one (Wolfe's conditions), with
@@ -196,7 +213,8 @@ def cg(opfunc: Callable[[Any], Any], x: Any, config: Any, state: Any = None) -> 
     return x, values, start - budget[0]
 
 
-def _along(at: Any, x: Any, f: float, direction: Any, slope: float, length: float, budget: list[int], rho: float, sigma: float) -> Any:
+def _along(at: Any, x: Any, f: float, direction: Any, slope: float, length: float, budget: list[int], rho: float,
+           sigma: float) -> Any:
     """Return (length, f, gradient) of a point along a direction that meets Wolfe's conditions, or of the best one
     seen; None if none is lower."""
     low, high, best = 0.0, math.inf, None
@@ -215,7 +233,9 @@ def _along(at: Any, x: Any, f: float, direction: Any, slope: float, length: floa
                 low, low_slope = length, there
             else:
                 high = length
-        guess = low - low_slope * (length - low) / (there - low_slope) if math.isfinite(there) and there != low_slope else math.nan
-        inside = low + 0.1 * (min(high, 4 * length) - low) < guess < low + 0.9 * (high - low) if math.isfinite(high) else length < guess < 10 * length
+        guess = (low - low_slope * (length - low) / (there - low_slope) if math.isfinite(there) and there != low_slope
+                 else math.nan)
+        inside = (low + 0.1 * (min(high, 4 * length) - low) < guess < low + 0.9 * (high - low) if math.isfinite(high)
+                  else length < guess < 10 * length)
         length = guess if inside else (low + high) / 2 if math.isfinite(high) else 3 * length
     return best

@@ -20,18 +20,24 @@ from . import nn
 __all__ = ["load_lua"]
 
 DEEPEST = 100                   # objects inside objects
-DTYPES = {"Float": tg.float32, "Double": tg.float64, "Half": tg.float16, "Byte": tg.uint8, "Char": tg.int8, "Short": tg.int16, "Int": tg.int32,
-          "Long": tg.int64, "Cuda": tg.float32, "CudaDouble": tg.float64, "CudaHalf": tg.float16, "CudaLong": tg.int64, "CudaInt": tg.int32,
-          "CudaByte": tg.uint8, "CudaChar": tg.int8, "CudaShort": tg.int16}
+DTYPES = {"Float": tg.float32, "Double": tg.float64, "Half": tg.float16, "Byte": tg.uint8, "Char": tg.int8,
+          "Short": tg.int16, "Int": tg.int32, "Long": tg.int64, "Cuda": tg.float32, "CudaDouble": tg.float64,
+          "CudaHalf": tg.float16, "CudaLong": tg.int64, "CudaInt": tg.int32, "CudaByte": tg.uint8, "CudaChar": tg.int8,
+          "CudaShort": tg.int16}
 # Attributes that count axes or entries from 1 in Lua.
-FROM_ONE = {"Concat": "dimension", "DepthConcat": "dimension", "JoinTable": "dimension", "SplitTable": "dimension", "Select": "dimension index",
-            "Narrow": "dimension offset", "SelectTable": "index", "NarrowTable": "offset", "Max": "dimension", "Min": "dimension", "Mean": "dimension",
-            "Sum": "dimension", "Parallel": "inputDimension outputDimension", "Index": "dimension", "Replicate": "dim", "Padding": "dim", "Unsqueeze": "dim",
+FROM_ONE = {"Concat": "dimension", "DepthConcat": "dimension", "JoinTable": "dimension", "SplitTable": "dimension",
+            "Select": "dimension index", "Narrow": "dimension offset", "SelectTable": "index", "NarrowTable": "offset",
+            "Max": "dimension", "Min": "dimension", "Mean": "dimension", "Sum": "dimension",
+            "Parallel": "inputDimension outputDimension", "Index": "dimension", "Replicate": "dim", "Padding": "dim",
+            "Unsqueeze": "dim",
             "Squeeze": "dim"}
-RENAMED = {("Narrow", "index"): "offset", ("Unsqueeze", "pos"): "dim", ("Threshold", "val"): "value", ("HardTanh", "min_val"): "min_value",
-           ("HardTanh", "max_val"): "max_value", ("LeakyReLU", "negval"): "negval", ("View", "size"): "sizes", ("Power", "pow"): "p",
+RENAMED = {("Narrow", "index"): "offset", ("Unsqueeze", "pos"): "dim", ("Threshold", "val"): "value",
+           ("HardTanh", "min_val"): "min_value", ("HardTanh", "max_val"): "max_value",
+           ("LeakyReLU", "negval"): "negval", ("View", "size"): "sizes",
+           ("Power", "pow"): "p",
            ("Replicate", "nfeatures"): "nfeatures"}
-SAME = {"SpatialConvolutionMM": "SpatialConvolution", "VolumetricConvolutionMM": "VolumetricConvolution", "LookupTableGPU": "LookupTable"}
+SAME = {"SpatialConvolutionMM": "SpatialConvolution", "VolumetricConvolutionMM": "VolumetricConvolution",
+        "LookupTableGPU": "LookupTable"}
 
 
 def load_lua(file: str | os.PathLike[str] | BinaryIO) -> Any:
@@ -63,13 +69,15 @@ class _Reader:
         self.data, self.at = data, 0
         self.known: dict[int, Any] = {}
         self.types: dict[int, Callable[[int], Any]] = {
-            0: lambda depth: None, 1: lambda depth: self._number(), 2: lambda depth: self._string(), 3: self._table, 4: self._torch,
+            0: lambda depth: None, 1: lambda depth: self._number(), 2: lambda depth: self._string(), 3: self._table,
+            4: self._torch,
             5: lambda depth: self._int() == 1}
 
     def _take(self, form: str, count: int = 1) -> tuple[Any, ...]:
         size = struct.calcsize(form) * count
         if not 0 <= size <= len(self.data) - self.at:
-            raise ValueError(f"a .t7 file ends too early: {count} numbers are to follow at byte {self.at} of {len(self.data)}")
+            raise ValueError(f"a .t7 file ends too early: {count} numbers are to follow at byte {self.at} of "
+                             f"{len(self.data)}")
         found = struct.unpack_from(f"<{count}{form}", self.data, self.at)
         self.at += size
         return found
@@ -81,7 +89,8 @@ class _Reader:
         """Read a number of items of at least `least` bytes each. ValueError if the file is too short for them."""
         found = self._int()
         if not 0 <= found * least <= len(self.data) - self.at:
-            raise ValueError(f"a .t7 file claims {found} {what} at byte {self.at}, where {len(self.data) - self.at} bytes are left")
+            raise ValueError(f"a .t7 file claims {found} {what} at byte {self.at}, where {len(self.data) - self.at} "
+                             f"bytes are left")
         return found
 
     def _number(self) -> int | float:
@@ -101,7 +110,8 @@ class _Reader:
         if kind in (6, 7, 8):
             raise ValueError(f"a .t7 file holds a function at byte {self.at - 4}: functions are not read")
         if kind not in self.types:
-            raise ValueError(f"byte {self.at - 4} of a .t7 file begins no object: {kind} is no type. (Files in text form are not read.)")
+            raise ValueError(f"byte {self.at - 4} of a .t7 file begins no object: {kind} is no type. (Files in text "
+                             f"form are not read.)")
         return self.types[kind](depth)
 
     def _table(self, depth: int) -> Any:
@@ -142,9 +152,11 @@ class _Reader:
         size = int(self._take("q")[0])
         length = size * dtype.itemsize
         if not 0 <= length <= len(self.data) - self.at:
-            raise ValueError(f"a .t7 file claims a storage of {size} numbers at byte {self.at}, where {len(self.data) - self.at} bytes are left")
+            raise ValueError(f"a .t7 file claims a storage of {size} numbers at byte {self.at}, where "
+                             f"{len(self.data) - self.at} bytes are left")
         self.at += length
-        return tg.frombuffer(bytearray(self.data[self.at - length:self.at]), dtype=dtype) if size else tg.empty(0, dtype=dtype)
+        return (tg.frombuffer(bytearray(self.data[self.at - length:self.at]), dtype=dtype) if size
+                else tg.empty(0, dtype=dtype))
 
     def _tensor(self, dtype: Any, depth: int) -> Any:
         axes = self._count("axes", 16)
@@ -157,8 +169,8 @@ class _Reader:
             raise ValueError("a tensor of a .t7 file has no storage of its type")
         last = offset + sum((n - 1) * step for n, step in zip(sizes, strides))
         if min(sizes) < 0 or min(strides) < 0 or offset < 0 or min(sizes) > 0 and last >= memory.numel():
-            raise ValueError(f"a tensor of a .t7 file, of sizes {list(sizes)} and strides {list(strides)} from {offset}, leaves its storage of "
-                             f"{memory.numel()} numbers")
+            raise ValueError(f"a tensor of a .t7 file, of sizes {list(sizes)} and strides {list(strides)} from "
+                             f"{offset}, leaves its storage of {memory.numel()} numbers")
         return memory.as_strided(sizes, strides, offset)
 
     def _module(self, index: int, kind: str, depth: int) -> Any:
@@ -180,7 +192,8 @@ def _fill(module: Any, kind: str, fields: dict[str, Any]) -> None:
             setattr(module, parameter.name, () if parameter.kind is parameter.VAR_POSITIONAL else
                     None if parameter.default is parameter.empty else parameter.default)
     for name, value in fields.items():
-        if not isinstance(name, str) or not name.isidentifier() or name.startswith("_") or callable(getattr(type(module), name, None)):
+        if (not isinstance(name, str) or not name.isidentifier() or name.startswith("_")
+                or callable(getattr(type(module), name, None))):
             continue
         setattr(module, RENAMED.get((kind, name), name), value)
     for name in FROM_ONE.get(kind, "").split():
@@ -208,7 +221,8 @@ def _sized(module: Any, kind: str, weight: Any) -> None:
     elif "BatchNormalization" in kind:
         module.nOutput, module.affine = weight.shape[0], True
     elif kind in ("SpatialConvolution", "VolumetricConvolution") and weight.dim() == 2:
-        shape = (module.nOutputPlane, module.nInputPlane, *(getattr(module, k) for k in ("kT", "kH", "kW") if hasattr(module, k)))
+        shape = (module.nOutputPlane, module.nInputPlane,
+                 *(getattr(module, k) for k in ("kT", "kH", "kW") if hasattr(module, k)))
         for name in ("weight", "gradWeight"):
             if isinstance(getattr(module, name, None), tg.Tensor) and getattr(module, name).numel() == weight.numel():
                 setattr(module, name, getattr(module, name).view(shape))

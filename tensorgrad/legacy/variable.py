@@ -103,7 +103,9 @@ def _removed(hooks: dict[str, Any], name: str) -> None:
 
 
 class Container(nn.Module):
-    """A module whose keyword arguments are modules, with hooks that have names, as the first PyTorch had it. Today any `nn.Module` can have children.
+    """A module whose keyword arguments are modules, with hooks that have names, as the first PyTorch had it.
+
+    Today any `nn.Module` can have children.
 
     >>> from tensorgrad import legacy, nn
     >>> net = legacy.Container(hidden=nn.Linear(2, 3), out=nn.Linear(3, 1))
@@ -124,7 +126,9 @@ class Container(nn.Module):
         return _taken(self._named_hooks, f"forward {name}", super().register_forward_hook(hook, **options))
 
     def register_backward_hook(self, name: Any, hook: Any = None) -> Any:
-        """Call `hook(module, grad_input, grad_output)` in each backward; with a name, `remove_backward_hook(name)` undoes it."""
+        """Call `hook(module, grad_input, grad_output)` in each backward; with a name, `remove_backward_hook(name)`
+        undoes it.
+        """
         if hook is None:
             return super().register_full_backward_hook(name)
         return _taken(self._named_hooks, f"backward {name}", super().register_full_backward_hook(hook))

@@ -1,7 +1,11 @@
-"""The extras of the distribution, and the packages that each stands for: what a message tells to install has to be what an index has."""
+"""The extras of the distribution, and the packages that each stands for: what a message tells to install has to be what
+an index has.
+"""
 
-EXTRAS = {"viz": "matplotlib pillow", "plot": "matplotlib", "cuda12": "cupy-cuda12x", "cuda13": "cupy-cuda13x", "bfloat16": "ml_dtypes", "mpi": "mpi4py",
-          "mpich": "mpi4py mpich", "onnx": "onnx", "tensorboard": "pillow", "experiment": "pyyaml tqdm", "yaml": "pyyaml"}
+EXTRAS = {"viz": "matplotlib pillow", "plot": "matplotlib", "cuda12": "cupy-cuda12x", "cuda13": "cupy-cuda13x",
+          "bfloat16": "ml_dtypes", "mpi": "mpi4py", "mpich": "mpi4py mpich", "onnx": "onnx", "tensorboard": "pillow",
+          "experiment": "pyyaml tqdm",
+          "yaml": "pyyaml"}
 
 
 def install(extra: str) -> str:

@@ -10,24 +10,31 @@ from typing import Any
 
 PACKAGE = "tensorgrad"
 # Other namespaces to search for a missing name.
-NAMESPACES = ("", ".nn", ".nn.functional", ".optim", ".linalg", ".special", ".fft", ".func", ".utils.data", ".distributions", ".autograd", ".nn.init",
+NAMESPACES = ("", ".nn", ".nn.functional", ".optim", ".linalg", ".special", ".fft", ".func", ".utils.data",
+              ".distributions", ".autograd", ".nn.init",
               ".nn.utils", ".optim.lr_scheduler")
 WHY = {module: why for modules, why in {
     "ao.nn nn.intrinsic nn.qat nn.quantizable nn.quantized": "there are no quantized tensors",
     "ao.ns ao.pruning": "there are no quantized tensors; torch.nn.utils.prune prunes modules",
-    "_inductor _export utils.cpp_backtrace utils.hipify utils.jit": "nothing is compiled; torch.compile gives back what it is given",
-    "backends._coreml backends._nnapi utils.bundled_inputs utils.mobile_optimizer": "programs are not compiled for phones",
+    "_inductor _export utils.cpp_backtrace utils.hipify utils.jit": "nothing is compiled; torch.compile gives back "
+                                                                    "what it is given",
+    "backends._coreml backends._nnapi utils.bundled_inputs utils.mobile_optimizer": "programs are not compiled for "
+                                                                                    "phones",
     "utils.mkldnn": "there is one layout of tensors", "package": "torch.save and torch.load write and read models",
-    "masked": "Tensor.masked_fill, masked_select and torch.where take masks", "monitor": "nothing is monitored; torch.profiler measures",
+    "masked": "Tensor.masked_fill, masked_select and torch.where take masks",
+    "monitor": "nothing is monitored; torch.profiler measures",
     "quasirandom": "there are no Sobol sequences; scipy.stats.qmc.Sobol draws them",
     "cuda.gds cuda.green_contexts cuda.nccl cuda.tunable": "CuPy is what runs on CUDA",
     "distributed.fsdp distributed.pipelining distributed.tensor distributed._shard distributed._composable":
         "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it, and "
         "torch.distributed.optim.ZeroRedundancyOptimizer spreads the state of its optimizer",
     "distributed.rpc distributed.autograd distributed.nn.api":
-        "processes exchange tensors and objects: torch.distributed.send, recv, send_object_list, and collectives; torch.distributed.nn has gradients",
-    "distributed.checkpoint.hf_storage distributed.checkpoint.quantized_hf_storage": "torch.save and torch.load write and read .safetensors files",
-    "distributed.checkpoint.optimizer": "torch.distributed.checkpoint.state_dict.get_optimizer_state_dict is for optimizers that are spread over ranks",
+        "processes exchange tensors and objects: torch.distributed.send, recv, send_object_list, and collectives; "
+        "torch.distributed.nn has gradients",
+    "distributed.checkpoint.hf_storage distributed.checkpoint.quantized_hf_storage": "torch.save and torch.load write "
+                                                                                     "and read .safetensors files",
+    "distributed.checkpoint.optimizer": "torch.distributed.checkpoint.state_dict.get_optimizer_state_dict is for "
+                                        "optimizers that are spread over ranks",
     "distributed.elastic distributed.launcher": "python -m tensorgrad.distributed.run starts the processes of a job",
     "utils.data.datapipes": "Dataset and IterableDataset are what a DataLoader takes",
 }.items() for module in modules.split()}
@@ -44,7 +51,8 @@ def nearest(module: str, name: str) -> list[str]:
 
     def public(namespace: str) -> dict[str, str]:
         found = import_module(namespace)
-        return {n.lower(): n for n in (*dir(found), *getattr(found, "__all__", ())) if not n.startswith("_") or name.startswith("_")}
+        return {n.lower(): n for n in (*dir(found), *getattr(found, "__all__", ()))
+                if not n.startswith("_") or name.startswith("_")}
 
     here, found = public(module) if module in sys.modules else {}, []
     if name.lower() in here:
@@ -57,9 +65,12 @@ def nearest(module: str, name: str) -> list[str]:
 
 
 def hint(module: str, name: str) -> str:
-    """Return the reason why there is no `module.name`, or suggestions, as " (tensorgrad has …)"; "" if there are none."""
+    """Return the reason why there is no `module.name`, or suggestions, as " (tensorgrad has …)"; "" if there are
+    none.
+    """
     path = f"{module}.{name}".partition(".")[2]
-    why = next((WHY[above] for above in (path[:end] for end, c in enumerate(path + ".") if c == ".") if above in WHY), None)
+    why = next((WHY[above] for above in (path[:end] for end, c in enumerate(path + ".") if c == ".") if above in WHY),
+               None)
     found = f"none: {why}" if why else ", ".join(nearest(module, name))
     return f" (tensorgrad has {found})" if found else ""
 
@@ -68,7 +79,8 @@ class MissingName(AttributeError):
     """A namespace of this package does not have a name."""
 
     def __init__(self, module: str, name: str) -> None:
-        super().__init__(module, name, obj=sys.modules.get(module))     # since `obj` is set, the interpreter adds no suggestion to ours
+        # since `obj` is set, the interpreter adds no suggestion to ours
+        super().__init__(module, name, obj=sys.modules.get(module))
 
     def __reduce__(self) -> Any:
         return AttributeError, (str(self),)

@@ -36,12 +36,15 @@ def padded(text: str, width: int, align: str = "<") -> str:
     return left + text if align == ">" else text + left
 
 
-def table(rows: Sequence[Sequence[str]], align: str = "<", gap: str = "  ", widths: Sequence[int] | None = None, rule: str = "",
+def table(rows: Sequence[Sequence[str]], align: str = "<", gap: str = "  ", widths: Sequence[int] | None = None,
+          rule: str = "",
           end: str | None = None) -> list[str]:
     """Lay out rows of cells, the first of which is the head, and return the lines.
 
-    `align` has a sign for each column, and the last one holds for all that follow. `widths` are by default those of the widest cells.
-    `rule`: a sign for a line of each column below the head. `end` ends every line; by default, lines end with their last letter.
+    `align` has a sign for each column, and the last one holds for all that follow. `widths` are by default those of the
+    widest cells.
+    `rule`: a sign for a line of each column below the head. `end` ends every line; by default, lines end with their
+        last letter.
 
     >>> print(*table([("op", "calls"), ("add", "3"), ("matmul", "12")], "<>", rule="-"), sep="\\n")
     op      calls
@@ -58,7 +61,8 @@ def table(rows: Sequence[Sequence[str]], align: str = "<", gap: str = "  ", widt
 
 
 def summary(head: str, *blocks: Iterable[str], width: int, outer: str = "=", inner: str = "=") -> str:
-    """Join the head of a summary and the blocks of lines below it, such as rows and totals, with rules of a width between them.
+    """Join the head of a summary and the blocks of lines below it, such as rows and totals, with rules of a width
+    between them.
 
     >>> print(summary("Layer", ["Linear"], parameters(1010, 10), width=8, outer="_"))
     ________
@@ -79,7 +83,8 @@ def summary(head: str, *blocks: Iterable[str], width: int, outer: str = "=", inn
 
 def parameters(total: int, trained: int, style: str = ",") -> list[str]:
     """Return the lines of a summary that count parameters, in this style of `format`."""
-    return [f"Total params: {total:{style}}", f"Trainable params: {trained:{style}}", f"Non-trainable params: {total - trained:{style}}"]
+    return [f"Total params: {total:{style}}", f"Trainable params: {trained:{style}}",
+            f"Non-trainable params: {total - trained:{style}}"]
 
 
 __all__ = ["columns", "padded", "parameters", "summary", "table", "widths_of"]

@@ -10,8 +10,9 @@ from multiprocessing import *  # noqa: F403
 from . import reductions
 from .spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes
 
-__all__ = [*_multiprocessing.__all__, "ProcessContext", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "get_all_sharing_strategies",
-           "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes"]
+__all__ = [*_multiprocessing.__all__, "ProcessContext", "ProcessExitedException", "ProcessRaisedException",
+           "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
+           "start_processes"]
 
 reductions.init_reductions()
 _STRATEGIES = {"file_descriptor", "file_system"}

@@ -116,7 +116,8 @@ class Handed:
                     if data and descriptors:
                         os.set_inheritable(descriptors[0], False)
                         return descriptors[0]
-        raise ConnectionError("a tensor cannot be received: what was sent is received once, and this was, or its process cannot be reached")
+        raise ConnectionError("a tensor cannot be received: what was sent is received once, and this was, or its "
+                              "process cannot be reached")
 
     def _connected(self) -> socket.socket:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -124,7 +125,8 @@ class Handed:
             line.connect(self.name)
         except OSError as error:
             line.close()
-            raise ConnectionError(f"a tensor cannot be received: the process that sent it has ended ({error.strerror})") from None
+            raise ConnectionError(f"a tensor cannot be received: the process that sent it has ended "
+                                  f"({error.strerror})") from None
         return line
 
 

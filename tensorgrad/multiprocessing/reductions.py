@@ -26,7 +26,8 @@ from ..storage.cpu import NumpyStorage
 from ..storage.typed import UntypedStorage, storage_of
 
 can_send = os.name == "posix" and HAVE_SEND_HANDLE      # elsewhere, sent tensors are copied
-_here: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDictionary()     # the blocks of this process, by device and inode
+# the blocks of this process, by device and inode
+_here: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDictionary()
 
 
 class Block:
@@ -60,8 +61,8 @@ def _new_file(size: int) -> int:
     except OSError as error:
         if error.errno != errno.EMFILE:
             raise
-        raise OSError(errno.EMFILE, "Too many open files: each block of memory that processes share is one. Share fewer tensors at a time, or allow more "
-                                    "by `ulimit -n`") from None
+        raise OSError(errno.EMFILE, "Too many open files: each block of memory that processes share is one. Share "
+                                    "fewer tensors at a time, or allow more by `ulimit -n`") from None
     os.ftruncate(descriptor, size)
     return descriptor
 
@@ -88,7 +89,8 @@ def _mapped(descriptor: int, size: int) -> Any:
 def _c_library() -> Any:
     library: Any = ctypes.CDLL(None, use_errno=True)
     library.mmap.restype, library.munmap.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_size_t)
-    library.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_ssize_t)
+    library.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
+                             ctypes.c_ssize_t)
     return library
 
 
@@ -131,7 +133,8 @@ def share(tensor: Any) -> Any:
     for s in storages:
         s.memory, s.shared = known.get(id(s.memory), s.memory), block
     if line is not None:
-        line._line, line._blocks = known[id(line._line)], {dtype: (moved(array), s) for dtype, (array, s) in line._blocks.items()}
+        line._line, line._blocks = (known[id(line._line)],
+                                    {dtype: (moved(array), s) for dtype, (array, s) in line._blocks.items()})
     block.storage = weakref.ref(tensor._storage)
     return tensor
 
@@ -156,7 +159,8 @@ def _family(tensor: Any, storages: list[Any]) -> list[Any]:
     if len(storages) == 1 and (tensor._storage.memory is None or _references(tensor) == _references_of_one()):
         return [tensor]
     kinds, memories = {id(s) for s in storages}, {id(s.memory) for s in storages if s.memory is not None}
-    return [t for t in gc.get_objects() if issubclass(type(t), TensorBase) and (id(t._storage) in kinds or id(t._storage.memory) in memories)]
+    return [t for t in gc.get_objects() if issubclass(type(t), TensorBase)
+            and (id(t._storage) in kinds or id(t._storage.memory) in memories)]
 
 
 def _references(tensor: Any) -> tuple[int, int]:
@@ -205,17 +209,20 @@ def _first(array: Any) -> int:
 
 def _reduced(tensor: Any) -> Any:
     if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support crossing process "
-                           "boundaries.  If you just want to transfer the data, call detach() on the tensor before serializing (e.g., putting it on the "
-                           "queue).")
-    if not can_send or type(tensor._storage) is not NumpyStorage or type(tensor) not in (Tensor, Parameter) or not tensor.array.size:
+        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does "
+                           "not support crossing process boundaries.  If you just want to transfer the data, call "
+                           "detach() on the tensor before serializing (e.g., putting it on the queue).")
+    if (not can_send or type(tensor._storage) is not NumpyStorage or type(tensor) not in (Tensor, Parameter)
+            or not tensor.array.size):
         return tensor.__reduce_ex__(4)
     block, array = share(tensor)._storage.shared, tensor.array
     offset = array.__array_interface__["data"][0] - block.array.__array_interface__["data"][0]
-    return _rebuilt, (type(tensor), block, array.dtype, offset, array.shape, array.strides, tensor.requires_grad, dict(tensor.__dict__))
+    return _rebuilt, (type(tensor), block, array.dtype, offset, array.shape, array.strides, tensor.requires_grad,
+                      dict(tensor.__dict__))
 
 
-def _rebuilt(kind: Any, block: Block, dtype: Any, offset: int, shape: Any, strides: Any, requires_grad: bool, attributes: Any) -> Any:
+def _rebuilt(kind: Any, block: Block, dtype: Any, offset: int, shape: Any, strides: Any, requires_grad: bool,
+             attributes: Any) -> Any:
     array, storage = block.view(dtype, offset, shape, strides), block.storage()
     tensor = fresh(array, NumpyStorage) if storage is None else wrap(array, storage)
     if storage is None:

@@ -15,9 +15,11 @@ from typing import Any
 
 from ._process_cleanup import GRACE, descendants, end_all
 
-__all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext", "spawn", "start_processes"]
+__all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext",
+           "spawn", "start_processes"]
 
-PIECE = 4000        # bytes of a message: below the size that a pipe writes atomically, so that a killed process leaves no partial message
+# bytes of a message: below the size that a pipe writes atomically, so that a killed process leaves no partial message
+PIECE = 4000
 
 
 class ProcessException(Exception):
@@ -40,7 +42,8 @@ class ProcessRaisedException(ProcessException):
 class ProcessExitedException(ProcessException):
     """A process ended with an exit code."""
 
-    def __init__(self, msg: str, error_index: int, error_pid: int, exit_code: int, signal_name: str | None = None) -> None:
+    def __init__(self, msg: str, error_index: int, error_pid: int, exit_code: int,
+                 signal_name: str | None = None) -> None:
         super().__init__(msg, error_index, error_pid)
         self.exit_code, self.signal_name = exit_code, signal_name
 
@@ -97,7 +100,8 @@ class ProcessContext:
     def join(self, timeout: float | None = None, grace_period: float | None = None) -> bool:
         """Wait up to `timeout` seconds for a process to end; return True if all have ended.
 
-        If one failed, the others are ended, and its error is raised: ProcessRaisedException or ProcessExitedException. Others have `grace_period` seconds
+        If one failed, the others are ended, and its error is raised: ProcessRaisedException or ProcessExitedException.
+            Others have `grace_period` seconds
         to end by themselves, then as long (30 s without a grace period) to follow SIGTERM; then they are killed.
         """
         if not self.sentinels:
@@ -165,14 +169,17 @@ class ProcessContext:
         self.sentinels.clear()
         if told:
             text = told.partition(b"\n")[2].decode("utf-8", "replace")
-            return ProcessRaisedException(f"\n\n-- Process {index} terminated with the following error:\n{text}", index, process.pid)
+            return ProcessRaisedException(f"\n\n-- Process {index} terminated with the following error:\n{text}", index,
+                                          process.pid)
         if process.exitcode < 0:
             try:
                 name = signal.Signals(-process.exitcode).name
             except ValueError:
                 name = f"<Unknown signal {-process.exitcode}>"
-            return ProcessExitedException(f"process {index} terminated with signal {name}", index, process.pid, process.exitcode, name)
-        return ProcessExitedException(f"process {index} terminated with exit code {process.exitcode}", index, process.pid, process.exitcode)
+            return ProcessExitedException(f"process {index} terminated with signal {name}", index, process.pid,
+                                          process.exitcode, name)
+        return ProcessExitedException(f"process {index} terminated with exit code {process.exitcode}", index,
+                                      process.pid, process.exitcode)
 
 
 class SpawnContext(ProcessContext):
@@ -183,11 +190,14 @@ class SpawnContext(ProcessContext):
         super().__init__(processes, errors)
 
 
-def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn") -> ProcessContext | None:
+def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
+                    start_method: str = "spawn") -> ProcessContext | None:
     """Start processes that call fn(i, *args), and with `join` wait for them.
 
-    start_method: "spawn" (new interpreters; fn and args are pickled), "fork" or "forkserver". Without `join`, the result is a ProcessContext. The error of the
-    first process that fails is raised, after the others were ended; they are ended, too, if this process leaves the call by another exception, as after
+    start_method: "spawn" (new interpreters; fn and args are pickled), "fork" or "forkserver". Without `join`, the
+        result is a ProcessContext. The error of the
+    first process that fails is raised, after the others were ended; they are ended, too, if this process leaves the
+    call by another exception, as after
     Ctrl-C, and if it is killed. Errors: ProcessRaisedException, ProcessExitedException.
 
     https://pytorch.org/docs → torch.multiprocessing.start_processes
@@ -216,9 +226,10 @@ def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True,
     return None if join else running
 
 
-def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn") -> ProcessContext | None:
+def spawn(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
+          start_method: str = "spawn") -> ProcessContext | None:
     """Start new interpreters that call fn(i, *args). https://pytorch.org/docs → torch.multiprocessing.spawn"""
     if start_method != "spawn":
-        warnings.warn(f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method use:\n\t\t "
-                      "torch.multiprocessing.start_processes(...)", FutureWarning, stacklevel=2)
+        warnings.warn(f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different "
+                      "start_method use:\n\t\t torch.multiprocessing.start_processes(...)", FutureWarning, stacklevel=2)
     return start_processes(fn, args, nprocs, join, daemon)

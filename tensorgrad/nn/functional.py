@@ -23,8 +23,10 @@ from ._functions.pooling import *  # noqa: F403
 from ._functions.recurrent import _rnn, _rnn_cell  # noqa: F401
 from ._functions.sampling import *  # noqa: F403
 
-_FAMILIES = (_functions.activation, _functions.attention, _functions.distance, _functions.dropout, _functions.embedding, _functions.folding,
-             _functions.interpolation, _functions.loss, _functions.normalization, _functions.padding, _functions.pooling, _functions.sampling)
+_FAMILIES = (_functions.activation, _functions.attention, _functions.distance, _functions.dropout, _functions.embedding,
+             _functions.folding, _functions.interpolation, _functions.loss, _functions.normalization,
+             _functions.padding,
+             _functions.pooling, _functions.sampling)
 
 __all__ = sorted({"conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
                  | {name for family in _FAMILIES for name in family.__all__ if not name.startswith("_")})

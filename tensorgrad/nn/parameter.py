@@ -148,9 +148,9 @@ class UninitializedTensorMixin:
     def array(self) -> Any:
         kind = type(self).__name__
         raise ValueError(
-            "Attempted to use an uninitialized parameter in a function of tensors. This error happens when you are using "
-            f"a `LazyModule` or explicitly manipulating `torch.nn.parameter.{kind}` objects. When using LazyModules Call "
-            "`forward` with a dummy batch to initialize the parameters before calling torch functions")
+            "Attempted to use an uninitialized parameter in a function of tensors. This error happens when you are "
+            f"using a `LazyModule` or explicitly manipulating `torch.nn.parameter.{kind}` objects. When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch functions")
 
     @array.setter
     def array(self, array: Any) -> None:

@@ -7,7 +7,8 @@ from . import errors
 from .errors import OnnxExporterError
 
 _HERE = {"export": "_export", "TrainingMode": "_export", "OperatorExportTypes": "_export", "ONNXProgram": "_program"}
-__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
+__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export", "register_custom_op_symbolic",
+           "unregister_custom_op_symbolic"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,7 +26,9 @@ def is_in_onnx_export() -> bool:
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
-    """Let `symbolic_fn(g, *inputs, **params)` export an op of the table ('…::name'); in it `g.Operator(…)` adds nodes."""
+    """Let `symbolic_fn(g, *inputs, **params)` export an op of the table ('…::name'); in it `g.Operator(…)` adds
+    nodes.
+    """
     from ._rules import load
     load()[symbolic_name.rpartition("::")[2]] = symbolic_fn
 

@@ -15,7 +15,8 @@ from ._sizes import Unequal, Varying, merged, varying
 from .errors import OnnxExporterError, SymbolicValueError, UnsupportedOperatorError
 
 NUMBERS = (int, float, complex, bool, np.generic)
-SAME = {"clone", "contiguous", "copied", "in_columns"}             # omitted from the file: the result is the last operand
+# omitted from the file: the result is the last operand
+SAME = {"clone", "contiguous", "copied", "in_columns"}
 
 
 class Lowered:
@@ -99,7 +100,8 @@ class Builder:
 
     def different(self, step: Any) -> SymbolicValueError:
         where = f" (the traces part at {place(step)})" if step is not None else ""
-        return SymbolicValueError("what the model computes depends on the size of a dynamic axis: with another size it takes other steps" + where)
+        return SymbolicValueError("what the model computes depends on the size of a dynamic axis: with another size it "
+                                  "takes other steps" + where)
 
     def shape(self, value: Node) -> tuple[Any, ...]:
         peers = self.peers.get(value, (value,))
@@ -117,7 +119,8 @@ class Builder:
             return data is not None
         found = self.constants.get(value)
         if found is None:
-            found = self.constants[value] = all((other := v.meta.get("value")) is data or np.array_equal(other, data, equal_nan=data.dtype.kind in "fc")
+            found = self.constants[value] = all((other := v.meta.get("value")) is data
+                                                or np.array_equal(other, data, equal_nan=data.dtype.kind in "fc")
                                                 for v in self.peers.get(value, ()))
         return found
 
@@ -161,7 +164,8 @@ class Builder:
                 name = f"{step.meta['scope']}.folded" if step.meta["scope"] else "folded"
             return self.g.constant(data, name=name)
         peers = self.peers.get(value, (value,))
-        if data is None or dtype.kind not in "iu" or data.size > 64 or any(v.meta["shape"] != data.shape for v in peers):
+        if (data is None or dtype.kind not in "iu" or data.size > 64
+                or any(v.meta["shape"] != data.shape for v in peers)):
             raise SymbolicValueError("a constant depends on the sizes of dynamic axes in a way that cannot be told"
                                      f"{f' ({place(step)})' if step is not None else ''}")
         numbers = [varying(list(map(int, n))) for n in zip(*[v.meta["value"].reshape(-1) for v in peers], strict=True)]
@@ -185,20 +189,22 @@ class Builder:
         g.scope, g.op, g.out = step.meta["scope"], name, [Term("", self.shape(v), v.meta["dtype"]) for v in results]
         try:
             params = merged([params for _, params in calls])
-            inputs = self.operands(step, calls[0][0], merged([tuple(v for v in inputs if not isinstance(v, Node)) for inputs, _ in calls]))
+            inputs = self.operands(step, calls[0][0],
+                                   merged([tuple(v for v in inputs if not isinstance(v, Node)) for inputs, _ in calls]))
             made = known(g, *inputs, **params)
         except Refused as reason:
             self.refuse(step, str(reason))
             return
         except Unequal:
-            raise SymbolicValueError(f"an argument of {name} depends on the sizes of dynamic axes in a way that cannot be told "
-                                     f"({step.meta['source']})") from None
+            raise SymbolicValueError(f"an argument of {name} depends on the sizes of dynamic axes in a way that cannot "
+                                     f"be told ({step.meta['source']})") from None
         for value, out, term in zip(results, g.out, made if isinstance(made, list) else [made], strict=True):
             self.terms[value] = Term(term.name, out.shape, out.dtype, term.data)
 
     def refuse(self, step: Node, why: str = "") -> None:
         where, scope = step.meta["source"], step.meta["scope"]
-        self.unsupported.append((f"{name_of(step).removeprefix('draw_')} {why}".strip(), f"{where} (in {scope})" if scope else where))
+        self.unsupported.append((f"{name_of(step).removeprefix('draw_')} {why}".strip(),
+                                 f"{where} (in {scope})" if scope else where))
         for value in self.graphs[0].results[step]:
             self.terms[value] = Term("", self.shape(value), value.meta["dtype"])
 
@@ -219,7 +225,8 @@ class Builder:
                 inputs[i] = Term(g.scalar(x, target).name, (), target)
             elif isinstance(x, NUMBERS):
                 inputs[i] = g.constant(x, BOOL if name == "where" and i == 0 else target)
-            elif isinstance(x, Term) and x.dtype != target and (op.casts is not None and op.elementwise or name == "where" and i):
+            elif (isinstance(x, Term) and x.dtype != target
+                  and (op.casts is not None and op.elementwise or name == "where" and i)):
                 inputs[i] = g.cast(x, target)
         return inputs
 
@@ -241,7 +248,8 @@ def checked(onnx: Any, model: Any) -> None:
         raise OnnxExporterError(f"the exported graph is not valid ONNX: {error}") from error
 
 
-def proto(onnx: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[tuple[str, Term]], options: Mapping[str, Any]) -> Any:
+def proto(onnx: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[tuple[str, Term]],
+          options: Mapping[str, Any]) -> Any:
     """Return the model as a protobuf. Outputs are named after nodes; an output that is no node's result is copied."""
     helper = onnx.helper
     renamed: dict[str, str] = {}
@@ -250,21 +258,28 @@ def proto(onnx: Any, graph: Graph, inputs: Sequence[Any], outputs: Sequence[tupl
         if term.name in made and term.name not in renamed:
             renamed[term.name] = name
         else:
-            graph.nodes.append(helper.make_node("Identity", [renamed.get(term.name, term.name)], [name], name=f"/{name}/Identity"))
+            graph.nodes.append(helper.make_node("Identity", [renamed.get(term.name, term.name)], [name],
+                                                name=f"/{name}/Identity"))
     for node in graph.nodes:
         node.input[:] = [renamed.get(n, n) for n in node.input]
         node.output[:] = [renamed.get(n, n) for n in node.output]
-    infos = [helper.make_tensor_value_info(term.name, helper.np_dtype_to_tensor_dtype(term.dtype), shape) for term, shape in inputs]
+    infos = [helper.make_tensor_value_info(term.name, helper.np_dtype_to_tensor_dtype(term.dtype), shape)
+             for term, shape in inputs]
     used = {name for node in graph.nodes for name in node.input}
     kept = {name: array for name, array in graph.initializers.items() if name in used}
     if options["keep_initializers_as_inputs"] or not options["export_params"]:
         names = [n for n in kept if n in options["parameters"] or options["export_params"]]
-        infos += [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(kept[n].dtype), kept[n].shape) for n in names]
-    tensors = [onnx.numpy_helper.from_array(np.ascontiguousarray(array) if array.ndim else array, name) for name, array in kept.items()
+        infos += [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(kept[n].dtype), kept[n].shape)
+                  for n in names]
+    tensors = [onnx.numpy_helper.from_array(np.ascontiguousarray(array) if array.ndim else array, name)
+               for name, array in kept.items()
                if options["export_params"] or name not in options["parameters"]]
-    results = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(term.dtype), options["shapes"][name]) for name, term in outputs]
+    results = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(term.dtype), options["shapes"][name])
+               for name, term in outputs]
     body = helper.make_graph(graph.nodes, options["name"], infos, results, tensors)
-    opsets = [helper.make_opsetid("", graph.opset), *[helper.make_opsetid(domain, version) for domain, version in graph.domains.items()]]
-    model = helper.make_model(body, opset_imports=opsets, producer_name="tensorgrad", producer_version=options["version"],
+    opsets = [helper.make_opsetid("", graph.opset),
+              *[helper.make_opsetid(domain, version) for domain, version in graph.domains.items()]]
+    model = helper.make_model(body, opset_imports=opsets, producer_name="tensorgrad",
+                              producer_version=options["version"],
                               ir_version=helper.find_min_ir_version_for(opsets[:1], ignore_unknown=True))
     return model

@@ -45,13 +45,18 @@ class OperatorExportTypes(IntEnum):
     ONNX_FALLTHROUGH = 3
 
 
-def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] | None = None, verbose: bool | None = None,
-           input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None, opset_version: int | None = None, dynamo: bool = True,
-           external_data: bool | None = None, dynamic_shapes: Any = None, custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
-           report: bool = False, optimize: bool = True, verify: bool = False, profile: bool = False, dump_exported_program: bool = False,
-           artifacts_dir: Any = ".", export_params: bool = True, keep_initializers_as_inputs: bool = False, dynamic_axes: Any = None,
-           training: Any = TrainingMode.EVAL, operator_export_type: Any = OperatorExportTypes.ONNX, do_constant_folding: bool = True,
-           custom_opsets: Any = None, export_modules_as_functions: Any = False, autograd_inlining: bool = True) -> ONNXProgram | None:
+def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] | None = None,
+           verbose: bool | None = None, input_names: Sequence[str] | None = None,
+           output_names: Sequence[str] | None = None, opset_version: int | None = None, dynamo: bool = True,
+           external_data: bool | None = None,
+           dynamic_shapes: Any = None,
+           custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
+           report: bool = False, optimize: bool = True, verify: bool = False, profile: bool = False,
+           dump_exported_program: bool = False, artifacts_dir: Any = ".", export_params: bool = True,
+           keep_initializers_as_inputs: bool = False, dynamic_axes: Any = None, training: Any = TrainingMode.EVAL,
+           operator_export_type: Any = OperatorExportTypes.ONNX, do_constant_folding: bool = True,
+           custom_opsets: Any = None, export_modules_as_functions: Any = False,
+           autograd_inlining: bool = True) -> ONNXProgram | None:
     """Run a model on example inputs, and export its computation as an ONNX file.
 
     https://pytorch.org/docs → torch.onnx.export
@@ -65,7 +70,7 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
     >>> model = torch.nn.Linear(2, 1)
     >>> program = torch.onnx.export(model, torch.ones(3, 2), input_names=["x"], dynamic_axes={"x": {0: "batch"}})   # doctest: +SKIP
     >>> program.save("model.onnx")                                                                                  # doctest: +SKIP
-    """
+    """  # noqa: E501
     onnx = the_onnx()
     args, kwargs = _arguments(args, kwargs)
     opset = _opset(opset_version)
@@ -81,17 +86,22 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
         for name in names:
             graph.unique(name)
         terms = [Term(name, None, t.array.dtype) for name, t in zip(names, tensors, strict=True)]
-        graph.symbols = [(terms[places[0][0]], places[0][1], values) for places, values in zip(axes.values(), sizes, strict=True)]
+        graph.symbols = [(terms[places[0][0]], places[0][1], values)
+                         for places, values in zip(axes.values(), sizes, strict=True)]
         builder = Builder(graph, graphs, do_constant_folding)
         outs = builder.build(names)
     symbols = dict(zip(axes, sizes, strict=True))
     ends = _output_names(outs, output_names or (), set(names))
     for key in set(dynamic_axes or ()) - set(names) - {name for name, _ in ends}:
-        warnings.warn(f"Provided key {key} for dynamic axes is not a valid input/output name", UserWarning, stacklevel=2)
-    options = {"keep_initializers_as_inputs": keep_initializers_as_inputs, "export_params": export_params, "version": _version(),
+        warnings.warn(f"Provided key {key} for dynamic axes is not a valid input/output name", UserWarning,
+                      stacklevel=2)
+    options = {"keep_initializers_as_inputs": keep_initializers_as_inputs, "export_params": export_params,
+               "version": _version(),
                "name": type(model).__name__ if isinstance(model, Module) else getattr(model, "__name__", "main_graph"),
-               "parameters": {v.target for v in builder.graphs[0].state}, "shapes": _output_shapes(ends, symbols, dynamic_axes or {})}
-    shown = [(term, _shape(t.array.shape, {a: n for n, places in axes.items() for i, a in places if i == k})) for k, (term, t) in
+               "parameters": {v.target for v in builder.graphs[0].state},
+               "shapes": _output_shapes(ends, symbols, dynamic_axes or {})}
+    shown = [(term, _shape(t.array.shape, {a: n for n, places in axes.items() for i, a in places if i == k}))
+             for k, (term, t) in
              enumerate(zip(terms, tensors, strict=True))]
     built = proto(onnx, graph, shown, ends, options)
     checked(onnx, built)
@@ -123,7 +133,8 @@ def _opset(version: int | None) -> int:
     if not isinstance(version, int) or version < 7 or version > NEWEST:
         raise ValueError(f"Unsupported opset_version: {version}. It may be {OLDEST} to {NEWEST}")
     if version < OLDEST:
-        warnings.warn(f"opset_version {version} is older than the operators that models are written with: {OLDEST} is used", OnnxExporterWarning, stacklevel=3)
+        warnings.warn(f"opset_version {version} is older than the operators that models are written with: {OLDEST} is "
+                      f"used", OnnxExporterWarning, stacklevel=3)
         return OLDEST
     return version
 
@@ -147,7 +158,8 @@ def _output_names(outs: Sequence[Term], given: Sequence[str], taken: set[str]) -
 Places = list[tuple[int, int]]       # (input, axis)
 
 
-def _dynamic(model: Any, names: list[str], tensors: Any, args: Any, kwargs: Any, axes: Any, shapes: Any) -> dict[str, Places]:
+def _dynamic(model: Any, names: list[str], tensors: Any, args: Any, kwargs: Any, axes: Any, shapes: Any) -> dict[str,
+                                                                                                                 Places]:
     """Return {name of a dynamic size: its axes}. Axes of one name have equal sizes."""
     found: dict[str, Places] = {}
 
@@ -164,7 +176,8 @@ def _dynamic(model: Any, names: list[str], tensors: Any, args: Any, kwargs: Any,
         if name in names:
             i = names.index(name)
             for axis in wanted:
-                note(i, axis, wanted[axis] if isinstance(wanted, Mapping) else f"{name}_dynamic_axes_{list(wanted).index(axis) + 1}")
+                note(i, axis, wanted[axis] if isinstance(wanted, Mapping)
+                     else f"{name}_dynamic_axes_{list(wanted).index(axis) + 1}")
     if shapes is not None:
         for i, axis, name in _from_shapes(shapes, names, tensors, parameters_of(model, args, kwargs)):
             note(i, axis, name)
@@ -205,7 +218,8 @@ def _from_shapes(shapes: Any, names: list[str], tensors: Any, forward: Any) -> l
     return found
 
 
-def _lowered(model: Any, args: Any, kwargs: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any], list[tuple[int, ...]]]:
+def _lowered(model: Any, args: Any, kwargs: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any],
+                                                                                                 list[tuple[int, ...]]]:
     """Return the model's graphs for the given sizes, with each dynamic size changed alone, and with all changed.
 
     Tracing uses shapes only, unless the model reads values.
@@ -223,8 +237,8 @@ def _lowered(model: Any, args: Any, kwargs: Any, tensors: Any, axes: dict[str, P
 
 
 def _warn(source: str) -> None:
-    warnings.warn(f"{source}: the values of a tensor that depends on the inputs are read, and are constants in the exported model. What it "
-                  "does with other inputs may differ.", OnnxExporterWarning, stacklevel=2)
+    warnings.warn(f"{source}: the values of a tensor that depends on the inputs are read, and are constants in the "
+                  "exported model. What it does with other inputs may differ.", OnnxExporterWarning, stacklevel=2)
 
 
 def _with_sizes(run: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[Any], list[tuple[int, ...]]]:
@@ -258,21 +272,25 @@ def _with_sizes(run: Any, tensors: Any, axes: dict[str, Places]) -> tuple[list[A
 
 def _does_not_run(axes: Any, sizes: Sequence[int], error: Exception) -> SymbolicValueError:
     shown = ", ".join(f"{name} = {n}" for name, n in zip(axes, sizes, strict=True))
-    return SymbolicValueError(f"what the model computes depends on the size of a dynamic axis: it does not run with {shown}: {error}")
+    return SymbolicValueError(f"what the model computes depends on the size of a dynamic axis: it does not run with "
+                              f"{shown}: {error}")
 
 
 def _shape(shape: Any, names: Mapping[int, str]) -> list[Any]:
     return [names.get(axis, n) for axis, n in enumerate(shape)]
 
 
-def _output_shapes(ends: Sequence[tuple[str, Term]], symbols: dict[str, tuple[int, ...]], axes: Any) -> dict[str, list[Any]]:
+def _output_shapes(ends: Sequence[tuple[str, Term]], symbols: dict[str, tuple[int, ...]], axes: Any) -> dict[str,
+                                                                                                             list[Any]]:
     """Return the shapes of the outputs, with the names of dynamic sizes: as given, the inputs', or new ones."""
     shapes = {}
     for name, term in ends:
         wanted = axes.get(name, {})
-        asked = dict(wanted) if isinstance(wanted, Mapping) else {axis: f"{name}_dynamic_axes_{i + 1}" for i, axis in enumerate(wanted)}
+        asked = (dict(wanted) if isinstance(wanted, Mapping)
+                 else {axis: f"{name}_dynamic_axes_{i + 1}" for i, axis in enumerate(wanted)})
         asked = {axis % max(term.ndim, 1): label for axis, label in asked.items()}
-        shapes[name] = [asked.get(axis, next((s for s, values in symbols.items() if values == n.values), f"{name}_dim_{axis}") if isinstance(n, Varying) else n)
+        shapes[name] = [asked.get(axis, next((s for s, values in symbols.items() if values == n.values),
+                                             f"{name}_dim_{axis}") if isinstance(n, Varying) else n)
                         for axis, n in enumerate(term.shape)]
     return shapes
 
@@ -282,7 +300,9 @@ def _output_shapes(ends: Sequence[tuple[str, Term]], symbols: dict[str, tuple[in
 
 @contextmanager
 def _mode(model: Any, training: Any, dynamo: bool) -> Any:
-    """Put the model into the mode that `training` names (old exporter only) until the block ends, else keep its mode."""
+    """Put the model into the mode that `training` names (old exporter only) until the block ends, else keep its
+    mode.
+    """
     if not isinstance(model, Module):
         yield
         return
@@ -291,8 +311,8 @@ def _mode(model: Any, training: Any, dynamo: bool) -> Any:
         model.train(training == TrainingMode.TRAINING)
     elif model.training:
         logging.getLogger("tensorgrad.onnx").warning(
-            "Exporting a model while it is in training mode. Please ensure that this is intended, as it may lead to different behavior during inference. "
-            "Calling model.eval() before export is recommended.")
+            "Exporting a model while it is in training mode. Please ensure that this is intended, as it may lead to "
+            "different behavior during inference. Calling model.eval() before export is recommended.")
     try:
         yield
     finally:

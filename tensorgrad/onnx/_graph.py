@@ -34,13 +34,17 @@ class Term:
 
 
 class Graph:
-    """Nodes and initializers. `scope` is the location in the model of the step being written, `out` the step's results."""
+    """Nodes and initializers.
+
+    `scope` is the location in the model of the step being written, `out` the step's results.
+    """
 
     def __init__(self, onnx: Any, opset: int) -> None:
         self.onnx, self.opset = onnx, opset
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
-        self.symbols: list[tuple[Term, int, tuple[int, ...]]] = []      # dynamic axes of inputs: (input, axis, its sizes in the traces)
+        # dynamic axes of inputs: (input, axis, its sizes in the traces)
+        self.symbols: list[tuple[Term, int, tuple[int, ...]]] = []
         self.scope = ""
         self.out: list[Term] = []
         self.numbers: dict[str, int] = {}
@@ -65,7 +69,8 @@ class Graph:
         attributes = {name: value for name, value in attributes.items() if value is not None}
         if not domain:
             self.check(kind, attributes)
-        self.nodes.append(self.onnx.helper.make_node(kind, names, [t.name for t in made], name=path, domain=domain, **attributes))
+        self.nodes.append(self.onnx.helper.make_node(kind, names, [t.name for t in made], name=path, domain=domain,
+                                                     **attributes))
         if domain:
             self.domains[domain] = 1
         return made[0] if outputs == 1 else made
@@ -166,13 +171,14 @@ class Graph:
                     if prod(x.shape[start:stop]) == number:
                         self.size_of(x, 0)
                         return self.ReduceProd(self.Slice(self.shapes[x.name], [start], [stop]), keepdims=1)
-        raise SymbolicValueError(f"a size was {', '.join(map(str, number.values))} where the dynamic axes had the sizes "
-                                 f"{'; '.join(', '.join(map(str, values)) for _, _, values in self.symbols)}: how it depends on them cannot be told"
-                                 f"{f' (in {self.scope})' if self.scope else ''}")
+        raise SymbolicValueError(f"a size was {', '.join(map(str, number.values))} where the dynamic axes had the "
+                                 f"sizes {'; '.join(', '.join(map(str, values)) for _, _, values in self.symbols)}: "
+                                 f"how it depends on them cannot be told{f' (in {self.scope})' if self.scope else ''}")
 
     def scalar(self, number: Any, dtype: Any = INT) -> Any:
         """Return a number, which may depend on dynamic axes, as a 0-d array."""
-        return self.cast(self.Squeeze(self.size(number), [0]), dtype) if isinstance(number, Varying) else self.constant(number, dtype)
+        return (self.cast(self.Squeeze(self.size(number), [0]), dtype) if isinstance(number, Varying)
+                else self.constant(number, dtype))
 
     def sizes(self, shape: Sequence[Any], *near: Term) -> Any:
         """Return several sizes as a vector."""
@@ -186,7 +192,8 @@ class Graph:
         own = getattr(x, "shape", None)
         if 0 in shape:
             return self.Reshape(x, self.sizes(shape), **({"allowzero": 1} if self.opset >= 14 else {}))
-        wanted = [0 if isinstance(n, Varying) and own is not None and i < len(own) and own[i] == n else n for i, n in enumerate(shape)]
+        wanted = [0 if isinstance(n, Varying) and own is not None and i < len(own) and own[i] == n else n
+                  for i, n in enumerate(shape)]
         if sum(isinstance(n, Varying) for n in wanted) == 1:
             wanted = [-1 if isinstance(n, Varying) else n for n in wanted]
         made = self.Reshape(x, self.sizes(wanted, *([x] if own is not None else [])))
@@ -206,4 +213,5 @@ class Graph:
         if not any(isinstance(n, Varying) for n in x.shape):
             return self.constant(np.arange(prod(x.shape)).reshape(x.shape))
         count = self.Size(x)
-        return Term(self.Reshape(self.Range(self.constant(0), count, self.constant(1)), self.Shape(x)).name, x.shape, INT)
+        return Term(self.Reshape(self.Range(self.constant(0), count, self.constant(1)), self.Shape(x)).name, x.shape,
+                    INT)

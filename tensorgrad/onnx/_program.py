@@ -41,7 +41,8 @@ class ONNXProgram:
             model = onnx.ModelProto()
             model.CopyFrom(self._model)
             given = {info.name for info in model.graph.input}
-            model.graph.input.extend(onnx.helper.make_tensor_value_info(t.name, t.data_type, t.dims) for t in model.graph.initializer if t.name not in given)
+            model.graph.input.extend(onnx.helper.make_tensor_value_info(t.name, t.data_type, t.dims)
+                                     for t in model.graph.initializer if t.name not in given)
             if not include_initializers:
                 del model.graph.initializer[:]
         if hasattr(destination, "write"):
@@ -101,7 +102,8 @@ class ONNXProgram:
 
     def __repr__(self) -> str:
         graph = self._model.graph
-        return f"ONNXProgram(inputs={[i.name for i in graph.input]}, outputs={[o.name for o in graph.output]}, {len(graph.node)} nodes)"
+        return (f"ONNXProgram(inputs={[i.name for i in graph.input]}, outputs={[o.name for o in graph.output]}, "
+                f"{len(graph.node)} nodes)")
 
 
 def _save_apart(onnx: Any, model: Any, path: str) -> None:
@@ -114,7 +116,8 @@ def _save_apart(onnx: Any, model: Any, path: str) -> None:
                 continue
             tensor.data_location = onnx.TensorProto.EXTERNAL
             del tensor.external_data[:]
-            for key, value in (("location", f"{os.path.basename(path)}.data"), ("offset", data.tell()), ("length", len(tensor.raw_data))):
+            for key, value in (("location", f"{os.path.basename(path)}.data"), ("offset", data.tell()),
+                               ("length", len(tensor.raw_data))):
                 tensor.external_data.add(key=key, value=str(value))
             data.write(tensor.raw_data)
             tensor.ClearField("raw_data")

@@ -15,7 +15,8 @@ def _arithmetic(name: str, kind: str, logical: str) -> None:
     RULES[name] = lambda g, a, b: g.node(logical if a.dtype == BOOL else kind, a, b)
 
 
-for _name, _kind, _logical in (("add", "Add", "Or"), ("multiply", "Mul", "And"), ("maximum", "Max", "Or"), ("minimum", "Min", "And"),
+for _name, _kind, _logical in (("add", "Add", "Or"), ("multiply", "Mul", "And"), ("maximum", "Max", "Or"),
+                               ("minimum", "Min", "And"),
                                ("fmax", "Max", "Or"), ("fmin", "Min", "And"), ("subtract", "Sub", "Xor")):
     _arithmetic(_name, _kind, _logical)
 
@@ -187,12 +188,14 @@ class Numbers:
 composed("square", lambda n, x: n.Mul(x, x))
 composed("rsqrt", lambda n, x: n.Reciprocal(n.Sqrt(x)))
 composed("exp2", lambda n, x: n.Pow(2, x))
-composed("expm1", lambda n, x: n.Mul(n.Mul(n.Tanh(n.Div(x, 2)), n.Add(n.Exp(x), 1)), 1))      # tanh(x/2) (eˣ + 1), exact near 0
+# tanh(x/2) (eˣ + 1), exact near 0
+composed("expm1", lambda n, x: n.Mul(n.Mul(n.Tanh(n.Div(x, 2)), n.Add(n.Exp(x), 1)), 1))
 composed("log2", lambda n, x: n.Div(n.Log(x), log(2)))
 composed("log10", lambda n, x: n.Div(n.Log(x), log(10)))
 composed("log1p", lambda n, x: n.Log(n.Add(x, 1)))
 composed("logaddexp", lambda n, a, b: n.Add(n.Max(a, b), n.Log(n.Add(n.Exp(n.Neg(n.Abs(n.Sub(a, b)))), 1))))
-composed("logaddexp2", lambda n, a, b: n.Add(n.Max(a, b), n.Div(n.Log(n.Add(n.Pow(2, n.Neg(n.Abs(n.Sub(a, b)))), 1)), log(2))))
+composed("logaddexp2", lambda n, a, b: n.Add(n.Max(a, b),
+                                             n.Div(n.Log(n.Add(n.Pow(2, n.Neg(n.Abs(n.Sub(a, b)))), 1)), log(2))))
 composed("xlogy", lambda n, a, b: n.Where(n.And(n.Equal(a, 0), n.Not(n.IsNaN(b))), 0, n.Mul(a, n.Log(b))))
 composed("deg2rad", lambda n, x: n.Mul(x, pi / 180))
 composed("rad2deg", lambda n, x: n.Mul(x, 180 / pi))
@@ -212,7 +215,8 @@ composed("prelu", lambda n, x, w: n.Where(n.Greater(x, 0), x, n.Mul(x, w)))
 composed("hardtanh", lambda n, x, low, high: n.clip(x, low, high))
 composed("hardsigmoid", lambda n, x: n.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 composed("hardswish", lambda n, x: n.Mul(x, n.HardSigmoid(x, alpha=1 / 6, beta=0.5)))
-composed("elu", lambda n, x, alpha, scale=1.0: n.Elu(x, alpha=alpha) if scale == 1 else n.Selu(x, alpha=alpha, gamma=scale))
+composed("elu", lambda n, x, alpha, scale=1.0: n.Elu(x, alpha=alpha) if scale == 1
+         else n.Selu(x, alpha=alpha, gamma=scale))
 composed("celu", lambda n, x, alpha: n.Celu(x, alpha=alpha))
 composed("silu", lambda n, x: n.Mul(x, n.Sigmoid(x)))
 composed("mish", lambda n, x: n.Mul(x, n.Tanh(n.log1p_exp(x))))

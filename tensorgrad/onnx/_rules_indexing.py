@@ -116,13 +116,16 @@ def gather(g: Graph, x: Any, index: Any, *, axis: int) -> Any:
 
 
 @rule("scatter scatter_add scatter_extreme")
-def scatter(g: Graph, x: Any, value: Any, index: Any, *, axis: int, reduce: str | None = None, include_self: bool = True) -> Any:
-    how = {"scatter": None, "scatter_add": "add"}.get(g.op, {"amax": "max", "amin": "min", "prod": "mul"}.get(reduce or ""))
+def scatter(g: Graph, x: Any, value: Any, index: Any, *, axis: int, reduce: str | None = None,
+            include_self: bool = True) -> Any:
+    how = {"scatter": None, "scatter_add": "add"}.get(g.op,
+                                                      {"amax": "max", "amin": "min", "prod": "mul"}.get(reduce or ""))
     if not include_self:
         raise Refused("without the values that are there")
     value, places = g.cast(_cut(g, value, index), x.dtype), g.cast(index, "int64")
     if not x.ndim:
-        return g.Reshape(g.ScatterElements(g.Reshape(x, [1]), g.Reshape(places, [1]), g.Reshape(value, [1]), axis=0, reduction=how), np.zeros(0, np.int64))
+        return g.Reshape(g.ScatterElements(g.Reshape(x, [1]), g.Reshape(places, [1]), g.Reshape(value, [1]), axis=0,
+                                           reduction=how), np.zeros(0, np.int64))
     return g.ScatterElements(x, places, value, axis=axis, reduction=how)
 
 

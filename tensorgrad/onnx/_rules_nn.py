@@ -51,11 +51,13 @@ def add_axis(g: Graph, x: Any, index: Any, *, size: int, axis: int) -> Any:
 
 @rule("convolution")
 def convolution(g: Graph, x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
-    return g.Conv(x, w, b, kernel_shape=list(w.shape[2:]), strides=list(stride), pads=[*padding, *padding], dilations=list(dilation), group=groups)
+    return g.Conv(x, w, b, kernel_shape=list(w.shape[2:]), strides=list(stride), pads=[*padding, *padding],
+                  dilations=list(dilation), group=groups)
 
 
 @rule("convolution_input")
-def convolution_input(g: Graph, y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
+def convolution_input(g: Graph, y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding: Any, dilation: Any,
+                      groups: int = 1) -> Any:
     """Add a transposed convolution; a size beyond the shortest one is output padding."""
     least = input_length(y.shape[2:], w.shape[2:], stride, padding, dilation)
     more = [n - m for n, m in zip(size, least, strict=True)]
@@ -71,7 +73,8 @@ def _pads(g: Graph, x: Any, widths: Any, kernel: Any, stride: Any, dilation: Any
     """Return the padding, equal on both sides if that gives the same number of windows."""
     n = len(kernel)
     alike = output_length(x.shape[-n:], kernel, stride, [a for a, _ in widths], dilation)
-    ends = [a if count == length else b for (a, b), count, length in zip(widths, alike, g.out[0].shape[-n:], strict=True)]
+    ends = [a if count == length else b for (a, b), count, length in zip(widths, alike, g.out[0].shape[-n:],
+                                                                         strict=True)]
     if any(isinstance(end, Varying) for end in ends):
         raise Refused("over a dynamic axis, whose border depends on its size")
     return [*(a for a, _ in widths), *ends]
@@ -92,7 +95,8 @@ def _pooled(g: Graph, x: Any, ndim: int, pool: Any) -> Any:
 @rule("max_pool")
 def max_pool(g: Graph, x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
     values, pads = x if x.dtype.kind == "f" else g.cast(x, "float64"), _pads(g, x, widths, kernel, stride, dilation)
-    out = _pooled(g, values, len(kernel), lambda x: g.MaxPool(x, kernel_shape=list(kernel), strides=list(stride), pads=pads, dilations=list(dilation)))
+    out = _pooled(g, values, len(kernel), lambda x: g.MaxPool(x, kernel_shape=list(kernel), strides=list(stride),
+                                                              pads=pads, dilations=list(dilation)))
     return g.cast(out, x.dtype) if x.dtype.kind != "f" else out
 
 
@@ -102,7 +106,8 @@ def window_max(g: Graph, x: Any, *, kernel: Any, stride: Any, widths: Any, dilat
     plane, pads = prod(x.shape[-len(kernel):]), _pads(g, x, widths, kernel, stride, dilation)
 
     def pool(x: Any) -> Any:
-        return g.MaxPool(x, kernel_shape=list(kernel), strides=list(stride), pads=pads, dilations=list(dilation), outputs=2)
+        return g.MaxPool(x, kernel_shape=list(kernel), strides=list(stride), pads=pads, dilations=list(dilation),
+                         outputs=2)
     values, places = _pooled(g, x, len(kernel), pool)
     return [values, g.Mod(places, g.size(plane, x))]
 
@@ -122,7 +127,8 @@ def window_sum(g: Graph, x: Any, *, kernel: Any, stride: Any, widths: Any, scale
         return g.AveragePool(x, kernel_shape=list(kernel), strides=list(stride), pads=pads, count_include_pad=1)
     out = _pooled(g, g.cast(x, "float32") if x.dtype.kind != "f" else x, len(kernel), pool)
     factor = scale * prod(kernel)
-    out = out if abs(factor - 1) < 1e-12 else g.Mul(out, g.like(factor, x if x.dtype.kind == "f" else np.dtype("float32")))
+    out = (out if abs(factor - 1) < 1e-12
+           else g.Mul(out, g.like(factor, x if x.dtype.kind == "f" else np.dtype("float32"))))
     return g.cast(g.Round(out), x.dtype) if x.dtype.kind != "f" else out
 
 
@@ -146,7 +152,8 @@ def columns(g: Graph, x: Any, *, kernel: Any, stride: Any, padding: Any, dilatio
     out = g.Pad(x, [0, 0, *padding, 0, 0, *padding], g.like(0, x)) if any(padding) else x
     length = output_length(x.shape[2:], kernel, stride, padding, dilation)
     for i in range(n):
-        out = g.Gather(out, np.arange(kernel[i])[:, None] * dilation[i] + np.arange(length[i]) * stride[i], axis=2 + 2 * i)
+        out = g.Gather(out, np.arange(kernel[i])[:, None] * dilation[i] + np.arange(length[i]) * stride[i],
+                       axis=2 + 2 * i)
     return g.Transpose(out, perm=[0, 1, *range(2, 2 + 2 * n, 2), *range(3, 2 + 2 * n, 2)])
 
 
@@ -155,7 +162,8 @@ def columns_added(g: Graph, x: Any, *, size: Any, stride: Any, padding: Any, dil
     n = len(stride)
     kernel = x.shape[2:2 + n]
     flat = g.reshape(x, (x.shape[0], x.shape[1] * prod(kernel), prod(x.shape[2 + n:])))
-    return g.Col2Im(flat, g.sizes(size, x), list(kernel), strides=list(stride), pads=[*padding, *padding], dilations=list(dilation))
+    return g.Col2Im(flat, g.sizes(size, x), list(kernel), strides=list(stride), pads=[*padding, *padding],
+                    dilations=list(dilation))
 
 
 # ── normalisation ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -181,7 +189,8 @@ def layer_norm(g: Graph, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> An
 def group_norm(g: Graph, x: Any, w: Any, b: Any, *, groups: int, eps: float) -> Any:
     rows = g.reshape(x, (x.shape[0], groups, prod(x.shape[1:]) // groups))
     rows = g.InstanceNormalization(rows, _ones(groups, x.dtype), np.zeros(groups, x.dtype), epsilon=eps)
-    out = g.reshape(Term(rows.name), x.shape) if not any(isinstance(n, Varying) for n in x.shape) else g.Reshape(rows, g.Shape(x))
+    out = (g.reshape(Term(rows.name), x.shape) if not any(isinstance(n, Varying) for n in x.shape)
+           else g.Reshape(rows, g.Shape(x)))
     last = list(range(1, x.ndim - 1))
     out = out if w is None else g.Mul(out, g.Unsqueeze(w, last) if last else w)
     return out if b is None else g.Add(out, g.Unsqueeze(b, last) if last else b)
@@ -206,17 +215,21 @@ def _gates(g: Graph, w: Any, order: tuple[int, ...]) -> Any:
     return g.Unsqueeze(g.Concat(*[parts[k] for k in order], axis=0), [0])
 
 
-def _recurrent(g: Graph, kind: str, order: tuple[int, ...], x: Any, state: Any, w: Any, r: Any, b: Any, c: Any, reverse: bool, **more: Any) -> Any:
+def _recurrent(g: Graph, kind: str, order: tuple[int, ...], x: Any, state: Any, w: Any, r: Any, b: Any, c: Any,
+               reverse: bool, **more: Any) -> Any:
     width = r.shape[-1]
     bias = None if b is None and c is None else g.Concat(*[
-        np.zeros((1, len(order) * width), x.dtype) if part is None else _gates(g, part, order) for part in (b, c)], axis=1)
-    results = g.node(kind, x, _gates(g, w, order), _gates(g, r, order), bias, None, *[g.Unsqueeze(s, [0]) for s in state], hidden_size=width,
+        np.zeros((1, len(order) * width), x.dtype) if part is None else _gates(g, part, order) for part in (b, c)],
+                                                         axis=1)
+    results = g.node(kind, x, _gates(g, w, order), _gates(g, r, order), bias, None,
+                     *[g.Unsqueeze(s, [0]) for s in state], hidden_size=width,
                      direction="reverse" if reverse else "forward", outputs=1 + len(state), **more)
     return [g.Squeeze(results[0], [1]), *[g.Squeeze(s, [0]) for s in results[1:]]]
 
 
 @rule("lstm_layer")
-def lstm(g: Graph, x: Any, h: Any, c: Any, w: Any, r: Any, b: Any, b2: Any, projection: Any, *, reverse: bool = False, sizes: Any = None) -> Any:
+def lstm(g: Graph, x: Any, h: Any, c: Any, w: Any, r: Any, b: Any, b2: Any, projection: Any, *, reverse: bool = False,
+         sizes: Any = None) -> Any:
     return _recurrent(g, "LSTM", (0, 3, 1, 2), x, (h, c), w, r, b, b2, reverse)
 
 
@@ -226,5 +239,6 @@ def gru(g: Graph, x: Any, h: Any, w: Any, r: Any, b: Any, b2: Any, *, reverse: b
 
 
 @rule("rnn_layer")
-def rnn(g: Graph, x: Any, h: Any, w: Any, r: Any, b: Any, b2: Any, *, relu: bool = False, reverse: bool = False, sizes: Any = None) -> Any:
+def rnn(g: Graph, x: Any, h: Any, w: Any, r: Any, b: Any, b2: Any, *, relu: bool = False, reverse: bool = False,
+        sizes: Any = None) -> Any:
     return _recurrent(g, "RNN", (0,), x, (h,), w, r, b, b2, reverse, activations=["Relu" if relu else "Tanh"])

@@ -12,8 +12,8 @@ from ._table import rule
 
 @rule("sum mean prod amax amin max min greatest_of_all least_of_all")
 def reduced(g: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    kind = {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd", "amax": "ReduceMax", "amin": "ReduceMin", "max": "ReduceMax",
-            "min": "ReduceMin", "greatest_of_all": "ReduceMax", "least_of_all": "ReduceMin"}[g.op]
+    kind = {"sum": "ReduceSum", "mean": "ReduceMean", "prod": "ReduceProd", "amax": "ReduceMax", "amin": "ReduceMin",
+            "max": "ReduceMax", "min": "ReduceMin", "greatest_of_all": "ReduceMax", "least_of_all": "ReduceMin"}[g.op]
     wide = g.out[0].dtype
     axes = None if axis is None else axes_of(x.ndim, axis)
     if x.dtype == BOOL and wide == BOOL:
@@ -79,7 +79,8 @@ def spread(g: Any, x: Any, *, axis: Any = None, correction: Any = 1, keepdims: b
     square = g.reduce("ReduceSum", g.Mul(away, away), axes, keepdims)
     count = prod(x.shape[a] for a in axes)
     if isinstance(count, Varying):
-        divisor = g.Max(g.Sub(g.cast(g.reduce("ReduceProd", g.sizes([x.shape[a] for a in axes], x), [0]), x.dtype), g.like(correction, x)), g.like(0, x))
+        divisor = g.Max(g.Sub(g.cast(g.reduce("ReduceProd", g.sizes([x.shape[a] for a in axes], x), [0]), x.dtype),
+                              g.like(correction, x)), g.like(0, x))
     else:
         divisor = g.like(max(count - correction, 0), x)
     out = g.Div(square, divisor)
@@ -124,7 +125,8 @@ def scanned(g: Any, x: Any, *, axis: int) -> Any:
 def sort(g: Any, x: Any, *, axis: int, descending: bool = False) -> Any:
     if not x.ndim:
         return [g.Identity(x), g.constant(0)]
-    values, places = g.TopK(_sortable(g, x), g.size(x.shape[axis], x), axis=axis, largest=int(descending), sorted=1, outputs=2)
+    values, places = g.TopK(_sortable(g, x), g.size(x.shape[axis], x), axis=axis, largest=int(descending), sorted=1,
+                            outputs=2)
     return [g.cast(values, x.dtype) if x.dtype == BOOL else values, places]
 
 

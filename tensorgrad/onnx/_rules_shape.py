@@ -152,7 +152,8 @@ def diagonal(g: Graph, x: Any, *, offset: int = 0, axis1: int = 0, axis2: int = 
         raise Refused("of a dynamic axis")
     rest = [d for d in range(x.ndim) if d not in (axis1 % x.ndim, axis2 % x.ndim)]
     places = np.diagonal(np.arange(n * m).reshape(n, m), offset)
-    moved = Term(g.Transpose(x, perm=[*rest, axis1 % x.ndim, axis2 % x.ndim]).name, (*[x.shape[d] for d in rest], n, m), x.dtype)
+    moved = Term(g.Transpose(x, perm=[*rest, axis1 % x.ndim, axis2 % x.ndim]).name, (*[x.shape[d] for d in rest], n, m),
+                 x.dtype)
     return g.Gather(g.reshape(moved, (*moved.shape[:-2], n * m)), places, axis=-1)
 
 
@@ -185,7 +186,8 @@ def unfold(g: Graph, x: Any, *, axis: int, size: int, step: int) -> Any:
 
 
 @rule("as_strided")
-def as_strided(g: Graph, x: Any, *, size: Any, stride: Any, offset: int, layout: Any, length: int, memory: Any = None) -> Any:
+def as_strided(g: Graph, x: Any, *, size: Any, stride: Any, offset: int, layout: Any, length: int,
+               memory: Any = None) -> Any:
     if isinstance(length, Varying) or layout[2] or length != prod(x.shape):
         raise Refused("of a part of the memory")
     places = np.lib.stride_tricks.as_strided(np.arange(length)[offset:], tuple(size), tuple(s * 8 for s in stride))
@@ -209,7 +211,8 @@ def set_view(g: Graph, x: Any, value: Any, *, view: Any, order: Any = None, writ
         g.op, g.out = kept
         places = g.Reshape(places, [-1])
     flat = g.ScatterElements(g.Reshape(x, [-1]), places, g.Reshape(g.cast(value, x.dtype), [-1]), axis=0)
-    return g.reshape(Term(flat.name, None, x.dtype), x.shape) if not any(isinstance(n, Varying) for n in x.shape) else g.Reshape(flat, g.Shape(x))
+    return (g.reshape(Term(flat.name, None, x.dtype), x.shape) if not any(isinstance(n, Varying) for n in x.shape)
+            else g.Reshape(flat, g.Shape(x)))
 
 
 # ── new arrays: constants, unless their shapes depend on dynamic axes ─────────────────────────────────────────────────
@@ -230,7 +233,8 @@ def filled_like(g: Graph, x: Any, *, value: Any) -> Any:
 def arange(g: Graph, *, args: Any) -> Any:
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
     dtype = INT if all(isinstance(v, (int, Varying)) for v in (start, stop, step)) else g.out[0].dtype
-    return g.cast(Term(g.Range(*[g.scalar(v, dtype) for v in (start, stop, step)]).name, g.out[0].shape, dtype), g.out[0].dtype)
+    return g.cast(Term(g.Range(*[g.scalar(v, dtype) for v in (start, stop, step)]).name, g.out[0].shape, dtype),
+                  g.out[0].dtype)
 
 
 @rule("make_eye")
@@ -278,5 +282,6 @@ def dropout(g: Graph, *, args: Any, **params: Any) -> Any:
 
 @rule("draw_randint")
 def randint(g: Graph, *, args: Any, **params: Any) -> Any:
-    drawn = g.RandomUniformLike(g.Expand(g.constant(0.0, "float32"), g.sizes(g.out[0].shape)), low=float(args[0]), high=float(args[1]))
+    drawn = g.RandomUniformLike(g.Expand(g.constant(0.0, "float32"), g.sizes(g.out[0].shape)), low=float(args[0]),
+                                high=float(args[1]))
     return g.cast(g.Floor(drawn), g.out[0].dtype)

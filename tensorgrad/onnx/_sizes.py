@@ -71,7 +71,8 @@ def merged(values: Sequence[Any]) -> Any:
         return {key: merged([v[key] for v in values]) for key in first}
     if isinstance(first, slice):
         return slice(*(merged([getattr(v, part) for v in values]) for part in ("start", "stop", "step")))
-    same = all(np.array_equal(v, first) for v in values) if isinstance(first, np.ndarray) else all(v == first or v != v and first != first for v in values)
+    same = (all(np.array_equal(v, first) for v in values) if isinstance(first, np.ndarray)
+            else all(v == first or v != v and first != first for v in values))
     if not same:
         raise Unequal
     return first

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-UNROLLED = {"rnn_layer": 6, "lstm_layer": 7, "gru_layer": 6}         # unrolled if the sequences are packed or the state is projected
+# unrolled if the sequences are packed or the state is projected
+UNROLLED = {"rnn_layer": 6, "lstm_layer": 7, "gru_layer": 6}
 
 
 def whole(op: Any, operands: Any, params: Any) -> bool:

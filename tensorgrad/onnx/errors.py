@@ -24,7 +24,8 @@ class UnsupportedOperatorError(OnnxExporterError):
             if where not in found:
                 found.append(where)
         self.names = tuple(places)
-        lines = [f"\n  {name}{'' if not any(found) else ', at ' + '; '.join(filter(None, found))}" for name, found in places.items()]
+        lines = [f"\n  {name}{'' if not any(found) else ', at ' + '; '.join(filter(None, found))}"
+                 for name, found in places.items()]
         super().__init__(f"ONNX export failed on operators that it cannot express: {', '.join(places)}{''.join(lines)}")
 
 

@@ -1,7 +1,8 @@
 """Airy's function Ai as a formula over whole arrays, written as those in `_special_functions.py`.
 
-With ζ = 2/3 |x|^(3/2), the tables are Chebyshev coefficients, lowest degree first, interpolated in 40 digits to double precision:
-for x ≥ 2 of eᶻ x^(1/4) Ai(x) in 1/ζ; for −5 ≤ x ≤ 2 of Ai itself; for x ≤ −5 of the slowly changing factors of cos and sin in
+With ζ = 2/3 |x|^(3/2), the tables are Chebyshev coefficients, lowest degree first, interpolated in 40 digits to double
+precision: for x ≥ 2 of eᶻ x^(1/4) Ai(x) in 1/ζ; for −5 ≤ x ≤ 2 of Ai itself; for x ≤ −5 of the slowly changing factors
+    of cos and sin in
 Ai(x) = (f cos(ζ − π/4) + g sin(ζ − π/4)) / (√π |x|^(1/4)) in 1/ζ (DLMF 9.7).
 """
 from __future__ import annotations
@@ -51,7 +52,10 @@ def chebyshev(t, coefficients):
 
 
 def airy_ai(xp, x):
-    """Ai(x), the solution of y″ = x·y that vanishes at infinity, computed in double precision. Accuracy 4e-14, of the envelope where it waves."""
+    """Ai(x), the solution of y″ = x·y that vanishes at infinity, computed in double precision.
+
+    Accuracy 4e-14, of the envelope where it waves.
+    """
     dtype, x = x.dtype, xp.cast(x, dtype="float64")
     middle = chebyshev((xp.clamp(x, LOW, HIGH) - (LOW + HIGH) / 2) * (2 / (HIGH - LOW)), MIDDLE)
 

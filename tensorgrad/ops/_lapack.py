@@ -1,7 +1,9 @@
-"""Functions of LAPACK that array modules lack: LU, triangular systems, LDLᴴ, and factorizations that fail without an exception.
+"""Functions of LAPACK that array modules lack: LU, triangular systems, LDLᴴ, and factorizations that fail without an
+exception.
 
-Functions of arrays `f(xp, …)`, on stacks of matrices in the last two axes. `info` is LAPACK's: 0, or one plus the place where a factorization broke
-down. Loops run over columns, never over elements, and big matrices are cut into blocks so that matrix products do the work.
+Functions of arrays `f(xp, …)`, on stacks of matrices in the last two axes. `info` is LAPACK's: 0, or one plus the place
+where a factorization broke down. Loops run over columns, never over elements, and big matrices are cut into blocks so
+that matrix products do the work.
 """
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ def modulus(xp, x):
 def triangular(xp, a, b, upper, unit):
     """Solve A·X = B for triangular A. The other triangle, and the diagonal if `unit`, are not read."""
     if not upper:      # reversed in both axes, a lower triangle is an upper one
-        return triangular(xp, xp.flip(a, (-2, -1)), xp.flip(b, -2), True, unit)[..., ::-1, :].copy()     # a copy, since a reversed view has negative strides
+        # a copy, since a reversed view has negative strides
+        return triangular(xp, xp.flip(a, (-2, -1)), xp.flip(b, -2), True, unit)[..., ::-1, :].copy()
     if unit:
         n = a.shape[-1]
         a = xp.triu(a, 1) + xp.eye(n, dtype=a.dtype)
@@ -57,7 +60,10 @@ def triangular(xp, a, b, upper, unit):
 
 
 def back_substituted(xp, u, b):
-    """X of U·X = B, in halves while U is large. An upper triangle is its own LU factor, so the general solver neither pivots nor fills in."""
+    """X of U·X = B, in halves while U is large.
+
+    An upper triangle is its own LU factor, so the general solver neither pivots nor fills in.
+    """
     n = u.shape[-1]
     if n > BLOCK:
         half = n // 2
@@ -84,7 +90,9 @@ def by_columns(xp, u, b):
 
 
 def lu(xp, x):
-    """Factor A = P·L·U with partial pivoting: return L and U in one matrix, the row exchanged with each row (from 1), and info."""
+    """Factor A = P·L·U with partial pivoting: return L and U in one matrix, the row exchanged with each row (from 1),
+    and info.
+    """
     (a, lead), (m, n) = stacked(x), x.shape[-2:]
     a, k = a.copy(), min(m, n)
     pivots = xp.zeros((len(a), k), dtype="int32")
@@ -143,7 +151,9 @@ def solved(xp, a, b):
 
 
 def cholesky(xp, x):
-    """L of L·Lᴴ = A for the lower triangle of A, and info: a factor that breaks off where A is not positive definite."""
+    """L of L·Lᴴ = A for the lower triangle of A, and info: a factor that breaks off where A is not positive
+    definite.
+    """
     try:
         factor = xp.linalg.cholesky(x)
         if not xp.any(xp.isnan(factor)):
@@ -185,12 +195,17 @@ GROWTH = (1 + sqrt(17)) / 8      # Bunch and Kaufman's bound between pivots of o
 
 
 def ldl(xp, x, hermitian):
-    """L·D·Lᵀ (or L·D·Lᴴ) = A, with Bunch and Kaufman's pivoting: D has blocks of order one and two. LD, the exchanges as LAPACK writes them, info."""
+    """L·D·Lᵀ (or L·D·Lᴴ) = A, with Bunch and Kaufman's pivoting: D has blocks of order one and two.
+
+    LD, the exchanges as LAPACK writes them, info.
+    """
     a, lead = stacked(xp.tril(x))
     a, n = a.copy(), x.shape[-1]
     pivots = [[0] * n for _ in range(len(a))]
-    info = [_ldl_matrix(xp, matrix, row, hermitian and x.dtype.kind == "c") for matrix, row in zip(a, pivots, strict=True)]
-    return xp.tril(a).reshape(x.shape), xp.asarray(pivots, dtype="int32").reshape((*lead, n)), xp.asarray(info, dtype="int32").reshape(lead)
+    info = [_ldl_matrix(xp, matrix, row, hermitian and x.dtype.kind == "c")
+            for matrix, row in zip(a, pivots, strict=True)]
+    return (xp.tril(a).reshape(x.shape), xp.asarray(pivots, dtype="int32").reshape((*lead, n)),
+            xp.asarray(info, dtype="int32").reshape(lead))
 
 
 def _ldl_matrix(xp, a, pivots, hermitian):
@@ -271,7 +286,8 @@ def _ldl_solve_matrix(xp, a, pivots, x, hermitian):
     for k, stop, found in starts:
         _swap(x, stop - 1, found)
         x[stop:] -= a[stop:, k:stop] @ x[k:stop]
-        x[k:stop] = xp.linalg.solve(_block(xp, a, k, stop, hermitian), x[k:stop]) if stop - k > 1 else x[k:stop] / a[k, k]
+        x[k:stop] = (xp.linalg.solve(_block(xp, a, k, stop, hermitian), x[k:stop]) if stop - k > 1
+                     else x[k:stop] / a[k, k])
     for k, stop, found in reversed(starts):
         left = a[stop:, k:stop]
         x[k:stop] -= (left.conj() if hermitian else left).T @ x[stop:]

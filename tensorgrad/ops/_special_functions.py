@@ -30,8 +30,9 @@ def _double(x):
 
 
 def _on_floats(formula):
-    """The formula for all that comes: a number joins the dtype of the arrays (`where` would make it float64), integers, which gradients may hand
-    on, count as float64, and float16, whose range is too small for the coefficients, is computed in float32 and rounded once."""
+    """The formula for all that comes: a number joins the dtype of the arrays (`where` would make it float64), integers,
+    which gradients may hand on, count as float64, and float16, whose range is too small for the coefficients, is
+    computed in float32 and rounded once."""
 
     @wraps(formula)
     def f(xp, *args, **params):

@@ -216,7 +216,8 @@ class Softplus(Activation):
 
     kernel_name = "softplus_cpu"
 
-    def forward(xp, x, *, beta, threshold):      return xp.where(x * beta > threshold, x, log1p_exp(xp, x * beta) / beta)
+    def forward(xp, x, *, beta, threshold):
+        return xp.where(x * beta > threshold, x, log1p_exp(xp, x * beta) / beta)
     def grad_x(xp, g, x, beta, threshold):       return xp.where(x * beta > threshold, g, g * xp.sigmoid(x * beta))
 
 
@@ -232,7 +233,10 @@ class LogSigmoid(Activation):
 
 
 class Gelu(Activation):
-    """x · Φ(x), with Φ the normal distribution function: Φ(x) = (1 + erf(x / √2)) / 2. D. Hendrycks, K. Gimpel (2016)"""
+    """x · Φ(x), with Φ the normal distribution function: Φ(x) = (1 + erf(x / √2)) / 2.
+
+    D. Hendrycks, K. Gimpel (2016)
+    """
 
     kernel_name = "GeluKernelImpl"
 

@@ -9,7 +9,10 @@ from .base import Composite
 
 
 class Attention(Composite):
-    """softmax(Q Kᵀ · scale + mask) V. If causal, place i sees the places up to i alone; a place that sees nothing, its mask being all −∞, gets zeros"""
+    """softmax(Q Kᵀ · scale + mask) V.
+
+    If causal, place i sees the places up to i alone; a place that sees nothing, its mask being all −∞, gets zeros
+    """
 
     torch_name = "ScaledDotProductFlashAttentionForCpu"
     kernel_name = "flash_attention"
@@ -39,7 +42,8 @@ class Attention(Composite):
 def side_by_side(shape, query, key, value):
     """Return the strides of a result whose heads are side by side per token, as the kernels store it; else None."""
     inputs = query, key, value
-    if len(shape) != 4 or query.dtype.itemsize == 2 or any(x.shape[:2] != query.shape[:2] or not prod(x.shape) for x in inputs):
+    if (len(shape) != 4 or query.dtype.itemsize == 2
+            or any(x.shape[:2] != query.shape[:2] or not prod(x.shape) for x in inputs)):
         return None
     _, heads, rows, width = shape
     step = query.dtype.itemsize

@@ -1,4 +1,6 @@
-"""The base of ops. A class is an operation, defined by formulas; an instance is one application of it on the tape (see core/step.py).
+"""The base of ops.
+
+A class is an operation, defined by formulas; an instance is one application of it on the tape (see core/step.py).
 
     class Multiply(Elementwise):
         torch_name = "Mul"
@@ -6,8 +8,10 @@
         def grad_a(xp, g, b):  return g * b
         def grad_b(xp, g, a):  return g * a
 
-`forward(xp, *inputs, *, **params)` computes; `grad_<input>(xp, g, …)` is dL/d<input>, given g = dL/dout. A gradient's signature is
-its save list: it asks, by name, for an input, `out`, `<input>_shape`, a parameter, or another result of the op. Formulas know nothing of devices,
+`forward(xp, *inputs, *, **params)` computes; `grad_<input>(xp, g, …)` is dL/d<input>, given g = dL/dout. A gradient's
+signature is
+its save list: it asks, by name, for an input, `out`, `<input>_shape`, a parameter, or another result of the op.
+    Formulas know nothing of devices,
 Tensors, broadcasting (the engine sums gradients of elementwise ops back to their inputs' shapes) or dtypes.
 """
 from __future__ import annotations
@@ -40,32 +44,47 @@ class Op(metaclass=OpType):
     kernel_name: ClassVar[str]                    # its name in errors about dtypes
     native: ClassVar[bool] = False                # the module's function of this name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
-    casts: ClassVar[str | None] = None            # 'promote': inputs to one dtype; 'float': and integers to the default float
+    # 'promote': inputs to one dtype; 'float': and integers to the default float
+    casts: ClassVar[str | None] = None
     kinds: ClassVar[str] = "biufc"                # NumPy kinds of dtype that the kernels take as they are
     outputs: ClassVar[tuple[str, ...]] = ()       # names of the results, if there are several
     several: ClassVar[bool] = False               # forward returns a tuple
     analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate
     view: ClassVar[str] = ""                      # the result shares the first input's memory: 'always', or 'maybe'
-    by_memory: ClassVar[bool] = False             # a view of the input's whole storage, not only of the input's elements
-    flat: ClassVar[bool] = False                  # the gradient is piecewise constant in the inputs: its own gradient is zero
+    # a view of the input's whole storage, not only of the input's elements
+    by_memory: ClassVar[bool] = False
+    # the gradient is piecewise constant in the inputs: its own gradient is zero
+    flat: ClassVar[bool] = False
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
-    row_major: ClassVar[bool] = False             # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
+    # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
+    row_major: ClassVar[bool] = False
     in_order: ClassVar[bool] = False              # results have their axes in the first input's order, for all kernels
-    column_major: ClassVar[bool] = False          # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
-    lands: ClassVar[bool] = False                 # its kernels may write over the first input, if its values are given up: they read each element before
+    # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
+    column_major: ClassVar[bool] = False
+    # its kernels may write over the first input, if its values are given up: they read each element before
+    lands: ClassVar[bool] = False
     explain: ClassVar[Any] = None                 # explain(*shapes): the error for operands that do not fit together
-    check: ClassVar[Any] = None                   # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
+    # check(xp, *inputs, **params): the error for values that the op refuses, where there are values
+    check: ClassVar[Any] = None
 
     # attributes for other interpretations of the op; where neither it nor its family sets one, the definition is traced
-    infer: ClassVar[Any] = None                   # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
-    batch: ClassVar[Any] = ""                     # how vmap maps it over hidden axes: a family, or a rule, see interpret/_batched_ops.py; '': one by one
-    axes: ClassVar[tuple[str, ...]] = ()          # parameters that name axes, counted from the front: hidden axes push them back
-    core: ClassVar[tuple[int, ...]] = ()          # of each input, how many of its last axes belong to one problem; those in front broadcast
-    linear: ClassVar[tuple[str, ...]] = ()        # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
-    by_values: ClassVar[str] = ""                 # PyTorch's name of an op whose result has a shape that depends on values
+    # infer(*inputs, **params): the result's (shape, dtype), or a list of them; inputs have these alone
+    infer: ClassVar[Any] = None
+    # how vmap maps it over hidden axes: a family, or a rule, see interpret/_batched_ops.py; '': one by one
+    batch: ClassVar[Any] = ""
+    # parameters that name axes, counted from the front: hidden axes push them back
+    axes: ClassVar[tuple[str, ...]] = ()
+    # of each input, how many of its last axes belong to one problem; those in front broadcast
+    core: ClassVar[tuple[int, ...]] = ()
+    # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
+    linear: ClassVar[tuple[str, ...]] = ()
+    # PyTorch's name of an op whose result has a shape that depends on values
+    by_values: ClassVar[str] = ""
     notation: ClassVar[str] = ""                  # its notation in formulas: "{} · {}", or the name of a function, "Σ"
-    onnx: ClassVar[str] = ""                      # the ONNX operator that computes just this; "definition": the export has that; else onnx/_rules_* say
-    host: ClassVar[bool] = False                  # its definition computes with functions of the host, as LAPACK and the special functions do
+    # the ONNX operator that computes just this; "definition": the export has that; else onnx/_rules_* say
+    onnx: ClassVar[str] = ""
+    # its definition computes with functions of the host, as LAPACK and the special functions do
+    host: ClassVar[bool] = False
 
     # computed attributes
     opname: ClassVar[str]                         # the key in the table, and the name in `xp`
@@ -84,7 +103,8 @@ class Op(metaclass=OpType):
         cls.opname = cls.__dict__.get("opname") or _snake(cls.__name__)
         cls.inputs = named[1:]
         cls.arity = None if cls.sequence or any_number else len(cls.inputs)
-        cls.differentiable = cls.__dict__.get("differentiable") or any(name.startswith("grad_") for name in cls.__dict__)
+        cls.differentiable = (cls.__dict__.get("differentiable")
+                              or any(name.startswith("grad_") for name in cls.__dict__))
         cls.several = bool(cls.outputs) or cls.several
         cls.kernels = Kernels(cls)
         cls.torch_name = cls.__dict__.get("torch_name", cls.__name__)
@@ -104,7 +124,8 @@ class Op(metaclass=OpType):
 
 
 def arguments(function: Any) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
-    """Return the names of a formula's positional arguments, True if the last is variadic, and its keyword-only defaults.
+    """Return the names of a formula's positional arguments, True if the last is variadic, and its keyword-only
+    defaults.
 
     (Like inspect.signature, without importing a tenth of the standard library.)
     """
@@ -113,7 +134,8 @@ def arguments(function: Any) -> tuple[tuple[str, ...], bool, dict[str, Any]]:
     names = code.co_varnames
     starred = names[positional + keyword:positional + keyword + 1] if code.co_flags & 0x04 else ()
     defaults = function.__kwdefaults__ or {}
-    return names[:positional] + starred, bool(starred), {n: defaults.get(n, NO_DEFAULT) for n in names[positional:positional + keyword]}
+    return (names[:positional] + starred, bool(starred),
+            {n: defaults.get(n, NO_DEFAULT) for n in names[positional:positional + keyword]})
 
 
 NO_DEFAULT: Any = type("NO_DEFAULT", (), {"__repr__": lambda self: "required"})()
@@ -133,7 +155,8 @@ def input_name(op: type[Op], position: int) -> str:
 
 def asked(op: type[Op]) -> set[str]:
     """The names that the gradients of an op ask for."""
-    return {name for each in dict.fromkeys(op.inputs) if (formula := getattr(op, f"grad_{each}", None)) for name in arguments(formula)[0][2:]}
+    return {name for each in dict.fromkeys(op.inputs) if (formula := getattr(op, f"grad_{each}", None))
+            for name in arguments(formula)[0][2:]}
 
 
 class Elementwise(Op):
@@ -172,7 +195,8 @@ class Kernels(dict[Any, Any]):
     def __init__(self, op: type[Op]) -> None:
         self.op = op
         self.registered: dict[Any, list[Any]] = {}
-        self.in_arrays: Any = None      # the definition with in-place writes, for backends whose arrays are memory: see kernels/arrays.py
+        # the definition with in-place writes, for backends whose arrays are memory: see kernels/arrays.py
+        self.in_arrays: Any = None
 
     def __missing__(self, backend: type[Storage]) -> Any:
         for cls in backend.__mro__:
@@ -194,10 +218,13 @@ class Kernels(dict[Any, Any]):
 
     def from_definition(self, backend: type[Storage]) -> Any:
         definition = (backend.writes or self.primitive) and self.in_arrays or self.op.forward
-        if backend.module is None and (self.op.native or self.op.opname in definition.__code__.co_names):      # a function of the module
-            raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel is registered "
-                                      f"for it. OpDispatch.register('{self.op.opname}', '{backend.device}') adds one.")
-        native = getattr(backend.module, self.op.opname, None) if self.op.native and definition is self.op.forward else None
+        # a function of the module
+        if backend.module is None and (self.op.native or self.op.opname in definition.__code__.co_names):
+            raise NotImplementedError(f"Could not run '{self.op.opname}' on the device '{backend.device}': no kernel "
+                                      f"is registered for it. OpDispatch.register('{self.op.opname}', "
+                                      f"'{backend.device}') adds one.")
+        native = (getattr(backend.module, self.op.opname, None) if self.op.native and definition is self.op.forward
+                  else None)
         return self.laid_out(self.checked(native or partial(definition, backend.xp), backend), backend)
 
     def checked(self, kernel: Any, backend: type[Storage]) -> Any:
@@ -212,7 +239,9 @@ class Kernels(dict[Any, Any]):
         return run
 
     def laid_out(self, kernel: Any, backend: type[Storage]) -> Any:
-        """Wrap a kernel so that results with another memory layout than the op promises are copied, if arrays have strides."""
+        """Wrap a kernel so that results with another memory layout than the op promises are copied, if arrays have
+        strides.
+        """
         copied = backend.row_major
         if self.op.column_major and backend.column_major is not None:
             return in_columns(kernel, backend, self.op.several)
@@ -223,7 +252,8 @@ class Kernels(dict[Any, Any]):
         if isinstance(kernel, Pair):
             return kernel.laid_out(copied)
         if self.op.several:
-            return lambda *args, **params: tuple(y if y.flags.c_contiguous else copied(y) for y in kernel(*args, **params))
+            return lambda *args, **params: tuple(y if y.flags.c_contiguous else copied(y)
+                                                 for y in kernel(*args, **params))
 
         def run(*args: Any, **params: Any) -> Any:
             y = kernel(*args, **params)
@@ -259,13 +289,16 @@ def as_first(kernel: Any, ordered: Any, several: bool) -> Any:
 
 
 def in_columns(kernel: Any, backend: type[Storage], several: bool) -> Any:
-    """Wrap a kernel so that results that are matrices, like the inputs, are column-major, and others contiguous, as with LAPACK."""
+    """Wrap a kernel so that results that are matrices, like the inputs, are column-major, and others contiguous, as
+    with LAPACK.
+    """
     rows, columns = backend.row_major or (lambda y: y), backend.column_major
 
     def run(*args: Any, **params: Any) -> Any:
         ndim = max(getattr(a, "ndim", 0) for a in args)
         found = kernel(*args, **params)
-        laid = [columns(y) if y.ndim == ndim else y if y.flags.c_contiguous else rows(y) for y in (found if several else (found,))]
+        laid = [columns(y) if y.ndim == ndim else y if y.flags.c_contiguous else rows(y)
+                for y in (found if several else (found,))]
         return tuple(laid) if several else laid[0]
     return run
 
@@ -276,7 +309,9 @@ def _descendants(cls: type) -> list[Any]:
 
 
 def _callable(op: type[Op], backend: type[Storage]) -> Any:
-    """A kernel as `xp` offers it: a pair shows its result, not its residual, and parameters may follow the inputs, as in NumPy."""
+    """A kernel as `xp` offers it: a pair shows its result, not its residual, and parameters may follow the inputs, as
+    in NumPy.
+    """
     kernel = op.kernels[backend]
 
     def shown(*args: Any, **params: Any) -> Any:
@@ -331,4 +366,5 @@ def _of_table(backend: type[Storage], name: str) -> Any:
     return _callable(OPS[name], backend) if name in OPS else None
 
 
-__all__ = ["OPS", "AlongAxis", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Op", "Pair", "input_name"]
+__all__ = ["OPS", "AlongAxis", "Composite", "Elementwise", "Floating", "Kernels", "Namespace", "Op", "Pair",
+           "input_name"]

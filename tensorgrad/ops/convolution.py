@@ -4,9 +4,9 @@ With y = conv(x, w), all three are the trilinear form Σ y·conv(x, w) with one 
     convolution         (x, w) → y
     convolution_input   (y, w) → x       (this is transposed convolution)
     convolution_weight  (y, x) → w
-x is (N, C, *D), w is (O, C / groups, *K), y is (N, O, *L); stride, padding and dilation have one number per dimension, and
-L = (D + 2 padding − dilation (K − 1) − 1) // stride + 1. Computed as matrix products over columns: all windows, side by side.
-The first two add a bias to each channel of their result, unless it is None.
+x is (N, C, *D), w is (O, C / groups, *K), y is (N, O, *L); stride, padding and dilation have one number per dimension,
+and L = (D + 2 padding − dilation (K − 1) − 1) // stride + 1. Computed as matrix products over columns: all windows,
+side by side. The first two add a bias to each channel of their result, unless it is None.
 """
 from __future__ import annotations
 
@@ -76,10 +76,12 @@ class Convolution(Op):
         return (x.shape[0], w.shape[0], *output_length(x.shape[2:], w.shape[2:], stride, padding, dilation)), x.dtype
 
     def grad_x(xp, g, w, x_shape, stride, padding, dilation, groups=1):
-        return xp.convolution_input(g, w, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return xp.convolution_input(g, w, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation,
+                                    groups=groups)
 
     def grad_w(xp, g, x, w_shape, stride, padding, dilation, groups=1):
-        return xp.convolution_weight(g, x, size=w_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return xp.convolution_weight(g, x, size=w_shape[2:], stride=stride, padding=padding, dilation=dilation,
+                                     groups=groups)
 
     def grad_b(xp, g):
         return sum_of_channels(xp, g)
@@ -104,14 +106,16 @@ class ConvolutionInput(Op):
 
     def grad_y(xp, g, w, y_shape, stride, padding, dilation, groups=1):
         y = xp.convolution(g, w, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
-        return y if y.shape == y_shape else xp.get_slice(y, index=tuple(map(slice, y_shape)))    # x may be longer than y can reach
+        # x may be longer than y can reach
+        return y if y.shape == y_shape else xp.get_slice(y, index=tuple(map(slice, y_shape)))
 
     def grad_w(xp, g, y, w_shape, stride, padding, dilation, groups=1):
         length = output_length(g.shape[2:], w_shape[2:], stride, padding, dilation)
         if length != tuple(y.shape[2:]):
             missing = ((0, a - b) for a, b in zip(length, y.shape[2:], strict=True))
             y = xp.pad_constant(y, widths=((0, 0), (0, 0), *missing))
-        return xp.convolution_weight(y, g, size=w_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return xp.convolution_weight(y, g, size=w_shape[2:], stride=stride, padding=padding, dilation=dilation,
+                                     groups=groups)
 
     def grad_b(xp, g):
         return sum_of_channels(xp, g)
@@ -125,12 +129,14 @@ class ConvolutionWeight(Op):
 
     def batch(lot, kernel, y, x, *, groups=1, **how):
         hidden = lot.hidden(y, x)
-        out = kernel(into_channels(flat(lot, y, hidden)), into_channels(flat(lot, x, hidden)), groups=groups * prod(hidden), **how)
+        out = kernel(into_channels(flat(lot, y, hidden)), into_channels(flat(lot, x, hidden)),
+                     groups=groups * prod(hidden), **how)
         return lot.whole(out.reshape(*hidden, y.shape[1], *out.shape[1:]))
 
     def forward(xp, y, x, *, size, stride, padding, dilation, groups=1):
         columns = columns_of(xp, x, size, stride, padding, dilation)
-        n, o, c, places = y.shape[0], y.shape[1], x.shape[1], prod(output_length(x.shape[2:], size, stride, padding, dilation))
+        n, o, c, places = (y.shape[0], y.shape[1], x.shape[1],
+                           prod(output_length(x.shape[2:], size, stride, padding, dilation)))
         rows = xp.reshape(y, (n, groups, o // groups, places))
         columns = xp.reshape(columns, (n, groups, c // groups * prod(size), places))
         return xp.reshape(xp.sum(rows @ xp.swapaxes(columns, -1, -2), axis=0), (o, c // groups, *size))
@@ -142,7 +148,8 @@ class ConvolutionWeight(Op):
         return xp.convolution(x, g, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
     def grad_x(xp, g, y, x_shape, stride, padding, dilation, groups=1):
-        return xp.convolution_input(y, g, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+        return xp.convolution_input(y, g, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation,
+                                    groups=groups)
 
 
 def fit(*pairs):

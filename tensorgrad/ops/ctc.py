@@ -28,14 +28,17 @@ class CtcLoss(Op):
 
     def grad_x(xp, g, x, labels, steps, counts, blank, zero_infinity):
         posterior, loss = xp.ctc_posterior(x, labels, steps, counts, blank=blank)
-        slope = (xp.exp(x) - posterior) * xp.expand_dims(g, -1)      # as PyTorch has it: right for an x from log_softmax
+        # as PyTorch has it: right for an x from log_softmax
+        slope = (xp.exp(x) - posterior) * xp.expand_dims(g, -1)
         counts_ = xp.expand_dims(xp.arange(x.shape[0]), -1) < steps
         counts_ = counts_ & (loss != inf) if zero_infinity else counts_
         return xp.where(xp.expand_dims(counts_, -1), slope, 0)
 
 
 class CtcPosterior(Op):
-    """The probability of each class at each time, given that the labels are read; and −log of the probability of that"""
+    """The probability of each class at each time, given that the labels are read; and −log of the probability of
+    that
+    """
 
     outputs = ("posterior", "loss")
     kinds = "f"
@@ -63,7 +66,9 @@ def path(xp, labels, blank):
 
 
 def emitted(xp, x, places):
-    """The log probability of each place's class, at each time: (T, 2S + 1, N), where places that follow each other are slices without gaps."""
+    """The log probability of each place's class, at each time: (T, 2S + 1, N), where places that follow each other are
+    slices without gaps.
+    """
     lit = xp.take_along_axis(x, xp.broadcast_to(places, (x.shape[0], *places.shape)), axis=2)
     return xp.contiguous(xp.permute_dims(lit, (0, 2, 1)))
 
@@ -107,5 +112,6 @@ def at_last_step(xp, alpha, steps):
 def total(xp, alpha, counts):
     """The log probability of having come to an end."""
     rows = xp.arange(counts.shape[0])
-    whole, label = (xp.index(alpha, rows, at, template=(ARRAY, ARRAY)) for at in (2 * counts, xp.maximum(2 * counts - 1, 0)))
+    whole, label = (xp.index(alpha, rows, at, template=(ARRAY, ARRAY))
+                    for at in (2 * counts, xp.maximum(2 * counts - 1, 0)))
     return xp.where(counts == 0, whole, xp.logaddexp(whole, label))

@@ -1,4 +1,7 @@
-"""Running results along an axis: sums, products, extrema. Every one is a scan: log₂ n steps, each over the whole array."""
+"""Running results along an axis: sums, products, extrema.
+
+Every one is a scan: log₂ n steps, each over the whole array.
+"""
 from __future__ import annotations
 
 from math import prod
@@ -15,8 +18,10 @@ def scan(xp, join, parts, axis):
     """Running results of an associative `join(earlier, later)` of tuples of arrays, along an axis."""
     step, lead = 1, (slice(None),) * axis
     while step < parts[0].shape[axis]:
-        joined = join([part[(*lead, slice(None, -step))] for part in parts], [part[(*lead, slice(step, None))] for part in parts])
-        parts = [xp.concat([part[(*lead, slice(None, step))], j], axis=axis) for part, j in zip(parts, joined, strict=True)]
+        joined = join([part[(*lead, slice(None, -step))] for part in parts],
+                      [part[(*lead, slice(step, None))] for part in parts])
+        parts = [xp.concat([part[(*lead, slice(None, step))], j], axis=axis)
+                 for part, j in zip(parts, joined, strict=True)]
         step *= 2
     return parts
 
@@ -56,7 +61,9 @@ class Cumprod(AlongAxis):
 
 
 class Recurrence(AlongAxis):
-    """y[i] = x[i] + a[i]·y[i − 1], or, in reverse, x[i] + a[i]·y[i + 1]: what gradients of running results are made of"""
+    """y[i] = x[i] + a[i]·y[i − 1], or, in reverse, x[i] + a[i]·y[i + 1]: what gradients of running results are made
+    of
+    """
 
     kinds = "fc"
     infer = as_first
@@ -91,7 +98,8 @@ class Logcumsumexp(AlongAxis):
     def forward(xp, x, *, axis):
         if x.dtype.kind == "f":
             return scan(xp, lambda earlier, later: (xp.logaddexp(earlier[0], later[0]),), [x], axis)[0]
-        lines = [xp.swapaxes(x, 0, axis)[i] for i in range(x.shape[axis])]      # the branch of a complex logarithm depends on the order
+        # the branch of a complex logarithm depends on the order
+        lines = [xp.swapaxes(x, 0, axis)[i] for i in range(x.shape[axis])]
         for i in range(1, len(lines)):
             lines[i] = complex_logaddexp(xp, lines[i - 1], lines[i])
         return xp.swapaxes(xp.stack(lines), 0, axis) if lines else xp.contiguous(x)
@@ -99,7 +107,8 @@ class Logcumsumexp(AlongAxis):
     def grad_x(xp, g, x, out, axis):
         if prod(x.shape) < 2:
             return g
-        head, tail = (xp.get_slice(out, index=(slice(None),) * axis + (part,)) for part in (slice(None, -1), slice(1, None)))
+        head, tail = (xp.get_slice(out, index=(slice(None),) * axis + (part,))
+                      for part in (slice(None, -1), slice(1, None)))
         empty = xp.isinf(head) & (head == tail)
         decay = xp.where(empty, 0, xp.exp(xp.where(empty, 0, head - tail)))
         decay = xp.pad_constant(decay, widths=tuple((0, int(i == axis)) for i in range(len(x.shape))))

@@ -78,7 +78,8 @@ class Divide(Floating):
 
     def forward(xp, a, b):      return xp.divide(a, b)
     def grad_a(xp, g, b):       return g / b
-    def grad_b(xp, g, a, b):    return -g * ((a / b) / b)       # not out / b: programs may modify quotients in place, as in PyTorch
+    # not out / b: programs may modify quotients in place, as in PyTorch
+    def grad_b(xp, g, a, b):    return -g * ((a / b) / b)
 
 
 class Negative(Elementwise):
@@ -247,7 +248,8 @@ class Power(Elementwise):
     def grad_b(xp, g, a, b, out):
         if is_number(a) and a != 0:
             return g * (out * log_of(complex(a) if is_complex(out) and a < 0 else a))
-        at_zero = b.real >= 0 and b.imag == 0 if is_number(b) else (real(xp, b) >= 0) & (xp.imag(b) == 0) if is_complex(b) else b >= 0
+        at_zero = (b.real >= 0 and b.imag == 0 if is_number(b) else (real(xp, b) >= 0) & (xp.imag(b) == 0)
+                   if is_complex(b) else b >= 0)
         if is_number(a):
             return xp.where(at_zero, 0, g * out * -float("inf"))
         at_zero = (a == 0) & at_zero

@@ -9,8 +9,8 @@ ROWS = (ARRAY,)
 
 
 class Take(Movement):
-    """Slices x[i] along the first axis, for an index array of any shape. Row `padding` gets no gradient; `by_frequency` divides those of
-    each row by how often it was taken."""
+    """Slices x[i] along the first axis, for an index array of any shape. Row `padding` gets no gradient; `by_frequency`
+    divides those of each row by how often it was taken."""
 
     opname = "embedding"
     torch_name = "Embedding"

@@ -1,8 +1,9 @@
 """Factorizations of matrices: Cholesky, QR, LU, LDLᴴ, eigenvalues, singular values; and their derivatives.
 
-With G the gradient of a factor, the formulas are those of M. Giles (2008), of S. Walter and L. Lehmann for QR (2010) and of Z. Wan and S. Zhang
-for complex singular vectors (2019). Where eigenvalues or singular values coincide, their vectors have no derivative: the parts that would be
-divided by zero are left out, which is right for all functions that do not depend on the choice of the vectors.
+With G the gradient of a factor, the formulas are those of M. Giles (2008), of S. Walter and L. Lehmann for QR (2010)
+and of Z. Wan and S. Zhang for complex singular vectors (2019). Where eigenvalues or singular values coincide, their
+vectors have no derivative: the parts that would be divided by zero are left out, which is right for all functions that
+    do not depend on the choice of the vectors.
 """
 from __future__ import annotations
 
@@ -78,7 +79,9 @@ class LuFactor(OnMatrices):
 
 
 def lu_gradient(xp, g, packed, m, n, k):
-    """Return the gradient of L·U, given that of L and U packed in one m × n matrix; k = min(m, n) is the order of its square corner."""
+    """Return the gradient of L·U, given that of L and U packed in one m × n matrix; k = min(m, n) is the order of its
+    square corner.
+    """
     def part(x, rows, columns):
         return xp.get_slice(x, index=(..., slice(*rows), slice(*columns)))
     corner, g_corner = part(packed, (0, k), (0, k)), part(g, (0, k), (0, k))
@@ -90,7 +93,8 @@ def lu_gradient(xp, g, packed, m, n, k):
         right = xp.solve_triangular(transposed(xp, corner), part(g, (0, k), (k, n)), upper=True, unit=True)
         below = below - xp.tril(xp.matmul(right, transposed(xp, part(packed, (0, k), (k, n)))), k=-1)
     lower = xp.tril(corner, k=-1) + xp.eye(k, dtype=packed.dtype)
-    inner = xp.tril(xp.matmul(transposed(xp, lower), below), k=-1) + xp.triu(xp.matmul(beside, transposed(xp, xp.triu(corner))))
+    inner = (xp.tril(xp.matmul(transposed(xp, lower), below), k=-1)
+             + xp.triu(xp.matmul(beside, transposed(xp, xp.triu(corner)))))
     inner = xp.solve_triangular(transposed(xp, corner), inner, upper=True, unit=True)
     inner = transposed(xp, xp.solve_triangular(corner, transposed(xp, inner), upper=True))
     if m > k:
@@ -136,8 +140,9 @@ class QrFactor(Factorization):
     def grad_a(xp, g, Q, R, mode="reduced"):
         m, n = Q.shape[-2] if mode != "r" else 0, R.shape[-1]
         if mode == "r":
-            raise RuntimeError("linalg_qr_backward: The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
-                               "linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr.")
+            raise RuntimeError("linalg_qr_backward: The derivative of linalg.qr depends on Q, which is not computed "
+                               "when mode='r'. Please use linalg.qr(A, mode='reduced') if you are going to "
+                               "differentiate through linalg.qr.")
         if mode == "complete" and m > n:
             raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
         if m >= n:
@@ -213,13 +218,16 @@ class EigPairs(Factorization):
     def grad_a(xp, g, eigenvalues, eigenvectors):
         back = adjoint(xp, eigenvectors)
         turned = xp.matmul(back, g[1])
-        free = turned - xp.matmul(back, eigenvectors) * xp.expand_dims(xp.real(diagonal_of(xp, turned)), -2)    # columns keep their length
+        # columns keep their length
+        free = turned - xp.matmul(back, eigenvectors) * xp.expand_dims(xp.real(diagonal_of(xp, turned)), -2)
         inner = over(xp, free, xp.conj(gaps(xp, eigenvalues))) + on_diagonal(xp, g[0], g[0].shape[-1])
         return xp.solve_linear(back, xp.matmul(inner, back))[0]
 
 
 class EigValues(OnMatrices):
-    """The eigenvalues of A, in an order of their own, NaN if A has infinities: for gradients, take those of `eig_pairs`"""
+    """The eigenvalues of A, in an order of their own, NaN if A has infinities: for gradients, take those of
+    `eig_pairs`
+    """
 
     signature = "(n,n)->(n) c"
 
@@ -257,7 +265,8 @@ def svd_gradient(xp, gu, gs, gvh, u, s, vh):
     k, row, column = s.shape[-1], xp.expand_dims(s, -2), xp.expand_dims(s, -1)
     left, right = xp.matmul(adjoint(xp, u), gu), xp.matmul(gvh, adjoint(xp, vh))
     difference = (row - column) * (row + column)
-    core = over(xp, left - adjoint(xp, left), difference) * row + column * over(xp, adjoint(xp, right) - right, difference)
+    core = (over(xp, left - adjoint(xp, left), difference) * row + column
+            * over(xp, adjoint(xp, right) - right, difference))
     core = core + on_diagonal(xp, gs, k)
     if is_complex(u):
         core = core + on_diagonal(xp, 1j * over(xp, xp.imag(diagonal_of(xp, left)), s), k)

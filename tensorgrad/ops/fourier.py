@@ -1,14 +1,21 @@
-"""Fourier transforms. `norm` says which direction divides by the length: 'backward' (the inverse), 'forward', or 'ortho' (both, by its root)."""
+"""Fourier transforms.
+
+`norm` says which direction divides by the length: 'backward' (the inverse), 'forward', or 'ortho' (both, by its root).
+"""
 from __future__ import annotations
 
 from .base import AlongAxis, Op
 from .signatures import complex_dtype, real_dtype
 
-SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}      # the norm under which the transposed transform scales alike
+# the norm under which the transposed transform scales alike
+SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 class FourierTransform(Op):
-    """out[k] = Σ x[j]·exp(∓2πi·jk/n) along axes, with + for the inverse; as a matrix it is symmetric. `last` is an axis that is to lie innermost"""
+    """out[k] = Σ x[j]·exp(∓2πi·jk/n) along axes, with + for the inverse; as a matrix it is symmetric.
+
+    `last` is an axis that is to lie innermost
+    """
 
     torch_name = "FftC2C"
     kinds = "fc"
@@ -47,7 +54,9 @@ def mirrored(xp, x, axes, inverse, norm):
 
 
 class HalfSpectrum(AlongAxis):
-    """The first half of the transform of real numbers, which the other half mirrors; `doubled`: and the mirror images added"""
+    """The first half of the transform of real numbers, which the other half mirrors; `doubled`: and the mirror images
+    added
+    """
 
     torch_name = "FftR2C"
     analytic = False

@@ -18,7 +18,9 @@ def filled(template, indices):
 
 
 def indexed_shape(shape: Any, template: Any, broadcast: Any) -> tuple[int, ...]:
-    """Return the shape of x[template]: the axes of the index tensors come where they stood, or first if they were apart."""
+    """Return the shape of x[template]: the axes of the index tensors come where they stood, or first if they were
+    apart.
+    """
     places = [i for i, p in enumerate(template) if p is ARRAY]
     rest = [n for i, n in enumerate(shape) if i not in places]
     at = places[0] if places == list(range(places[0], places[0] + len(places))) else 0
@@ -68,7 +70,8 @@ class IndexPut(Movement):
         hidden = lot.hidden(x, value, *indices)
         at, lead, axes = lot.places(x.shape, indices, template, hidden)
         tail = x.shape[axes:]
-        out = kernel(lot.rows(x, x.shape[:axes], tail, hidden), lot.rows(value, lead, tail, hidden), at, template=(ARRAY,), **params)
+        out = kernel(lot.rows(x, x.shape[:axes], tail, hidden), lot.rows(value, lead, tail, hidden), at,
+                     template=(ARRAY,), **params)
         return lot.whole(out.reshape(*hidden, *x.shape))
 
     def forward(xp, x, value, *indices, template, accumulate=False):
@@ -194,7 +197,9 @@ class MaskedFill(Movement):
 
 
 class ScatterExtreme(Movement):
-    """x with `value` reduced into it along an axis at index: by the largest (amax), the smallest (amin) or the product."""
+    """x with `value` reduced into it along an axis at index: by the largest (amax), the smallest (amin) or the
+    product.
+    """
 
     torch_name = "ScatterReduce"
     batch = "along"
@@ -215,7 +220,8 @@ def shares(xp, g, x, value, index, out, axis, reduce, include_self):
     """Return the gradients of an extreme: equal elements share it, even x's if only `value` is reduced."""
     part = xp.get_slice(value, index=tuple(map(slice, index.shape)))
     there = lambda t: xp.gather(t, index, axis=axis)  # noqa: E731
-    hit_x, hit_value = xp.where(x == out, xp.ones_like(g), 0), xp.where(part == there(out), xp.ones(index.shape, dtype=g.dtype), 0)
+    hit_x, hit_value = (xp.where(x == out, xp.ones_like(g), 0),
+                        xp.where(part == there(out), xp.ones(index.shape, dtype=g.dtype), 0))
     share = g / xp.scatter_add(hit_x, hit_value, index, axis=axis)
     return outside(xp, hit_x * share, index, axis, include_self), grown(xp, hit_value * there(share), value.shape)
 
@@ -226,10 +232,12 @@ def factors(xp, g, x, value, index, out, axis, reduce, include_self):
     there = lambda t: xp.gather(t, index, axis=axis)  # noqa: E731
     product = lambda x, part: xp.scatter_extreme(x, part, index, axis=axis, reduce=reduce, include_self=include_self)  # noqa: E731
     filled_x, zero = xp.where(x == 0, 1, x), part == 0
-    zeros = there(xp.scatter_add(xp.zeros_like(g), xp.where(zero, xp.ones(index.shape, dtype=g.dtype), 0), index, axis=axis))
+    zeros = there(xp.scatter_add(xp.zeros_like(g), xp.where(zero, xp.ones(index.shape, dtype=g.dtype), 0), index,
+                                 axis=axis))
     alone = zero & (zeros == 1)
     to_x = outside(xp, g * product(filled_x, part) / filled_x, index, axis, include_self)
-    to_value = xp.where(alone, there(g * product(x, xp.where(alone, 1, part))), there(g * out) / xp.where(zero, 1, part))
+    to_value = xp.where(alone, there(g * product(x, xp.where(alone, 1, part))),
+                        there(g * out) / xp.where(zero, 1, part))
     return to_x, grown(xp, to_value, value.shape)
 
 

@@ -29,7 +29,8 @@ class OnMatrices(Op):
     column_major = True
     host = True
     batch = "stacked"
-    signature = ""      # the axes of inputs and results, and the results' dtypes: see ops/signatures.py; `infer` and `core` follow from it
+    # the axes of inputs and results, and the results' dtypes: see ops/signatures.py; `infer` and `core` follow from it
+    signature = ""
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -47,7 +48,8 @@ def unlike(a, b):
     ndim = max(len(a), len(b))
     for axis in range(-1, -1 - min(len(a), len(b)), -1):
         if a[axis] != b[axis] and 1 not in (a[axis], b[axis]):
-            return RuntimeError(f"The size of tensor a ({a[axis]}) must match the size of tensor b ({b[axis]}) at non-singleton dimension {ndim + axis}")
+            return RuntimeError(f"The size of tensor a ({a[axis]}) must match the size of tensor b ({b[axis]}) at "
+                                f"non-singleton dimension {ndim + axis}")
     return None
 
 
@@ -81,7 +83,8 @@ class SolveLinear(OnMatrices):
     outputs = ("result", "info")
 
     def forward(xp, a, b):               return solved(xp, a, b)
-    def grad_a(xp, g, a, result):        return -xp.matmul(xp.solve_linear(transposed(xp, a), g[0])[0], transposed(xp, result))
+    def grad_a(xp, g, a, result):
+        return -xp.matmul(xp.solve_linear(transposed(xp, a), g[0])[0], transposed(xp, result))
     def grad_b(xp, g, a):                return xp.solve_linear(transposed(xp, a), g[0])[0]
 
 
@@ -181,11 +184,14 @@ def nan_where(xp, infinite, values):
 
 def not_converged(name, finite):
     return LinAlgError(f"linalg.{name}: The algorithm failed to converge because the input matrix " + (
-        "is ill-conditioned or has too many repeated singular values (error code: 1)." if finite else "contained non-finite values."))
+        "is ill-conditioned or has too many repeated singular values (error code: 1)." if finite
+        else "contained non-finite values."))
 
 
 class InColumns(OnMatrices):
-    """A, with its matrices column by column in memory, as LAPACK's functions leave what is computed here without them"""
+    """A, with its matrices column by column in memory, as LAPACK's functions leave what is computed here without
+    them
+    """
 
     torch_name = "Clone"
     kinds = "biufcV"
@@ -287,7 +293,8 @@ class MatrixExponential(OnMatrices):
         return xp.get_slice(whole, index=(..., slice(0, n), slice(n, 2 * n)))
 
 
-# The degree of Padé's approximant and the norm up to which it is exact (N. Higham, SIAM J. Matrix Anal. Appl. 26, 2005), by precision.
+# The degree of Padé's approximant and the norm up to which it is exact (N. Higham, SIAM J. Matrix Anal. Appl. 26,
+# 2005), by precision.
 PADE = {False: (7, 3.925724783138660), True: (13, 5.371920351148152)}
 
 

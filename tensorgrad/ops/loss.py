@@ -166,7 +166,8 @@ class NllLoss(Op):
         weights, at = class_weights(xp, x, target, w, ignore_index)
         losses = xp.squeeze(xp.take_along_axis(x, at, axis=1), axis=1)
         losses = xp.where(weights == 0, 0, -losses * weights)
-        return losses if reduction == "none" else xp.sum(losses) / xp.sum(weights) if reduction == "mean" else xp.sum(losses)
+        return (losses if reduction == "none" else xp.sum(losses) / xp.sum(weights) if reduction == "mean"
+                else xp.sum(losses))
 
     def grad_x(xp, g, target, w, x_shape, reduction, ignore_index):
         weights, at = class_weights(xp, g, target, w, ignore_index)
@@ -198,7 +199,8 @@ class MultiMarginLoss(Op):
 
     def forward(xp, x, target, w, *, p, margin, reduction):
         short, _ = shortfalls(xp, x, target, margin)
-        losses = weighed(xp.sum(short if p == 1 else short * short, axis=1) / x.shape[1], None if w is None else xp.embedding(w, target))
+        losses = weighed(xp.sum(short if p == 1 else short * short, axis=1) / x.shape[1],
+                         None if w is None else xp.embedding(w, target))
         return reduced(xp, losses, reduction)
 
     def grad_x(xp, g, x, target, w, p, margin, reduction):
@@ -219,7 +221,9 @@ def shortfalls(xp, x, target, margin):
 
 
 class MultilabelMarginLoss(Op):
-    """Σ max(0, 1 − x[t] + x[i]) / n over the classes t that a row of targets lists, up to the first −1, and the classes i that it does not"""
+    """Σ max(0, 1 − x[t] + x[i]) / n over the classes t that a row of targets lists, up to the first −1, and the classes
+    i that it does not
+    """
 
     kinds = "f"
 
@@ -240,7 +244,9 @@ class MultilabelMarginLoss(Op):
 
 
 def pairs_too_near(xp, x, target):
-    """max(0, 1 − x[t] + x[i]) for each place t of the targets and each class i; the targets, and which of their places count."""
+    """max(0, 1 − x[t] + x[i]) for each place t of the targets and each class i; the targets, and which of their places
+    count.
+    """
     listed = xp.cumsum((target < 0) * xp.ones(target.shape, dtype="int64"), axis=1) == 0
     at = xp.where(listed, target, 0)
     count = xp.scatter_add(xp.zeros_like(x), listed * xp.ones(x.shape, dtype=x.dtype), at, axis=1)

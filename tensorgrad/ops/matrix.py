@@ -86,8 +86,8 @@ def misfit(a, b):
     if not (a and b):
         return f"both arguments to matmul need to be at least 1D, but they are {len(a)}D and {len(b)}D"
     if len(a) == len(b) == 1:
-        return (f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same number of elements, but got {a[0]} and "
-                f"{b[0]} elements respectively")
+        return (f"inconsistent tensor size, expected tensor [{a[0]}] and src [{b[0]}] to have the same number of "
+                f"elements, but got {a[0]} and {b[0]} elements respectively")
     if len(b) == 1:
         return f"size mismatch, got input ({prod(a[:-1])}), mat ({prod(a[:-1])}x{a[-1]}), vec ({b[0]})"
     if len(b) == 2:
@@ -95,10 +95,11 @@ def misfit(a, b):
     axes = range(-3, -1 - min(len(a), len(b)), -1)
     apart = next((i for i in axes if a[i] != b[i] and 1 not in (a[i], b[i])), None)
     if apart is not None:
-        return (f"The size of tensor a ({a[apart]}) must match the size of tensor b ({b[apart]}) at non-singleton dimension "
-                f"{max(len(a), len(b)) + apart}")
+        return (f"The size of tensor a ({a[apart]}) must match the size of tensor b ({b[apart]}) at non-singleton "
+                f"dimension {max(len(a), len(b)) + apart}")
     count = prod(max(m, n) for m, n in zip(((1,) * len(b) + a)[-len(b):-2], b[:-2], strict=True))
-    return f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {a[-1]}] but got: [{count}, {b[-2]}]."
+    return (f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {a[-1]}] but got: [{count}, "
+            f"{b[-2]}].")
 
 
 class Cross(Op):

@@ -50,7 +50,10 @@ class NativeGroupNorm(Normalization):
 
 
 class NativeBatchNorm(Normalization):
-    """With μ and σ² of each channel (axis 1), over the batch and all places; these are results, too. S. Ioffe, C. Szegedy (2015)"""
+    """With μ and σ² of each channel (axis 1), over the batch and all places; these are results, too.
+
+    S. Ioffe, C. Szegedy (2015)
+    """
 
     outputs = ("out", "mean", "variance")
     kernel_name = "batch_norm"

@@ -32,7 +32,8 @@ class WindowSum(Op):
         return windowed(x.shape, kernel, stride, widths, (1,) * len(kernel)), scaled_dtype(x.dtype, scale)
 
     def grad_x(xp, g, x_shape, kernel, stride, widths, scale=1):
-        return xp.window_spread(g, size=x_shape[-len(kernel):], kernel=kernel, stride=stride, widths=widths, scale=scale)
+        return xp.window_spread(g, size=x_shape[-len(kernel):], kernel=kernel, stride=stride, widths=widths,
+                                scale=scale)
 
 
 class WindowSpread(Op):
@@ -81,7 +82,9 @@ class MaxPool(Composite):
 
 
 class WindowMax(Op):
-    """The largest value of each window, and its place in the plane that it is in (the first one of equals; NaN is largest)."""
+    """The largest value of each window, and its place in the plane that it is in (the first one of equals; NaN is
+    largest).
+    """
 
     row_major = True
     torch_name = "MaxPool2DWithIndices"
@@ -103,7 +106,9 @@ class WindowMax(Op):
 
 
 class RegionMax(Op):
-    """The largest value of each region of a plane, and its place there; places[…, i, :] lists, along the flattened plane, what region i covers"""
+    """The largest value of each region of a plane, and its place there; places[…, i, :] lists, along the flattened
+    plane, what region i covers
+    """
 
     torch_name = "AdaptiveMaxPool2D"
     name = dimensional
@@ -120,7 +125,8 @@ class RegionMax(Op):
         nan = xp.flip(values != values, -1)      # of several, the last one, as PyTorch finds it
         best = xp.where(xp.any(nan, axis=-1), cells - 1 - xp.argmax(nan, axis=-1), xp.argmax(values, axis=-1))
         best = xp.expand_dims(best, -1)
-        return tuple(xp.reshape(xp.take_along_axis(part, best, axis=-1), (*lead, *regions)) for part in (values, places))
+        return tuple(xp.reshape(xp.take_along_axis(part, best, axis=-1), (*lead, *regions))
+                     for part in (values, places))
 
     def grad_x(xp, g, indices, x_shape, ndim):
         return planes(xp, g[0], indices, x_shape, ndim)
@@ -130,5 +136,6 @@ def planes(xp, g, indices, shape, ndim):
     """Values added at places of planes of zeros."""
     lead, cells = shape[:-ndim], prod(shape[-ndim:])
     flat = (prod(lead), prod(g.shape[-ndim:]))
-    out = xp.scatter_add(xp.zeros((flat[0], cells), dtype=g.dtype), xp.reshape(g, flat), xp.reshape(indices, flat), axis=1)
+    out = xp.scatter_add(xp.zeros((flat[0], cells), dtype=g.dtype), xp.reshape(g, flat), xp.reshape(indices, flat),
+                         axis=1)
     return xp.reshape(out, shape)

@@ -1,8 +1,8 @@
 """Recurrent layers over whole sequences, in one direction.
 
-x is (T, N, I), h₀ (N, H), and the weights are PyTorch's: w_ih (G·H, I), w_hh (G·H, H), with G gates stacked. A packed sequence is given by
-`sizes`, the number of sequences that are still going on at each step; x is then (Σ sizes, I). The definitions below are loops of table
-ops; kernels/recurrent_numpy.py has them with a way back of their own.
+x is (T, N, I), h₀ (N, H), and the weights are PyTorch's: w_ih (G·H, I), w_hh (G·H, H), with G gates stacked. A packed
+sequence is given by `sizes`, the number of sequences that are still going on at each step; x is then (Σ sizes, I). The
+definitions below are loops of table ops; kernels/recurrent_numpy.py has them with a way back of their own.
 """
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ class LstmLayer(Recurrent):
 
 
 class GruLayer(Recurrent):
-    """r, z = σ(…) as in the LSTM, n = tanh(W_in x[t] + b_in + r (W_hn h[t−1] + b_hn)),  h = (1 − z) n + z h. K. Cho et al. (2014)"""
+    """r, z = σ(…) as in the LSTM, n = tanh(W_in x[t] + b_in + r (W_hn h[t−1] + b_hn)),  h = (1 − z) n + z h.
+
+    K. Cho et al. (2014)
+    """
 
     outputs = ("y", "h")
     torch_name = "Gru"

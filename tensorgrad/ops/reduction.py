@@ -58,7 +58,10 @@ def real_of(dtype):
 
 
 class Reduction(AlongAxis):
-    """Ops that make one element of many: of those along `axis`, one or a tuple, or of all. `result` says of which dtype."""
+    """Ops that make one element of many: of those along `axis`, one or a tuple, or of all.
+
+    `result` says of which dtype.
+    """
 
     __slots__ = ()
     result = staticmethod(same)
@@ -244,7 +247,9 @@ class Logsumexp(Reduction):
 
 
 class VectorNorm(Reduction):
-    """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞, the number of nonzero x for 0; subgradient 0 at 0"""
+    """(Σ |x|^ord)^(1/ord), the greatest |x| for ord = ∞, the least for −∞, the number of nonzero x for 0; subgradient 0
+    at 0
+    """
 
     row_major = True
     torch_name = "LinalgVectorNorm"

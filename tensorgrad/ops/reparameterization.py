@@ -1,7 +1,8 @@
 """Random numbers as functions of their distribution's parameters: implicit reparameterization.
 
-A number x with the distribution function F(x; α) moves with α such that F stays: dx/dα = −(∂F/∂α) / (∂F/∂x). The derivatives here are the
-approximations that PyTorch uses, each near its own region of (x, α) and good to about three digits, so that gradients are PyTorch's.
+A number x with the distribution function F(x; α) moves with α such that F stays: dx/dα = −(∂F/∂α) / (∂F/∂x). The
+derivatives here are the approximations that PyTorch uses, each near its own region of (x, α) and good to about three
+digits, so that gradients are PyTorch's.
 """
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class StandardGammaGrad(Drawn):
     def forward(xp, alpha, x):
         a, y = (xp.cast(v, dtype="float64") for v in (alpha, x))
         many = xp.where(xp.absolute(y / a - 1) <= 0.1, gamma_near_mean(xp, a, y), gamma_saddle_point(xp, a, y))
-        return xp.cast(xp.where(y < 0.8, gamma_series(xp, a, y), xp.where(a > 8, many, gamma_fit(xp, a, y))), dtype=x.dtype)
+        return xp.cast(xp.where(y < 0.8, gamma_series(xp, a, y), xp.where(a > 8, many, gamma_fit(xp, a, y))),
+                       dtype=x.dtype)
 
     def grad_alpha(xp, g):    raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
     def grad_x(xp, g):        raise NotImplementedError("the derivative for '_standard_gamma_grad' is not implemented.")
@@ -139,7 +141,9 @@ def beta_near_mean(x, a, b):
 
 
 def beta_fit(xp, x, a, b):
-    """x·(ψ(α + β) − ψ(α)) / β, which is near, times p/q for polynomials of u = ln x, v = ln α − u and w = ln(α + β) − v."""
+    """x·(ψ(α + β) − ψ(α)) / β, which is near, times p/q for polynomials of u = ln x, v = ln α − u and w = ln(α + β) −
+    v.
+    """
     u, total = xp.log(x), a + b
     v = xp.log(a) - u
     w = xp.log(total) - v

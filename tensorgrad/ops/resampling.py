@@ -65,7 +65,9 @@ class Border(Movement):
 
 
 class AddAxis(Op):
-    """Slices of an axis added up in the places that they came from: the adjoint of `take_axis`, as a product with a matrix of 0 and 1."""
+    """Slices of an axis added up in the places that they came from: the adjoint of `take_axis`, as a product with a
+    matrix of 0 and 1.
+    """
 
     torch_name = "IndexAdd"
     batch = along_shared

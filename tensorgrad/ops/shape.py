@@ -9,7 +9,9 @@ ANY = "biufcV"
 
 
 class Movement(Op):
-    """Ops that move elements, of any dtype, without computing. kernels/shape_arrays.py has their definitions by methods of arrays."""
+    """Ops that move elements, of any dtype, without computing. kernels/shape_arrays.py has their definitions by methods
+    of arrays.
+    """
 
     __slots__ = ()
     kinds = ANY
@@ -214,7 +216,8 @@ class UnfoldAdd(Placing):
 class AsStrided(Viewing):
     """Any view of the memory that x lies in: sizes, steps and the place of the first element, in elements.
 
-    `memory` is the array that spans it (x itself if not given), `layout` the (size, stride, offset) of x in it, `length` its size.
+    `memory` is the array that spans it (x itself if not given), `layout` the (size, stride, offset) of x in it,
+    `length` its size.
     """
 
     by_memory = True
@@ -236,7 +239,9 @@ class AsStrided(Viewing):
 
 
 class Restride(Movement):
-    """x added up in zeros where the geometry `source` says, then read as `target` says: the adjoint of `as_strided`, and its own."""
+    """x added up in zeros where the geometry `source` says, then read as `target` says: the adjoint of `as_strided`,
+    and its own.
+    """
 
     torch_name = "AsStrided"
 
@@ -322,7 +327,8 @@ class Concat(Movement):
         (first, *others), dtype = [x.shape for x in xs], together(xs)
         axis = axis % len(first) if first else 0
         if not first or any(s[:axis] != first[:axis] or s[axis + 1:] != first[axis + 1:] for s in others):
-            raise ValueError(f"arrays of the shapes {', '.join(str(x.shape) for x in xs)} cannot be put one after the other along axis {axis}")
+            raise ValueError(f"arrays of the shapes {', '.join(str(x.shape) for x in xs)} cannot be put one after the "
+                             f"other along axis {axis}")
         return (*first[:axis], sum(x.shape[axis] for x in xs), *first[axis + 1:]), dtype
 
     def grad_xs(xp, g, position, xs_shapes, axis=0):

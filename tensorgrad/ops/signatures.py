@@ -1,5 +1,5 @@
-"""Shapes of functions of stacks, by a signature such as (m?,n),(n,p?)->(m?,p?): the last axes, by name; k is the lesser of m and n, and `?` says
-that an axis may be missing. The axes in front broadcast."""
+"""Shapes of functions of stacks, by a signature such as (m?,n),(n,p?)->(m?,p?): the last axes, by name; k is the lesser
+of m and n, and `?` says that an axis may be missing. The axes in front broadcast."""
 from __future__ import annotations
 
 from functools import lru_cache
@@ -12,7 +12,8 @@ CONFLICT = ("Input operand has a mismatch in its core dimension, with signature 
 @lru_cache(256)
 def parts(signature):
     """The names of the axes of each input, and of each result."""
-    return tuple(tuple(tuple(part.strip("()").split(",")) if part != "()" else () for part in side.replace("),(", ")|(").split("|"))
+    return tuple(tuple(tuple(part.strip("()").split(",")) if part != "()" else ()
+                       for part in side.replace("),(", ")|(").split("|"))
                  for side in signature.replace(" ", "").split("->"))
 
 
@@ -25,8 +26,8 @@ def shapes(signature, *given):
         if missing > 0:
             optional = [name for name in axes if name.endswith("?")]
             if len(optional) < missing:
-                raise ValueError(f"Input operand does not have enough dimensions (has {len(shape)}, gufunc core with signature {signature} requires "
-                                 f"{len(axes)})")
+                raise ValueError(f"Input operand does not have enough dimensions (has {len(shape)}, gufunc core with "
+                                 f"signature {signature} requires {len(axes)})")
             sizes |= dict.fromkeys(optional, None)
             axes = [name for name in axes if name not in optional]
         leads.append(shape[:len(shape) - len(axes)])
@@ -40,9 +41,10 @@ def shapes(signature, *given):
 
 
 def inferred(signature, kinds, *inputs, **params):
-    """Return (shape, dtype) of each result, or of the only one. A letter gives the dtype: the inputs' (x), the real one of it (r), the complex one (c),
-    int32 (i), int64 (l)."""
-    dtype = result_type(*(x.dtype for x in inputs if hasattr(x, "shape") and len(x.shape) > 1 and x.dtype.kind in "fcV"))
+    """Return (shape, dtype) of each result, or of the only one. A letter gives the dtype: the inputs' (x), the real one
+    of it (r), the complex one (c), int32 (i), int64 (l)."""
+    dtype = result_type(*(x.dtype for x in inputs if hasattr(x, "shape") and len(x.shape) > 1
+                          and x.dtype.kind in "fcV"))
     known = {"x": dtype, "r": real_dtype(dtype), "c": complex_dtype(dtype), "i": "int32", "l": "int64"}
     found = shapes(signature, *(getattr(x, "shape", ()) for x in inputs))
     results = tuple((shape, known[kind]) for shape, kind in zip(found, kinds, strict=True))

@@ -154,7 +154,8 @@ class Mode(Choice):
         sorted_ = xp.take_along_axis(x, places, axis=axis)
         count = xp.reshape(xp.arange(n), tuple(n if d == axis else 1 for d in range(x.ndim)))
         begins = part(sorted_, axis, 1, n) != part(sorted_, axis, 0, n - 1)
-        begins = xp.concat([xp.ones_like(part(begins, axis, 0, 1) if n > 1 else sorted_, dtype=bool), begins], axis=axis)
+        begins = xp.concat([xp.ones_like(part(begins, axis, 0, 1) if n > 1 else sorted_, dtype=bool), begins],
+                           axis=axis)
         start = xp.cummax(xp.where(begins, count, 0), axis=axis)[0]
         last = xp.expand_dims(xp.argmax(count - start, axis=axis), axis)
         indices = xp.take_along_axis(places, last, axis=axis)
@@ -167,7 +168,9 @@ class Mode(Choice):
 
 
 class Searchsorted(Movement):
-    """The index along the last axis at which each value keeps the sequence sorted: before (or, on the right, after) equal elements"""
+    """The index along the last axis at which each value keeps the sequence sorted: before (or, on the right, after)
+    equal elements
+    """
 
     opname = "search_sorted"
 
@@ -177,7 +180,8 @@ class Searchsorted(Movement):
         for _ in range(n.bit_length()):      # each row halves its interval
             middle = (low + high) // 2
             place = xp.minimum(middle, n - 1)
-            element = xp.embedding(sequence, place) if sequence.ndim == 1 else xp.take_along_axis(sequence, place, axis=-1)
+            element = (xp.embedding(sequence, place) if sequence.ndim == 1
+                       else xp.take_along_axis(sequence, place, axis=-1))
             beyond = ~((element > values) | (values == values) & (element != element)) if right else \
                 (element < values) | (element == element) & (values != values)
             live = low < high
@@ -209,10 +213,13 @@ class Histc(Op):
     kinds = "fiuV"
 
     def forward(xp, x, *, bins, low, high):
-        x, low, high = xp.reshape(x, (prod(x.shape),)), xp.full((), low, dtype=x.dtype), xp.full((), high, dtype=x.dtype)
+        x, low, high = (xp.reshape(x, (prod(x.shape),)), xp.full((), low, dtype=x.dtype),
+                        xp.full((), high, dtype=x.dtype))
         inside = (x >= low) & (x <= high)
         places = xp.cast((xp.where(inside, x, low) - low) * bins / (high - low), dtype="int64")
-        return xp.contiguous(xp.bincount(xp.where(inside, xp.minimum(places, bins - 1), bins), None, minlength=bins + 1)[:bins])   # others go behind
+        # others go behind
+        return xp.contiguous(xp.bincount(xp.where(inside, xp.minimum(places, bins - 1), bins), None,
+                                         minlength=bins + 1)[:bins])
 
     def infer(x, *, bins, low, high):
         return (bins,), of("int64")
@@ -229,7 +236,9 @@ class Distinct(Op):
 
 
 class DistinctSlices(Op):
-    """The distinct slices along the first axis: of all of them, sorted, or of neighbours only; the place of each, their counts"""
+    """The distinct slices along the first axis: of all of them, sorted, or of neighbours only; the place of each, their
+    counts
+    """
 
     row_major = True
     outputs = ("values", "inverse", "counts")

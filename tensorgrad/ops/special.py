@@ -76,7 +76,8 @@ class LogNdtr(Special):
 def normal_hazard(xp, x):
     """Φ′(x) / Φ(x), where neither overflows"""
     low, high = xp.where(x > 0, 0, x), xp.where(x > 0, x, 0)
-    return xp.where(x > 0, xp.exp(high * high * -0.5) / (sqrt(2 * pi) * xp.ndtr(high)), sqrt(2 / pi) / xp.erfcx(low * -sqrt(0.5)))
+    return xp.where(x > 0, xp.exp(high * high * -0.5) / (sqrt(2 * pi) * xp.ndtr(high)),
+                    sqrt(2 / pi) / xp.erfcx(low * -sqrt(0.5)))
 
 
 class Ndtri(Special):

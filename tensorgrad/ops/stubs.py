@@ -51,7 +51,9 @@ class UnaryOp(Checked, Elementwise):
 
 
 class BinaryOp(Checked, Elementwise):
-    """An op on the elements of two tensors, which broadcast: `forward(xp, a, b)`, `grad_a(xp, g, …)` and `grad_b(xp, g, …)`."""
+    """An op on the elements of two tensors, which broadcast: `forward(xp, a, b)`, `grad_a(xp, g, …)` and `grad_b(xp, g,
+    …)`.
+    """
 
     __slots__ = ()
     native = False

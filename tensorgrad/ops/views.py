@@ -18,7 +18,10 @@ class View(Op):
 
 
 class SetView(Op):
-    """x with the part that a view shows replaced by `value`. `written`: x holds the value already, only the tape is to know."""
+    """x with the part that a view shows replaced by `value`.
+
+    `written`: x holds the value already, only the tape is to know.
+    """
 
     torch_name = "CopySlices"
 

@@ -27,7 +27,10 @@ def input_length(length, kernel, stride, padding, dilation):
 
 
 def pooled_length(size, kernel, stride, padding, dilation=1, ceil_mode=False):
-    """Return the number of pooling windows along one dimension. Ceil mode adds one that starts within the input or left padding."""
+    """Return the number of pooling windows along one dimension.
+
+    Ceil mode adds one that starts within the input or left padding.
+    """
     count = window_count_along(size + 2 * padding + (stride - 1 if ceil_mode else 0), kernel, stride, dilation)
     return count - 1 if ceil_mode and (count - 1) * stride >= size + padding else count
 

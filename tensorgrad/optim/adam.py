@@ -78,9 +78,11 @@ class Adam(UpdateRule):
         return state
 
     def update_all(self, updates: Any, o: Any) -> None:
-        rows = [(param, state['exp_avg'], state['exp_avg_sq'], state['max_exp_avg_sq'] if o.amsgrad else None, state['step'], grad)
+        rows = [(param, state['exp_avg'], state['exp_avg_sq'], state['max_exp_avg_sq'] if o.amsgrad else None,
+                 state['step'], grad)
                 for param, grad, state in updates]
-        left = at_once('adam', rows, 3, lr=o.lr, beta1=o.betas[0], beta2=o.betas[1], eps=o.eps, weight_decay=o.weight_decay,
+        left = at_once('adam', rows, 3, lr=o.lr, beta1=o.betas[0], beta2=o.betas[1], eps=o.eps,
+                       weight_decay=o.weight_decay,
                        decoupled=o.decoupled_weight_decay)
         super().update_all([updates[place] for place in left], o)
 

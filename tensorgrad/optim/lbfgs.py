@@ -235,7 +235,9 @@ def lower(ends: list[Point]) -> int:
 
 
 def keep_inside(t: float, one: Point, other: Point, stalled: bool) -> tuple[float, bool]:
-    """Return ``t``, moved away from the bracket's ends if it repeatedly stays near them, and True if it is near an end."""
+    """Return ``t``, moved away from the bracket's ends if it repeatedly stays near them, and True if it is near an
+    end.
+    """
     left, right = sorted((one.t, other.t))
     margin = 0.1 * (right - left)
     if min(right - t, t - left) >= margin:

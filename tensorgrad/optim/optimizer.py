@@ -299,7 +299,8 @@ class Optimizer:
 def _copied(value: Any, copies: dict[int, Any]) -> Any:
     """Return a deep copy that visits each shared object once.
 
-    ``copy.deepcopy`` looks at a tuple of numbers once for each way to it, and to the middle of 60 pairs of one pair, as a file may hold, lead 2 ** 60 ways.
+    ``copy.deepcopy`` looks at a tuple of numbers once for each way to it, and to the middle of 60 pairs of one pair, as
+    a file may hold, lead 2 ** 60 ways.
     """
     if id(value) in copies:
         return copies[id(value)]
@@ -310,7 +311,8 @@ def _copied(value: Any, copies: dict[int, Any]) -> Any:
         copy = copies[id(value)] = []
         copy.extend(_copied(item, copies) for item in value)
     else:
-        copy = copies[id(value)] = tuple([_copied(item, copies) for item in value]) if type(value) is tuple else deepcopy(value)
+        copy = copies[id(value)] = (tuple([_copied(item, copies) for item in value]) if type(value) is tuple
+                                    else deepcopy(value))
     return copy
 
 

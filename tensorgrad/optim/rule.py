@@ -50,7 +50,8 @@ class UpdateRule(Optimizer):
     def _update_of(self, param, grad, options) -> tuple[Any, Any, dict[str, Any]]:
         """Return the parameter, its gradient and its state as `update` takes them."""
         if options.capturable and not param.is_cuda:
-            raise AssertionError(f'If capturable=True, {self.captured} must be on supported devices: {list(CAPTURING)}.')
+            raise AssertionError(f'If capturable=True, {self.captured} must be on supported devices: '
+                                 f'{list(CAPTURING)}.')
         state = self.state.get(param)
         if not state:
             state = self.new_state(param, options)
@@ -71,12 +72,15 @@ class UpdateRule(Optimizer):
             for param in group['params']:
                 if param in self._doubtful and (grad := param.grad) is not None:
                     copied, grad, state = self._update_of(param, -grad if options.maximize else grad, options)
-                    copies = {key: value.clone() if isinstance(value, tg.Tensor) else value for key, value in state.items()}
+                    copies = {key: value.clone() if isinstance(value, tg.Tensor) else value
+                              for key, value in state.items()}
                     self.update(copied.detach().clone(), grad, copies, options)
         self._doubtful = ()
 
     def update_all(self, updates: list[tuple[Any, Any, dict[str, Any]]], options) -> None:
-        """Change all parameters of a group and their state in place: one by one, unless a rule has a kernel for many (`at_once`)."""
+        """Change all parameters of a group and their state in place: one by one, unless a rule has a kernel for many
+        (`at_once`).
+        """
         for param, grad, state in updates:
             self.update(param, grad, state, options)
 
@@ -106,7 +110,8 @@ class UpdateRule(Optimizer):
 
 def _fits(state: Any, param: Any) -> bool:
     """Return True if the state of a parameter consists of tensors of its shape and counters."""
-    return all(isinstance(value, tg.Tensor) and (value.numel() == 1 and not value.is_complex() if key in COUNTERS else value.shape == param.shape)
+    return all(isinstance(value, tg.Tensor) and (value.numel() == 1 and not value.is_complex() if key in COUNTERS
+                                                 else value.shape == param.shape)
                for key, value in state.items())
 
 

@@ -59,7 +59,8 @@ class SGD(UpdateRule):
             if o.momentum == 0:
                 return param, None, grad
             return (param, buffer, grad) if (buffer := state['momentum_buffer']) is not None else None
-        left = at_once('sgd', [row(*update) for update in updates], 1, lr=o.lr, momentum=o.momentum, dampening=o.dampening,
+        left = at_once('sgd', [row(*update) for update in updates], 1, lr=o.lr, momentum=o.momentum,
+                       dampening=o.dampening,
                        weight_decay=o.weight_decay, nesterov=o.nesterov)
         super().update_all([updates[place] for place in left], o)
 

@@ -53,7 +53,9 @@ class OpenBlas(NamedTuple):
 
 @cache
 def open_blas() -> OpenBlas | None:
-    """The OpenBLAS that came with NumPy, with its functions for the number of threads; None if NumPy uses another BLAS, or it cannot be loaded."""
+    """The OpenBLAS that came with NumPy, with its functions for the number of threads; None if NumPy uses another BLAS,
+    or it cannot be loaded.
+    """
     try:
         import ctypes
     except ImportError:             # a Python that was built without it
@@ -74,7 +76,9 @@ def open_blas() -> OpenBlas | None:
                     if (name := getattr(library, f"{prefix}_get_corename{suffix}", None)) is not None:
                         name.restype = ctypes.c_char_p
                         core = name().decode()
-                    return OpenBlas(library, *(getattr(library, f"{prefix}_{verb}_num_threads{suffix}") for verb in ("set", "get")), core)
+                    return OpenBlas(library,
+                                    *(getattr(library, f"{prefix}_{verb}_num_threads{suffix}")
+                                      for verb in ("set", "get")), core)
     return None
 
 

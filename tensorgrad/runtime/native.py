@@ -1,4 +1,5 @@
-"""The compiled part of the package, built from native/ on install; None if there was no C compiler, or if it is older than its source.
+"""The compiled part of the package, built from native/ on install; None if there was no C compiler, or if it is older
+than its source.
 
 It also caches the memory of the package's large arrays (native/memory.c); arrays of the program itself, and all arrays
 without the compiled part, come from the system. So do the package's arrays with `TENSORGRAD_MEMORY=system`.
@@ -15,7 +16,8 @@ SOURCE = os.path.join(os.path.dirname(__file__), "..", "..", "native")
 
 
 def _newest(folder: str) -> float:
-    return max((entry.stat().st_mtime for entry in os.scandir(folder) if entry.name.endswith((".inc", ".c", ".h", ".rows"))), default=0.0)
+    return max((entry.stat().st_mtime for entry in os.scandir(folder)
+                if entry.name.endswith((".inc", ".c", ".h", ".rows"))), default=0.0)
 
 
 def _setting(name: str, *values: str) -> str:
@@ -27,7 +29,8 @@ def _setting(name: str, *values: str) -> str:
 
 _setting("TENSORGRAD_INSTRUCTIONS", "AVX-512", "AVX2", "baseline")           # read by native/module.c
 try:
-    if os.environ.get("TENSORGRAD_PURE", "0") not in ("", "0") or "free-threading" in sys.version:     # its objects have another memory layout
+    # its objects have another memory layout
+    if os.environ.get("TENSORGRAD_PURE", "0") not in ("", "0") or "free-threading" in sys.version:
         raise ImportError
     _compiled = import_module("tensorgrad._compiled")
     if not os.path.isdir(SOURCE) or os.stat(_compiled.__file__).st_mtime >= _newest(SOURCE):
@@ -44,7 +47,10 @@ def _use_memory() -> None:
 
 
 def empty_memory() -> int:
-    """Return cached memory of freed arrays to the system; return its bytes, if known. (On CUDA: `torch.cuda.empty_cache`.)"""
+    """Return cached memory of freed arrays to the system; return its bytes, if known.
+
+    (On CUDA: `torch.cuda.empty_cache`.)
+    """
     return 0 if native is None else native.empty_memory()  # type: ignore[no-any-return]
 
 

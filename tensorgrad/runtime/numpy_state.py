@@ -5,7 +5,8 @@ compiled kernels, large arrays come from memory that is kept (native/memory.c), 
 thread, since the kernels' pool has the others and two pools would wait for each other's processors: calls of NumPy in
 other threads have one thread of BLAS meanwhile, too.
 
-All of that is set for a region: one kernel that calls NumPy (`compute`), or a whole backward (`Region`). Kernels that do
+All of that is set for a region: one kernel that calls NumPy (`compute`), or a whole backward (`Region`). Kernels that
+    do
 not call NumPy need none, so the compiled fast path sets nothing (native/numpy_state.c has the same in C). Code of the
 program's own that is called from a region, such as a hook, runs in the program's own state (`outside`), and its changes
 there last.
@@ -23,8 +24,9 @@ from numpy._core import umath
 from .blas import addresses
 from .native import native
 
-# NumPy copies an operand that is broadcast along rows (a number per channel) once per element, if its buffer holds two rows or more. With rows of 600 to
-# 4,096 elements that takes two to three times longer (NumPy 2.0 to 2.5). A short buffer prevents it; shorter rows then take up to a fifth longer.
+# NumPy copies an operand that is broadcast along rows (a number per channel) once per element, if its buffer holds two
+# rows or more. With rows of 600 to 4,096 elements that takes two to three times longer (NumPy 2.0 to 2.5). A short
+# buffer prevents it; shorter rows then take up to a fifth longer.
 BUFFER = 1024                       # elements, not 8,192
 
 variable = umath._extobj_contextvar             # NumPy 2's error handling and size of buffer
@@ -75,7 +77,10 @@ else:
 
 
 class Region:
-    """The state that the package computes in, for the length of a `with` block. A region inside another changes nothing."""
+    """The state that the package computes in, for the length of a `with` block.
+
+    A region inside another changes nothing.
+    """
 
     __slots__ = ("began",)
 

@@ -1,15 +1,16 @@
 """Switches of the whole program: deterministic algorithms, the precision of float32 products, warnings.
 
-Every algorithm here is deterministic and computes in full precision; the switches exist so that programs can set them and read them back.
-https://pytorch.org/docs/stable/notes/randomness.html
+Every algorithm here is deterministic and computes in full precision; the switches exist so that programs can set them
+and read them back. https://pytorch.org/docs/stable/notes/randomness.html
 """
 from __future__ import annotations
 
 import warnings
 
-__all__ = ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision", "init_num_threads",
-           "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_anomaly_enabled", "set_deterministic_debug_mode",
-           "set_float32_matmul_precision", "set_warn_always", "use_deterministic_algorithms"]
+__all__ = ["are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
+           "init_num_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+           "set_anomaly_enabled", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_warn_always",
+           "use_deterministic_algorithms"]
 
 DEBUG_MODES = ("default", "warn", "error")
 PRECISIONS = ("highest", "high", "medium")
@@ -38,7 +39,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     >>> torch.use_deterministic_algorithms(False)
     """
     if not isinstance(mode, bool):
-        raise TypeError(f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
+        raise TypeError(f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
+                        f"{type(mode).__name__}")
     _set(0 if not mode else 1 if warn_only else 2)
 
 
@@ -67,7 +69,8 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
         if debug_mode not in DEBUG_MODES:
-            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
+            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+                               f"{debug_mode}")
         debug_mode = DEBUG_MODES.index(debug_mode)
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
@@ -93,7 +96,8 @@ def set_float32_matmul_precision(precision: str) -> None:
     https://pytorch.org/docs → torch.set_float32_matmul_precision
     """
     if precision not in PRECISIONS:
-        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the currentsetFloat32MatmulPrecision call has no effect.",
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the currentsetFloat32MatmulPrecision "
+                      f"call has no effect.",
                       UserWarning, stacklevel=2)
         return
     settings.precision = precision

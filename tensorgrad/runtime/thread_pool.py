@@ -1,4 +1,5 @@
-"""Work shared among Python's threads, if there is no native pool: NumPy releases the interpreter's lock while it computes.
+"""Work shared among Python's threads, if there is no native pool: NumPy releases the interpreter's lock while it
+computes.
 
 A split costs some 50 µs, so only work of half a millisecond is worth one. After each call of NumPy a thread may wait 20
 µs more for the interpreter's lock: shared work should consist of few, long calls. BLAS uses one thread meanwhile, since

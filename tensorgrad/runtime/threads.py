@@ -1,4 +1,7 @@
-"""The number of threads: of the native pool, or, without compiled kernels, of BLAS. https://pytorch.org/docs → torch.set_num_threads"""
+"""The number of threads: of the native pool, or, without compiled kernels, of BLAS.
+
+https://pytorch.org/docs → torch.set_num_threads
+"""
 from __future__ import annotations
 
 import os
@@ -20,7 +23,8 @@ class Single:
     """A `with` block in which BLAS uses one thread, since several threads of ours call it. Blocks may overlap."""
 
     def __init__(self) -> None:
-        self.lock, self.blocks, self.before = threading.Lock(), 0, 0         # before: the number of BLAS's threads to restore
+        # before: the number of BLAS's threads to restore
+        self.lock, self.blocks, self.before = threading.Lock(), 0, 0
 
     def __enter__(self) -> None:
         with self.lock:
@@ -55,9 +59,10 @@ if native is not None:
 def set_num_threads(int: int, /) -> None:
     """Let all loops of the compiled kernels, products among them, use this many threads; without these, NumPy's BLAS.
 
-    With compiled kernels, NumPy's own functions are not affected: BLAS has one thread while this package computes, and as many as before right
-    after. (Calls of NumPy in other threads meanwhile have one, too.) Results may differ in their last bits from one number of threads to another,
-    and do not depend on what other threads do. https://pytorch.org/docs → torch.set_num_threads
+    With compiled kernels, NumPy's own functions are not affected: BLAS has one thread while this package computes, and
+    as many as before right after. (Calls of NumPy in other threads meanwhile have one, too.) Results may differ in
+    their last bits from one number of threads to another, and do not depend on what other threads do.
+    https://pytorch.org/docs → torch.set_num_threads
     """
     global wanted
     if not hasattr(int, "__index__"):

@@ -48,24 +48,30 @@ from ._rebuild import module_of
 from ._storages import Records
 from ._unpickler import RestrictedUnpickler, unsafe_names
 
-__all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals", "check_module_version_greater_or_equal", "clear_safe_globals",
-           "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options", "get_safe_globals",
-           "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type", "register_package", "safe_globals", "save",
-           "set_crc32_options", "set_default_load_endianness", "set_default_mmap_options", "skip_data", "validate_cuda_device"]
+__all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals",
+           "check_module_version_greater_or_equal", "clear_safe_globals",
+           "default_restore_location", "get_crc32_options", "get_default_load_endianness", "get_default_mmap_options",
+           "get_safe_globals", "get_unsafe_globals_in_checkpoint", "load", "location_tag", "normalize_storage_type",
+           "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
+           "set_default_mmap_options",
+           "skip_data",
+           "validate_cuda_device"]
 
 MAP_LOCATION = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
 DEFAULT_PROTOCOL = 2
 CHUNK = 1 << 24
-UNSAFE = ("In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. Re-running `torch.load` with "
-          "`weights_only` set to `False` will likely succeed, but it can result in arbitrary code execution. Do it only if you got the file from a trusted "
-          "source.")
-UNLISTED = ("Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those steps only if you trust the source of "
-            f"the checkpoint\033[0m. \n\t(1) {UNSAFE}\n\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the "
-            "following error message.\n\tWeightsUnpickler error: {0}")
+UNSAFE = ("In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to "
+          "`True`. Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result "
+          "in arbitrary code execution. Do it only if you got the file from a trusted source.")
+UNLISTED = ("Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those "
+            f"steps only if you trust the source of the checkpoint\033[0m. \n\t(1) {UNSAFE}\n\t(2) Alternatively, to "
+            "load with `weights_only=True` please check the recommended steps in the following error "
+            "message.\n\tWeightsUnpickler error: {0}")
 REFUSED = f"Weights only load failed. {UNSAFE}\nWeightsUnpickler error: {{0}}"
 
 
-def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL, _use_new_zipfile_serialization: bool = True,
+def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = DEFAULT_PROTOCOL,
+         _use_new_zipfile_serialization: bool = True,
          _disable_byteorder_record: bool = False) -> None:
     """Write an object with its tensors to a file, which PyTorch reads as well. https://pytorch.org/docs → torch.save
 
@@ -86,8 +92,10 @@ def _save(obj: Any, f: Any, how: Any) -> None:
         if folder and not os.path.isdir(folder):
             raise RuntimeError(f"Parent directory {folder} does not exist.")
         if os.fsdecode(f).endswith(".safetensors"):
-            warnings.warn("torch.save writes PyTorch's format, whatever the file is called, and readers of .safetensors refuse it: safetensors.torch."
-                          "save_file, or tensorgrad.utils.safetensors.save_file, writes that format", UserWarning, stacklevel=4)
+            warnings.warn("torch.save writes PyTorch's format, whatever the file is called, and readers of "
+                          ".safetensors refuse it: safetensors.torch.save_file, or "
+                          "tensorgrad.utils.safetensors.save_file, writes that format", UserWarning,
+                          stacklevel=4)
         with replacing(f) as file:
             _write(obj, file, _top_of(os.fsdecode(f)), *how)
     elif hasattr(f, "write"):
@@ -120,7 +128,8 @@ def _write_all(file: Any, data: memoryview) -> None:
         done += taken if isinstance(taken, int) else min(CHUNK, len(data) - done)
 
 
-def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None,
+def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
+         mmap: bool | None = None,
          **pickle_load_args: Any) -> Any:
     """Read a file that `save`, here or in PyTorch, wrote. https://pytorch.org/docs → torch.load
 
@@ -169,8 +178,8 @@ def _load(f: Any, location: Location, unpickle: Any, mmap: bool) -> Any:
     try:
         f.seek(f.tell())
     except (io.UnsupportedOperation, AttributeError) as error:
-        raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try "
-                          "to load from it instead.") from None
+        raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data "
+                          "into a buffer like io.BytesIO and try to load from it instead.") from None
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
     return _read(f, None, location, unpickle, mmap)
@@ -178,16 +187,19 @@ def _load(f: Any, location: Location, unpickle: Any, mmap: bool) -> Any:
 
 def _unpickle(weights_only: bool | None, pickle_module: Any, arguments: dict[str, Any]) -> Any:
     """Return the function that reads a pickle and runs its code; None for the restricted reader."""
-    only, anything = (os.environ.get(f"TORCH_FORCE_{name}WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true") for name in ("", "NO_"))
+    only, anything = (os.environ.get(f"TORCH_FORCE_{name}WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
+                      for name in ("", "NO_"))
     if only and anything:
-        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should "
+                           "be set, but both were set.")
     if only:
         weights_only = True
     elif weights_only is None:
         weights_only = pickle_module is None and not anything
         if anything:
-            warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not explicitly passed to "
-                          "`torch.load`, forcing weights_only=False.", UserWarning, stacklevel=3)
+            warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` "
+                          "argument was not explicitly passed to `torch.load`, forcing weights_only=False.",
+                          UserWarning, stacklevel=3)
     if not weights_only:
         return partial(unpickled, module=pickle_module or pickle, arguments={"encoding": "utf-8"} | arguments)
     if pickle_module is not None:
@@ -200,8 +212,8 @@ def _unpickle(weights_only: bool | None, pickle_module: Any, arguments: dict[str
 def _safetensors(path: Any, map_location: Any) -> Any:
     from ..utils.safetensors import load_file
     if isinstance(map_location, dict) or callable(map_location) and not isinstance(map_location, Device):
-        raise RuntimeError(f"Loading safetensors file with {'dict' if isinstance(map_location, dict) else 'callable'} map_location is not supported. Use a "
-                           "device string or torch.device instead.")
+        raise RuntimeError(f"Loading safetensors file with {'dict' if isinstance(map_location, dict) else 'callable'} "
+                           "map_location is not supported. Use a device string or torch.device instead.")
     return load_file(path, "cpu" if map_location is None else map_location)
 
 
@@ -211,14 +223,16 @@ def _read(file: Any, path: Any, location: Location, unpickle: Any, mmap: bool) -
     file.seek(start)
     if head[:4] != b"PK\x03\x04":
         if mmap:
-            raise RuntimeError(f"mmap can only be used with files saved with `torch.save({path}, _use_new_zipfile_serialization=True), please torch.save your "
-                               "checkpoint with this option in order to use mmap.")
+            raise RuntimeError(f"mmap can only be used with files saved with `torch.save({path}, "
+                               "_use_new_zipfile_serialization=True), please torch.save your checkpoint with this "
+                               "option in order to use mmap.")
         if not head:
             raise EOFError("Ran out of input")
         return (_tar if _tar.is_tar(head) else _legacy).read(file, location, unpickle)
     archive = Archive(file, path if mmap else None)
     if archive.has("constants.pkl"):
-        raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``." if unpickle is None else
+        raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``."
+                           if unpickle is None else
                            "the file is a TorchScript archive, which only PyTorch runs")
     records = Records(archive, location)
     data = archive.read("data.pkl")
@@ -266,14 +280,18 @@ def normalize_storage_type(storage_type: Any) -> Any:
     return getattr(typed, storage_type.__name__)
 
 
-def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True) -> bool:
+def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[int, ...],
+                                          error_if_malformed: bool = True) -> bool:
     """Return True if a module's version is at least this one.
     https://pytorch.org/docs → torch.serialization.check_module_version_greater_or_equal
     """
     try:
-        return tuple(type(required)(field) for required, field in zip(req_version_tuple, module.__version__.split("."))) >= req_version_tuple
+        return tuple(type(required)(field) for required, field in zip(req_version_tuple,
+                                                                      module.__version__.split(
+                                                                          "."))) >= req_version_tuple
     except Exception as error:
-        message = f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with tuple {req_version_tuple}"
+        message = (f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be "
+                   f"compared with tuple {req_version_tuple}")
         if error_if_malformed:
             raise RuntimeError(message) from error
         warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)

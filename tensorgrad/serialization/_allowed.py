@@ -53,7 +53,8 @@ def _named(items: Any) -> dict[str, Any]:
     for item in items:
         if isinstance(item, tuple):
             if len(item) != 2:
-                raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got tuple of length: {len(item)}")
+                raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got tuple of "
+                                 f"length: {len(item)}")
             thing, name = item
             if type(name) is not str:
                 raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: {type(name)}")

@@ -1,6 +1,7 @@
 """The zip archive of a `.pt` file: uncompressed entries, each beginning at a multiple of 64 bytes.
 
-    <name>/data.pkl  <name>/.format_version  <name>/.storage_alignment  <name>/byteorder  <name>/data/<key> …  <name>/version  <name>/.data/serialization_id
+    <name>/data.pkl  <name>/.format_version  <name>/.storage_alignment  <name>/byteorder  <name>/data/<key> …
+    <name>/version  <name>/.data/serialization_id
 
 `zipfile` does not check enough, so the reader is our own: the directory and each entry's header must agree, the entries
 and the directory must fill the file without an overlap or a gap, and nothing may be longer than the file.
@@ -22,8 +23,9 @@ FULL16, FULL32 = 0xFFFF, 0xFFFFFFFF          # the number is in the zip64 record
 ENCRYPTED, LATER = 0x1, 0x8                  # flags: encrypted; sizes follow the data
 DESCRIPTOR = 24                              # the most bytes of sizes that follow the data
 ALIGNED = 16                                 # bytes: the largest alignment of an element
-DAMAGED = ("PytorchStreamReader failed reading zip archive: {0}. If you are seeing this error, there is a high likelihood that your checkpoint file is "
-           "corrupted. This can happen if the checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving.")
+DAMAGED = ("PytorchStreamReader failed reading zip archive: {0}. If you are seeing this error, there is a high "
+           "likelihood that your checkpoint file is corrupted. This can happen if the checkpoint was not saved "
+           "properly, was transferred incorrectly, or the file was modified after saving.")
 
 
 def damaged(what: str) -> RuntimeError:
@@ -82,10 +84,12 @@ class Archive:
         if end + 22 + comment != len(tail):
             raise damaged("something follows its end")
         stop = begin + end
-        if stop >= 20 and self._at(stop - 20, 4, "its end") == b"PK\6\7" or FULL16 in (here, count) or FULL32 in (size, at):
+        if (stop >= 20 and self._at(stop - 20, 4, "its end") == b"PK\6\7" or FULL16 in (here, count)
+                or FULL32 in (size, at)):
             small = disk, first, here, count, size, at
             stop, disk, first, here, count, size, at = self._large_directory(stop)
-            if any(a not in (b, full) for a, b, full in zip(small, (disk, first, here, count, size, at), [FULL16] * 4 + [FULL32] * 2)):
+            if any(a not in (b, full) for a, b, full in zip(small, (disk, first, here, count, size, at),
+                                                            [FULL16] * 4 + [FULL32] * 2)):
                 raise damaged("its two ends say different things")
         if disk or first or here != count or at + size != stop:
             raise damaged("its central directory is not where it says")
@@ -149,7 +153,8 @@ class Archive:
         at = after = 0
         for name, entry in sorted(self._entries.items(), key=lambda item: item[1].header):
             if not at <= entry.header <= after:
-                raise damaged(f"the entry {name!r:.80} {'overlaps another' if entry.header < at else 'does not follow the one before'}")
+                raise damaged(f"the entry {name!r:.80} "
+                              f"{'overlaps another' if entry.header < at else 'does not follow the one before'}")
             begin, flags = self._begin(name, entry)
             self._entries[name] = entry._replace(begin=begin)
             at = begin + entry.size
@@ -174,10 +179,18 @@ class Archive:
             raise damaged(f"file not found: {self._top}/{name:.80}") from None
 
     def _begin(self, name: str, entry: Entry) -> tuple[int, int]:
-        """Return (offset of a record's bytes, flags) from its header. RuntimeError if that contradicts the directory."""
-        magic, _, flags, method, _, _, checksum, packed, size, length, extra = struct.unpack("<4s5H3L2H", self._at(entry.header, 30, f"the record {name:.80}"))
-        agreed = (not size and not packed and flags & LATER) or (packed, size, checksum) == (entry.size, entry.size, entry.checksum) or FULL32 in (packed, size)
-        if magic != b"PK\3\4" or method or flags & ENCRYPTED or not agreed or self._at(entry.header + 30, length, "a name") != entry.raw:
+        """Return (offset of a record's bytes, flags) from its header.
+
+        RuntimeError if that contradicts the directory.
+        """
+        magic, _, flags, method, _, _, checksum, packed, size, length, extra = struct.unpack("<4s5H3L2H",
+                                                                                             self._at(entry.header, 30,
+                                                                                                      f"the record "
+                                                                                                      f"{name:.80}"))
+        agreed = ((not size and not packed and flags & LATER) or (packed, size, checksum)
+                  == (entry.size, entry.size, entry.checksum) or FULL32 in (packed, size))
+        if (magic != b"PK\3\4" or method or flags & ENCRYPTED or not agreed
+                or self._at(entry.header + 30, length, "a name") != entry.raw):
             raise damaged(f"the record {name:.80} is another one than the central directory says")
         return entry.header + 30 + length + extra, flags
 

@@ -16,13 +16,15 @@ class Keys:
 
     def __init__(self) -> None:
         self._seen: dict[int, set[Any]] = {}
-        self._known: dict[int, Any] = {}        # the address of a key → the key, kept alive, and the equal key used for it
+        # the address of a key → the key, kept alive, and the equal key used for it
+        self._known: dict[int, Any] = {}
         self._texts: dict[Any, Any] = {}
 
     def checked(self, key: Any) -> Any:
         """Return the key, or an earlier equal text. Refused if the key is large or many have its hash."""
         kind = type(key)
-        if (kind is str or kind is bytes) and len(key) <= LONG or kind is bool or key is None or kind is int and -(1 << 62) < key < 1 << 62:
+        if ((kind is str or kind is bytes) and len(key) <= LONG or kind is bool or key is None or kind is int
+                and -(1 << 62) < key < 1 << 62):
             return key
         if id(key) in self._known:
             return self._known[id(key)][1]

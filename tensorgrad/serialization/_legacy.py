@@ -20,7 +20,8 @@ from ._storages import LARGEST, checked_id, element_of
 from ._unpickler import RestrictedUnpickler
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
-SYSTEM = {"protocol_version": PROTOCOL, "little_endian": sys.byteorder == "little", "type_sizes": {"short": 2, "int": 4, "long": 4}}
+SYSTEM = {"protocol_version": PROTOCOL, "little_endian": sys.byteorder == "little",
+          "type_sizes": {"short": 2, "int": 4, "long": 4}}
 
 
 def write(file: Any, data: bytes, storages: list[Any], sizes: list[int], protocol: int) -> None:
@@ -67,7 +68,8 @@ class Reader:
 
     def __init__(self, file: Any, location: Location, unpickle: Any, length: int, names: Any = None) -> None:
         self.file, self.location, self.unpickle, self.length, self.names = file, location, unpickle, length, names
-        self.storages: dict[str, tuple[UntypedStorage, TypedStorage]] = {}      # key → (the storage that is read into, the storage on its device)
+        # key → (the storage that is read into, the storage on its device)
+        self.storages: dict[str, tuple[UntypedStorage, TypedStorage]] = {}
         self.views: dict[tuple[str, str], TypedStorage] = {}
         self.promised = 0
 
@@ -105,7 +107,8 @@ class Reader:
     def view(self, whole: TypedStorage, key: str, described: Any) -> TypedStorage:
         """Return a part of a storage that is a storage itself, as in the oldest files: (key, offset, number of
         elements)."""
-        if type(described) is not tuple or len(described) != 3 or type(described[0]) is not str or len(described[0]) > 255:
+        if (type(described) is not tuple or len(described) != 3 or type(described[0]) is not str
+                or len(described[0]) > 255):
             raise Refused("the part of a storage is malformed")
         name, offset, count = described
         if (key, name) not in self.views:

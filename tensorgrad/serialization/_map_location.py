@@ -10,8 +10,9 @@ from ..storage.base import Storage
 from ..storage.typed import TypedStorage, UntypedStorage
 from ._allowed import Passed, trusting
 
-NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a CPU-only machine, please "
-           "use torch.load with map_location=torch.device('cpu') to map your storages to the CPU.")
+NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
+           "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
+           "storages to the CPU.")
 
 
 def validate_cuda_device(location: Any) -> int:
@@ -23,8 +24,9 @@ def validate_cuda_device(location: Any) -> int:
     if not cuda.is_available():
         raise RuntimeError(NO_CUDA)
     if index >= (count := cuda.device_count()):
-        raise RuntimeError(f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is {count}. Please use torch.load with "
-                           "map_location to map your storages to an existing device.")
+        raise RuntimeError(f"Attempting to deserialize object on CUDA device {index} but torch.cuda.device_count() is "
+                           f"{count}. Please use torch.load with map_location to map your storages to an existing "
+                           f"device.")
     return index
 
 
@@ -40,7 +42,8 @@ def _restored(storage: Any, location: str) -> Any:
         return None
     if where.type == "cuda":
         validate_cuda_device(where)
-    elif where.type not in ("cpu", "meta") and str(where) not in Storage.by_device and where.type not in Storage.by_device:
+    elif (where.type not in ("cpu", "meta") and str(where) not in Storage.by_device
+          and where.type not in Storage.by_device):
         return None
     return storage.to(where)
 
@@ -48,7 +51,8 @@ def _restored(storage: Any, location: str) -> Any:
 registry: list[tuple[Any, Callable[[Any], str | None], Callable[[Any, str], Any]]] = [(20, _tag, _restored)]
 
 
-def register_package(priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]) -> None:
+def register_package(priority: int, tagger: Callable[[Any], str | None],
+                     deserializer: Callable[[Any, str], Any]) -> None:
     """Register how files name storages of a kind of device, and how those are moved to it; lower priorities are
     tried first. https://pytorch.org/docs → torch.serialization.register_package"""
     registry.append((priority, tagger, deserializer))
@@ -72,7 +76,8 @@ def default_restore_location(storage: Any, location: str) -> Any:
         placed = deserializer(storage, location)
         if placed is not None:
             return placed
-    raise RuntimeError(f"don't know how to restore data location of torch.storage.{type(storage).__name__} (tagged with {location:.80})")
+    raise RuntimeError(f"don't know how to restore data location of torch.storage.{type(storage).__name__} (tagged "
+                       f"with {location:.80})")
 
 
 class Location:
@@ -96,5 +101,6 @@ class Location:
         if isinstance(moved, TypedStorage):
             moved = moved._untyped_storage
         if not isinstance(moved, UntypedStorage) or moved.nbytes() != storage.nbytes():
-            raise Passed(TypeError(f"map_location gave {type(moved).__name__} for a storage, and not a storage of the same size"))
+            raise Passed(TypeError(f"map_location gave {type(moved).__name__} for a storage, and not a storage of the "
+                                   f"same size"))
         return moved

@@ -22,15 +22,19 @@ class StorageType:
 
 BY_DTYPE = {element: StorageType("torch", name, element) for name, element in ELEMENTS.items()}
 UNTYPED = StorageType("torch.storage", "UntypedStorage", None)
-STORAGE_TYPES = {("torch", t.name): t for t in BY_DTYPE.values()} | {("torch.storage", "UntypedStorage"): UNTYPED, ("torch", "UntypedStorage"): UNTYPED}
+STORAGE_TYPES = ({("torch", t.name): t for t in BY_DTYPE.values()}
+                 | {("torch.storage", "UntypedStorage"): UNTYPED, ("torch", "UntypedStorage"): UNTYPED})
 
 CLASSES = {Tensor: ("torch", "Tensor"), Size: ("torch", "Size"), device: ("torch", "device"), dtype: ("torch", "dtype"),
            Parameter: ("torch.nn.parameter", "Parameter"), Generator: ("torch._C", "Generator")}
 
 
-NO_SPARSE, NO_QUANTIZED = "there are no sparse tensors: write `x.to_dense()`", "there are no quantized tensors: write `x.dequantize()`"
-MISSING = {"_rebuild_sparse_tensor": NO_SPARSE, "_rebuild_sparse_csr_tensor": NO_SPARSE, "_rebuild_qtensor": NO_QUANTIZED,
-           "_rebuild_nested_tensor": "there are no nested tensors", "_rebuild_wrapper_subclass": "tensors other than those of the device meta have a storage"}
+NO_SPARSE, NO_QUANTIZED = ("there are no sparse tensors: write `x.to_dense()`",
+                           "there are no quantized tensors: write `x.dequantize()`")
+MISSING = {"_rebuild_sparse_tensor": NO_SPARSE, "_rebuild_sparse_csr_tensor": NO_SPARSE,
+           "_rebuild_qtensor": NO_QUANTIZED,
+           "_rebuild_nested_tensor": "there are no nested tensors",
+           "_rebuild_wrapper_subclass": "tensors other than those of the device meta have a storage"}
 ODD_DTYPES = re.compile("float[48]_|complex32$|chalf$|q?u?int[1-7]$|qu?int|bits[0-9]|ComplexHalfStorage$|QU?Int")
 
 
@@ -39,7 +43,8 @@ def missing(module: str, name: str) -> str | None:
     if module == "torch._utils" and name in MISSING:
         return f"The file holds a tensor that is made by torch._utils.{name}, and {MISSING[name]}"
     if module == "torch" and name.isascii() and len(name) < 40 and ODD_DTYPES.match(name) and name not in DTYPES:
-        return f"The file names torch.{name}, and there is no such dtype: write the tensor in another one, such as `x.float()`"
+        return (f"The file names torch.{name}, and there is no such dtype: write the tensor in another one, such as "
+                f"`x.float()`")
     return None
 
 

@@ -1,4 +1,7 @@
-"""Options of reading and writing. https://pytorch.org/docs/stable/notes/serialization.html#torch-serialization-config"""
+"""Options of reading and writing.
+
+https://pytorch.org/docs/stable/notes/serialization.html#torch-serialization-config
+"""
 from __future__ import annotations
 
 import enum
@@ -103,7 +106,8 @@ class set_default_mmap_options(_Setting):
 
     def __init__(self, flags: int) -> None:
         if flags not in (MAP_PRIVATE, MAP_SHARED):
-            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got {flags}")
+            raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
+                             f"mmap.MAP_SHARED, but got {flags}")
         self._set(flags)
 
 

@@ -35,8 +35,10 @@ class Global:
 
 
 TENSOR_V2, TENSOR_V3 = Global("torch._utils", "_rebuild_tensor_v2"), Global("torch._utils", "_rebuild_tensor_v3")
-PARAMETER, PARAMETER_WITH_STATE = Global("torch._utils", "_rebuild_parameter"), Global("torch._utils", "_rebuild_parameter_with_state")
-OF_TYPE, META = Global("torch._tensor", "_rebuild_from_type_v2"), Global("torch._utils", "_rebuild_meta_tensor_no_storage")
+PARAMETER, PARAMETER_WITH_STATE = (Global("torch._utils", "_rebuild_parameter"),
+                                   Global("torch._utils", "_rebuild_parameter_with_state"))
+OF_TYPE, META = (Global("torch._tensor", "_rebuild_from_type_v2"),
+                 Global("torch._utils", "_rebuild_meta_tensor_no_storage"))
 LAYOUT = Global("torch.serialization", "_get_layout")
 
 
@@ -61,13 +63,15 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         self.storages: list[Any] = []       # bytes of each storage
         self.sizes: list[int] = []          # sizes of their elements
         self._references: dict[Any, Reference] = {}                 # address of a block → its reference
-        self._kinds: dict[Any, tuple[StorageType, Any]] = {}        # address of a block → its type, and the array, kept alive
+        # address of a block → its type, and the array, kept alive
+        self._kinds: dict[Any, tuple[StorageType, Any]] = {}
         self._empty = count(1)
         self._globals: dict[StorageType, Global] = {}
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, (UntypedStorage, TypedStorage)):
-            untyped, kind = (obj, UNTYPED) if isinstance(obj, UntypedStorage) else (obj.untyped(), BY_DTYPE.get(obj.dtype.name, UNTYPED))
+            untyped, kind = ((obj, UNTYPED) if isinstance(obj, UntypedStorage)
+                             else (obj.untyped(), BY_DTYPE.get(obj.dtype.name, UNTYPED)))
             return self._reference(untyped._line, untyped._host(), kind, location_tag(untyped)).id
         return obj.id if type(obj) is Reference else None
 
@@ -140,7 +144,9 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         return (TENSOR_V2, common) if kind is not UNTYPED else (TENSOR_V3, (*common, tensor.dtype))
 
     def _reference(self, line: Any, host: Any, kind: StorageType, place: str) -> Reference:
-        """Return the reference to a block of bytes: `line` is the block on its device, `host` its copy in main memory."""
+        """Return the reference to a block of bytes: `line` is the block on its device, `host` its copy in main
+        memory.
+        """
         start = (place, address(line)) if line.size else ("empty", next(self._empty))
         if self._kinds.setdefault(start, (kind, line))[0] is not kind:
             raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")

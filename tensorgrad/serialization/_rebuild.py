@@ -24,11 +24,13 @@ def _tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Any:
     return tensor_of(storage, offset, size, stride)
 
 
-def _tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None) -> Any:
+def _tensor_v2(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any,
+               metadata: Any = None) -> Any:
     return _requiring(tensor_of(storage, offset, size, stride, None, metadata), requires_grad)
 
 
-def _tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None) -> Any:
+def _tensor_v3(storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any,
+               metadata: Any = None) -> Any:
     if type(dtype) is not Dtype:
         raise Refused("a tensor's dtype is malformed")
     return _requiring(tensor_of(storage, offset, size, stride, dtype, metadata), requires_grad)
@@ -129,7 +131,8 @@ def attributes_of(state: Any) -> dict[str, Any]:
 @cache
 def methods() -> frozenset[str]:
     """The names of methods of tensors and OrderedDicts."""
-    return frozenset(name for kind in (Parameter, OrderedDict) for name in dir(kind) if callable(getattr(kind, name, None)))
+    return frozenset(name for kind in (Parameter, OrderedDict) for name in dir(kind)
+                     if callable(getattr(kind, name, None)))
 
 
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
@@ -196,18 +199,26 @@ RECIPES = (_tensor, _tensor_v2, _tensor_v3, _meta_tensor, _parameter, _parameter
 
 
 CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
-    ("torch._utils", "_rebuild_tensor"): _tensor, ("torch._utils", "_rebuild_tensor_v2"): _tensor_v2, ("torch._utils", "_rebuild_tensor_v3"): _tensor_v3,
+    ("torch._utils", "_rebuild_tensor"): _tensor, ("torch._utils", "_rebuild_tensor_v2"): _tensor_v2,
+    ("torch._utils", "_rebuild_tensor_v3"): _tensor_v3,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
-    ("torch._utils", "_rebuild_parameter"): _parameter, ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
+    ("torch._utils", "_rebuild_parameter"): _parameter,
+    ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
     ("torch._tensor", "_rebuild_from_type_v2"): _of_type, ("torch", "Size"): size_of, ("torch", "device"): _device,
-    ("torch.serialization", "_get_layout"): _layout, ("_codecs", "encode"): _encode, ("collections", "OrderedDict"): ordered,
-    ("collections", "Counter"): counter, ("builtins", "set"): set_of, ("builtins", "complex"): _complex, ("builtins", "bytearray"): _bytearray,
+    ("torch.serialization", "_get_layout"): _layout, ("_codecs", "encode"): _encode,
+    ("collections", "OrderedDict"): ordered, ("collections", "Counter"): counter, ("builtins", "set"): set_of,
+    ("builtins", "complex"): _complex,
+    ("builtins", "bytearray"): _bytearray,
 }
-VALUES: dict[tuple[str, str], Any] = {**STORAGE_TYPES, ("torch", "Tensor"): Tensor, ("torch.nn.parameter", "Parameter"): Parameter,
-                                      ("torch.nn", "Parameter"): Parameter, **{tuple(name.rsplit(".", 1)): kind for name, kind in TYPES.items()},
-                                      **{("torch", name): value for name, value in DTYPES.items() if not name.startswith("_")}}
+VALUES: dict[tuple[str, str], Any] = {**STORAGE_TYPES, ("torch", "Tensor"): Tensor,
+                                      ("torch.nn.parameter", "Parameter"): Parameter,
+                                      ("torch.nn", "Parameter"): Parameter,
+                                      **{tuple(name.rsplit(".", 1)): kind for name, kind in TYPES.items()},
+                                      **{("torch", name): value for name, value in DTYPES.items()
+                                         if not name.startswith("_")}}
 # PyTorch's names in trusted files, and their replacements.
-ALLOWED: dict[tuple[str, str], Any] = {key: f for key, f in CALLABLE.items() if key[0].startswith(("torch._", "torch.serialization"))} | {
+ALLOWED: dict[tuple[str, str], Any] = {key: f for key, f in CALLABLE.items()
+                                       if key[0].startswith(("torch._", "torch.serialization"))} | {
     **STORAGE_TYPES, ("torch._tensor", "_rebuild_from_type_v2"): of_any_type}
 
 

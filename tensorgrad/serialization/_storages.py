@@ -42,8 +42,9 @@ class Records:
         element = element_of(kind)
         need, have = count * element.itemsize, self._archive.size(f"data/{key}")
         if need != have:
-            raise RuntimeError(f"record size ({have} bytes) does not match expected size ({need} bytes = {need} elements * "
-                               f"1 bytes/element) for dtype Byte: the storage {key} is to have {count} {element} elements")
+            raise RuntimeError(f"record size ({have} bytes) does not match expected size ({need} bytes = {need} "
+                               f"elements * 1 bytes/element) for dtype Byte: the storage {key} is to have {count} "
+                               f"{element} elements")
         if key not in self._loaded:
             untyped = UntypedStorage._over(self._bytes(key))
             if self._swap:
@@ -70,8 +71,9 @@ def check_version(archive: Any) -> None:
     except ValueError:
         raise damaged(f"Couldn't parse the version {text.decode('ascii', 'replace')} as Long Long.") from None
     if not 1 <= version <= NEWEST:
-        raise RuntimeError(f"Attempted to read a PyTorch file with version {version}, but the {'maximum' if version > 0 else 'minimum'} supported version for "
-                           f"reading is {NEWEST if version > 0 else 1}.")
+        raise RuntimeError(f"Attempted to read a PyTorch file with version {version}, but the "
+                           f"{'maximum' if version > 0 else 'minimum'} supported version for reading is "
+                           f"{NEWEST if version > 0 else 1}.")
 
 
 def checked_id(pid: Any, length: int) -> tuple[StorageType, str, str, int]:
@@ -79,7 +81,8 @@ def checked_id(pid: Any, length: int) -> tuple[StorageType, str, str, int]:
     if not isinstance(pid, tuple) or not length <= len(pid) <= 6 or type(pid[0]) is not str or pid[0] != "storage":
         raise Refused(f"persistent ids are of storages only, this is {type(pid).__name__}")
     kind, key, place, count = pid[1:5]
-    if not isinstance(kind, StorageType) or type(key) is not str or type(place) is not str or type(count) is not int or not 0 <= count < LARGEST:
+    if (not isinstance(kind, StorageType) or type(key) is not str or type(place) is not str or type(count) is not int
+            or not 0 <= count < LARGEST):
         raise Refused("a storage's persistent id is malformed")
     if not key or len(key) > 255 or len(place) > 255 or any(c in key for c in "/\\") or key in (".", ".."):
         raise Refused(f"the storage key {key[:80]!r}, or its place, is not allowed")
@@ -94,14 +97,17 @@ def element_of(kind: StorageType) -> Dtype:
 def check_bounds(offset: Any, size: Any, stride: Any, count: int) -> None:
     """Refuse an invalid tensor in a storage of `count` elements: arguments that are no counts, and elements outside
     of the storage."""
-    if type(offset) is not int or not all(isinstance(numbers, tuple) and len(numbers) <= MOST_AXES and all(type(n) is int for n in numbers)
-                                          for numbers in (size, stride)) or len(size) != len(stride):
-        raise Refused("offset, size and stride of a tensor are integers, one size and one stride for each of at most 64 axes")
+    if (type(offset) is not int or not all(isinstance(numbers, tuple) and len(numbers) <= MOST_AXES
+                                           and all(type(n) is int for n in numbers)
+                                           for numbers in (size, stride)) or len(size) != len(stride)):
+        raise Refused("offset, size and stride of a tensor are integers, one size and one stride for each of at most "
+                      "64 axes")
     if not all(0 <= n < LARGEST for n in (offset, *size, *stride)) or prod(n for n in size if n) >= LARGEST:
         raise Refused("offset, size or stride of a tensor are negative or too large")
     last = offset + sum((n - 1) * s for n, s in zip(size, stride))
     if all(size) and last >= count or offset > count:
-        raise Refused(f"a tensor of size {list(size)}, stride {list(stride)} and offset {offset} does not fit into a storage of {count} elements")
+        raise Refused(f"a tensor of size {list(size)}, stride {list(stride)} and offset {offset} does not fit into a "
+                      f"storage of {count} elements")
 
 
 def tensor_of(typed: Any, offset: Any, size: Any, stride: Any, element: Any = None, bits: Any = None) -> Any:
@@ -126,9 +132,12 @@ def tensor_of(typed: Any, offset: Any, size: Any, stride: Any, element: Any = No
     if not all(size):
         view = array[:0].reshape(size)
     elif isinstance(array, np.ndarray):
-        view = np.ndarray(size, array.dtype, untyped._line, offset * array.itemsize, [s * array.itemsize for s in stride])      # NumPy checks the bounds again
+        # NumPy checks the bounds again
+        view = np.ndarray(size, array.dtype, untyped._line, offset * array.itemsize,
+                          [s * array.itemsize for s in stride])
     else:
-        view = type(storage).xp.as_strided(array, size=size, stride=stride, offset=offset, layout=None, length=array.size)
+        view = type(storage).xp.as_strided(array, size=size, stride=stride, offset=offset, layout=None,
+                                           length=array.size)
     return wrap(view, storage)
 
 
@@ -137,10 +146,12 @@ def _turned(typed: Any, dtype: Any, bits: Any) -> Any:
 
     PyTorch writes such tensors as their base, with a bit set.
     """
-    if type(bits) is not dict or any(key not in ("conj", "neg") or type(value) is not bool for key, value in bits.items()):
+    if type(bits) is not dict or any(key not in ("conj", "neg") or type(value) is not bool
+                                     for key, value in bits.items()):
         raise Refused("a tensor's metadata are malformed")
     if getattr(typed, "unread", False):
-        raise Refused("the conjugate or negative of a tensor whose values come later in the file: write it as `x.resolve_conj().resolve_neg()`")
+        raise Refused("the conjugate or negative of a tensor whose values come later in the file: write it as "
+                      "`x.resolve_conj().resolve_neg()`")
     made = typed.__dict__.setdefault("made", {})
     key = dtype, bits.get("conj", False), bits.get("neg", False)
     if key not in made:

@@ -1,8 +1,10 @@
 """Files of PyTorch before 0.1.10: a tar archive of three members.
 
-    storages    how many; for each the pickle of (key, place, type), an int64 number of elements, their bytes; then the pickle of the parts of storages that
+    storages    how many; for each the pickle of (key, place, type), an int64 number of elements, their bytes; then the
+    pickle of the parts of storages that
                 are storages themselves: [(key, key of the whole, offset, number of elements)]
-    tensors     how many; for each the pickle of (key, key of the storage, type), int32 ndim, 4 bytes of nothing, int64 sizes, strides and offset
+    tensors     how many; for each the pickle of (key, key of the storage, type), int32 ndim, 4 bytes of nothing, int64
+    sizes, strides and offset
     pickle      the object, whose tensors are persistent ids: their keys as text
 """
 from __future__ import annotations
@@ -20,7 +22,8 @@ from ._names import StorageType
 from ._storages import LARGEST, MOST_AXES, element_of, tensor_of
 
 BLOCK, MOST_MEMBERS, MOST_ITEMS = 512, 100, 1_000_000
-TENSOR_TYPES = {("torch", name.replace("Storage", "Tensor")): StorageType("torch", name, element) for name, element in ELEMENTS.items()}
+TENSOR_TYPES = {("torch", name.replace("Storage", "Tensor")): StorageType("torch", name, element)
+                for name, element in ELEMENTS.items()}
 
 
 def is_tar(head: bytes) -> bool:
@@ -41,7 +44,8 @@ def read(file: Any, location: Location, unpickle: Any) -> Any:
     def named(pid: Any) -> Any:
         if unpickle is not None and isinstance(pid, tuple):
             return pid[0]           # a class, with the text of its source
-        if type(pid) is not str or len(pid) > 20 or not pid.isascii() or not pid.removeprefix("-").isdigit() or int(pid) not in found:
+        if (type(pid) is not str or len(pid) > 20 or not pid.isascii() or not pid.removeprefix("-").isdigit()
+                or int(pid) not in found):
             raise Refused("a persistent id is that of no tensor or storage")
         return found[int(pid)]
     last.storage = named  # type: ignore[method-assign]
@@ -112,8 +116,10 @@ def _read_storages(reader: Reader, found: dict[int, Any]) -> None:
             raise damaged("a storage is cut off")
         found[key] = TypedStorage._over(reader.location.place(untyped, place), element)
     parts = reader.pickle()
-    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, (list, tuple)) and len(part) == 4 and type(part[0]) is int and type(part[1]) is int
-                                                       for part in parts):
+    if (not isinstance(parts, (list, tuple))
+            or not all(isinstance(part, (list, tuple)) and len(part) == 4 and type(part[0]) is int
+                       and type(part[1]) is int
+                       for part in parts)):
         raise Refused("the parts of storages are malformed")
     for key, whole, offset, count in parts:
         if key in found or whole not in found:

@@ -17,7 +17,20 @@ from ..nn.parameter import Parameter
 from ._allowed import BLOCKED, Name, Refused, Unlisted, modern, trusting, user_classes
 from ._keys import Keys
 from ._names import missing
-from ._rebuild import CALLABLE, COPYING, LEAST_ATTRIBUTE, STATEFUL, VALUES, attributes_of, counter, new_parameter, ordered, set_of, set_state, size_of
+from ._rebuild import (
+    CALLABLE,
+    COPYING,
+    LEAST_ATTRIBUTE,
+    STATEFUL,
+    VALUES,
+    attributes_of,
+    counter,
+    new_parameter,
+    ordered,
+    set_of,
+    set_state,
+    size_of,
+)
 
 MOST_MEMOS = 10_000_000
 
@@ -38,14 +51,18 @@ def unsafe_names(data: bytes) -> list[str]:
                 texts = [*texts[-1:], argument]
     except ValueError as error:
         raise pickle.UnpicklingError(f"the pickle is malformed: {error!s:.200}") from None
-    return sorted(".".join(key) for key in names if key not in CALLABLE and key not in VALUES and ".".join(key) not in user_classes)
+    return sorted(".".join(key) for key in names if key not in CALLABLE and key not in VALUES
+                  and ".".join(key) not in user_classes)
 
 
 class RestrictedUnpickler:
     """Reads a pickle from a file. longest: the length of the file; names: allowed names besides those for any file."""
 
-    def __init__(self, file: Any, persistent_load: Callable[[Any], Any], longest: int, names: dict[tuple[str, str], Any] | None = None) -> None:
-        self._read, self._readline, self._persistent_load, self._longest, self._names = file.read, file.readline, persistent_load, longest, names or {}
+    def __init__(self, file: Any, persistent_load: Callable[[Any], Any], longest: int,
+                 names: dict[tuple[str, str], Any] | None = None) -> None:
+        self._read, self._readline, self._persistent_load, self._longest, self._names = (file.read, file.readline,
+                                                                                         persistent_load, longest,
+                                                                                         names or {})
         self._stack: list[Any] = []
         self._below: list[list[Any]] = []       # the stack below each mark
         self._memo: dict[int, Any] = {}
@@ -121,7 +138,8 @@ class RestrictedUnpickler:
             raise Refused(reason)
         full = full.removeprefix("builtins.")[:200]
         said = f"Unsupported global: GLOBAL {full} was not an allowed global by default."
-        if not all(map(str.isidentifier, full.split("."))):      # do not quote code of the file, which somebody might paste into a program
+        # do not quote code of the file, which somebody might paste into a program
+        if not all(map(str.isidentifier, full.split("."))):
             raise Refused(said)
         raise Unlisted(f"{said} Please use `torch.serialization.add_safe_globals([{full}])` or the "
                        f"`torch.serialization.safe_globals([{full}])` context manager to allowlist this global if you "
@@ -185,7 +203,8 @@ class RestrictedUnpickler:
         elif isinstance(target, Tensor):
             raise Refused("a tensor gets its attributes from the recipe that makes it, and no state after that")
         else:
-            raise Refused(f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got {type(target)}")
+            raise Refused(f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, "
+                          f"but got {type(target)}")
 
     # containers
 
@@ -261,7 +280,8 @@ def _number(self: Any, layout: str) -> Any:
 
 def _called(thing: Any) -> str:
     """Return an object's name or type for messages, not its repr, which the file may have made very large."""
-    name: str = thing.name if isinstance(thing, Name) else thing.__qualname__ if isinstance(thing, type) else f"a {type(thing).__name__}"
+    name: str = (thing.name if isinstance(thing, Name) else thing.__qualname__ if isinstance(thing, type)
+                 else f"a {type(thing).__name__}")
     return name
 
 
@@ -300,17 +320,23 @@ R._opcodes = {
     b"\x80": R._protocol, b"\x95": _frame, b"(": R._mark, b"0": lambda s: s._stack.pop(), b"1": lambda s: s._marked(),
     b"2": lambda s: s._push(s._stack[-1]),
     b"N": lambda s: s._push(None), b"\x88": lambda s: s._push(True), b"\x89": lambda s: s._push(False),
-    b"I": R._int, b"J": lambda s: s._push(_number(s, "<i")), b"K": lambda s: s._push(s._bytes(1)[0]), b"M": lambda s: s._push(_number(s, "<H")),
-    b"\x8a": lambda s: s._long(s._bytes(1)[0]), b"\x8b": lambda s: s._long(_number(s, "<i")), b"G": lambda s: s._push(_number(s, ">d")),
-    b"X": lambda s: s._text(_number(s, "<I")), b"\x8c": lambda s: s._text(s._bytes(1)[0]), b"\x8d": lambda s: s._text(_number(s, "<Q")),
-    b"U": lambda s: s._push(s._bytes(s._bytes(1)[0]).decode("latin1")), b"T": lambda s: s._push(s._bytes(_number(s, "<I")).decode("latin1")),
+    b"I": R._int, b"J": lambda s: s._push(_number(s, "<i")), b"K": lambda s: s._push(s._bytes(1)[0]),
+    b"M": lambda s: s._push(_number(s, "<H")),
+    b"\x8a": lambda s: s._long(s._bytes(1)[0]), b"\x8b": lambda s: s._long(_number(s, "<i")),
+    b"G": lambda s: s._push(_number(s, ">d")),
+    b"X": lambda s: s._text(_number(s, "<I")), b"\x8c": lambda s: s._text(s._bytes(1)[0]),
+    b"\x8d": lambda s: s._text(_number(s, "<Q")),
+    b"U": lambda s: s._push(s._bytes(s._bytes(1)[0]).decode("latin1")),
+    b"T": lambda s: s._push(s._bytes(_number(s, "<I")).decode("latin1")),
     b"\x96": lambda s: s._push(bytearray(s._bytes(_number(s, "<Q")))),
     b"C": lambda s: s._push(s._bytes(s._bytes(1)[0])), b"B": lambda s: s._push(s._bytes(_number(s, "<I"))),
-    b")": lambda s: s._push(()), b"]": lambda s: s._push([]), b"}": lambda s: s._push({}), b"\x8f": lambda s: s._push(set()),
+    b")": lambda s: s._push(()), b"]": lambda s: s._push([]), b"}": lambda s: s._push({}),
+    b"\x8f": lambda s: s._push(set()),
     b"t": lambda s: s._push(tuple(s._marked())), b"\x85": _tuple_of(1), b"\x86": _tuple_of(2), b"\x87": _tuple_of(3),
     b"l": lambda s: s._push(s._marked()), b"d": _dict_of, b"\x91": _frozen,
     b"a": R._append, b"e": R._appends, b"s": R._setitem, b"u": R._setitems, b"\x90": R._additems,
-    b"q": lambda s: s._memoize(s._bytes(1)[0]), b"r": lambda s: s._memoize(_number(s, "<I")), b"\x94": lambda s: s._memoize(len(s._memo)),
+    b"q": lambda s: s._memoize(s._bytes(1)[0]), b"r": lambda s: s._memoize(_number(s, "<I")),
+    b"\x94": lambda s: s._memoize(len(s._memo)),
     b"h": lambda s: s._push(s._memo[s._bytes(1)[0]]), b"j": lambda s: s._push(s._memo[_number(s, "<I")]),
     b"c": lambda s: s._push(s._global(s._line(), s._line())), b"\x93": _stack_global,
     b"R": R._reduce, b"\x81": R._new, b"b": R._build, b"Q": R._persistent,

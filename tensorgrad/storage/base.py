@@ -109,10 +109,13 @@ class Storage:
     array_type: ClassVar[Any] = None    # the class of the arrays
     row_major: ClassVar[Any] = None     # makes an array contiguous, where arrays have strides
     column_major: ClassVar[Any] = None  # makes the matrices of an array contiguous column by column
-    ordered: ClassVar[Any] = None       # puts the axes of a result in the order of its operands', where arrays have strides
-    guard: ClassVar[Any] = None         # makes a function run with the right device current, where there is such a thing
+    # puts the axes of a result in the order of its operands', where arrays have strides
+    ordered: ClassVar[Any] = None
+    # makes a function run with the right device current, where there is such a thing
+    guard: ClassVar[Any] = None
     piece: ClassVar[int] = 0            # the best number of elements per block of an in-place write; 0: all at once
-    writes: ClassVar[bool] = True       # True if formulas with in-place writes may run on the arrays, see kernels/arrays.py
+    # True if formulas with in-place writes may run on the arrays, see kernels/arrays.py
+    writes: ClassVar[bool] = True
     lands: ClassVar[bool] = False       # True if kernels support `mode.landing`
     rank: ClassVar[int] = 0             # the number of hidden axes, one per level of vmap
     leads: ClassVar[bool] = False       # True if operands of other backends are converted, while a model is traced
@@ -121,7 +124,8 @@ class Storage:
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # a storage for tape steps whose memory is not needed any more
     by_device: ClassVar[dict[str, type[Storage]]] = {}
-    makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}     # for devices whose storage class is made on first use
+    # for devices whose storage class is made on first use
+    makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}
 
     written = 0       # clock of the last write in place
     rebased = 0       # clock of the last write in place that autograd recorded
@@ -149,7 +153,8 @@ class Storage:
         """Raise TypeError for a storage class that has a device but not the methods it needs."""
         said = {name for home in cls.__mro__[:cls.__mro__.index(Storage)] for name in vars(home)}
         if missing := [name for name in ("array_type", "asarray", "host") if name not in said]:
-            raise TypeError(f"{cls.__name__} cannot be the storage of the device {str(cls.device)!r}: it does not define {', '.join(missing)}")
+            raise TypeError(f"{cls.__name__} cannot be the storage of the device {str(cls.device)!r}: it does not "
+                            f"define {', '.join(missing)}")
 
     @staticmethod
     def assign(array: Any, values: Any) -> None:
@@ -177,7 +182,9 @@ class Storage:
 
     @classmethod
     def asarray(cls, data: Any, dtype: Any = None) -> Any:
-        """Return an array of this backend from a host array, a number, or one of its own arrays (shared where possible)."""
+        """Return an array of this backend from a host array, a number, or one of its own arrays (shared where
+        possible).
+        """
         raise NotImplementedError(f"{cls.__name__} does not say how its arrays are made: define asarray")
 
     @classmethod
@@ -242,7 +249,8 @@ class Backends(dict[str, Any]):
         self.thread, self.stand_in, self.kinds = threading.get_ident(), stand_in, kinds
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self.stand_in if name.partition(":")[0] in self.kinds and threading.get_ident() == self.thread else super().get(name, default)
+        return (self.stand_in if name.partition(":")[0] in self.kinds and threading.get_ident() == self.thread
+                else super().get(name, default))
 
 
 @contextmanager

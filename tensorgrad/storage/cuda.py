@@ -23,7 +23,9 @@ class CudaStorage(Storage):
 
 
 class MissingCuda(ImportError, AssertionError):
-    """CuPy is not installed: an ImportError, and as well the AssertionError that a PyTorch built without CUDA raises."""
+    """CuPy is not installed: an ImportError, and as well the AssertionError that a PyTorch built without CUDA
+    raises.
+    """
 
 
 def simulated_count() -> int:
@@ -35,8 +37,9 @@ def import_cupy() -> Any:
         import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError as error:
         raise MissingCuda(
-            f"CUDA tensors need CuPy, which is not installed: {install('cuda13')}, or cupy-cuda12x, to match the driver. "
-            "Without a GPU, TENSORGRAD_SIMULATED_CUDA=1 gives a pretend device. (Torch not compiled with CUDA enabled.)") from error
+            f"CUDA tensors need CuPy, which is not installed: {install('cuda13')}, or cupy-cuda12x, to match the "
+            "driver. Without a GPU, TENSORGRAD_SIMULATED_CUDA=1 gives a pretend device. (Torch not compiled with CUDA "
+            "enabled.)") from error
     return cupy
 
 
@@ -58,7 +61,8 @@ def cuda_backend(index: int) -> type[CudaStorage]:
     if device_count() == 0:
         raise RuntimeError("No CUDA GPUs are available")
     if index >= device_count():
-        raise RuntimeError(f"CUDA error: invalid device ordinal\ncuda:{index} is not among the {device_count()} devices that there are")
+        raise RuntimeError(f"CUDA error: invalid device ordinal\ncuda:{index} is not among the {device_count()} "
+                           f"devices that there are")
     name = f"cuda:{index}"
     if name not in Storage.by_device:
         (_simulated_backend if simulated_count() else _cupy_backend)(name, index)

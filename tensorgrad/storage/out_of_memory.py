@@ -1,4 +1,5 @@
-"""Memory that runs out, in PyTorch's words: NumPy's MemoryError, and its ValueError for sizes beyond all memory, become one RuntimeError.
+"""Memory that runs out, in PyTorch's words: NumPy's MemoryError, and its ValueError for sizes beyond all memory, become
+one RuntimeError.
 
 Nothing is checked in advance: errors that kernels raise are translated where they pass through ops, tape steps and
 public functions.
@@ -10,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-BEYOND = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded", "iterator is too large")
+BEYOND = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded",
+          "iterator is too large")
 
 
 class HostMemoryError(RuntimeError, MemoryError):
@@ -22,8 +24,8 @@ class OutOfMemoryError(RuntimeError):
 
     @classmethod
     def on(cls, index: int, size: int, total: int, free: int) -> OutOfMemoryError:
-        return cls(f"CUDA out of memory. Tried to allocate {in_units(size)}. GPU {index} has a total capacity of {in_units(total)} of which "
-                   f"{in_units(free)} is free.")
+        return cls(f"CUDA out of memory. Tried to allocate {in_units(size)}. GPU {index} has a total capacity of "
+                   f"{in_units(total)} of which {in_units(free)} is free.")
 
 
 def in_units(size: float) -> str:
@@ -43,7 +45,8 @@ def in_words(bytes_: int | None, name: str = "") -> HostMemoryError:
     """PyTorch's error for memory that the system refuses."""
     asked = "" if bytes_ is None else f": you tried to allocate {bytes_} bytes. Error code 12 (Cannot allocate memory)"
     place = f" (in {name})" if name else ""
-    return HostMemoryError(f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory{asked}{place}")
+    return HostMemoryError(f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate "
+                           f"memory{asked}{place}")
 
 
 def overflowed(shape: Any = None, name: str = "") -> RuntimeError:
@@ -80,7 +83,10 @@ ASKED_FROM = 1 << 26        # bytes from which on to check for memory
 
 
 def check_room(shape: Any, itemsize: int, name: str = "") -> None:
-    """Raise PyTorch's error for a result that memory cannot hold, before intermediate results are made. Memory is reserved, not touched."""
+    """Raise PyTorch's error for a result that memory cannot hold, before intermediate results are made.
+
+    Memory is reserved, not touched.
+    """
     size = prod(shape) * itemsize
     if size < ASKED_FROM:
         return

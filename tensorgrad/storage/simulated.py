@@ -23,9 +23,10 @@ transfers = {"to_device": 0, "to_host": 0, "between": 0}
 # NumPy's attributes that CuPy's arrays and modules lack.
 FLAGS = ("c_contiguous", "f_contiguous", "owndata")
 WITHOUT = {"ctypes", "getfield", "resize", "setfield", "setflags", "to_device",
-           "block", "errstate", "frompyfunc", "geomspace", "insert", "matvec", "nanpercentile", "nanquantile", "ndenumerate", "nditer", "spacing",
-           "unstack", "vecdot", "vecmat",
-           "linalg.diagonal", "linalg.matrix_norm", "linalg.multi_dot", "linalg.outer", "linalg.svdvals", "linalg.tensordot", "linalg.trace",
+           "block", "errstate", "frompyfunc", "geomspace", "insert", "matvec", "nanpercentile", "nanquantile",
+           "ndenumerate", "nditer", "spacing", "unstack", "vecdot", "vecmat",
+           "linalg.diagonal", "linalg.matrix_norm", "linalg.multi_dot", "linalg.outer", "linalg.svdvals",
+           "linalg.tensordot", "linalg.trace",
            "linalg.vecdot", "linalg.vector_norm"}
 
 
@@ -46,7 +47,8 @@ class Memory:
         self.current = self.peak = self.allocated = 0      # bytes: now, at the peak, and in total
         self.blocks = self.full = 0                        # the number of allocations, and of failed ones
         self.limit: int | None = None
-        self.lock = threading.RLock()                      # a garbage collection may free an array while another is counted
+        # a garbage collection may free an array while another is counted
+        self.lock = threading.RLock()
 
     def hold(self, values: Any) -> None:
         """Count the memory of `values`, unless it is counted already."""
@@ -110,7 +112,8 @@ class SimulatedArray:
         return lambda *args, **kwargs: on_device(self.index, method, args, kwargs)
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("Implicit conversion to a NumPy array is not allowed: this array is on a (simulated) CUDA device.")
+        raise TypeError("Implicit conversion to a NumPy array is not allowed: this array is on a (simulated) CUDA "
+                        "device.")
 
     def __getitem__(self, index: Any) -> Any:
         return on_device(self.index, operator.getitem, (self, index), {})
@@ -150,7 +153,8 @@ attach_operators(SimulatedArray, lambda function, operands, self: on_device(self
 def on_device(index: int, function: Any, args: Any, kwargs: Any) -> Any:
     """Call a NumPy function on the values of simulated arrays that all live on device `index`."""
     out = kwargs.get("out")
-    result = function(*[bare(arg, index) for arg in args], **{name: bare(value, index) for name, value in kwargs.items()})
+    result = function(*[bare(arg, index) for arg in args],
+                      **{name: bare(value, index) for name, value in kwargs.items()})
     return out if out is not None else wrapped(result, index)
 
 

@@ -1,4 +1,6 @@
-"""Storages as objects: the memory of a tensor as bytes, and as elements of one dtype. https://pytorch.org/docs/stable/storage.html
+"""Storages as objects: the memory of a tensor as bytes, and as elements of one dtype.
+
+https://pytorch.org/docs/stable/storage.html
 
 >>> import tensorgrad as torch
 >>> x = torch.arange(6.).reshape(2, 3)
@@ -24,13 +26,16 @@ from ..dtype import SCALAR_TYPES, get_default_dtype
 from ..dtype import dtype as Dtype
 from .base import backend_of
 
-OLD = ("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only matter to you "
-       "if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()")
+OLD = ("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+       "class. This should only matter to you if you are using storages directly.  To access UntypedStorage directly, "
+       "use tensor.untyped_storage() instead of tensor.storage()")
 NOT_RESIZABLE = "Trying to resize storage that is not resizable"
 
 
 def line_of(array: Any) -> Any:
-    """Return a 1-d view of the bytes from an array's first element to its last; None for negative or fractional strides."""
+    """Return a 1-d view of the bytes from an array's first element to its last; None for negative or fractional
+    strides.
+    """
     if not array.size:
         return array.reshape(-1).view(np.uint8)
     order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
@@ -86,15 +91,19 @@ class UntypedStorage:
             values = np.zeros(int(given), np.uint8)
         else:
             if not hasattr(given, "__len__") or not all(isinstance(item, (int, np.integer)) for item in given):
-                kind = next((type(item).__name__ for item in given if not isinstance(item, (int, np.integer))), "") if hasattr(given, "__iter__") else ""
-                raise RuntimeError(f"torch.UntypedStorage(): tried to construct a storage from a sequence ({type(given).__name__}), but one of the items was "
-                                   f"of type {kind} instead of int" if kind else f"torch.UntypedStorage(): a storage is no {type(given).__name__}")
+                kind = (next((type(item).__name__ for item in given if not isinstance(item, (int, np.integer))), "")
+                        if hasattr(given, "__iter__") else "")
+                raise RuntimeError(f"torch.UntypedStorage(): tried to construct a storage from a sequence "
+                                   f"({type(given).__name__}), but one of the items was of type {kind} instead of int"
+                                   if kind
+                                   else f"torch.UntypedStorage(): a storage is no {type(given).__name__}")
             values = np.array([int(item) & 255 for item in given], np.uint8)
         self._start(backend.asarray(values), backend)
 
     def _start(self, line: Any, backend: Any) -> None:
         self._line, self._backend = line, backend                # all the bytes, as an array of uint8
-        self._blocks: dict[Dtype, tuple[Any, Any]] = {}          # dtype → (the elements, the storage of tensors of them), so that tensors share them
+        # dtype → (the elements, the storage of tensors of them), so that tensors share them
+        self._blocks: dict[Dtype, tuple[Any, Any]] = {}
         self._owner: Any = None                                  # the first storage of a tensor in this memory
 
     @classmethod
@@ -105,7 +114,8 @@ class UntypedStorage:
         return made
 
     @classmethod
-    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, dtype: Any = None) -> UntypedStorage:
+    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0,
+                    dtype: Any = None) -> UntypedStorage:
         """A copy of the bytes of a buffer. https://pytorch.org/docs → torch.UntypedStorage"""
         itemsize = 1 if dtype is None else dtype.itemsize
         made = cls._over(np.frombuffer(buffer, np.uint8, count if count < 0 else count * itemsize, offset).copy())
@@ -114,12 +124,14 @@ class UntypedStorage:
         return made
 
     @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0, *, size: int | None = None) -> UntypedStorage:
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0, *,
+                  size: int | None = None) -> UntypedStorage:
         """Map the bytes of a file; if it is shared, writes go to the file.
 
         https://pytorch.org/docs → torch.UntypedStorage.from_file
         """
-        return cls._over(np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes if size is None else size,)).view(np.ndarray))
+        return cls._over(np.memmap(filename, np.uint8, "r+" if shared else "c",
+                                   shape=(nbytes if size is None else size,)).view(np.ndarray))
 
     # properties
 
@@ -152,7 +164,10 @@ class UntypedStorage:
         return self.is_cuda or any(storage.shared is not None for _, storage in self._blocks.values())
 
     def share_memory_(self) -> UntypedStorage:
-        """Move it, and tensors in it, to memory that processes share. https://pytorch.org/docs → torch.UntypedStorage.share_memory_"""
+        """Move it, and tensors in it, to memory that processes share.
+
+        https://pytorch.org/docs → torch.UntypedStorage.share_memory_
+        """
         if self.device.type == "cpu":
             wrap(*self.block(DTYPES["uint8"])).share_memory_()
         return self
@@ -218,7 +233,8 @@ class UntypedStorage:
         """Write the bytes of another storage of the same size."""
         source = getattr(source, "_untyped_storage", source)
         if source.nbytes() != self.nbytes():
-            raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
+            raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} "
+                               f"bytes")
         self._line[:self.nbytes()] = self._backend.asarray(source._host())
         self._wrote()
         return self
@@ -227,7 +243,8 @@ class UntypedStorage:
         """Reverse the bytes of each element; of complex numbers, those of each part."""
         itemsize = dtype.itemsize // (2 if dtype.is_complex else 1)
         if itemsize > 1 and self.nbytes():
-            self._line[...] = self._backend.asarray(np.ascontiguousarray(self._host().reshape(-1, itemsize)[:, ::-1]).reshape(-1))
+            self._line[...] = self._backend.asarray(
+                np.ascontiguousarray(self._host().reshape(-1, itemsize)[:, ::-1]).reshape(-1))
             self._wrote()
 
     def resize_(self, size: Any) -> UntypedStorage:
@@ -272,7 +289,8 @@ class UntypedStorage:
     def to(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
         """Return the bytes on a device: this storage itself if they are there."""
         backend = backend_of(Device(device))
-        return self if backend is self._backend else UntypedStorage._over(backend.asarray(np.array(self._host())), backend)
+        return (self if backend is self._backend else UntypedStorage._over(backend.asarray(np.array(self._host())),
+                                                                           backend))
 
     def cpu(self) -> UntypedStorage:
         """Return the bytes on the CPU."""
@@ -284,7 +302,8 @@ class UntypedStorage:
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of the class."""
-        return "torch.storage.UntypedStorage" if dtype is None else TypedStorage(wrap_storage=self, dtype=dtype.dtype, _internal=True)
+        return ("torch.storage.UntypedStorage" if dtype is None
+                else TypedStorage(wrap_storage=self, dtype=dtype.dtype, _internal=True))
 
     def untyped(self) -> UntypedStorage:
         """The storage itself."""
@@ -326,7 +345,8 @@ class TypedStorage:
     is_sparse = is_hpu = False
     filename = None
 
-    def __init__(self, *arguments: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False) -> None:
+    def __init__(self, *arguments: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None,
+                 _internal: bool = False) -> None:
         if not _internal:
             warn(OLD)
         self.dtype = dtype or get_default_dtype()
@@ -374,8 +394,8 @@ class TypedStorage:
 
     def _as_tensor(self, like: Any = None) -> Any:
         if like is not None and like.dtype is not self.dtype:
-            raise RuntimeError(f"Expected a Storage of type {SCALAR_TYPES[like.dtype.name].lower()} or an UntypedStorage, but got type "
-                               f"{SCALAR_TYPES[self.dtype.name]} for argument 1 'storage'")
+            raise RuntimeError(f"Expected a Storage of type {SCALAR_TYPES[like.dtype.name].lower()} or an "
+                               f"UntypedStorage, but got type {SCALAR_TYPES[self.dtype.name]} for argument 1 'storage'")
         return wrap(*self._untyped_storage.block(self.dtype))
 
     def size(self) -> int:
@@ -479,7 +499,8 @@ class TypedStorage:
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of the old class of these elements."""
-        return f"torch.{'cuda.' if self.is_cuda else ''}{self.pickle_storage_type()}" if dtype is None else self._cast(dtype.dtype)
+        return (f"torch.{'cuda.' if self.is_cuda else ''}{self.pickle_storage_type()}" if dtype is None
+                else self._cast(dtype.dtype))
 
     def pickle_storage_type(self) -> str:
         """The name of the storage type in files."""
@@ -497,8 +518,10 @@ class TypedStorage:
         return f"{shown}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
 
-for _name, _dtype in {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32", "short": "int16",
-                      "char": "int8", "byte": "uint8", "bool": "bool", "complex_double": "complex128", "complex_float": "complex64"}.items():
+for _name, _dtype in {"double": "float64", "float": "float32", "half": "float16", "bfloat16": "bfloat16",
+                      "long": "int64", "int": "int32", "short": "int16",
+                      "char": "int8", "byte": "uint8", "bool": "bool", "complex_double": "complex128",
+                      "complex_float": "complex64"}.items():
     setattr(TypedStorage, _name, lambda self, _dtype=DTYPES[_dtype]: self._cast(_dtype))
     setattr(UntypedStorage, _name, lambda self, _dtype=DTYPES[_dtype]: self._to(_dtype))
 
@@ -517,11 +540,14 @@ class _Old(type):
         return type(thing) is TypedStorage and thing.dtype is cls.dtype      # type: ignore[attr-defined]
 
 
-ELEMENTS = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16", "LongStorage": "int64",
-            "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8", "BoolStorage": "bool",
+ELEMENTS = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16",
+            "BFloat16Storage": "bfloat16", "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16",
+            "CharStorage": "int8", "ByteStorage": "uint8",
+            "BoolStorage": "bool",
             "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64"}
 for _name, _dtype in ELEMENTS.items():
-    globals()[_name] = _Old(_name, (TypedStorage,), {"dtype": DTYPES[_dtype], "__module__": "torch", "__doc__": f"Makes storages of {_dtype}. "
-                                                     f"https://pytorch.org/docs → torch.{_name}"})
+    globals()[_name] = _Old(_name, (TypedStorage,),
+                            {"dtype": DTYPES[_dtype], "__module__": "torch", "__doc__": f"Makes storages of {_dtype}. "
+                             f"https://pytorch.org/docs → torch.{_name}"})
 
 __all__ = ["TypedStorage", "UntypedStorage", *ELEMENTS]

@@ -8,5 +8,7 @@ from .inputs import CustomInput, Input
 from .model import DetachedSymbolicModel, SymbolicModel
 from .pictures import picture
 
-__all__ = ["CustomInput", "DetachedSymbolicModel", "Input", "SymbolicCallable", "SymbolicData", "SymbolicModel", "SymbolicTensor", "add_to_graph",
-           "add_to_model", "config", "draw_graph", "graph_algorithms", "model_tools", "optimize_module_calls", "picture", "useful_layers"]
+__all__ = ["CustomInput", "DetachedSymbolicModel", "Input", "SymbolicCallable", "SymbolicData", "SymbolicModel",
+           "SymbolicTensor", "add_to_graph", "add_to_model", "config", "draw_graph", "graph_algorithms", "model_tools",
+           "optimize_module_calls",
+           "picture", "useful_layers"]

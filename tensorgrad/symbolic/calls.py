@@ -10,7 +10,8 @@ from ..graph.nesting import leaves, mapped
 from ..graph.targets import OPERATORS, SIGNS, Unpack
 from ..nn import Module
 
-LAYERS = {operator.add: "AddOpLayer", operator.sub: "SubOpLayer", operator.mul: "MulOpLayer", operator.mod: "ModOpLayer", operator.matmul: "MatmulOpLayer"}
+LAYERS = {operator.add: "AddOpLayer", operator.sub: "SubOpLayer", operator.mul: "MulOpLayer",
+          operator.mod: "ModOpLayer", operator.matmul: "MatmulOpLayer"}
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Call:
 
     def filled(self, function: Callable[[Any], Any]) -> Call:
         """Return the call with `function(leaf)` in place of each leaf."""
-        return Call(self.target, tuple([mapped(function, a) for a in self.args]), {k: mapped(function, v) for k, v in self.kwargs.items()})
+        return Call(self.target, tuple([mapped(function, a) for a in self.args]),
+                    {k: mapped(function, v) for k, v in self.kwargs.items()})
 
     def run(self) -> Any:
         return self.target(*self.args, **self.kwargs)
@@ -75,5 +77,6 @@ class Call:
         name = str(getattr(target, "__name__", type(target).__name__)).replace(".", "_")
         if isinstance(owner := getattr(target, "__self__", None), type):            # Square.apply
             name = f"{owner.__name__}_{name}"
-        own = target in OPERATORS or target in SIGNS or (getattr(target, "__module__", None) or "").startswith("tensorgrad")
+        own = (target in OPERATORS or target in SIGNS
+               or (getattr(target, "__module__", None) or "").startswith("tensorgrad"))
         return name if own else f"wrap({name})"

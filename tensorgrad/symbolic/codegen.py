@@ -9,7 +9,12 @@ from ..graph import Graph, Node
 from ..graph.running import Runner
 from ..graph.source import RESERVED, Writer, compiled
 from ..nn import Module
-from ..nn.modules._hooks import _global_backward_hooks, _global_backward_pre_hooks, _global_forward_hooks, _global_forward_pre_hooks
+from ..nn.modules._hooks import (
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+)
 
 CALL = Module.__call__
 GLOBAL_HOOKS = _global_forward_pre_hooks, _global_forward_hooks, _global_backward_hooks, _global_backward_pre_hooks
@@ -25,7 +30,8 @@ class Runnable(Writer):
         self.shortest_loop = shortest_loop
         self.bound: dict[int, str] = {}
         from .. import nn
-        self.namespace: dict[str, Any] = {"torch": sys.modules["tensorgrad"], "F": nn.functional, "callables": callables}
+        self.namespace: dict[str, Any] = {"torch": sys.modules["tensorgrad"], "F": nn.functional,
+                                          "callables": callables}
 
     def layer(self, name: str) -> str:
         return f"layers[{self.place[name]}]" if name in self.place else super().layer(name)
@@ -46,7 +52,8 @@ class Runnable(Writer):
         start: Node | None = None
         previous: Node | None = None
         for step in self.steps:
-            plain = step.op == "call_module" and len(step.args) == 1 and isinstance(step.args[0], Node) and step.args[0].op != "get_attr" and not step.kwargs
+            plain = (step.op == "call_module" and len(step.args) == 1 and isinstance(step.args[0], Node)
+                     and step.args[0].op != "get_attr" and not step.kwargs)
             follows = (plain and start is not None and previous is not None and step.args[0] is previous
                        and previous in self.ends[step]
                        and self.place[step.target] == self.place[previous.target] + 1)
@@ -70,7 +77,9 @@ class Runnable(Writer):
 
 
 def callables(model: Module) -> list[Any]:
-    """Return the layers of a model in order, as their fastest callables: the method `forward` of layers without hooks."""
+    """Return the layers of a model in order, as their fastest callables: the method `forward` of layers without
+    hooks.
+    """
     layers = model._modules.values()
     if GLOBAL_HOOKS[0] or GLOBAL_HOOKS[1] or GLOBAL_HOOKS[2] or GLOBAL_HOOKS[3]:
         return list(layers)
@@ -88,7 +97,8 @@ class Interpreted:
         names = self.names
         values = [*args, *(kwargs.pop(name) for name in names[len(args):] if name in kwargs)]
         if len(values) != len(names) or kwargs:
-            raise TypeError(f"forward() takes {len(names)} arguments: {', '.join(names)}. Number of inputs doesn't match!")
+            raise TypeError(f"forward() takes {len(names)} arguments: {', '.join(names)}. Number of inputs doesn't "
+                            f"match!")
         return self.runner(model, values)
 
 

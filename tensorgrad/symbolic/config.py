@@ -1,4 +1,7 @@
-"""Settings of symbolic models. Each can be set in the environment before the import, as TENSORGRAD_SYMBOLIC_<NAME> (or PYTORCH_SYMBOLIC_<NAME>)."""
+"""Settings of symbolic models.
+
+Each can be set in the environment before the import, as TENSORGRAD_SYMBOLIC_<NAME> (or PYTORCH_SYMBOLIC_<NAME>).
+"""
 from __future__ import annotations
 
 import os
@@ -22,13 +25,15 @@ def read_from_env(name: str, default: Any) -> Any:
             except (ValueError, SyntaxError, MemoryError, RecursionError):
                 value = None
             if type(value) is not type(default):
-                raise ValueError(f"{prefix}{name} must be a literal of type {type(default).__name__}, such as {default!r}, not {text[:80]!r}")
+                raise ValueError(f"{prefix}{name} must be a literal of type {type(default).__name__}, such as "
+                                 f"{default!r}, not {text[:80]!r}")
             return value
     return default
 
 
 CODEGEN_BY_DEFAULT = read_from_env("CODEGEN_BY_DEFAULT", True)                 # True: models run from generated source
-CODEGEN_MIN_LOOP_LENGTH = read_from_env("CODEGEN_MIN_LOOP_LENGTH", 50)         # repeated layers from this number on become a loop in the source
+# repeated layers from this number on become a loop in the source
+CODEGEN_MIN_LOOP_LENGTH = read_from_env("CODEGEN_MIN_LOOP_LENGTH", 50)
 API_2_ENABLED_BY_DEFAULT = read_from_env("API_2_ENABLED_BY_DEFAULT", True)     # True: layer(x) means x(layer)
 _layer_calls = API_2_ENABLED_BY_DEFAULT
 
@@ -36,8 +41,8 @@ _layer_calls = API_2_ENABLED_BY_DEFAULT
 def check_layer_calls(module: Any) -> None:
     """Raise TypeError for `layer(x)` while it is disabled."""
     if not _layer_calls:
-        raise TypeError(f"{type(module).__name__} was called with a node of a graph, and calls of layers are switched off: write x(layer), or switch them on "
-                        "with symbolic.config.enable_symbolic_api_2()")
+        raise TypeError(f"{type(module).__name__} was called with a node of a graph, and calls of layers are switched "
+                        "off: write x(layer), or switch them on with symbolic.config.enable_symbolic_api_2()")
 
 
 def is_symbolic_api_2_enabled() -> bool:
@@ -57,7 +62,9 @@ def disable_symbolic_api_2() -> None:
     _layer_calls = False
 
 
-enable_symbolic_api_2_for_new_modules, disable_symbolic_api_2_for_new_modules = enable_symbolic_api_2, disable_symbolic_api_2      # their former names
+# their former names
+enable_symbolic_api_2_for_new_modules, disable_symbolic_api_2_for_new_modules = (enable_symbolic_api_2,
+                                                                                 disable_symbolic_api_2)
 
 
 def optimize_module_calls() -> None:
@@ -80,6 +87,7 @@ class SymbolicAPI2ContextManager:
         self._before = is_symbolic_api_2_enabled()
         enable_symbolic_api_2()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         if not self._before:
             disable_symbolic_api_2()

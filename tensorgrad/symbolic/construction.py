@@ -11,7 +11,8 @@ from .. import nn, random
 from ..nn import Module
 from ..nn.parameter import is_lazy
 
-OTHERWISE = {(nn.MultiheadAttention, "bias"): "in_proj_bias", (nn.MultiheadAttention, "add_bias_kv"): "bias_k"}      # the attribute that tells an argument
+# the attribute that tells an argument
+OTHERWISE = {(nn.MultiheadAttention, "bias"): "in_proj_bias", (nn.MultiheadAttention, "add_bias_kv"): "bias_k"}
 
 
 def arguments_of(module: Module) -> dict[str, Any] | None:
@@ -33,13 +34,15 @@ def arguments_of(module: Module) -> dict[str, Any] | None:
         if name in ("device", "dtype") or name.startswith("_"):
             continue
         value = getattr(module, OTHERWISE.get((cls, name), name), inspect.Parameter.empty)
-        if isinstance(default, bool) and (value is None or isinstance(value, tg.Tensor)):       # a flag such as `bias`: is the parameter there?
+        # a flag such as `bias`: is the parameter there?
+        if isinstance(default, bool) and (value is None or isinstance(value, tg.Tensor)):
             value = value is not None
         if value is inspect.Parameter.empty or isinstance(value, (tg.Tensor, Module)):
             if default is inspect.Parameter.empty:
                 return None
             continue
-        same = value == default or isinstance(value, tuple) and isinstance(default, int) and all(v == default for v in value)
+        same = (value == default or isinstance(value, tuple) and isinstance(default, int)
+                and all(v == default for v in value))
         if not same:
             found[name] = value
     dtypes = {p.dtype for p in module.parameters() if p.dtype.is_floating_point} - {tg.float32}
@@ -57,9 +60,11 @@ def arguments_of(module: Module) -> dict[str, Any] | None:
 @cache
 def parameters_of(cls: type) -> dict[str, Any]:
     """The parameters of a class's constructor, with their defaults."""
-    recurrent = issubclass(cls, nn.RNNBase) and cls is not nn.RNNBase       # their constructors pass **kwargs on to RNNBase
+    # their constructors pass **kwargs on to RNNBase
+    recurrent = issubclass(cls, nn.RNNBase) and cls is not nn.RNNBase
     found = inspect.signature(cls.__mro__[1] if recurrent else cls).parameters.values()
-    named = {p.name: p.default for p in found if p.kind is not p.VAR_KEYWORD and p.kind is not p.VAR_POSITIONAL and not (recurrent and p.name == "mode")}
+    named = {p.name: p.default for p in found if p.kind is not p.VAR_KEYWORD and p.kind is not p.VAR_POSITIONAL
+             and not (recurrent and p.name == "mode")}
     return named | {"nonlinearity": "tanh"} if cls is nn.RNN else named
 
 
@@ -67,12 +72,15 @@ def alike(a: Module, b: Module) -> bool:
     """Return True if two modules differ in nothing but their weights, hooks and mode."""
     if type(a) is not type(b) or _traits(a) != _traits(b) or a._modules.keys() != b._modules.keys():
         return False
-    return all(x is y is None or x is not None and y is not None and alike(x, y) for x, y in zip(a._modules.values(), b._modules.values(), strict=True))
+    return all(x is y is None or x is not None and y is not None and alike(x, y)
+               for x, y in zip(a._modules.values(), b._modules.values(), strict=True))
 
 
 def _traits(module: Module) -> Any:
-    plain = {k: v for k, v in module.__dict__.items() if not k.startswith("_") and k != "training" and not isinstance(v, tg.Tensor)}
-    state = [(name, None if t is None else (None if is_lazy(t) else tuple(t.shape), t.dtype)) for table in (module._parameters, module._buffers)
+    plain = {k: v for k, v in module.__dict__.items() if not k.startswith("_") and k != "training"
+             and not isinstance(v, tg.Tensor)}
+    state = [(name, None if t is None else (None if is_lazy(t) else tuple(t.shape), t.dtype))
+             for table in (module._parameters, module._buffers)
              for name, t in table.items()]
     return plain, state
 

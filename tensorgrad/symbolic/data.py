@@ -26,18 +26,21 @@ from .calls import OPERATORS, Attribute, Call, Method, Unpack
 from .shape_inference import merge
 
 ABSENT: Any = object()
-OPERATOR_OF = {METHODS.get(dunder, dunder): function for function in OPERATORS if (dunder := f"__{function.__name__.strip('_')}__")}      # of Tensor's dunders
+# of Tensor's dunders
+OPERATOR_OF = {METHODS.get(dunder, dunder): function for function in OPERATORS
+               if (dunder := f"__{function.__name__.strip('_')}__")}
 created = count(1)
 
 
 class SymbolicData:
     """The base of all nodes: a value of a graph that is not computed yet.
 
-    Operators, attributes, methods, indices, unpacking and every function of the package give new nodes; so do layers, as `layer(x)` and as
-    `x(layer)`. Nodes are compared by identity.
+    Operators, attributes, methods, indices, unpacking and every function of the package give new nodes; so do layers,
+    as `layer(x)` and as `x(layer)`. Nodes are compared by identity.
     """
 
-    __slots__ = ("_call", "_parents", "_children", "_depth", "_order", "_known", "_values", "_root", "_family", "custom_name", "__weakref__")
+    __slots__ = ("_call", "_parents", "_children", "_depth", "_order", "_known", "_values", "_root", "_family",
+                 "custom_name", "__weakref__")
     __array_ufunc__ = None          # makes a NumPy array on the left defer to our operators
     _kind: ClassVar[str] = "data"
 
@@ -50,15 +53,18 @@ class SymbolicData:
         return object.__new__(cls)
 
     @classmethod
-    def _made(cls, call: Call | None, parents: tuple[SymbolicData, ...], known: bool, values: list[Any], name: str | None = None, kind: Any = None) -> Any:
+    def _made(cls, call: Call | None, parents: tuple[SymbolicData, ...], known: bool, values: list[Any],
+              name: str | None = None, kind: Any = None) -> Any:
         """Make a node whose class follows from its value, unless `kind` is given.
 
         Tensors keep a subclass of their parents.
         """
-        family = parents[0]._family if parents else kind if kind is not None and kind._kind == "tensor" else SymbolicTensor
+        family = (parents[0]._family if parents else kind if kind is not None and kind._kind == "tensor"
+                  else SymbolicTensor)
         value = values[0]
         if kind is None:
-            kind = family if isinstance(value, tg.Tensor) else SymbolicCallable if callable(value) else class_for(type(value))
+            kind = (family if isinstance(value, tg.Tensor) else SymbolicCallable if callable(value)
+                    else class_for(type(value)))
         node = object.__new__(kind)
         node._family = family
         node._call, node._parents, node._known, node._values, node.custom_name = call, parents, known, values, name
@@ -118,7 +124,8 @@ class SymbolicData:
 
     def __call__(self, layer: Any, *others: Any, custom_name: str | None = None) -> Any:
         """`x(layer, y)` is `layer(x, y)`. A class of layers is first constructed without arguments."""
-        return join(layer() if isinstance(layer, type) and issubclass(layer, Module) else layer, self, *others, custom_name=custom_name)
+        return join(layer() if isinstance(layer, type) and issubclass(layer, Module) else layer, self, *others,
+                    custom_name=custom_name)
 
     def _joined_by(self, module: Any, args: Any, kwargs: Any, name: str | None = None) -> Any:
         """Return the node of `module(*args, **kwargs)`, when a module is called with this node."""
@@ -140,7 +147,8 @@ class SymbolicData:
         try:
             return join(Attribute(name), self)
         except AttributeError:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}, and neither has the value that it stands for") from None
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}, and neither has the value "
+                                 f"that it stands for") from None
 
     def __getitem__(self, index: Any) -> Any:
         return join(operator.getitem, self, index)
@@ -153,8 +161,8 @@ class SymbolicData:
         return len(self._in_world(0))
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"the truth of a {type(self).__name__} is not known while the graph is built: put the decision into a function and add that with "
-                        "add_to_graph")
+        raise TypeError(f"the truth of a {type(self).__name__} is not known while the graph is built: put the decision "
+                        "into a function and add that with add_to_graph")
 
     __hash__ = object.__hash__
 
@@ -223,7 +231,8 @@ class SymbolicTensor(SymbolicData):
 
     dtype = property(lambda self: self._in_world(0).dtype, doc="The data type of the elements.")
     ndim = property(lambda self: self._in_world(0).ndim, doc="The number of axes.")
-    device = property(lambda self: tg.device("cpu"), doc="The CPU: what is made on it while the graph is built moves with the model.")
+    device = property(lambda self: tg.device("cpu"),
+                      doc="The CPU: what is made on it while the graph is built moves with the model.")
 
     def dim(self) -> int:
         """The number of axes."""
@@ -257,7 +266,8 @@ class SymbolicTensor(SymbolicData):
 
     def __getattr__(self, name: str) -> Any:
         value = ABSENT if name.startswith("_") else getattr(self._in_world(0), name, ABSENT)
-        sure = type(value) is not int or self._known or value == getattr(self._in_world(1), name)       # .nbytes depends on the batch
+        # .nbytes depends on the batch
+        sure = type(value) is not int or self._known or value == getattr(self._in_world(1), name)
         return value if type(value) in PLAIN and sure else super().__getattr__(name)
 
     def __len__(self) -> int:
@@ -272,27 +282,33 @@ class SymbolicTensor(SymbolicData):
             raise TypeError("iteration over a 0-d tensor")
         length = self.shape[0]
         if length is None:
-            warnings.warn("iterating over a batch whose size is not known gives one row: say how many there are with Input(batch_shape=...)", stacklevel=2)
+            warnings.warn("iterating over a batch whose size is not known gives one row: say how many there are with "
+                          "Input(batch_shape=...)", stacklevel=2)
         return (self[i] for i in range(1 if length is None else length))
 
     def _sized(self, name: str, *shape: Any) -> Any:
         """Call a method that takes sizes; None is replaced by the size of this tensor's axis at that position."""
         sizes = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        return join(Method(name), self, *[join(Method("size"), self, axis) if n is None else n for axis, n in enumerate(sizes)])
+        return join(Method(name), self, *[join(Method("size"), self, axis) if n is None else n
+                                          for axis, n in enumerate(sizes)])
 
     def view(self, *shape: Any) -> Any:
         """Return a view of another shape.
 
         None means the size of this tensor's axis at that position: `x.view(*x.shape[:2], -1)`.
         """
-        return join(Method("view"), self, *shape) if len(shape) == 1 and isinstance(shape[0], tg.dtype) else self._sized("view", *shape)
+        return (join(Method("view"), self, *shape) if len(shape) == 1 and isinstance(shape[0], tg.dtype)
+                else self._sized("view", *shape))
 
     def reshape(self, *shape: Any) -> Any:
         """Return the elements in another shape. None means the size of this tensor's axis at that position."""
         return self._sized("reshape", *shape)
 
     def expand(self, *sizes: Any) -> Any:
-        """Return the tensor repeated along axes of size 1. None means the size of this tensor's axis at that position."""
+        """Return the tensor repeated along axes of size 1.
+
+        None means the size of this tensor's axis at that position.
+        """
         return self._sized("expand", *sizes)
 
 
@@ -311,14 +327,16 @@ def join(target: Any, /, *args: Any, custom_name: str | None = None, **kwargs: A
     return node
 
 
-calls_of: WeakKeyDictionary[Module, WeakSet[SymbolicData]] = WeakKeyDictionary()       # the live results of each layer's calls
+# the live results of each layer's calls
+calls_of: WeakKeyDictionary[Module, WeakSet[SymbolicData]] = WeakKeyDictionary()
 
 
 def index_of_call(node: SymbolicData) -> int | None:
     """Return the index of a node among the live results of its layer, by age; 0 for a function's, None for an input."""
     if node.layer is None:
         return None
-    return sum(other._order < node._order for other in calls_of.get(node.layer, ())) if isinstance(node.layer, Module) else 0
+    return (sum(other._order < node._order for other in calls_of.get(node.layer, ())) if isinstance(node.layer, Module)
+            else 0)
 
 
 def parts_of(node: Any) -> Any:

@@ -10,25 +10,37 @@ from ..viz.scene import LINES, Scene, Shows
 from ..viz.svg import COLOURS
 from ..viz.text import shorten
 from .data import SymbolicData
-from .graph_algorithms import default_edge_text, default_node_text, figure_out_nodes_between, sort_graph_and_check_DAG, variable_name_resolver
+from .graph_algorithms import (
+    default_edge_text,
+    default_node_text,
+    figure_out_nodes_between,
+    sort_graph_and_check_DAG,
+    variable_name_resolver,
+)
 
-LEGEND, LARGEST = 0.47, 100.0                       # inches: the height of the legend, and the largest default size of a figure
+# inches: the height of the legend, and the largest default size of a figure
+LEGEND, LARGEST = 0.47, 100.0
 KINDS = {"input": "leaf", "output": "value", "hidden": "step"}
 
 
-def draw_graph(*, model: Any = None, inputs: Any = None, outputs: Any = None, node_text_func: Callable[[Any], str] | None = None,
-               edge_text_func: Callable[[Any], str] | None = None, node_text_namespace: dict[str, Any] | None = None, rotate_graph: bool = False,
-               rotate_labels: bool = False, show: bool = False, figsize: tuple[float, float] | None = None) -> Any:
-    """Draw a model's graph, or the graph between inputs and outputs, as a Matplotlib Figure whose boxes are values and whose arrows are layers.
+def draw_graph(*, model: Any = None, inputs: Any = None, outputs: Any = None,
+               node_text_func: Callable[[Any], str] | None = None, edge_text_func: Callable[[Any], str] | None = None,
+               node_text_namespace: dict[str, Any] | None = None, rotate_graph: bool = False,
+               rotate_labels: bool = False, show: bool = False,
+               figsize: tuple[float, float] | None = None) -> Any:
+    """Draw a model's graph, or the graph between inputs and outputs, as a Matplotlib Figure whose boxes are values and
+    whose arrows are layers.
 
-    `picture` draws the same graph with layers as boxes and groups of them, and needs no Matplotlib. By default `figsize` fits the text.
+    `picture` draws the same graph with layers as boxes and groups of them, and needs no Matplotlib. By default
+    `figsize` fits the text.
 
     Nodes show their shapes, `node_text_func(node)`, or their names in `node_text_namespace`, such as `globals()`. Edges
     show the class of the layer, or `edge_text_func(layer)`. With `rotate_graph`, the graph goes from left to right.
     `rotate_labels` turns the texts of the edges by 90°. `show` opens a window. Without `inputs`, all ancestors of the
     `outputs` are drawn; without `outputs`, all descendants of the `inputs`.
 
-    KeyError if there is neither a model nor a node; ImportError without Matplotlib (extra `plot`), which `picture` does without.
+    KeyError if there is neither a model nor a node; ImportError without Matplotlib (extra `plot`), which `picture` does
+    without.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.symbolic import Input, draw_graph
@@ -49,7 +61,8 @@ def draw_graph(*, model: Any = None, inputs: Any = None, outputs: Any = None, no
     if ends is None:
         ends = [node for node in nodes if among.isdisjoint(node.children)]
     if node_text_func is None:
-        node_text_func = default_node_text if node_text_namespace is None else variable_name_resolver(node_text_namespace)
+        node_text_func = (default_node_text if node_text_namespace is None
+                          else variable_name_resolver(node_text_namespace))
     drawn, made = Model(), {}
     for node in nodes:
         kind = KINDS["input" if node in starts else "output" if node in ends else "hidden"]
@@ -81,8 +94,10 @@ class Texts(Scene):
 def legend(figure: Any) -> None:
     from matplotlib.patches import Patch
     marks = [Patch(facecolor=COLOURS[look][0], edgecolor=COLOURS[edge][0], label=kind)
-             for kind, look, edge in (("input", "leaf", "leaf-edge"), ("output", "value", "value"), ("hidden", "step", "step-edge"))]
-    figure.legend(handles=marks, loc="lower center", ncols=3, frameon=False, fontsize=9, columnspacing=1.2, handlelength=1.2)
+             for kind, look, edge in (("input", "leaf", "leaf-edge"), ("output", "value", "value"),
+                                      ("hidden", "step", "step-edge"))]
+    figure.legend(handles=marks, loc="lower center", ncols=3, frameon=False, fontsize=9, columnspacing=1.2,
+                  handlelength=1.2)
 
 
 def _listed(nodes: Any) -> list[Any] | None:

@@ -11,7 +11,7 @@ from .construction import arguments_of, parameters_of
 from .model import GraphModule
 
 HEAD = '''"""{name}: written from a graph of layers. The weights are not here: load_state_dict takes those of the model that it was written from."""
-'''
+'''  # noqa: E501
 
 
 class Written(Writer):
@@ -36,8 +36,10 @@ class File:
     def imported(self, thing: Any) -> str:
         """Let the file import a function or class of another module, and return its name."""
         module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
-        if not name.isidentifier() or module == "__main__" or getattr(sys.modules.get(module or ""), name, None) is not thing:
-            raise ValueError(f"the model cannot be written as source: {thing!r} is neither a literal nor a function that a file could import")
+        if (not name.isidentifier() or module == "__main__"
+                or getattr(sys.modules.get(module or ""), name, None) is not thing):
+            raise ValueError(f"the model cannot be written as source: {thing!r} is neither a literal nor a function "
+                             f"that a file could import")
         self.imports[f"from {module} import {name}"] = None
         return str(name)
 
@@ -61,10 +63,13 @@ class File:
         for key, tensor in (*model._parameters.items(), *model._buffers.items()):
             empty = f"torch.empty({tuple(tensor.shape)}, dtype={tensor.dtype})"
             trains = "" if tensor.requires_grad else ", requires_grad=False"
-            body.append(f"self.{key} = nn.Parameter({empty}{trains})" if key in model._parameters else f'self.register_buffer("{key}", {empty})')
+            body.append(f"self.{key} = nn.Parameter({empty}{trains})" if key in model._parameters
+                        else f'self.register_buffer("{key}", {empty})')
         writer = Written(model, self)
-        lines = [f"class {name}(nn.Module):", f"    def __init__({', '.join(['self', *given])}):", "        super().__init__()",
-                 *(f"        {line}" for line in body), "", f"    def forward({', '.join(['self', *writer.arguments])}):",
+        lines = [f"class {name}(nn.Module):", f"    def __init__({', '.join(['self', *given])}):",
+                 "        super().__init__()",
+                 *(f"        {line}" for line in body), "",
+                 f"    def forward({', '.join(['self', *writer.arguments])}):",
                  *(f"        {line}" for line in writer.body())]
         self.classes.append("\n".join(lines) + "\n")
         return name
@@ -75,7 +80,8 @@ class File:
         if (plain := getattr(layer, "_plain", lambda: None)()) is not None:           # a layer of tensorgrad.layers
             layer = plain
         if isinstance(layer, GraphModule):
-            return f"{self.define(layer, f'{model}_{key}' if key.isidentifier() else model)}()" if self.writable(layer) else None
+            return (f"{self.define(layer, f'{model}_{key}' if key.isidentifier() else model)}()" if self.writable(layer)
+                    else None)
         if type(layer) is nn.Sequential:
             parts = [(name, self.construct(part, name, model)) for name, part in layer._modules.items()]
             if any(text is None for _, text in parts):
@@ -91,13 +97,15 @@ class File:
         first = 0       # arguments before the first gap are positional
         while first < len(names) and names[first] in arguments:
             first += 1
-        texts = [repr(arguments[name]) if place < first else f"{name}={arguments[name]!r}" for place, name in enumerate(names) if name in arguments]
+        texts = [repr(arguments[name]) if place < first else f"{name}={arguments[name]!r}"
+                 for place, name in enumerate(names) if name in arguments]
         return f"nn.{type(layer).__name__}({', '.join(texts)})"
 
     def writable(self, model: GraphModule) -> bool:
         """Return True if every layer of a nested model can be constructed in source, so that its class takes no
         arguments."""
-        return all(isinstance(layer, GraphModule) and self.writable(layer) or File().construct(layer, "", "") is not None for layer in model._modules.values())
+        return all(isinstance(layer, GraphModule) and self.writable(layer)
+                   or File().construct(layer, "", "") is not None for layer in model._modules.values())
 
 
 def literal(value: Any) -> bool:
@@ -114,5 +122,7 @@ def source_of(model: GraphModule, name: str = "Model") -> str:
     file = File()
     file.define(model, name)
     text = "\n\n".join(file.classes)
-    imports = [*file.imports, "import torch" * ("torch." in text), "from torch import nn", "from torch.nn import functional as F" * ("F." in text)]
-    return HEAD.format(name=name) + "\n".join(sorted((line for line in imports if line), key=lambda line: line.split()[1])) + "\n\n\n" + text
+    imports = [*file.imports, "import torch" * ("torch." in text), "from torch import nn",
+               "from torch.nn import functional as F" * ("F." in text)]
+    return HEAD.format(name=name) + "\n".join(sorted((line for line in imports if line),
+                                                     key=lambda line: line.split()[1])) + "\n\n\n" + text

@@ -1,7 +1,7 @@
 """Fake tensors, which have a shape and a dtype but no values, and which pass for tensors of any device.
 
-Their storage is `interpret.symbol_storage.FakeStorage`. None is an unknown size, such as the batch's: it takes another value in
-each of several worlds.
+Their storage is `interpret.symbol_storage.FakeStorage`. None is an unknown size, such as the batch's: it takes another
+value in each of several worlds.
 """
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from .nesting import mapped
 
 __all__ = ["SIZES", "NoValues", "fake", "fake_like", "is_fake"]
 
-SIZES = 2, 4, 1         # the values of unknown sizes in the worlds: even, for code that halves them; above one, for statistics over a batch; 1 as the
+# the values of unknown sizes in the worlds: even, for code that halves them; above one, for statistics over a batch; 1
+#     as the
+SIZES = 2, 4, 1
 #                         third, because it broadcasts with any size, such as in a sum with eight rows
 
 
@@ -45,4 +47,5 @@ def fake_like(tree: Any) -> Any:
     >>> fake_like({"x": [torch.ones(2, 3), 7]})
     {'x': [tensor(..., size=(2, 3)), 7]}
     """
-    return mapped(lambda leaf: fake(leaf.shape, leaf.dtype) if isinstance(leaf, TensorBase) and not is_fake(leaf) else leaf, tree)
+    return mapped(lambda leaf: fake(leaf.shape, leaf.dtype) if isinstance(leaf, TensorBase) and not is_fake(leaf)
+                  else leaf, tree)

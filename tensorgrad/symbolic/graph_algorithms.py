@@ -24,7 +24,8 @@ def figure_out_nodes_between(inputs: Iterable[Any] | None = None, outputs: Itera
     if inputs is None and outputs is None:
         raise ValueError("figure_out_nodes_between: inputs or outputs are needed")
     starts = None if inputs is None else set(inputs)
-    before = None if outputs is None else _reached(outputs, lambda node: () if starts is not None and node in starts else node.parents)
+    before = (None if outputs is None else _reached(outputs, lambda node: () if starts is not None and node in starts
+                                                    else node.parents))
     after = None if starts is None else _reached(starts, lambda node: node.children)
     found = after if before is None else before if after is None else before & after
     assert found is not None
@@ -46,9 +47,11 @@ def check_for_missing_inputs(used: set[Any], inputs: Iterable[Any]) -> None:
     """Raise AssertionError if a node depends on another that is neither among them nor an input."""
     known = set(inputs)
     for node in sorted(used - known, key=lambda n: n._order):
-        assert node.parents, f"The graph depends on the output of a foreign node: {describe(node)} is not among the inputs."
+        assert node.parents, (f"The graph depends on the output of a foreign node: {describe(node)} is not among the "
+                              f"inputs.")
         for parent in node.parents:
-            assert parent in used or parent in known, f"{describe(node)} depends on the output of a foreign node, {describe(parent)}."
+            assert parent in used or parent in known, (f"{describe(node)} depends on the output of a foreign node, "
+                                                       f"{describe(parent)}.")
 
 
 def sort_graph_and_check_DAG(nodes: Iterable[Any]) -> list[Any]:
@@ -105,7 +108,8 @@ def default_edge_text(layer: Any) -> str:
 
 def variable_name_resolver(namespace: dict[str, Any]) -> Callable[[Any], str]:
     """A function that finds the name of a node in a namespace, such as `globals()`; "?" for those that have none."""
-    names = {value: name for name, value in reversed(namespace.items()) if isinstance(value, SymbolicData) and not name.startswith("_")}
+    names = {value: name for name, value in reversed(namespace.items())
+             if isinstance(value, SymbolicData) and not name.startswith("_")}
     return lambda node: names.get(node, "?")
 
 

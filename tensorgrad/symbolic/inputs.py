@@ -12,8 +12,9 @@ from .fake_tensors import SIZES, fake, fake_like
 LARGEST = 1 << 28       # elements of an example
 
 
-def Input(shape: Any = (), batch_size: int | None = None, batch_shape: Any = None, dtype: Any = None, min_value: float = 0.0, max_value: float = 1.0, *,
-          batched: bool = True, custom_tensor: Any = None, custom_name: str | None = None) -> Any:
+def Input(shape: Any = (), batch_size: int | None = None, batch_shape: Any = None, dtype: Any = None,
+          min_value: float = 0.0, max_value: float = 1.0, *, batched: bool = True, custom_tensor: Any = None,
+          custom_name: str | None = None) -> Any:
     """A tensor that is an input of a graph.
 
     `shape` is the shape of an example, and the size of the batch is `batch_size`, or unknown. `batch_shape`, or `shape`
@@ -50,12 +51,14 @@ def CustomInput(data: Any, custom_name: str | None = None) -> Any:
     >>> SymbolicModel((x, y), (x | y, x - y))({5}, {6})
     ({5, 6}, {5})
     """
-    kind = SymbolicTensor if isinstance(data, tg.Tensor) else SymbolicCallable if callable(data) else class_for(type(data))
+    kind = (SymbolicTensor if isinstance(data, tg.Tensor) else SymbolicCallable if callable(data)
+            else class_for(type(data)))
     value = fake_like(data) if isinstance(data, tg.Tensor) else _copied(data)
     return root(kind, [fake_like(value)], lambda world: _copied(data), custom_name)
 
 
-def unknown_tensor(kind: type[SymbolicTensor], sizes: tuple[int | None, ...], dtype: Any = None, low: float = 0.0, high: float = 1.0,
+def unknown_tensor(kind: type[SymbolicTensor], sizes: tuple[int | None, ...], dtype: Any = None, low: float = 0.0,
+                   high: float = 1.0,
                    name: str | None = None) -> Any:
     """Return a node without parents for a tensor with these sizes."""
     dtype = tg.float32 if dtype is None else dtype
@@ -63,7 +66,8 @@ def unknown_tensor(kind: type[SymbolicTensor], sizes: tuple[int | None, ...], dt
     def draw(world: int) -> Any:
         shape = [SIZES[world] if n is None else n for n in sizes]
         if prod(shape) > LARGEST:
-            raise RuntimeError(f"a step reads values, and an example of an input of the shape {tuple(shape)} is too large to be made")
+            raise RuntimeError(f"a step reads values, and an example of an input of the shape {tuple(shape)} is too "
+                               f"large to be made")
         return (tg.rand(shape, generator=tg.Generator().manual_seed(0)) * (high - low) + low).to(dtype)
     return root(kind, [fake(sizes, dtype, world) for world in range(3 if None in sizes else 1)], draw, name)
 
@@ -89,7 +93,8 @@ def _sizes(shape: Any, what: str) -> tuple[int | None, ...]:
 
 def _size(n: Any, what: str) -> int | None:
     if n is not None and (isinstance(n, bool) or not hasattr(n, "__index__") or n < 0):
-        raise (TypeError if isinstance(n, bool) or not hasattr(n, "__index__") else ValueError)(f"Input: {what} must hold sizes, or None, not {n!r}")
+        raise (TypeError if isinstance(n, bool) or not hasattr(n, "__index__")
+               else ValueError)(f"Input: {what} must hold sizes, or None, not {n!r}")
     return None if n is None else int(n)
 
 

@@ -23,13 +23,15 @@ class GraphModule(Module):
     _run: Any
     _codegen: bool
     _form: Any
-    GRAPH: tuple[str, ...] = ("_builder",)      # attributes that belong to the graph, and are dropped in copies and pickles
+    # attributes that belong to the graph, and are dropped in copies and pickles
+    GRAPH: tuple[str, ...] = ("_builder",)
 
     def _grow(self, inputs: Any, outputs: Any, codegen: bool) -> None:
         """Extend the model by the part of a graph between these nodes; `outputs` is a structure of them."""
         self._codegen = codegen
         self._input_dtypes = [node.dtype if isinstance(node, SymbolicTensor) else None for node in inputs]
-        self._form = self.__dict__.get("_form", list(range(len(self._input_dtypes))))      # the structure of the inputs, with their indices as leaves
+        # the structure of the inputs, with their indices as leaves
+        self._form = self.__dict__.get("_form", list(range(len(self._input_dtypes))))
         self._builder = Builder(inputs, outputs, self)
         self._program = self._builder.program
         self._generate()
@@ -70,7 +72,8 @@ class GraphModule(Module):
 
     def __getstate__(self) -> Any:
         self._described()
-        return {name: value for name, value in super().__getstate__().items() if name not in self.GRAPH and name not in GENERATED}
+        return {name: value for name, value in super().__getstate__().items()
+                if name not in self.GRAPH and name not in GENERATED}
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__(state)
@@ -125,12 +128,14 @@ class GraphModule(Module):
         if "_builder" in self.__dict__:
             for value, node in self._builder.nodes.items():
                 if "shape" not in node.meta:
-                    node.meta["shape"] = tuple(value.shape) if isinstance(value, SymbolicTensor) else type(value._in_world(0)).__name__
+                    node.meta["shape"] = (tuple(value.shape) if isinstance(value, SymbolicTensor)
+                                          else type(value._in_world(0)).__name__)
         return self._program
 
     def _of_graph(self, name: str) -> Any:
         if name not in self.__dict__:
-            raise RuntimeError(f"this {type(self).__name__} is a copy, which has no graph: look at the nodes of the model that was copied")
+            raise RuntimeError(f"this {type(self).__name__} is a copy, which has no graph: look at the nodes of the "
+                               f"model that was copied")
         return self.__dict__[name]
 
     @property
@@ -161,7 +166,9 @@ class GraphModule(Module):
         return _shapes(leaves(self._described().outputs))
 
     def summary(self, return_string: bool = False) -> str | None:
-        """Print a table of all values, with shapes, parameters and parents, and count the parameters; or return it as a string."""
+        """Print a table of all values, with shapes, parameters and parents, and count the parameters; or return it as a
+        string.
+        """
         from .summary import summary
         text = summary(self)
         if return_string:
@@ -197,7 +204,8 @@ class SymbolicModel(GraphModule):
     be any nodes of the graph. Layers are owned as `<Class>_<k>`, in the order in which they were added to the graph, or
     under their `custom_name`; several models may share a graph and its layers.
 
-    Copies and pickles have no graph: they are DetachedSymbolicModels, or of the class itself if that inherits from SymbolicModel.
+    Copies and pickles have no graph: they are DetachedSymbolicModels, or of the class itself if that inherits from
+        SymbolicModel.
     AssertionError if an output depends on anything but the inputs, or an argument is no node.
 
     >>> import tensorgrad as torch
@@ -211,21 +219,24 @@ class SymbolicModel(GraphModule):
 
     GRAPH = "_builder", "_inputs", "_outputs", "_single"
 
-    def __init__(self, inputs: Any, outputs: Any, enable_forward_codegen: bool | None = None, *, enable_cuda_graphs: bool = False) -> None:
+    def __init__(self, inputs: Any, outputs: Any, enable_forward_codegen: bool | None = None, *,
+                 enable_cuda_graphs: bool = False) -> None:
         super().__init__()
         if enable_cuda_graphs:
-            raise RuntimeError("SymbolicModel: CUDA graphs need a backend that can record the kernels it launches, and there is none: "
-                               "leave enable_cuda_graphs=False")
+            raise RuntimeError("SymbolicModel: CUDA graphs need a backend that can record the kernels it launches, and "
+                               "there is none: leave enable_cuda_graphs=False")
         self._inputs, self._outputs = _nodes(inputs, "inputs"), _nodes(outputs, "outputs")
         self._single = len(self._outputs) == 1
-        self._grow(self._inputs, self._structure(), config.CODEGEN_BY_DEFAULT if enable_forward_codegen is None else enable_forward_codegen)
+        self._grow(self._inputs, self._structure(), config.CODEGEN_BY_DEFAULT if enable_forward_codegen is None
+                   else enable_forward_codegen)
 
     def _structure(self) -> Any:
         return self._outputs[0] if self._single else self._outputs
 
     # ── the graph ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    inputs = property(lambda self: self._of_graph("_inputs"), doc="The nodes that the model is called with the values of.")
+    inputs = property(lambda self: self._of_graph("_inputs"),
+                      doc="The nodes that the model is called with the values of.")
     outputs = property(lambda self: self._of_graph("_outputs"), doc="The nodes whose values the model returns.")
 
     def add_output(self, node: SymbolicData) -> None:

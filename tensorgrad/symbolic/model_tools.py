@@ -36,7 +36,7 @@ def model_similar(a: Module, b: Module) -> bool:
     >>> import tensorgrad as torch
     >>> model_similar(torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)), model_similar(torch.nn.Linear(3, 2), torch.nn.Linear(2, 3))
     (True, False)
-    """
+    """  # noqa: E501
     return sorted(get_parameter_shapes(a)) == sorted(get_parameter_shapes(b))
 
 
@@ -46,7 +46,7 @@ def hash_torch_tensor(tensor: Any) -> str:
     >>> import tensorgrad as torch
     >>> hash_torch_tensor(torch.ones(2, 2)) == hash_torch_tensor(torch.ones(2, 4)[:, ::2]) != hash_torch_tensor(torch.ones(4))
     True
-    """
+    """  # noqa: E501
     digest = sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
     digest.update(tensor.detach().cpu().flatten().contiguous().view(tg.uint8).numpy().tobytes())
     return digest.hexdigest()
@@ -61,8 +61,9 @@ def models_have_corresponding_parameters(a: Module, b: Module) -> bool:
     >>> first, second = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
     >>> models_have_corresponding_parameters(first, torch.nn.Sequential(first)), models_have_corresponding_parameters(first, second)
     (True, False)
-    """
+    """  # noqa: E501
     return {hash_torch_tensor(p) for p in a.parameters()} == {hash_torch_tensor(p) for p in b.parameters()}
 
 
-__all__ = ["get_parameter_count", "get_parameter_shapes", "hash_torch_tensor", "model_similar", "models_have_corresponding_parameters"]
+__all__ = ["get_parameter_count", "get_parameter_shapes", "hash_torch_tensor", "model_similar",
+           "models_have_corresponding_parameters"]

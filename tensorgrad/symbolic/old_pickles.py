@@ -46,7 +46,8 @@ def read(graph: Graph, state: dict[str, Any], arguments: list[str]) -> None:
     for label, name in zip(state["inputs"], arguments, strict=True):
         values.append(noted(graph.placeholder(name), label))
     for step in state["steps"]:
-        values.append(noted(graph.create_node(*called(step.call.target, aggregate(step.call.args, refer)), aggregate(step.call.kwargs, refer)), step.name))
+        values.append(noted(graph.create_node(*called(step.call.target, aggregate(step.call.args, refer)),
+                                              aggregate(step.call.kwargs, refer)), step.name))
     for node, shape in zip(values, state["shapes"], strict=False):
         node.meta["shape"] = shape
     graph.output(aggregate(state["outputs"], refer))

@@ -23,7 +23,8 @@ from .shape_inference import merge
 
 
 def picture(*things: Any, shapes: bool = True, fold: bool = True, title: str = "") -> Graph:
-    """Return the picture of a SymbolicModel, of a layers.Functional, or of the ancestors of nodes; its boxes are layers.
+    """Return the picture of a SymbolicModel, of a layers.Functional, or of the ancestors of nodes; its boxes are
+    layers.
 
     `viz.graph` gives these to this function; `draw_graph` draws them as a Matplotlib Figure whose boxes are values.
     Notebooks show the picture; `save` writes .svg, .html, .dot, .png or .pdf. With `fold`, layers that are made of
@@ -65,7 +66,8 @@ class Reader:
 
     def read(self, inputs: Iterable[Any], nodes: Iterable[Any], outputs: tuple[Any, ...]) -> None:
         for number, node in enumerate(inputs, 1):
-            self.made[node] = self.box("leaf", self.names.get(node) or node.custom_name or f"input {number}", node, tape=node)
+            self.made[node] = self.box("leaf", self.names.get(node) or node.custom_name or f"input {number}", node,
+                                       tape=node)
         self.steps(nodes, ())
         for number, node in enumerate(outputs, 1):
             end = self.box("value", f"output {number}" if len(outputs) > 1 else "output", node)
@@ -105,7 +107,9 @@ class Reader:
 
     def step(self, node: Any, call: Call, path: tuple[tuple[str, int], ...]) -> Node:
         title = call.title() if call.target is not operator.getitem else f"[{told_index(call.args[1])}]"
-        about = f"{target.__module__}.{target.__qualname__}" if type(target := call.target) is FunctionType else repr(target)      # no address
+        # no address
+        about = (f"{target.__module__}.{target.__qualname__}" if type(target := call.target) is FunctionType
+                 else repr(target))
         about = f"{self.names[node]}: {about}" if node in self.names else about
         box = self.box("step", title, node, name=node.custom_name, about=about, group=tuple(name for name, _ in path),
                        calls=tuple(number for _, number in path))
@@ -128,14 +132,16 @@ def told_index(index: Any) -> str:
     if type(index) is tuple:
         return ", ".join(map(told_index, index))
     if type(index) is slice:
-        return ":".join("" if end is None else told_index(end) for end in (index.start, index.stop, index.step)[:2 if index.step is None else 3])
+        return ":".join("" if end is None else told_index(end)
+                        for end in (index.start, index.stop, index.step)[:2 if index.step is None else 3])
     return "..." if index is ... else repr(index) if isinstance(index, (int, str, type(None))) else type(index).__name__
 
 
 def unrolled(call: Call) -> Any:
     """Return the result of a layer that is made of layers as nodes of these; None for other layers."""
     target = call.target
-    if call.kwargs or not (isinstance(target, GraphModule) or isinstance(target, Sequential) and type(target).forward is Sequential.forward and len(target)):
+    if call.kwargs or not (isinstance(target, GraphModule) or isinstance(target, Sequential)
+                           and type(target).forward is Sequential.forward and len(target)):
         return None
     with SymbolicAPI2ContextManager():
         if isinstance(target, GraphModule):

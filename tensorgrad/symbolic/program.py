@@ -1,4 +1,6 @@
-"""Build a model's graph from the nodes between its inputs and outputs; the model runs, copies, pickles and prints it."""
+"""Build a model's graph from the nodes between its inputs and outputs; the model runs, copies, pickles and prints
+it.
+"""
 from __future__ import annotations
 
 from collections import Counter
@@ -122,7 +124,8 @@ class Builder:
         if isinstance(target, Module):
             self.model.add_module(name, target)
             op, target = "call_module", name
-        elif type(target) is MethodType and isinstance(target.__self__, Module):        # model.encode: the model is called
+        elif type(target) is MethodType and isinstance(target.__self__, Module):
+            # model.encode: the model is called
             op, target, args = "call_method", target.__name__, (target.__self__, *args)
         elif type(target) is Method:
             op, target = "call_method", target.name
@@ -147,7 +150,8 @@ class Builder:
         if not name or "." in name:
             raise ValueError(f"a name of a layer can't be empty or have a dot in it: {name!r}, of {describe(node)}")
         if isinstance(node.layer, Module) and hasattr(self.model, name) and name not in self.taken:
-            raise ValueError(f"a layer can't be called {name!r}, which is an attribute that every module has: {describe(node)}")
+            raise ValueError(f"a layer can't be called {name!r}, which is an attribute that every module has: "
+                             f"{describe(node)}")
 
     def numbered(self, kind: str, first: str | None = None) -> str:
         while True:
@@ -162,7 +166,8 @@ def arguments_for(names: list[str]) -> list[str]:
     """Return the parameter names for inputs of these names: an input's own name if the user chose it and it is
     valid, else i0, i1, …"""
     digits = len(str(max(len(names) - 1, 0)))
-    return [f"i{place:0{digits}}" if not name.isidentifier() or name in RESERVED or VARIABLE.fullmatch(name) or name.startswith("Input_") else name
+    return [f"i{place:0{digits}}" if not name.isidentifier() or name in RESERVED or VARIABLE.fullmatch(name)
+            or name.startswith("Input_") else name
             for place, name in enumerate(names)]
 
 

@@ -18,7 +18,8 @@ __all__ = ["infer", "merge"]
 
 def is_shape(value: Any) -> bool:
     """Return True for a shape: a tuple of sizes, some of which may be None."""
-    return isinstance(value, tuple) and not hasattr(value, "_fields") and all(n is None or isinstance(n, int) and not isinstance(n, bool) for n in value)
+    return (isinstance(value, tuple) and not hasattr(value, "_fields")
+            and all(n is None or isinstance(n, int) and not isinstance(n, bool) for n in value))
 
 
 def infer(function: Any, *shapes: Any, dtype: Any = None, **kwargs: Any) -> Any:
@@ -41,7 +42,8 @@ def infer(function: Any, *shapes: Any, dtype: Any = None, **kwargs: Any) -> Any:
             results.append(run(function, shapes, kinds, kwargs, world))
         except Exception as error:
             if world:
-                error.add_note(f"The sizes that are not known were {SIZES[1]} here; with {SIZES[0]} in their place, there was no error.")
+                error.add_note(f"The sizes that are not known were {SIZES[1]} here; with {SIZES[0]} in their place, "
+                               f"there was no error.")
             raise
     return merge(results[0], results[-1])
 
@@ -50,7 +52,8 @@ def unknown(shapes: Any) -> bool:
     """Return True if any size in a nest of shapes is None."""
     if is_shape(shapes):
         return None in shapes
-    return isinstance(shapes, (list, tuple, dict)) and any(map(unknown, shapes.values() if isinstance(shapes, dict) else shapes))
+    return (isinstance(shapes, (list, tuple, dict))
+            and any(map(unknown, shapes.values() if isinstance(shapes, dict) else shapes)))
 
 
 def tensors_of(make: Any, shapes: Any, dtype: Any) -> Any:
@@ -94,6 +97,7 @@ def merge(first: Any, second: Any) -> Any:
         if not isinstance(a, TensorBase):
             return a
         if a.ndim != b.ndim:
-            raise RuntimeError(f"the number of axes depends on sizes that are not known: {tuple(a.shape)} and {tuple(b.shape)}")
+            raise RuntimeError(f"the number of axes depends on sizes that are not known: {tuple(a.shape)} and "
+                               f"{tuple(b.shape)}")
         return tuple(n if n == m else None for n, m in zip(a.shape, b.shape, strict=True))
     return mapped(one, first, second)

@@ -33,7 +33,8 @@ def quietly(*modules: Any) -> Iterator[None]:
     >>> shape, norm.num_batches_tracked
     (torch.Size([2, 3]), tensor(0))
     """
-    kept = [Kept(part) for part in {id(part): part for each in modules for module in behind(each) for part in module.modules()}.values()]
+    kept = [Kept(part) for part in {id(part): part for each in modules for module in behind(each)
+                                    for part in module.modules()}.values()]
     before, mode.quiet = mode.quiet, mode.quiet or Generator()
     try:
         with tg.no_grad():
@@ -49,7 +50,8 @@ def behind(function: Any) -> list[Any]:
     if isinstance(function, Module):
         return [function]
     cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if cell != CellType()]
-    return [m for m in (getattr(function, "__self__", None), getattr(function, "func", None), *cells) if isinstance(m, Module)]
+    return [m for m in (getattr(function, "__self__", None), getattr(function, "func", None), *cells)
+            if isinstance(m, Module)]
 
 
 class Kept:
@@ -60,7 +62,8 @@ class Kept:
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.buffers = [(name, b, None if b is None or is_lazy(b) else Contents(b)) for name, b in module._buffers.items()]
+        self.buffers = [(name, b, None if b is None or is_lazy(b) else Contents(b))
+                        for name, b in module._buffers.items()]
         self.attributes = dict(module.__dict__)
 
     def restore(self) -> None:
@@ -68,7 +71,8 @@ class Kept:
             if contents is not None:
                 contents.restore()
                 self.module._buffers[name] = buffer
-        for held, before in ((self.module.__dict__, self.attributes), (self.module._parameters, {}), (self.module._buffers, {})):
+        for held, before in ((self.module.__dict__, self.attributes), (self.module._parameters, {}),
+                             (self.module._buffers, {})):
             for name in [name for name, value in held.items() if any(map(is_fake, leaves(value)))]:
                 if name in before:
                     held[name] = before[name]

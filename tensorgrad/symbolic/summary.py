@@ -15,9 +15,11 @@ def summary(model: Any) -> str:
     seen: set[int] = set()
     rows = [("", "Layer", "Output shape", "Params", "Parent")]
     for node in values:
-        own = {id(p): p for p in getattr(model, node.target).parameters() if id(p) not in seen} if node.op == "call_module" else {}
+        own = ({id(p): p for p in getattr(model, node.target).parameters() if id(p) not in seen}
+               if node.op == "call_module" else {})
         seen.update(own)
-        rows.append((f"{number[node]}{'*' if node in ends else ''}", node.meta["label"], str(node.meta["shape"]), str(sum(p.numel() for p in own.values())),
+        rows.append((f"{number[node]}{'*' if node in ends else ''}", node.meta["label"], str(node.meta["shape"]),
+                     str(sum(p.numel() for p in own.values())),
                      ",".join(number[parent] for parent in node.all_input_nodes if parent in number)))
     total, trained = [sum(p.numel() for p in model.parameters() if p.requires_grad or every) for every in (True, False)]
     head, *lines = tables.table(rows, gap="   ", end="   ")

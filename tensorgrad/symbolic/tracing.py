@@ -16,7 +16,8 @@ def run_in_world(call: Call, world: int) -> Any:
     """Return a call's fake result in a world: from shapes alone, or from examples if the function reads values."""
     try:
         with quietly(*call.modules()):
-            return fake_like(call.filled(lambda leaf: leaf._in_world(world) if isinstance(leaf, SymbolicData) else leaf).run())
+            return fake_like(call.filled(lambda leaf: leaf._in_world(world) if isinstance(leaf, SymbolicData)
+                                         else leaf).run())
     except NoValues:
         pass
     except Exception as error:

@@ -1,4 +1,6 @@
-"""Operations as layers, for programs that want a module where a function would do: in `nn.Sequential`, in a ModuleList, under a name of its own."""
+"""Operations as layers, for programs that want a module where a function would do: in `nn.Sequential`, in a ModuleList,
+under a name of its own.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -294,8 +296,11 @@ class GetAttr(Module):
         return self.name
 
 
-AnyOpLayer, NamedAnyOpLayer, ConcatOpLayer, StackOpLayer = LambdaOpLayer, NamedLambdaOpLayer, ConcatLayer, StackLayer      # their names elsewhere
+# their names elsewhere
+AnyOpLayer, NamedAnyOpLayer, ConcatOpLayer, StackOpLayer = LambdaOpLayer, NamedLambdaOpLayer, ConcatLayer, StackLayer
 
-__all__ = ["AddOpLayer", "AggregateLayer", "AnyOpLayer", "CallbackLayer", "ConcatLayer", "ConcatOpLayer", "GetAttr", "LambdaOpLayer", "MatmulOpLayer",
-           "MethodCall", "ModOpLayer", "MulOpLayer", "NamedAnyOpLayer", "NamedLambdaOpLayer", "ReshapeLayer", "SliceLayer", "SliceLayerSymbolicIdx",
-           "StackLayer", "StackOpLayer", "SubOpLayer", "UnpackLayer", "ViewCopyLayer"]
+__all__ = ["AddOpLayer", "AggregateLayer", "AnyOpLayer", "CallbackLayer", "ConcatLayer", "ConcatOpLayer", "GetAttr",
+           "LambdaOpLayer", "MatmulOpLayer", "MethodCall", "ModOpLayer", "MulOpLayer", "NamedAnyOpLayer",
+           "NamedLambdaOpLayer", "ReshapeLayer", "SliceLayer", "SliceLayerSymbolicIdx", "StackLayer", "StackOpLayer",
+           "SubOpLayer", "UnpackLayer",
+           "ViewCopyLayer"]

@@ -35,8 +35,10 @@ class _Rules:
         return max(r for r, _ in both), max(a for _, a in both)
 
 
-def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
-                 check_device: bool = True, check_dtype: bool = True, check_layout: bool = True, check_stride: bool = False,
+def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, rtol: float | None = None,
+                 atol: float | None = None, equal_nan: bool = False, check_device: bool = True,
+                 check_dtype: bool = True, check_layout: bool = True,
+                 check_stride: bool = False,
                  msg: str | Callable[[str], str] | None = None) -> None:
     """Raise AssertionError, with the greatest difference, unless |actual − expected| ≤ atol + rtol · |expected| and
     shapes and dtypes agree.
@@ -44,7 +46,8 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
     https://pytorch.org/docs → torch.testing.assert_close
     """
     __tracebackhide__ = True
-    rules = _Rules(rtol, atol, allow_subclasses=allow_subclasses, equal_nan=equal_nan, device=check_device, dtype=check_dtype, layout=check_layout,
+    rules = _Rules(rtol, atol, allow_subclasses=allow_subclasses, equal_nan=equal_nan, device=check_device,
+                   dtype=check_dtype, layout=check_layout,
                    stride=check_stride)
     found = _difference(actual, expected, rules, ())
     if found is not None:
@@ -54,7 +57,8 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
         raise AssertionError(message if msg is None else msg(message) if callable(msg) else msg)
 
 
-def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = "") -> None:
+def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
+                    equal_nan: bool = True, msg: str = "") -> None:
     """Like `assert_close`, but numbers and arrays become tensors, and dtypes and devices may differ.
     https://pytorch.org/docs → torch.testing.assert_allclose
     """
@@ -64,8 +68,11 @@ def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol:
     actual = actual if isinstance(actual, Tensor) else tg.tensor(actual)
     expected = expected if isinstance(expected, Tensor) else tg.tensor(expected, dtype=actual.dtype)
     if rtol is None and atol is None:
-        rtol, atol = (max(pair) for pair in zip(*(OLDER_TOLERANCES.get(t.dtype.name, (0.0, 0.0)) for t in (actual, expected)), strict=True))
-    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, msg=msg or None)
+        rtol, atol = (max(pair)
+                      for pair in zip(*(OLDER_TOLERANCES.get(t.dtype.name, (0.0, 0.0)) for t in (actual, expected)),
+                                      strict=True))
+    assert_close(actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False,
+                 msg=msg or None)
 
 
 def _difference(actual: Any, expected: Any, rules: _Rules, path: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]] | None:
@@ -73,7 +80,8 @@ def _difference(actual: Any, expected: Any, rules: _Rules, path: tuple[Any, ...]
     if _both(actual, expected, Sequence) and not _any(actual, expected, str):
         if len(actual) != len(expected):
             return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", path
-        return _first(_difference(a, e, rules, (*path, i)) for i, (a, e) in enumerate(zip(actual, expected, strict=True)))
+        return _first(_difference(a, e, rules, (*path, i))
+                      for i, (a, e) in enumerate(zip(actual, expected, strict=True)))
     if _both(actual, expected, Mapping):
         if actual.keys() != expected.keys():
             return ("The keys of the mappings do not match:\n"
@@ -104,7 +112,8 @@ def _of_leaves(actual: Any, expected: Any, rules: _Rules) -> str | None:
     if _both(actual, expected, NUMBERS):
         return _of_numbers(actual, expected, rules)
     related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
-    if related and (rules.allow_subclasses or type(actual) is type(expected)) and _both(actual, expected, (Tensor, np.ndarray)):
+    if (related and (rules.allow_subclasses or type(actual) is type(expected))
+            and _both(actual, expected, (Tensor, np.ndarray))):
         return _of_tensors(*(tg.as_tensor(value).detach() for value in (actual, expected)), rules)
     raise TypeError(f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.")
 
@@ -156,9 +165,11 @@ def _of_tensors(actual: Any, expected: Any, rules: _Rules) -> str | None:
     absolute = tg.where(wrong_ones, tg.abs(actual - expected), 0)
     relative = tg.where(wrong_ones, absolute / tg.abs(expected), 0)
     lines = [f"Greatest {name} difference: {value} at index {place}{'' if exact else f' (up to {allowed} allowed)'}"
-             for name, (value, place), allowed in (("absolute", _greatest(absolute), atol), ("relative", _greatest(relative), rtol))]
+             for name, (value, place), allowed in (("absolute", _greatest(absolute), atol),
+                                                   ("relative", _greatest(relative), rtol))]
     total = actual.numel()
-    return "\n".join([f"Tensor-likes are not {'equal' if exact else 'close'}!", "", f"Mismatched elements: {count} / {total} ({count / total:.1%})", *lines])
+    return "\n".join([f"Tensor-likes are not {'equal' if exact else 'close'}!", "",
+                      f"Mismatched elements: {count} / {total} ({count / total:.1%})", *lines])
 
 
 def _greatest(values: Any) -> tuple[Any, tuple[int, ...]]:
@@ -167,7 +178,8 @@ def _greatest(values: Any) -> tuple[Any, tuple[int, ...]]:
 
 
 def _attributes(actual: Any, expected: Any, rules: _Rules) -> tuple[str, Any, Any] | None:
-    for name, wanted in (("shape", True), ("layout", rules.layout), ("stride()", rules.stride), ("device", rules.device), ("dtype", rules.dtype)):
+    for name, wanted in (("shape", True), ("layout", rules.layout), ("stride()", rules.stride),
+                         ("device", rules.device), ("dtype", rules.dtype)):
         one, other = (getattr(t, name.removesuffix("()")) for t in (actual, expected))
         if name.endswith("()"):
             one, other = one(), other()

@@ -7,9 +7,11 @@ from typing import Any
 from .. import api as tg
 
 
-def make_tensor(*shape: Any, dtype: Any, device: Any, low: float | None = None, high: float | None = None, requires_grad: bool = False,
-                noncontiguous: bool = False, exclude_zero: bool = False, memory_format: Any = None) -> Any:
-    """A tensor of uniform random numbers from [low, high), by default [−9, 9), or [0, 10) and [0, 2) for uint8 and bool.
+def make_tensor(*shape: Any, dtype: Any, device: Any, low: float | None = None, high: float | None = None,
+                requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False,
+                memory_format: Any = None) -> Any:
+    """A tensor of uniform random numbers from [low, high), by default [−9, 9), or [0, 10) and [0, 2) for uint8 and
+    bool.
 
     https://pytorch.org/docs → torch.testing.make_tensor
 
@@ -21,7 +23,8 @@ def make_tensor(*shape: Any, dtype: Any, device: Any, low: float | None = None, 
     if len(shape) == 1 and not isinstance(shape[0], int):
         shape = tuple(shape[0])
     if noncontiguous and memory_format is not None:
-        raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous=} and {memory_format=}")
+        raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
+                         f"{noncontiguous=} and {memory_format=}")
     spread = noncontiguous and math.prod(shape) > 1
     result = _drawn((*shape[:-1], 2 * shape[-1]) if spread else shape, dtype, device, low, high)
     if spread:

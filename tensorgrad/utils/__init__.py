@@ -6,7 +6,8 @@ from typing import Any
 
 from ..messages.missing_names import MissingName as _MissingName
 
-__all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack', 'hooks', 'model_zoo', 'npz',
+__all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack',
+           'hooks', 'model_zoo', 'npz',
            'safetensors', 'serialization']
 
 

@@ -21,8 +21,9 @@ class TorchDispatchMode:
         raise NotImplementedError(f"{type(self).__name__} does not define __torch_dispatch__")
 
     def __enter__(self) -> Any:
-        raise NotImplementedError(f"tensorgrad has no torch dispatch modes, and {type(self).__name__} is one: operators below autograd are not seen one by "
-                                  "one; torch.overrides.TorchFunctionMode sees functions")
+        raise NotImplementedError(f"tensorgrad has no torch dispatch modes, and {type(self).__name__} is one: "
+                                  "operators below autograd are not seen one by one; torch.overrides.TorchFunctionMode "
+                                  "sees functions")
 
     def __exit__(self, *raised: Any) -> None:
         """Do nothing, because the mode cannot be entered."""

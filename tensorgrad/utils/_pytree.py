@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 
 class Container:
-    """The rules of a container type: `flatten_fn(c) -> (children, context)` and `unflatten_fn(children, context) -> c`."""
+    """The rules of a container type: `flatten_fn(c) -> (children, context)` and `unflatten_fn(children, context) ->
+    c`.
+    """
 
     __slots__ = ("flatten_fn", "unflatten_fn")
 
@@ -113,7 +115,8 @@ class TreeSpec:
         return tree_unflatten(leaves, self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TreeSpec) and (self.type, self.context, self._children) == (other.type, other.context, other._children)
+        return (isinstance(other, TreeSpec) and (self.type, self.context, self._children)
+                == (other.type, other.context, other._children))
 
     def __hash__(self) -> int:
         return hash((self.type, str(self.context), tuple(self._children)))
@@ -149,8 +152,8 @@ def tree_unflatten(leaves: Any, treespec: TreeSpec) -> Any:
     """Return the tree of a spec with these leaves."""
     leaves = list(leaves)
     if len(leaves) != treespec.num_leaves:
-        raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds "
-                         f"{treespec.num_leaves} items ({treespec}).")
+        raise ValueError(f"treespec.unflatten(leaves): `leaves` has length {len(leaves)} but the spec refers to a "
+                         f"pytree that holds {treespec.num_leaves} items ({treespec}).")
     return _built(iter(leaves), treespec)
 
 
@@ -184,7 +187,8 @@ def tree_is_leaf(tree: Any, is_leaf: Any = None) -> bool:
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = None) -> Any:
     """Return the tree with `func(leaf, *others)` for each leaf, `others` being the parts at its position in `rests`."""
     leaves, spec = tree_flatten(tree, is_leaf)
-    return tree_unflatten([func(*parts) for parts in zip(leaves, *(flattened_like(spec, rest) for rest in rests), strict=True)], spec)
+    return tree_unflatten([func(*parts) for parts in zip(leaves, *(flattened_like(spec, rest) for rest in rests),
+                                                         strict=True)], spec)
 
 
 def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Any = None) -> Any:

@@ -21,8 +21,10 @@ from ._pytree import tree_leaves, tree_map
 
 __all__ = ["CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts"]
 
-SAC_IGNORED_OPS = frozenset("__get__ __len__ detach device dim element_size get_device is_complex is_contiguous is_floating_point ndimension "
-                            "nelement numel requires_grad_ size storage_offset stride".split())     # queries of tensors, which compute nothing
+SAC_IGNORED_OPS = frozenset("__get__ __len__ detach device dim element_size get_device is_complex is_contiguous "
+                            "is_floating_point ndimension "
+                            # queries of tensors, which compute nothing
+                            "nelement numel requires_grad_ size storage_offset stride".split())
 
 
 class CheckpointPolicy(enum.Enum):
@@ -50,7 +52,8 @@ class SelectiveCheckpointContext:
         self.is_recompute, self.op_output = is_recompute, op_output
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
+def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> tuple[Any,
+                                                                                                                    Any]:
     """Return the contexts of the two runs of `checkpoint`, for its `context_fn`.
 
     The results of the functions in a list are kept, or of those for which `policy(context, function, *args, **kwargs)`
@@ -67,7 +70,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
     >>> x = torch.ones(2, 2, requires_grad=True)
     >>> out = checkpoint(lambda x: (x @ x).exp(), x, use_reentrant=False, context_fn=lambda: create_selective_checkpoint_contexts([torch.mm]))
     >>> out.sum().backward()
-    """
+    """  # noqa: E501
     if isinstance(policy_fn_or_list, list):
         for op in policy_fn_or_list:
             if not callable(op):
@@ -91,11 +94,13 @@ def _operator(func: Callable[..., Any], args: Any) -> Any:
     if name in ("matmul", "linear"):
         ndim = args[0].ndim
         bias = name == "linear" and len(args) > 2 and args[2] is not None
-        name = "addmm" if bias else "mm" if name == "linear" else {1: "mv", 2: "mm"}.get(ndim, "bmm") if args[1].ndim > 1 else {1: "dot"}.get(ndim, "mv")
+        name = ("addmm" if bias else "mm" if name == "linear" else {1: "mv", 2: "mm"}.get(ndim, "bmm")
+                if args[1].ndim > 1 else {1: "dot"}.get(ndim, "mv"))
     return getattr(ops.aten, ATEN.get(name, name))
 
 
-ATEN = {**{f"conv{how}{n}d": "convolution" for how in ("", "_transpose") for n in (1, 2, 3)}, "softmax": "_softmax", "log_softmax": "_log_softmax",
+ATEN = {**{f"conv{how}{n}d": "convolution" for how in ("", "_transpose") for n in (1, 2, 3)}, "softmax": "_softmax",
+        "log_softmax": "_log_softmax",
         "layer_norm": "native_layer_norm", "batch_norm": "native_batch_norm", "group_norm": "native_group_norm"}
 
 
@@ -111,7 +116,8 @@ class _Kept:
             self.out = tree_map(lambda x: x.detach() if isinstance(x, tg.Tensor) else x, out)
         self.needs = [x.requires_grad for x in _tensors(out)]
         self.versions = [x._version for x in _tensors(self.out)]
-        known = [(x.array, ("out", i)) for i, x in enumerate(_tensors(out))] + [(x.array, ("args", i)) for i, x in enumerate(args)]
+        known = ([(x.array, ("out", i)) for i, x in enumerate(_tensors(out))]
+                 + [(x.array, ("args", i)) for i, x in enumerate(args)])
         self.saved = [next((place for array, place in known if array is x.array), x.detach()) for x in saved]
         self.used = False
 
@@ -152,7 +158,8 @@ class _First(_Context):
             out = func(*args, **kwargs)
         shares = any(a._storage is b._storage for a in _tensors(out) for b in given)
         draws = not all((a == b).all() for a, b in zip(seeds, [tg.get_rng_state(), *get_device_states(given)[1]]))
-        keeps = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), _operator(func, args), *args, **kwargs) in KEPT
+        keeps = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), _operator(func, args), *args,
+                            **kwargs) in KEPT
         self.kept[func.__name__].append(_Kept(out, given, saved) if keeps and not shares and not draws else None)
         return out
 
@@ -171,14 +178,15 @@ class _Second(_Context):
         self.counts[name] += 1
         if calls is None or index >= len(calls):
             where = "" if calls is None else f" invocation index {index}"
-            raise RuntimeError(f"{_operator(func, args)}{where} encountered during backward but not found in storage. This can happen if the operations "
-                               "in the checkpointed region are nondeterministic or depend on global state that changed between forward and backward.")
+            raise RuntimeError(f"{_operator(func, args)}{where} encountered during backward but not found in storage. "
+                               "This can happen if the operations in the checkpointed region are nondeterministic or "
+                               "depend on global state that changed between forward and backward.")
         call = calls[index]
         if call is None:
             return func(*args, **kwargs)
         if call.used:
-            raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region computed under selective "
-                               "activation checkpoint.")
+            raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region "
+                               "computed under selective activation checkpoint.")
         call.used, results = True, _tensors(call.out)
         if not self.mutation and [x._version for x in results] != call.versions:
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")

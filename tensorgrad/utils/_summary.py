@@ -21,7 +21,8 @@ from ._pytree import tree_leaves, tree_map
 
 __all__ = ["LayerInfo", "ModelStatistics", "summary"]
 
-COLUMNS = {"kernel_size": "Kernel Shape", "input_size": "Input Shape", "output_size": "Output Shape", "num_params": "Param #", "params_percent": "Param %",
+COLUMNS = {"kernel_size": "Kernel Shape", "input_size": "Input Shape", "output_size": "Output Shape",
+           "num_params": "Param #", "params_percent": "Param %",
            "mult_adds": "Mult-Adds", "trainable": "Trainable"}
 ROWS = ("depth", "var_names", "ascii_only", "hide_recursive_layers")
 NEED_INPUT = {"input_size", "output_size", "mult_adds"}
@@ -29,9 +30,12 @@ NEED_INPUT = {"input_size", "output_size", "mult_adds"}
 _cache: dict[str, list[LayerInfo]] = {}
 
 
-def summary(model: Module, input_size: Any = None, input_data: Any = None, batch_dim: int | None = None, cache_forward_pass: bool | None = None,
-            col_names: Iterable[str] | None = None, col_width: int = 25, depth: int = 3, device: Any = None, dtypes: list[Any] | None = None,
-            mode: str | None = None, row_settings: Iterable[str] | None = None, verbose: int | None = None, **kwargs: Any) -> ModelStatistics:
+def summary(model: Module, input_size: Any = None, input_data: Any = None, batch_dim: int | None = None,
+            cache_forward_pass: bool | None = None, col_names: Iterable[str] | None = None, col_width: int = 25,
+            depth: int = 3, device: Any = None, dtypes: list[Any] | None = None, mode: str | None = None,
+            row_settings: Iterable[str] | None = None,
+            verbose: int | None = None,
+            **kwargs: Any) -> ModelStatistics:
     """Return the layers of a model, a line for each call, their sizes and the totals; printed, unless `verbose` is 0.
 
     The model runs once, on `input_data` (a tensor, a list of arguments or a dict of them), or on random tensors of
@@ -39,8 +43,9 @@ def summary(model: Module, input_size: Any = None, input_data: Any = None, batch
     either, it does not run. `kwargs` are passed to its `forward`. `mode` is "eval" or "train". Modes, buffers, hooks
     and random generators are restored afterwards.
 
-    `col_names` are of "input_size", "output_size", "num_params", "params_percent", "kernel_size", "mult_adds" and "trainable"; `row_settings` of
-    "depth", "var_names", "ascii_only" and "hide_recursive_layers". Layers below `depth` count as part of the one above; `verbose=2` lists parameters.
+    `col_names` are of "input_size", "output_size", "num_params", "params_percent", "kernel_size", "mult_adds" and
+    "trainable"; `row_settings` of "depth", "var_names", "ascii_only" and "hide_recursive_layers". Layers below `depth`
+    count as part of the one above; `verbose=2` lists parameters.
 
     >>> import tensorgrad as torch
     >>> found = torch.summary(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU()), (5, 3), verbose=0, col_width=12)
@@ -53,9 +58,10 @@ def summary(model: Module, input_size: Any = None, input_data: Any = None, batch
     ├─ReLU: 1-2                              [5, 2]       --
     >>> found.total_params, found.total_mult_adds
     (8, 40)
-    """
+    """  # noqa: E501
     given = input_size is not None or input_data is not None
-    columns = _known(col_names if col_names is not None else ["output_size", "num_params"] if given else ["num_params"], COLUMNS, "ColumnSettings")
+    columns = _known(col_names if col_names is not None else ["output_size", "num_params"] if given else ["num_params"],
+                     COLUMNS, "ColumnSettings")
     rows = _known(["depth"] if row_settings is None else row_settings, ROWS, "RowSettings")
     training = _known(["eval" if mode is None else mode], ("train", "eval"), "Mode") == ["train"]
     if verbose is None:
@@ -79,10 +85,12 @@ def summary(model: Module, input_size: Any = None, input_data: Any = None, batch
     key = type(model).__name__
     layers = _cache.get(key) if cache_forward_pass else None
     if layers is None:
-        layers = _complete(list(_listed(model)) if not given else _executed(model, input_data, kwargs, batch_dim, device, training))
+        layers = _complete(list(_listed(model)) if not given
+                           else _executed(model, input_data, kwargs, batch_dim, device, training))
         if cache_forward_pass:
             _cache[key] = layers
-    result = ModelStatistics(layers, input_size if given else [], _bytes(input_data), columns, rows, col_width, depth, verbose)
+    result = ModelStatistics(layers, input_size if given else [], _bytes(input_data), columns, rows, col_width, depth,
+                             verbose)
     if verbose:
         print(result)
     return result
@@ -117,7 +125,8 @@ def _shapes(size: Any) -> list[Any]:
 
 def _random(shapes: list[Any], dtypes: list[Any], batch_dim: int | None, device: Any) -> list[Any]:
     if any(dtype in (tg.float16, tg.bfloat16) for dtype in dtypes):
-        warnings.warn("Half precision is not supported with input_size parameter, and may output incorrect results. Try passing input_data directly.",
+        warnings.warn("Half precision is not supported with input_size parameter, and may output incorrect results. "
+                      "Try passing input_data directly.",
                       stacklevel=3)
     with fork_rng([]):
         tensors = [tg.rand(*shape) for shape in shapes]
@@ -190,13 +199,15 @@ class LayerInfo:
         self.count()
         for name, number, _ in self.parameters:
             if name in ("weight", "bias"):
-                self.macs += number * (math.prod(size[:1] + size[2:]) if "Conv" in self.class_name else math.prod(size[:1]))
+                self.macs += number * (math.prod(size[:1] + size[2:]) if "Conv" in self.class_name
+                                       else math.prod(size[:1]))
             elif "weight" in name or "bias" in name:
                 self.macs += number * math.prod(size[:2])
 
     def own(self, kind: str = "num_params") -> int:
         """Return the number of parameters that no layer below has."""
-        return getattr(self, kind) - sum(getattr(c, kind) if c.is_leaf_layer else c.own(kind) for c in self.children if not c.is_recursive)
+        return getattr(self, kind) - sum(getattr(c, kind) if c.is_leaf_layer else c.own(kind)
+                                         for c in self.children if not c.is_recursive)
 
     leftover_params = own
 
@@ -225,7 +236,8 @@ class LayerInfo:
                     return "--"
                 return f"{self.macs if self.is_leaf_layer else sum(c.macs for c in self.children if c.is_leaf_layer):,}"
             case _:
-                return "--" if not self.num_params else {0: "False", self.num_params: "True"}.get(self.trainable_params, "Partial")
+                return ("--" if not self.num_params
+                        else {0: "False", self.num_params: "True"}.get(self.trainable_params, "Partial"))
 
 
 def _listed(module: Module, name: str | None = None, parent: LayerInfo | None = None) -> Iterator[LayerInfo]:
@@ -241,15 +253,17 @@ def _without_batch(layers: list[LayerInfo], data: Any) -> str:
     """Return a hint if the first layer would take an additional axis, because sizes include the batch."""
     first = next((layer.module for layer in layers if not layer.module._modules), None)
     kind = type(first).__name__
-    axes = next((n for n in (1, 2, 3) if kind.endswith(f"{n}d") and kind != "BatchNorm1d"), None)         # BatchNorm1d takes (N, C) as well
+    # BatchNorm1d takes (N, C) as well
+    axes = next((n for n in (1, 2, 3) if kind.endswith(f"{n}d") and kind != "BatchNorm1d"), None)
     shapes = [tuple(x.shape) for x in (data.values() if isinstance(data, dict) else data) if isinstance(x, tg.Tensor)]
     if axes is None or not shapes or len(shapes[0]) != axes + 1:
         return ""
-    return (f"\nThe input {shapes[0]} has no axis of the batch: {kind} takes (N, C, {', '.join('DHW'[-axes:])}), so give "
-            f"input_size={(1, *shapes[0])}, or batch_dim=0")
+    return (f"\nThe input {shapes[0]} has no axis of the batch: {kind} takes (N, C, {', '.join('DHW'[-axes:])}), so "
+            f"give input_size={(1, *shapes[0])}, or batch_dim=0")
 
 
-def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, device: Any, training: bool) -> list[LayerInfo]:
+def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, device: Any,
+              training: bool) -> list[LayerInfo]:
     """Run the model, and return the calls of its modules."""
     places = {layer.module: layer for layer in _listed(model)}      # the last of several positions of a module
     layers: list[LayerInfo] = []
@@ -286,7 +300,9 @@ def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, devi
                 raise ValueError("Unknown input type")
         except Exception as error:
             raise RuntimeError("Failed to run summary. See above stack traces for more details. "
-                               f"Executed layers up to: {[layer for layer in layers if layer.executed]}{_without_batch(layers, data)}") from error
+                               f"Executed layers up to: "
+                               f"{[layer for layer in layers if layer.executed]}"
+                               f"{_without_batch(layers, data)}") from error
         finally:
             for hook in hooks:
                 hook.remove()
@@ -297,7 +313,8 @@ def _executed(model: Module, data: Any, kwargs: Any, batch_dim: int | None, devi
 def _as_before(model: Module, device: Any) -> Iterator[None]:
     """Restore the model's modes and buffers and the random generators after the block."""
     training = [(module, module.training) for module in model.modules()]
-    buffers = [(module, name, buffer, buffer.clone()) for module in model.modules() for name, buffer in module._buffers.items()
+    buffers = [(module, name, buffer, buffer.clone()) for module in model.modules()
+               for name, buffer in module._buffers.items()
                if buffer is not None and not is_lazy(buffer)]
     try:
         with no_grad(), fork_rng([device.index or 0] if device.type == "cuda" else []):
@@ -313,7 +330,9 @@ def _as_before(model: Module, device: Any) -> Iterator[None]:
 
 
 def _complete(layers: list[LayerInfo]) -> list[LayerInfo]:
-    """Insert containers that were not called themselves before the calls in them, and number the layers at each depth."""
+    """Insert containers that were not called themselves before the calls in them, and number the layers at each
+    depth.
+    """
     seen: set[int] = set()
     for layer in layers:
         layer.is_recursive = layer.layer_id in seen
@@ -325,8 +344,10 @@ def _complete(layers: list[LayerInfo]) -> list[LayerInfo]:
         while chain[-1].parent_info is not None:
             chain.append(chain[-1].parent_info)
         chain.reverse()
-        common = next((i for i, (a, b) in enumerate(zip(path, chain[:-1])) if a.module is not b.module), min(len(path), len(chain) - 1))
-        for container in chain[max(common, 1):-1]:      # a container that is visited again has several lines, one object
+        common = next((i for i, (a, b) in enumerate(zip(path, chain[:-1])) if a.module is not b.module),
+                      min(len(path), len(chain) - 1))
+        # a container that is visited again has several lines, one object
+        for container in chain[max(common, 1):-1]:
             container.count()
             container.is_recursive = container.layer_id in seen
             seen.add(container.layer_id)
@@ -347,7 +368,8 @@ def _complete(layers: list[LayerInfo]) -> list[LayerInfo]:
 class ModelStatistics:
     """The layers of a model and its totals; as text, the table."""
 
-    def __init__(self, summary_list: list[LayerInfo], input_size: Any, total_input: int, columns: list[str], rows: list[str], col_width: int, depth: int,
+    def __init__(self, summary_list: list[LayerInfo], input_size: Any, total_input: int, columns: list[str],
+                 rows: list[str], col_width: int, depth: int,
                  verbose: int) -> None:
         self.summary_list, self.input_size, self.total_input = summary_list, input_size, total_input
         self.columns, self.rows, self.col_width, self.depth, self.verbose = columns, rows, col_width, depth, verbose
@@ -355,23 +377,28 @@ class ModelStatistics:
         first = [layer for layer in leaves if not layer.is_recursive]
         above = [layer for layer in summary_list if not layer.is_leaf_layer and not layer.is_recursive]
         self.total_mult_adds = sum(layer.macs for layer in leaves)
-        self.total_output_bytes = 2 * sum(layer.output_bytes for layer in leaves if layer.num_params)      # for the gradients too
+        # for the gradients too
+        self.total_output_bytes = 2 * sum(layer.output_bytes for layer in leaves if layer.num_params)
         self.total_param_bytes = sum(layer.param_bytes for layer in first)
         self.total_params = sum(layer.num_params for layer in first) + sum(max(layer.own(), 0) for layer in above)
         self.trainable_params = (sum(layer.trainable_params for layer in first) +
                                  sum(max(layer.leftover_trainable_params(), 0) for layer in above))
 
     def __repr__(self) -> str:
-        title = f"Layer (type{' (var_name)' if 'var_names' in self.rows else ''}{':depth-idx' if 'depth' in self.rows else ''})"
+        title = (f"Layer (type{' (var_name)' if 'var_names' in self.rows else ''}"
+                 f"{':depth-idx' if 'depth' in self.rows else ''})")
         rows = [(title, [COLUMNS[column] for column in self.columns]), *self._lines()]
-        width = max(40, 5 * math.ceil((max(5 * layer.depth + len(self._name(layer)) for layer in self.summary_list) + 1) / 5))
-        head, *lines = tables.table([(name, *cells) for name, cells in rows], gap=" ", widths=[width, *[self.col_width] * len(self.columns)])
+        width = max(40, 5 * math.ceil((max(5 * layer.depth + len(self._name(layer)) for layer in self.summary_list) + 1)
+                                      / 5))
+        head, *lines = tables.table([(name, *cells) for name, cells in rows], gap=" ",
+                                    widths=[width, *[self.col_width] * len(self.columns)])
         blocks = [lines, tables.parameters(self.total_params, self.trainable_params)]
         if self.input_size:
             sizes = [self.total_input, self.total_output_bytes, self.total_param_bytes]
             blocks[1].append(f"Total mult-adds{self.format_output_num(self.total_mult_adds)}")
             blocks.append([f"{name} (MB): {self.to_megabytes(size):.2f}" for name, size in zip(
-                ("Input size", "Forward/backward pass size", "Params size", "Estimated Total Size"), [*sizes, sum(sizes)])])
+                ("Input size", "Forward/backward pass size", "Params size", "Estimated Total Size"),
+                [*sizes, sum(sizes)])])
         return tables.summary(head, *blocks, width=width + len(self.columns) * self.col_width)
 
     def _name(self, layer: LayerInfo) -> str:

@@ -24,11 +24,19 @@ from ..core.anomaly import saved_tensors_hooks
 from ..core.engine import backward
 from ..core.mode import enable_grad, mode, no_grad
 from ._device_states import get_device_states, set_device_states
-from ._selective_checkpoint import SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+from ._selective_checkpoint import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
-__all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "GraphExecGroup", "SAC_IGNORED_OPS",
-           "SelectiveCheckpointContext", "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts",
-           "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states"]
+__all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "GraphExecGroup",
+           "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "check_backward_validity", "checkpoint",
+           "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable", "get_device_states",
+           "noop_context_fn",
+           "set_checkpoint_debug_enabled",
+           "set_checkpoint_early_stop", "set_device_states"]
 
 
 class CheckpointError(RuntimeError):
@@ -73,8 +81,9 @@ def noop_context_fn() -> tuple[Any, Any]:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, context_fn: Callable[[], Any] = noop_context_fn,
-               determinism_check: str = "default", debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
+               context_fn: Callable[[], Any] = noop_context_fn, determinism_check: str = "default", debug: bool = False,
+               early_stop: bool = True, **kwargs: Any) -> Any:
     """Call `function(*args, **kwargs)`, and keep nothing but the arguments for backward, which calls it again.
     https://pytorch.org/docs → torch.utils.checkpoint.checkpoint
 
@@ -91,10 +100,11 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     True
     """
     if use_reentrant is None:
-        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling checkpoint "
-                      "without use_reentrant will raise an exception. use_reentrant=False is recommended, but if you need to preserve the current "
-                      "default behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
-                      "variants.", stacklevel=2)
+        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in "
+                      "PyTorch 2.9, calling checkpoint without use_reentrant will raise an exception. "
+                      "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+                      "you can pass use_reentrant=True. Refer to docs for more details on the differences between the "
+                      "two variants.", stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:
@@ -112,7 +122,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         logs = _Log(), _Log()
     first, second = logs or context_fn()
     part = _Part(function, args, kwargs, _Surroundings(args, preserve), second, logs,
-                 CHECKS[determinism_check], early_stop if _overrides["early_stop"] is None else _overrides["early_stop"])
+                 CHECKS[determinism_check], early_stop if _overrides["early_stop"] is None
+                 else _overrides["early_stop"])
     if not mode.grad:
         return function(*args, **kwargs)
     part.keep()
@@ -120,12 +131,14 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
         result = function(*args, **kwargs)
         part.finished = True
     if not part.finished:
-        raise RuntimeError("torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during the checkpointed "
-                           "forward. This is not supported because checkpoint cannot return a value for a failed forward.")
+        raise RuntimeError("torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception "
+                           "raised during the checkpointed forward. This is not supported because checkpoint cannot "
+                           "return a value for a failed forward.")
     return result
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
+                          **kwargs: Any) -> Any:
     """Run a chain of modules or functions in `segments` parts, of which all but the last are checkpointed.
 
     https://pytorch.org/docs → torch.utils.checkpoint.checkpoint_sequential
@@ -137,10 +150,11 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     torch.Size([3, 1])
     """
     if use_reentrant is None:
-        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version 2.9 we will "
-                      "raise an exception if use_reentrant is not passed. use_reentrant=False is recommended, but if you need to preserve the current "
-                      "default behavior, you can pass use_reentrant=True. Refer to docs for more details on the differences between the two "
-                      "variants.", stacklevel=2)
+        warnings.warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed "
+                      "explicitly. In version 2.9 we will raise an exception if use_reentrant is not passed. "
+                      "use_reentrant=False is recommended, but if you need to preserve the current default behavior, "
+                      "you can pass use_reentrant=True. Refer to docs for more details on the differences between the "
+                      "two variants.", stacklevel=2)
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -150,7 +164,8 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
     size = len(chain) // segments
     last = size * (segments - 1)
     for start in range(0, last, size):
-        input = checkpoint(_chained(chain[start:start + size]), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+        input = checkpoint(_chained(chain[start:start + size]), input, use_reentrant=use_reentrant,
+                           preserve_rng_state=preserve)
     return _chained(chain[last:])(input)
 
 
@@ -256,9 +271,11 @@ class _Slot:
 class _Part:
     """A call of a checkpointed function: how to call it again, and the slots that a second run fills."""
 
-    def __init__(self, function: Any, args: Any, kwargs: Any, surroundings: _Surroundings, context: Any, logs: Any, outline: Any,
+    def __init__(self, function: Any, args: Any, kwargs: Any, surroundings: _Surroundings, context: Any, logs: Any,
+                 outline: Any,
                  early_stop: bool) -> None:
-        self.function, self.args, self.kwargs, self.surroundings, self.context = function, args, kwargs, surroundings, context
+        self.function, self.args, self.kwargs, self.surroundings, self.context = (function, args, kwargs, surroundings,
+                                                                                  context)
         self.logs, self.outline, self.early_stop = logs, outline, early_stop
         self.slots: list[Any] = []          # weak references: slots that the tape has dropped need no value
         self.outlines: list[Any] = []
@@ -295,11 +312,11 @@ class _Part:
             self.run_again(found)
         if slot not in found:
             why = "" if _here.group is None else (
-                "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute "
-                "gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. ")
-            raise CheckpointError(f"torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. {why}If you are calling "
-                                  "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with details on your "
-                                  "use case.")
+                "Performing two backward calls that overlap (i.e. require the same saved activation in order to "
+                "compute gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. ")
+            raise CheckpointError(f"torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
+                                  f"unpacked once. {why}If you are calling ctx.saved_tensors in backward, make sure to "
+                                  "do so only once. Otherwise please open an issue with details on your use case.")
         return found.pop(slot)
 
     def run_again(self, found: Any) -> None:
@@ -312,8 +329,8 @@ class _Part:
             outlines.append(self.outline(tensor))
             if place >= len(self.slots):
                 if self.finished:
-                    raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
-                                          f"forward pass.\n{TIP}")
+                    raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation "
+                                          f"than during the original forward pass.\n{TIP}")
                 self.overtaken = True         # backward was called inside the part, before its first run has ended
                 return tensor
             slot = self.slots[place]()
@@ -332,14 +349,17 @@ class _Part:
 
     def compare(self, outlines: list[Any]) -> None:
         if len(outlines) != len(self.slots):
-            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
-                                  f"Number of tensors saved during forward: {len(self.slots)}\n"
-                                  f"Number of tensors saved during recomputation: {len(outlines)}.\n{TIP}")
-        different = [(i, a, b) for i, (slot, a, b) in enumerate(zip(self.slots, self.outlines, outlines)) if slot() is not None and a != b]
+            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original "
+                                  f"forward and recomputation.\nNumber of tensors saved during forward: "
+                                  f"{len(self.slots)}\nNumber of tensors saved during recomputation: "
+                                  f"{len(outlines)}.\n{TIP}")
+        different = [(i, a, b) for i, (slot, a, b) in enumerate(zip(self.slots, self.outlines, outlines))
+                     if slot() is not None and a != b]
         if different:
-            listed = "".join(f"tensor at position {i}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n" for i, a, b in different)
-            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
-                                  f"forward pass.\n{listed}.\n{TIP}")
+            listed = "".join(f"tensor at position {i}:\nsaved metadata: {a}\nrecomputed metadata: {b}\n"
+                             for i, a, b in different)
+            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different "
+                                  f"metadata than during the forward pass.\n{listed}.\n{TIP}")
 
 
 TIP = """
@@ -370,8 +390,9 @@ def _report(first: _Log, second: _Log) -> str:
     runs = "\n".join(f"{title}:\n" + "".join(f"    {step}\n" for step in log.steps)
                      for title, log in (("Operations executed during the original forward", first),
                                         ("Operations executed during recomputation", second)))
-    return (" An error happened while unpacking tensors; dumping logs of latest computation\nbecause you passed `debug=True` to "
-            f"`torch.utils.checkpoint.checkpoint()`.\n\n{runs}\n ERROR: Detected non-determinism while running activation checkpointing")
+    return (" An error happened while unpacking tensors; dumping logs of latest computation\nbecause you passed "
+            f"`debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n{runs}\n ERROR: Detected non-determinism while "
+            f"running activation checkpointing")
 
 
 # ── with reentrance ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -406,9 +427,9 @@ class CheckpointFunction(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         if mode.sweep.useful is not None:
-            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
-                               ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without passing the "
-                               "`inputs` argument.")
+            raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or "
+                               "passing an `inputs` parameter to .backward(). To resolve this error, you can either "
+                               "set use_reentrant=False, or call .backward() without passing the `inputs` argument.")
         inputs = list(ctx.inputs)
         for place, tensor in zip(ctx.places, ctx.saved_tensors):
             inputs[place] = tensor

@@ -19,9 +19,12 @@ def get_pretty_env_info() -> str:
     from ..version import __version__ as interface
     on_cuda = cuda.is_available()
     lines = {
-        "tensorgrad version": __version__, "PyTorch version": f"{interface} (the interface)", "Is debug build": "False", "NumPy version": numpy.__version__,
-        "": "", "OS": platform.platform(), "Python version": f"{sys.version} ({platform.architecture()[0]} runtime)",
-        "Is CUDA available": on_cuda, "GPU models": ", ".join(cuda.get_device_name(i) for i in range(cuda.device_count())) if on_cuda else "None",
+        "tensorgrad version": __version__, "PyTorch version": f"{interface} (the interface)", "Is debug build": "False",
+        "NumPy version": numpy.__version__, "": "", "OS": platform.platform(),
+        "Python version": f"{sys.version} ({platform.architecture()[0]} runtime)",
+        "Is CUDA available": on_cuda, "GPU models": ", ".join(cuda.get_device_name(i)
+                                                              for i in range(cuda.device_count())) if on_cuda
+        else "None",
         "CPU capability": backends.cpu.get_cpu_capability(), "CPU count": os.cpu_count(), "Threads": get_num_threads(),
     }
     for package in ("cupy", "ml_dtypes", "scipy"):

@@ -25,8 +25,10 @@ def _product(name: str, flops: int) -> Iterator[Counted]:
 
 def _matmul(a: Any, b: Any) -> Iterator[Counted]:
     if a.ndim > 1 and b.ndim > 1:       # products with a vector are not counted
-        batch = prod(a.shape[:-2]) if b.ndim == 2 else prod(b.shape[:-2]) if a.ndim == 2 else prod(max(m, n) for m, n in _aligned(a.shape[:-2], b.shape[:-2]))
-        yield from _product("mm" if min(a.ndim, b.ndim) == 2 else "bmm", 2 * batch * a.shape[-2] * a.shape[-1] * b.shape[-1])
+        batch = (prod(a.shape[:-2]) if b.ndim == 2 else prod(b.shape[:-2]) if a.ndim == 2
+                 else prod(max(m, n) for m, n in _aligned(a.shape[:-2], b.shape[:-2])))
+        yield from _product("mm" if min(a.ndim, b.ndim) == 2 else "bmm",
+                            2 * batch * a.shape[-2] * a.shape[-1] * b.shape[-1])
 
 
 def _aligned(a: Any, b: Any) -> Iterator[tuple[int, int]]:
@@ -55,7 +57,8 @@ def _einsum(equation: Any, *operands: Any) -> Iterator[Counted]:
     for i, right in enumerate(parts[1:], 2):
         kept = {label for label in left + right if label in output or any(label in part for part in parts[i:])}
         if (set(left) & set(right)) - kept:
-            alone = {label for label in set(left) ^ set(right) if label not in kept}       # labels that are summed over before the product
+            # labels that are summed over before the product
+            alone = {label for label in set(left) ^ set(right) if label not in kept}
             yield from _product("bmm", 2 * prod(sizes[label] for label in set(left + right) - alone))
         left = "".join(kept)
 
@@ -75,13 +78,15 @@ def _convolution(transposed: bool) -> Callable[..., Iterator[Counted]]:
     return count
 
 
-def _attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, **kwargs: Any) -> Iterator[Counted]:
+def _attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+               **kwargs: Any) -> Iterator[Counted]:
     if dropout_p or query.ndim != 4:        # PyTorch counts nothing for its fused kernel
         yield from _product("bmm", 2 * prod(query.shape) * key.shape[-2])
         yield from _product("bmm", 2 * prod(query.shape[:-1]) * key.shape[-2] * value.shape[-1])
 
 
-def _heads(query: Any, key: Any, value: Any, embed_dim: int, num_heads: int, *args: Any, **kwargs: Any) -> Iterator[Counted]:
+def _heads(query: Any, key: Any, value: Any, embed_dim: int, num_heads: int, *args: Any,
+           **kwargs: Any) -> Iterator[Counted]:
     for t in (query, key, value, query):
         yield from _product("addmm", 2 * prod(t.shape[:-1]) * t.shape[-1] * embed_dim)
     dropout = args[5] if len(args) > 5 else kwargs.get("dropout_p", 0.0)
@@ -92,8 +97,10 @@ def _heads(query: Any, key: Any, value: Any, embed_dim: int, num_heads: int, *ar
 
 
 FORMULAS: dict[str, Callable[..., Iterator[Counted]]] = {
-    "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "__matmul__": _matmul, "__rmatmul__": lambda a, b: _matmul(b, a), "addmm": _addmm,
-    "baddbmm": _baddbmm, "linear": _linear, "einsum": _einsum, "tensordot": _tensordot, "scaled_dot_product_attention": _attention,
+    "matmul": _matmul, "mm": _matmul, "bmm": _matmul, "__matmul__": _matmul, "__rmatmul__": lambda a, b: _matmul(b, a),
+    "addmm": _addmm,
+    "baddbmm": _baddbmm, "linear": _linear, "einsum": _einsum, "tensordot": _tensordot,
+    "scaled_dot_product_attention": _attention,
     "multi_head_attention_forward": _heads, **{f"conv{n}d": _convolution(False) for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": _convolution(True) for n in (1, 2, 3)}}
 
@@ -109,9 +116,12 @@ class FlopCounterMode(TorchFunctionMode):
     48
     """
 
-    def __init__(self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: dict[Any, Any] | None = None) -> None:
+    def __init__(self, mods: Any = None, depth: int = 2, display: bool = True,
+                 custom_mapping: dict[Any, Any] | None = None) -> None:
         super().__init__()
-        self.depth, self.display, self.custom = depth, display, {getattr(k, "__name__", k): v for k, v in (custom_mapping or {}).items()}
+        self.depth, self.display, self.custom = (depth, display,
+                                                 {getattr(k, "__name__", k): v
+                                                  for k, v in (custom_mapping or {}).items()})
         self.flop_counts: dict[str, dict[str, int]] = {}
         self._open = False
 
@@ -119,7 +129,8 @@ class FlopCounterMode(TorchFunctionMode):
         self.flop_counts = defaultdict(lambda: defaultdict(int), {"Global": defaultdict(int)})
         self._inside: list[str] = []                # the modules that are running
         self._names: dict[int, str] = {}
-        self._hooks = [register_module_forward_pre_hook(self._begin), register_module_forward_hook(self._end, always_call=True)]
+        self._hooks = [register_module_forward_pre_hook(self._begin),
+                       register_module_forward_hook(self._end, always_call=True)]
         self._open = True
         return super().__enter__()
 
@@ -146,7 +157,9 @@ class FlopCounterMode(TorchFunctionMode):
         name = func.__name__
         if name in self.custom or name in flop_registry:
             shapes = [tuple(a.shape) if hasattr(a, "shape") else a for a in args]
-            self._add(f"aten.{name}", (self.custom.get(name) or flop_registry[name])(*shapes, out_shape=tuple(result.shape)), ("Global", *self._inside))
+            self._add(f"aten.{name}", (self.custom.get(name) or flop_registry[name])(*shapes,
+                                                                                     out_shape=tuple(result.shape)),
+                      ("Global", *self._inside))
         elif name in FORMULAS:
             self._count(name, args, kwargs, result)
         return result
@@ -156,7 +169,8 @@ class FlopCounterMode(TorchFunctionMode):
         extra = {"result": result} if name.startswith("conv") else {}
         given = {key: value for key, value in kwargs.items() if key != "out"}
         first = result[0] if isinstance(result, tuple) else result
-        factors = [a for a in (*args, *kwargs.values()) if getattr(a, "ndim", 0) > 1][-2:] if name != "multi_head_attention_forward" else args[:2]
+        factors = ([a for a in (*args, *kwargs.values()) if getattr(a, "ndim", 0) > 1][-2:]
+                   if name != "multi_head_attention_forward" else args[:2])
         needed = [bool(a.requires_grad) for a in factors]
         groups = kwargs.get("groups", args[6] if len(args) > 6 else 1) if extra else 1
         for operator, flops, backward, each in FORMULAS[name](*args, **given, **extra):
@@ -164,7 +178,8 @@ class FlopCounterMode(TorchFunctionMode):
             # the gradient of a weight of grouped convolutions is counted for all channels
             amount = each * (needed[0] + needed[1] * groups) if len(needed) == 2 else 0
             if first.requires_grad and amount:
-                first.register_hook(lambda g, backward=backward, amount=amount: self._add(backward, amount, where) if self._open else None)
+                first.register_hook(lambda g, backward=backward, amount=amount: self._add(backward, amount, where)
+                                    if self._open else None)
 
     def _add(self, operator: str, flops: int, where: tuple[str, ...]) -> None:
         for module in where:
@@ -186,18 +201,23 @@ class FlopCounterMode(TorchFunctionMode):
             level = module.count(".") + (module != "Global")
             if level <= depth and module in self.flop_counts:
                 counts = self.flop_counts[module]
-                rows.append((" " * level + module, _short(sum(counts.values()), total), f"{sum(counts.values()) / total:.2%}"))
-                rows += [(" " * level + f" - {operator}", _short(n, total), f"{n / total:.2%}") for operator, n in counts.items()]
+                rows.append((" " * level + module, _short(sum(counts.values()), total),
+                             f"{sum(counts.values()) / total:.2%}"))
+                rows += [(" " * level + f" - {operator}", _short(n, total), f"{n / total:.2%}")
+                         for operator, n in counts.items()]
         return "\n".join(tables.table(rows, "<>", rule="-"))
 
 
 def _short(count: int, total: int) -> str:
-    size, unit = next(((size, unit) for size, unit in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K")) if total >= size), (1, ""))
+    size, unit = next(((size, unit) for size, unit in ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"))
+                       if total >= size), (1, ""))
     return f"{count / size:.3f}{unit}" if unit else str(count)
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Any:
-    """Decorate a function that counts the operations of functions of these names, from the shapes of their arguments."""
+    """Decorate a function that counts the operations of functions of these names, from the shapes of their
+    arguments.
+    """
     def registered(formula: Any) -> Any:
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
             flop_registry[getattr(target, "__name__", str(target))] = formula

@@ -36,7 +36,10 @@ READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 
 
 def save_file(tensors: Mapping[str, Tensor], path: Any) -> None:
-    """Write tensors under their names. TypeError for other values, and for dtypes that NumPy lacks, such as bfloat16."""
+    """Write tensors under their names.
+
+    TypeError for other values, and for dtypes that NumPy lacks, such as bfloat16.
+    """
     arrays = {}
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):

@@ -1,8 +1,10 @@
 """Files of tensors in the safetensors format, read and written natively.
 
-    uint64 length of the header; the header, JSON: {name: {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {text: text}}; the bytes
+    uint64 length of the header; the header, JSON: {name: {"dtype", "shape", "data_offsets": [begin, end]},
+    "__metadata__": {text: text}}; the bytes
 
-Nothing in such a file can run code. A reader checks that the tensors cover the bytes without a gap or an overlap, and that each has the bytes of its shape.
+Nothing in such a file can run code. A reader checks that the tensors cover the bytes without a gap or an overlap, and
+that each has the bytes of its shape.
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.utils import safetensors
@@ -32,14 +34,20 @@ from ..storage.typed import UntypedStorage, storage_of
 
 LONGEST_HEADER, MOST_ENTRIES, MOST_AXES = 100_000_000, 100_000, 64
 # In the reverse of the order in which writers sort tensors: the largest elements come first, so that all are aligned.
-BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
-        "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
+BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
+        "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32,
+        "F32": 32, "C64": 64, "F64": 64, "I64": 64,
+        "U64": 64}
 ORDER = {name: place for place, name in enumerate(BITS)}
-NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8",
-         "BOOL": "bool", "C64": "complex64", "U64": "uint64", "U32": "uint32", "U16": "uint16", "F8_E4M3": "float8_e4m3fn",
-         "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2FNUZ": "float8_e5m2fnuz"}
+NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32",
+         "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool", "C64": "complex64", "U64": "uint64",
+         "U32": "uint32", "U16": "uint16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
+         "F8_E8M0": "float8_e8m0fnu",
+         "F8_E4M3FNUZ": "float8_e4m3fnuz",
+         "F8_E5M2FNUZ": "float8_e5m2fnuz"}
 BY_DTYPE = {name: code for code, name in NAMES.items()}
-TEXTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)        # an unterminated one extends to the end, so no character is scanned twice
+# an unterminated one extends to the end, so no character is scanned twice
+TEXTS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
 
 class SafetensorError(Exception):
@@ -73,9 +81,11 @@ class Header:
         self.begin = 8 + length
         parsed = _parsed(bytes(data[8:self.begin]))
         self.metadata: dict[str, str] | None = parsed.pop("__metadata__", None)
-        if self.metadata is not None and not (type(self.metadata) is dict and all(type(value) is str for value in self.metadata.values())):
+        if (self.metadata is not None and not (type(self.metadata) is dict
+                                               and all(type(value) is str for value in self.metadata.values()))):
             raise _wrong("invalid JSON in header: metadata are texts")
-        self.entries = dict(sorted(((name, _entry(name, entry)) for name, entry in parsed.items()), key=lambda item: item[1][2:]))
+        self.entries = dict(sorted(((name, _entry(name, entry)) for name, entry in parsed.items()),
+                                   key=lambda item: item[1][2:]))
         at = 0
         for name, (_, _, begin, end) in self.entries.items():
             if begin != at:
@@ -87,9 +97,11 @@ class Header:
 
 def _parsed(header: bytes) -> dict[str, Any]:
     if not header.startswith(b"{"):
-        raise _wrong("invalid start character in header, must be `{`" if header[:1] != b"[" else "invalid JSON in header: a list")
+        raise _wrong("invalid start character in header, must be `{`" if header[:1] != b"["
+                     else "invalid JSON in header: a list")
     bare = TEXTS.sub(b"", header)        # bound the work of the JSON parser by the number of tensors
-    if bare.count(b"{") > MOST_ENTRIES + 2 or bare.count(b"[") > 2 * MOST_ENTRIES or bare.count(b",") > MOST_AXES * MOST_ENTRIES:
+    if (bare.count(b"{") > MOST_ENTRIES + 2 or bare.count(b"[") > 2 * MOST_ENTRIES
+            or bare.count(b",") > MOST_AXES * MOST_ENTRIES):
         raise _wrong(f"the header describes more than {MOST_ENTRIES} tensors")
     try:
         parsed = json.loads(header.decode("utf-8"), object_pairs_hook=_unequal, parse_constant=_no_number)
@@ -118,8 +130,10 @@ def _entry(name: str, entry: Any) -> tuple[str, tuple[int, ...], int, int]:
         raise _wrong(f"invalid JSON in header: tensor `{name:.80}` has a dtype, a shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if type(dtype) is not str or dtype not in BITS:
-        raise _wrong(f"invalid JSON in header: unknown dtype {repr(dtype)[:40] if type(dtype) is str else ''} of tensor `{name:.80}`")
-    if not all(type(numbers) is list and all(type(n) is int and 0 <= n < 1 << 63 for n in numbers) for numbers in (shape, offsets)) or len(offsets) != 2:
+        raise _wrong(f"invalid JSON in header: unknown dtype {repr(dtype)[:40] if type(dtype) is str else ''} of "
+                     f"tensor `{name:.80}`")
+    if (not all(type(numbers) is list and all(type(n) is int and 0 <= n < 1 << 63 for n in numbers)
+                for numbers in (shape, offsets)) or len(offsets) != 2):
         raise _wrong(f"invalid JSON in header: shape and data_offsets of tensor `{name:.80}` are counts")
     if len(shape) > MOST_AXES or prod(n for n in shape if n) * BITS[dtype] >= 1 << 63:
         raise _wrong("overflow computing buffer size from shape and/or element type")
@@ -306,13 +320,15 @@ def _check(tensors: Any, metadata: Any) -> None:
     if metadata is not None and not all(type(text) is str for pair in metadata.items() for text in pair):
         raise TypeError("argument 'metadata': keys and values are 'str'")
     if shared := [set(group) for group in _sharing(tensors) if len(group) > 1]:
-        raise RuntimeError("Some tensors share memory, this will lead to duplicate memory on disk and potential differences when loading them again: "
-                           f"{shared}.\nA potential way to correctly save your model is to use `save_model`.")
+        raise RuntimeError("Some tensors share memory, this will lead to duplicate memory on disk and potential "
+                           f"differences when loading them again: {shared}.\nA potential way to correctly save your "
+                           f"model is to use `save_model`.")
     for name, tensor in tensors.items():
         if not tensor.is_contiguous():
-            raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It either means you are trying to save tensors "
-                             "which are reference of each other in which case it's recommended to save only the full tensors, and reslice at load time, or "
-                             "simply call `.contiguous()` on your tensor to pack it before saving.")
+            raise ValueError(f"You are trying to save a non contiguous tensor: `{name}` which is not allowed. It "
+                             "either means you are trying to save tensors which are reference of each other in which "
+                             "case it's recommended to save only the full tensors, and reslice at load time, or simply "
+                             "call `.contiguous()` on your tensor to pack it before saving.")
         if tensor.dtype.name not in BY_DTYPE:
             raise ValueError(f"tensor `{name}` is of dtype {tensor.dtype}, which the format does not have")
 
@@ -349,16 +365,19 @@ def _twice(state: dict[str, Any], preferred: Any = ()) -> dict[str, list[str]]:
     kept = {}
     for group in _sharing(state):
         if len(group) > 1:
-            whole = sorted(name for name in group if (state[name].data_ptr(), state[name].nbytes) == _block(state[name]))
+            whole = sorted(name for name in group if (state[name].data_ptr(), state[name].nbytes)
+                           == _block(state[name]))
             if not whole:
-                raise RuntimeError("Error while trying to find names to remove to save state dict, but found no suitable name to keep for saving amongst: "
-                                   f"{set(group)}. None is covering the entire storage.")
+                raise RuntimeError("Error while trying to find names to remove to save state dict, but found no "
+                                   f"suitable name to keep for saving amongst: {set(group)}. None is covering the "
+                                   f"entire storage.")
             keep = next((name for name in whole if name in preferred), whole[0])
             kept[keep] = sorted(name for name in group if name != keep)
     return kept
 
 
-def save_model(model: Any, filename: Any, metadata: dict[str, str] | None = None, force_contiguous: bool = True) -> None:
+def save_model(model: Any, filename: Any, metadata: dict[str, str] | None = None,
+               force_contiguous: bool = True) -> None:
     """Write a model's tensors to a file; a tensor with several names is written once.
 
     safetensors → safetensors.torch.save_model
@@ -368,7 +387,8 @@ def save_model(model: Any, filename: Any, metadata: dict[str, str] | None = None
         for name in others:
             metadata.setdefault(name, keep)
             del state[name]
-    save_file({name: tensor.contiguous() if force_contiguous else tensor for name, tensor in state.items()}, filename, metadata or None)
+    save_file({name: tensor.contiguous() if force_contiguous else tensor for name, tensor in state.items()}, filename,
+              metadata or None)
 
 
 def load_model(model: Any, filename: Any, strict: bool = True, device: Any = "cpu") -> tuple[set[str], list[str]]:

@@ -1,4 +1,6 @@
-"""Settings of `torch.save` and `torch.load`, as attributes. https://pytorch.org/docs/stable/notes/serialization.html#torch-serialization-config
+"""Settings of `torch.save` and `torch.load`, as attributes.
+
+https://pytorch.org/docs/stable/notes/serialization.html#torch-serialization-config
 
 >>> import tensorgrad as torch
 >>> config = torch.utils.serialization.config
@@ -43,6 +45,7 @@ class config:
     reads them entirely; PyTorch has no such setting), calculate_storage_offsets (no effect). `config.save`:
     compute_crc32, storage_alignment, use_pinned_memory_for_d2h (no effect)."""
 
-    load = Section({"mmap": "mmap", "endianness": "endianness", "mmap_flags": "mmap_flags", "mmap_crc32": "mapped_crc32",
+    load = Section({"mmap": "mmap", "endianness": "endianness", "mmap_flags": "mmap_flags",
+                    "mmap_crc32": "mapped_crc32",
                     "calculate_storage_offsets": "offsets"})
     save = Section({"compute_crc32": "crc32", "use_pinned_memory_for_d2h": "pinned", "storage_alignment": "alignment"})

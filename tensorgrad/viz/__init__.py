@@ -30,5 +30,6 @@ def __getattr__(name: str) -> Any:
     return import_module(".collectives", __name__)
 
 
-__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "NanReport", "collectives", "dot", "exercise", "explain", "explain_nan", "formulas", "graph",
-           "monitor", "plot_grad_flow", "plot_loss", "plot_weights", "render", "watch"]
+__all__ = ["Exercise", "Explanation", "Formulas", "Graph", "NanReport", "collectives", "dot", "exercise", "explain",
+           "explain_nan", "formulas", "graph", "monitor", "plot_grad_flow", "plot_loss", "plot_weights", "render",
+           "watch"]

@@ -23,7 +23,7 @@ of the last single number that it computed from tensors that require grad. If th
   --collective NAME  in place of a program: a collective such as all_reduce, message by message, as a page
   grade FILE    in place of a program: marks for answers that pages of exercises have handed in
   --            what follows are arguments of the program, even if they are called as these are
-  -h, --help    before the program: this text"""
+  -h, --help    before the program: this text"""  # noqa: E501
 PICTURES, PAGES = tuple(f".{form}" for form in FORMS), (".html", ".txt")
 SMALL = 40      # steps of the largest graph whose boxes show values
 
@@ -44,7 +44,9 @@ class Wanted(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Run the program, draw, and return the exit status: that of the program, or 1 if there is nothing to draw, or 2 if the command line is wrong."""
+    """Run the program, draw, and return the exit status: that of the program, or 1 if there is nothing to draw, or 2 if
+    the command line is wrong.
+    """
     if arguments[:1] == ["--collective"]:
         from .collectives.command import main as collective
         return collective(arguments[1:])
@@ -82,7 +84,8 @@ def main(arguments: list[str]) -> int:
         print(f"python -m tensorgrad.viz: {trouble}", file=sys.stderr)
         return status or 1
     if drawn is None:
-        print("python -m tensorgrad.viz: there is no graph to draw: the program computed no loss from tensors that require grad", file=sys.stderr)
+        print("python -m tensorgrad.viz: there is no graph to draw: the program computed no loss from tensors that "
+              "require grad", file=sys.stderr)
         return status or 1
     print(f"{wanted.out}: {drawn}", file=sys.stderr)
     return status
@@ -122,7 +125,8 @@ def parsed(arguments: list[str]) -> Wanted | None:
         raise ValueError("--explain and --nan: one of them")
     out, suffixes = out or ("nan.html" if nan else "graph.html"), PAGES if explain or nan else PICTURES
     if Path(out).suffix not in suffixes:
-        raise ValueError(f"--out: {'an explanation' if explain or nan else 'a picture'} ends in one of {', '.join(suffixes)}, and {out!r} does not")
+        raise ValueError(f"--out: {'an explanation' if explain or nan else 'a picture'} ends in one of "
+                         f"{', '.join(suffixes)}, and {out!r} does not")
     return Wanted(Path(out).absolute(), explain, program, nan)
 
 
@@ -178,7 +182,8 @@ def draw(last: Any, wanted: Wanted) -> str | None:
         explanation.save(wanted.out)
         return f"backprop of the last loss in {len(explanation)} step{'s' if len(explanation) != 1 else ''}"
     def picture_of(values: bool) -> Any:
-        return graph(*last.outputs, module=module, names=names, values=values, source=wanted.out.suffix == ".html", title=f"The last loss of {wanted.name}")
+        return graph(*last.outputs, module=module, names=names, values=values, source=wanted.out.suffix == ".html",
+                     title=f"The last loss of {wanted.name}")
     picture = picture_of(False)
     if picture.steps <= SMALL:
         picture = picture_of(True)

@@ -1,4 +1,5 @@
-"""An explanation as one SVG that moves: numbers appear as the forward makes them, gradients as they come back, with the rule of each step below.
+"""An explanation as one SVG that moves: numbers appear as the forward makes them, gradients as they come back, with the
+rule of each step below.
 
 Programs that do not animate show the last picture; so do readers who ask their system for less motion.
 """
@@ -33,29 +34,35 @@ class Picture(NamedTuple):
 def film(explanation: Any) -> str:
     """Return the steps of an explanation as an animated SVG. Errors: ValueError for too many steps."""
     if len(explanation.forward) + len(explanation.steps) > 2 * MOST:
-        raise ValueError(f"a film shows at most {MOST} steps forward and back, not {len(explanation.forward)} and {len(explanation.steps)}: save a page, .html")
+        raise ValueError(f"a film shows at most {MOST} steps forward and back, not {len(explanation.forward)} and "
+                         f"{len(explanation.steps)}: save a page, .html")
     model = pictured(explanation, None)
     ids = {node.tape: node.id for node in model.nodes if node.tape is not None}
     shown = list(pictures(explanation, ids))
-    root = ElementTree.fromstring(Graph(model, fold=False, title=f"Backprop of {explanation.name}, step by step", scene=Boxes).svg())
+    root = ElementTree.fromstring(Graph(model, fold=False, title=f"Backprop of {explanation.name}, step by step",
+                                        scene=Boxes).svg())
     boxes = {box.get("data-id"): box for box in root.iter(f"{{{SVG}}}g")}
     length = len(shown) + REST
     width = widened(root, max(columns(p.caption) for p in shown) * WIDE + 2 * MARGIN)
     height = float(root.get("height", 0))
-    css = [f".tg-film{{animation-duration:{length * SECONDS:g}s;animation-iteration-count:infinite;animation-timing-function:step-end}}"]
+    css = [f".tg-film{{animation-duration:{length * SECONDS:g}s;animation-iteration-count:infinite"
+           f";animation-timing-function:step-end}}"]
     for number, picture in enumerate(shown):
         begin, end = (f"{100 * (number + late) / length:.2f}%" for late in (0, 1))
         css.append(f"@keyframes tg-from{number}{{0%{{opacity:{int(number == 0)}}}{begin}{{opacity:1}}}}")
         last = int(number == len(shown) - 1)
-        css.append(f"@keyframes tg-only{number}{{0%{{opacity:{int(number == 0)}}}{begin}{{opacity:1}}{end}{{opacity:{last}}}100%{{opacity:{last}}}}}")
+        css.append(f"@keyframes tg-only{number}{{0%{{opacity:{int(number == 0)}}}{begin}{{opacity:1}}{end}{{opacity:"
+                   f"{last}}}100%{{opacity:{last}}}}}")
         for box in picture.lit:
             animate(outline(boxes[box]), f"tg-only{number}")
         for box, kind in picture.appear:
             for line in boxes[box].findall(f"{{{SVG}}}text"):
                 if line.get("class") == kind:
                     animate(line, f"tg-from{number}")
-        text = ElementTree.SubElement(root, f"{{{SVG}}}text", {"x": f"{width / 2:.1f}", "y": f"{height - MARGIN:.1f}", "font-size": "12px",
-                                                              "text-anchor": "middle", "fill": COLOURS["ink"][0], "opacity": str(last)})
+        text = ElementTree.SubElement(root, f"{{{SVG}}}text",
+                                      {"x": f"{width / 2:.1f}", "y": f"{height - MARGIN:.1f}", "font-size": "12px",
+                                      "text-anchor": "middle", "fill": COLOURS["ink"][0],
+                                       "opacity": str(last)})
         text.set("style", f"fill:var(--ink,{COLOURS['ink'][0]})")
         text.text = picture.caption
         animate(text, f"tg-only{number}")
@@ -70,18 +77,23 @@ def pictures(explanation: Any, ids: dict[Any, str]) -> Iterator[Picture]:
     def place(node: Any) -> list[str]:
         found = ids.get(node.node if type(node) is Output else node)
         return [] if found is None else [found]
-    yield Picture([b for *_, leaf in explanation.given for b in place(leaf)], [(b, "value") for *_, leaf in explanation.given for b in place(leaf)],
+    yield Picture([b for *_, leaf in explanation.given for b in place(leaf)],
+                  [(b, "value") for *_, leaf in explanation.given for b in place(leaf)],
                   "the leaves")
     for step in explanation.forward:
         value = [v.text(24) for v in step.values if v is not None]
-        yield Picture(place(step.node), [(b, "value") for b in place(step.node)], told(step.result, step.expression, step.worked, *value))
+        yield Picture(place(step.node), [(b, "value") for b in place(step.node)],
+                      told(step.result, step.expression, step.worked, *value))
     root = place(explanation.root)
-    yield Picture(root, [(b, "gradient") for b in root], f"now back: ∂L/∂{explanation.name} = {explanation.start.text(24)}")
-    whole = {b: step for step in explanation.steps for gives in step.gives for b in place(gives.node)}     # a gradient shows once all of its terms have come
+    yield Picture(root, [(b, "gradient") for b in root],
+                  f"now back: ∂L/∂{explanation.name} = {explanation.start.text(24)}")
+    # a gradient shows once all of its terms have come
+    whole = {b: step for step in explanation.steps for gives in step.gives for b in place(gives.node)}
     for step in explanation.steps:
         captions, appear = [], []
         for gives in step.gives:
-            captions.append(told(f"∂L/∂{gives.target}{' +' if gives.before is not None else ''}", gives.named, gives.worked, gives.value.text(24)))
+            captions.append(told(f"∂L/∂{gives.target}{' +' if gives.before is not None else ''}", gives.named,
+                                 gives.worked, gives.value.text(24)))
             appear += [(b, "gradient") for b in place(gives.node) if whole[b] is step]
         yield Picture(place(step.node), appear, ",   ".join(dict.fromkeys(captions)))
 
@@ -106,9 +118,11 @@ def widened(root: Any, least: float) -> float:
 def outline(box: Any) -> Any:
     """Add a frame around a box, visible only while it is animated."""
     rect = box.find(f"{{{SVG}}}rect")
-    hot = {"fill": "none", "stroke": COLOURS["hot"][0], "stroke-width": "3", "style": "fill:none;stroke:var(--hot,{});stroke-width:3;".format(
+    hot = {"fill": "none", "stroke": COLOURS["hot"][0], "stroke-width": "3",
+           "style": "fill:none;stroke:var(--hot,{});stroke-width:3;".format(
         COLOURS["hot"][0]), "opacity": "0"}
-    return ElementTree.SubElement(box, f"{{{SVG}}}rect", {**{k: rect.get(k) for k in ("x", "y", "width", "height", "rx")}, **hot})
+    return ElementTree.SubElement(box, f"{{{SVG}}}rect",
+                                  {**{k: rect.get(k) for k in ("x", "y", "width", "height", "rx")}, **hot})
 
 
 def animate(element: Any, name: str) -> None:
@@ -116,7 +130,8 @@ def animate(element: Any, name: str) -> None:
     style = element.get("style", "")
     kept, _, names = style.partition("animation-name:")
     element.set("class", f"{element.get('class', '')} tg-film".replace(" tg-film tg-film", " tg-film").strip())
-    element.set("style", f"{kept}{';' if kept and not kept.endswith(';') else ''}animation-name:{names + ',' if names else ''}{name}")
+    element.set("style", f"{kept}{';' if kept and not kept.endswith(';') else ''}animation-name:"
+                         f"{names + ',' if names else ''}{name}")
 
 
 __all__ = ["film"]

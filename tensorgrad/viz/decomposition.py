@@ -12,13 +12,16 @@ from .expression_trees import MAKING, UNREAD, Formula, Unable, copied, sorted_ou
 from .reading import NoFormula
 from .tracing import traced
 
-OPERATORS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power", ast.MatMult: "matmul",
-             ast.BitAnd: "logical_and", ast.BitOr: "logical_or", ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
+OPERATORS = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.Pow: "power",
+             ast.MatMult: "matmul", ast.BitAnd: "logical_and", ast.BitOr: "logical_or", ast.Eq: "equal",
+             ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
              ast.Gt: "greater", ast.GtE: "greater_equal"}
 
 
 class Step(NamedTuple):
-    """A step of a program: inputs are ("place", key), ("value", array, number or None), or ("missing", name), which the tape does not keep."""
+    """A step of a program: inputs are ("place", key), ("value", array, number or None), or ("missing", name), which the
+    tape does not keep.
+    """
 
     number: int
     op: type[Op]
@@ -49,7 +52,8 @@ class Lines(Formula):
         return None
 
 
-def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any], inputs: list[tuple[str, Any]]) -> Any:
+def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any],
+               inputs: list[tuple[str, Any]]) -> Any:
     """Return the recorded steps of a definition, with masks and indices computed from the inputs.
 
     `recorded` comes from the tape, which holds masks and indices as constants; it is returned unchanged where the
@@ -59,7 +63,8 @@ def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any
         return recorded
     try:
         inputs = [(kind, value if kind == "place" else copied(value)) for kind, value in inputs]
-        values = dict(zip(op.inputs, [recorded.leaves[value] if kind == "place" else value for kind, value in inputs], strict=True))
+        values = dict(zip(op.inputs, [recorded.leaves[value] if kind == "place" else value for kind, value in inputs],
+                          strict=True))
         lines = Lines(function, values | params)
         results = tuple(f"result.{i}" for i in range(len(lines.value))) if op.several else ("result",)
         step = Step(1, op, params, tuple(inputs), results, tuple(kind == "place" for kind, _ in inputs))
@@ -74,7 +79,8 @@ def recomputed(recorded: Any, op: type[Op], function: Any, params: dict[str, Any
         if not any(part.wanted):
             steps.append(part._replace(inputs=names, number=rest[0].number if rest else 1))
             continue
-        if not rest or rest[0].op is not part.op or len(rest[0].inputs) != len(names) or len(rest[0].results) != len(part.results):
+        if (not rest or rest[0].op is not part.op or len(rest[0].inputs) != len(names)
+                or len(rest[0].results) != len(part.results)):
             return recorded
         own = rest.pop(0)
         if any(wanted and kind != "place" for wanted, (kind, _) in zip(own.wanted, names, strict=True)):
@@ -88,7 +94,8 @@ class Splitter:
     def __init__(self, step: Step, formula: Formula) -> None:
         self.step, self.formula, self.steps = step, formula, list[Step]()
         self.known: dict[str, tuple[str, Any]] = dict(zip(step.op.inputs, step.inputs, strict=True))
-        self.gradients = {value for (kind, value), wanted in zip(step.inputs, step.wanted, strict=True) if wanted and kind == "place"}
+        self.gradients = {value for (kind, value), wanted in zip(step.inputs, step.wanted, strict=True)
+                          if wanted and kind == "place"}
         for names, expression in formula.reading.locals:
             parts = self.several(expression) if len(names) > 1 else [self.one(expression)]
             self.known.update(zip(names, parts, strict=True))
@@ -98,7 +105,8 @@ class Splitter:
 
     def one(self, node: ast.expr) -> tuple[str, Any]:
         """Return a reference to the value of an expression: a step's result, an input or a constant."""
-        if not self.formula.varies(node) or not any(isinstance(n, ast.Name) and n.id in self.known for n in ast.walk(node)):
+        if (not self.formula.varies(node) or not any(isinstance(n, ast.Name) and n.id in self.known
+                                                     for n in ast.walk(node))):
             value = self.formula.evaluated(node)
             return "value", value if value is None or isinstance(value, (bool, int, float)) else np.asarray(value)
         if isinstance(node, ast.Name):
@@ -106,7 +114,8 @@ class Splitter:
         if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
             return self.add(OPS[OPERATORS[type(node.op)]], [self.one(node.left), self.one(node.right)], {})[0]
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPERATORS:
-            return self.add(OPS[OPERATORS[type(node.ops[0])]], [self.one(node.left), self.one(node.comparators[0])], {})[0]
+            return self.add(OPS[OPERATORS[type(node.ops[0])]], [self.one(node.left), self.one(node.comparators[0])],
+                            {})[0]
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self.add(OPS["negative"], [self.one(node.operand)], {})[0]
         if isinstance(node, ast.IfExp) and not self.formula.varies(node.test):

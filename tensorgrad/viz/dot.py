@@ -6,7 +6,8 @@ from .model import Node
 from .scene import Scene, told_steps
 from .text import numbers, quoted, shorten
 
-LOOKS = {"leaf": 'shape=box style=filled fillcolor="#ffffff" color="#475569"', "constant": 'shape=box style=filled fillcolor="#f3f5f8" color="#a3aebd"',
+LOOKS = {"leaf": 'shape=box style=filled fillcolor="#ffffff" color="#475569"',
+         "constant": 'shape=box style=filled fillcolor="#f3f5f8" color="#a3aebd"',
          "step": 'shape=box style="rounded,filled" fillcolor="#e3eefc" color="#2f6fc4"',
          "value": 'shape=box style="rounded,filled" fillcolor="#1d4f91" color="#1d4f91" fontcolor="#ffffff"',
          "failed": 'shape=box style="rounded,filled,dashed" fillcolor="#fff3e6" color="#d55e00" penwidth=2.5'}
@@ -28,18 +29,21 @@ def written(drawn: Scene) -> str:
             lines.append("  " * depth + f"subgraph {quoted('cluster_' + group.key)} {{")
             depth += 1
             title = shorten(group.title) + (f"  × {group.count}" if group.count and not group.repeats else "")
-            lines.append("  " * depth + f'label={quoted(title)} labeljust=l fontname="monospace" fontsize=10 style=rounded color="#b6c2d1"')
+            lines.append("  " * depth + f'label={quoted(title)} labeljust=l fontname="monospace" fontsize=10 '
+                                        f'style=rounded color="#b6c2d1"')
             todo.append("}")
         for member in group.members:
             if isinstance(member, Node):
                 box = drawn.box(member)
                 text = "\n".join(line for _, line in box.lines)
-                lines.append("  " * depth + f"{quoted(member.id)} [label={quoted(text)} tooltip={quoted(box.tip)} {LOOKS[box.kind]}]")
+                lines.append("  " * depth + f"{quoted(member.id)} [label={quoted(text)} tooltip={quoted(box.tip)} "
+                                            f"{LOOKS[box.kind]}]")
             elif member.key in drawn.opened:
                 todo.append(member)
             else:
                 text, shape = f"{shorten(member.title)}\n{told_steps(member)}", "box3d" if member.count else "box"
-                lines.append("  " * depth + f"{quoted(member.key)} [label={quoted(text)} shape={shape} style=filled fillcolor=white]")
+                lines.append("  " * depth + f"{quoted(member.key)} [label={quoted(text)} shape={shape} style=filled "
+                                            f"fillcolor=white]")
     return "\n".join([*lines, *edges(drawn), "}"])
 
 

@@ -1,8 +1,9 @@
 """`draw`: the only way from boxes and arrows to SVG, DOT, PNG, PDF, a page, or a Matplotlib figure.
 
-Whoever has a graph (`viz.graph`, `viz.render`, `symbolic.picture`, `symbolic.draw_graph`, nngraph's modules, explanations, their
-films and exercises) makes a `Model` of nodes and edges, wraps it in a `Graph`, and asks for a form of it. `fold` groups the
-nodes, `scene` sizes and `layout` places the boxes, and one writer for each form is called here.
+Whoever has a graph (`viz.graph`, `viz.render`, `symbolic.picture`, `symbolic.draw_graph`, nngraph's modules,
+explanations, their films and exercises) makes a `Model` of nodes and edges, wraps it in a `Graph`, and asks for a form
+of it. `fold` groups the nodes, `scene` sizes and `layout` places the boxes, and one writer for each form is called
+here.
 """
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ FORMS = ("html", "svg", "dot", "png", "pdf")            # of files, by their suf
 def draw(graph: Graph, form: str, **options: Any) -> Any:
     """Draw a graph: "svg", "dot" and "html" are text, "png" and "pdf" are bytes, "figure" is a Matplotlib Figure.
 
-    `options` are those of `matplotlib_export.figure`. Errors: ImportError without Matplotlib for "png", "pdf" and "figure"; ValueError for
+    `options` are those of `matplotlib_export.figure`. Errors: ImportError without Matplotlib for "png", "pdf" and
+        "figure"; ValueError for
     another form.
 
     >>> model = Model()
@@ -46,9 +48,13 @@ def draw(graph: Graph, form: str, **options: Any) -> Any:
 
 
 class Graph:
-    """A graph, ready to be looked at. It shows itself in notebooks; `save` writes it to a file of any of its formats."""
+    """A graph, ready to be looked at.
 
-    def __init__(self, model: Model, shows: Shows | None = None, fold: bool = True, title: str = "", scene: type[Scene] = Scene) -> None:
+    It shows itself in notebooks; `save` writes it to a file of any of its formats.
+    """
+
+    def __init__(self, model: Model, shows: Shows | None = None, fold: bool = True, title: str = "",
+                 scene: type[Scene] = Scene) -> None:
         self.model, self.shows, self.fold, self._scene = model, shows or Shows(), fold, scene
         self.steps = sum(node.kind == "step" for node in model.nodes)
         self.title = title or titled("Backward graph" if self.shows.backward else "Graph", model)
@@ -78,11 +84,16 @@ class Graph:
         return draw(self, "png")
 
     def pdf(self) -> bytes:
-        """The graph as a PDF page, its fonts embedded. Errors: ImportError without Matplotlib, which the extra `viz` brings."""
+        """The graph as a PDF page, its fonts embedded.
+
+        Errors: ImportError without Matplotlib, which the extra `viz` brings.
+        """
         return draw(self, "pdf")
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the graph to a file whose suffix says how: .dot, .svg, .png, .pdf or .html. Folders are made. Returns the path.
+        """Write the graph to a file whose suffix says how: .dot, .svg, .png, .pdf or .html.
+
+        Folders are made. Returns the path.
 
         >>> import tensorgrad as torch, tempfile
         >>> w = torch.ones(2, requires_grad=True)
@@ -91,7 +102,8 @@ class Graph:
         """
         path = Path(path)
         if path.suffix[1:] not in FORMS:
-            raise ValueError(f"save: the path must end in one of {', '.join(f'.{form}' for form in FORMS)}, and {str(path)!r} does not")
+            raise ValueError(f"save: the path must end in one of {', '.join(f'.{form}' for form in FORMS)}, and "
+                             f"{str(path)!r} does not")
         content = draw(self, path.suffix[1:])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -101,11 +113,13 @@ class Graph:
         return self.svg()
 
     def _repr_html_(self) -> str:
-        return (f'<iframe srcdoc="{escape(self.html(), lines=True)}" sandbox="allow-scripts" title="{escape(self.title)}" '
-                'style="width:100%;height:640px;border:1px solid #d5dce6;border-radius:6px"></iframe>')
+        return (f'<iframe srcdoc="{escape(self.html(), lines=True)}" sandbox="allow-scripts" '
+                f'title="{escape(self.title)}" style="width:100%;height:640px;border:1px solid '
+                f'#d5dce6;border-radius:6px"></iframe>')
 
     def __repr__(self) -> str:
-        return f"<{self.title}, {len(self.model.nodes) - self.steps:,} leaves and outputs: .svg(), .html(), .dot(), .save(path)>"
+        return (f"<{self.title}, {len(self.model.nodes) - self.steps:,} leaves and outputs: .svg(), .html(), .dot(), "
+                f".save(path)>")
 
 
 def titled(name: str, model: Model) -> str:

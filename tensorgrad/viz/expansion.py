@@ -1,7 +1,8 @@
-"""Open a step of a backward: run its op's definition once more on the step's own numbers, op by op, to explain the parts.
+"""Open a step of a backward: run its op's definition once more on the step's own numbers, op by op, to explain the
+parts.
 
-The definition comes from the op table, or from `teaching.DEFINITIONS` where the table has a kernel or computes in another way than courses do. Parts get
-the definition's local names and source lines; each round of a loop is a group.
+The definition comes from the op table, or from `teaching.DEFINITIONS` where the table has a kernel or computes in
+another way than courses do. Parts get the definition's local names and source lines; each round of a loop is a group.
 """
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from .torch_names import title
 
 LARGEST = 1 << 22       # numbers of all steps that are kept to be opened
 SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-SLACK = 1e4             # units in the last place, relative to the largest number, by which the parts' gradients may differ from the step's
+# units in the last place, relative to the largest number, by which the parts' gradients may differ from the step's
+SLACK = 1e4
 DEFINED = f"{__package__.rpartition('.')[0]}.ops.", f"{__package__}.textbook_gradients"      # modules with definitions
 
 
@@ -72,7 +74,8 @@ def kept(back: Any, tape: Tape, names: Mapping[Any, str], copier: Copier) -> Kep
         raise ValueError("its backward is a function of the program's own")
     inputs, given = [], tape.given[node]
     for o in step.inputs:
-        if o.edge is not None and o.edge not in tape.values or o.edge is None and o.position not in given and not optional(step.op, o):
+        if (o.edge is not None and o.edge not in tape.values or o.edge is None and o.position not in given
+                and not optional(step.op, o)):
             raise ValueError(f"the tape does not keep its input {o.name}")
         value = tape.values[o.edge] if o.edge is not None else given.get(o.position)
         name = names.get(o.edge if o.edge is not None else id(getattr(value, "array", None)), o.name)
@@ -116,7 +119,10 @@ class Copier:
 
 
 def opened(step: Kept | str) -> Parts:
-    """Return the parts of a step, on their own tape. ValueError if it has none, or if they do not give the step's own gradient."""
+    """Return the parts of a step, on their own tape.
+
+    ValueError if it has none, or if they do not give the step's own gradient.
+    """
     if isinstance(step, str):
         raise ValueError(f"the step cannot be opened: {step}")
     op, leaves = step.op, dict[Any, Any]()
@@ -127,9 +133,11 @@ def opened(step: Kept | str) -> Parts:
             try:
                 found = definition(namespace(step.backend), *([arguments] if op.sequence else arguments), **step.params)
             except Exception:           # a numerical method
-                raise ValueError(f"{title(op.opname, step.params)} is a single step: its definition computes with bare arrays") from None
+                raise ValueError(f"{title(op.opname, step.params)} is a single step: its definition computes with bare "
+                                 f"arrays") from None
             results = list(found) if op.several else [found]
-            incoming = {f"g{i}".translate(SUBSCRIPT): wrap(g, step.backend()) for i, g in enumerate(step.incoming) if g is not None}
+            incoming = {f"g{i}".translate(SUBSCRIPT): wrap(g, step.backend())
+                        for i, g in enumerate(step.incoming) if g is not None}
             loss, gradient = ending(results, step, list(incoming.values()))
     refuse_single(step, loss)
     check(step, leaves, loss, gradient)
@@ -138,7 +146,9 @@ def opened(step: Kept | str) -> Parts:
 
 
 def named(step: Kept, arguments: list[Any], results: list[Any], heard: Listening, loss: Any) -> dict[str, Any]:
-    """Return {name: tensor}: inputs and results by their names in the step's explanation, then the definition's locals, then parts without a name."""
+    """Return {name: tensor}: inputs and results by their names in the step's explanation, then the definition's locals,
+    then parts without a name.
+    """
     found: dict[str, Any] = {}
     known: set[int] = set()
 
@@ -156,7 +166,8 @@ def named(step: Kept, arguments: list[Any], results: list[Any], heard: Listening
     for name, tensor in heard.names():
         call(name, tensor)
     call("L", loss)
-    letter = next(letter for letter in ("p", "q", "part") if not any(name.startswith(letter) and name[len(letter):].isdecimal() for name in found))
+    letter = next(letter for letter in ("p", "q", "part")
+                  if not any(name.startswith(letter) and name[len(letter):].isdecimal() for name in found))
     parts = [tensor for tensor in heard.made if id(tensor) not in known]
     for number, tensor in enumerate(parts, 1):
         call(f"{letter}{number}", tensor)
@@ -173,9 +184,12 @@ def tensor_of(edge: Any, value: Any, backend: Any, leaves: dict[Any, Any]) -> An
 
 
 def ending(results: list[Any], step: Kept, incoming: list[Any]) -> tuple[Any, Any]:
-    """Return the start of the way back through the parts: the only result that has a gradient, or the sum of results times their gradients."""
+    """Return the start of the way back through the parts: the only result that has a gradient, or the sum of results
+    times their gradients.
+    """
     reached = [result for result, g in zip(results, step.incoming, strict=True) if g is not None]
-    terms = [(result * g).sum() for result, g in zip(reached, incoming, strict=True) if node_of(result) is not None] if len(reached) > 1 else []
+    terms = ([(result * g).sum() for result, g in zip(reached, incoming, strict=True) if node_of(result) is not None]
+             if len(reached) > 1 else [])
     if not terms:
         return reached[0], incoming[0]
     return sum(terms[1:], terms[0]), None
@@ -192,14 +206,18 @@ def check(step: Kept, leaves: Mapping[Any, Any], loss: Any, gradient: Any) -> No
     """Raise ValueError unless the parts give the step's gradients."""
     roots = starts((loss,), None if gradient is None else (gradient,), False)
     tape = Tape(roots, starts=roots)
-    largest = max([size_of(g) for back in tape.back for g in (*back.incoming, *(share.gradient for share in back.shares))], default=0)
+    largest = max([size_of(g) for back in tape.back
+                   for g in (*back.incoming, *(share.gradient for share in back.shares))], default=0)
     for edge, expected in step.given.items():
         got, expected = tape.arrived.get(node_of(leaves[edge])), host(expected)
-        eps = np.finfo(expected.dtype).eps if getattr(loss.array, "dtype", None) == expected.dtype else 2.0 ** -8        # bfloat16 is seen as float32
+        # bfloat16 is seen as float32
+        eps = np.finfo(expected.dtype).eps if getattr(loss.array, "dtype", None) == expected.dtype else 2.0 ** -8
         with np.errstate(invalid="ignore"):
-            if got is None or got.shape != expected.shape or not np.allclose(host(got), expected, 0, SLACK * eps * max(largest, size_of(expected)),
-                                                                             equal_nan=True):
-                raise ValueError(f"the step cannot be opened: the parts of {title(step.op.opname, step.params)} do not give its gradient here")
+            if (got is None or got.shape != expected.shape
+                    or not np.allclose(host(got), expected, 0, SLACK * eps * max(largest, size_of(expected)),
+                                       equal_nan=True)):
+                raise ValueError(f"the step cannot be opened: the parts of {title(step.op.opname, step.params)} do not "
+                                 f"give its gradient here")
 
 
 def size_of(gradient: Any) -> float:
@@ -209,7 +227,9 @@ def size_of(gradient: Any) -> float:
 
 
 class Listening:
-    """Notes, while a definition runs, the line and the round of the loop that make each step, and the tensors behind local names."""
+    """Notes, while a definition runs, the line and the round of the loop that make each step, and the tensors behind
+    local names.
+    """
 
     def __init__(self) -> None:
         self.rounds: dict[Any, int] = {}            # {frame of a loop's body: its number}

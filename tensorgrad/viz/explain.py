@@ -51,10 +51,10 @@ def explain(loss: Any, gradient: Any = None, *, module: Any = None,
 class Explanation:
     """The steps of a forward and a backward, with their numbers as they were when `explain` was called.
 
-    `forward` and `steps` list the steps, `leaves` what arrives in the end; `keys` has the names of places in its `program`,
-    `numbers` the steps of that which each step forward tells.
-    It prints as text, shows itself as a page in Jupyter, and `html()` or `save(path)` make that page, which walks through
-    the steps on the graph.
+    `forward` and `steps` list the steps, `leaves` what arrives in the end; `keys` has the names of places in its
+    `program`, `numbers` the steps of that which each step forward tells.
+    It prints as text, shows itself as a page in Jupyter, and `html()` or `save(path)` make that page, which walks
+    through the steps on the graph.
     """
 
     def __init__(self, loss: Any, gradient: Any, tensors: Mapping[str, tuple[Any, Any]],
@@ -72,10 +72,12 @@ class Explanation:
         self.steps: list[BackwardStep] = teller.back(self.forward)
         self.leaves: list[Arrived] = teller.arrived()
         parts = dict(zip([step.node for step in tape.back], openable(tape, names)))
-        self.openable = ["it is a write in place, whose rule is whole" if step.node in found else parts[step.node] for step in self.steps]
+        self.openable = ["it is a write in place, whose rule is whole" if step.node in found else parts[step.node]
+                         for step in self.steps]
         self.keys, self.recorded = places(tape), recorded(tape, names, self.root, start)
         numbers = {node: number for number, node in enumerate(tape.steps, 1)}
-        self.numbers = {s.node: [numbers[n] for n in (found[s.node].steps if s.node in found else [s.node])] for s in self.forward}
+        self.numbers = {s.node: [numbers[n] for n in (found[s.node].steps if s.node in found else [s.node])]
+                        for s in self.forward}
         self.results = {step.node: step.places for step in self.forward if type(step.places[0]) is Output}
         self.model = self._model(drawn(tape, called, [(loss, self.root)]), names, teller.values)
         self.given: list[tuple[str, Value | None, Any]] = [(names[n], teller.values.get(n), n) for n in tape.leaves]
@@ -106,9 +108,11 @@ class Explanation:
         return self.steps[index]
 
     def open(self, index: int) -> Explanation:
-        """The step back at an index, taken apart: an explanation of the op's definition on the step's own numbers, from the gradient that came in.
+        """The step back at an index, taken apart: an explanation of the op's definition on the step's own numbers, from
+        the gradient that came in.
 
-        Its leaves are the step's inputs, and what arrives there is what the step gives. Parts may be opened in their turn.
+        Its leaves are the step's inputs, and what arrives there is what the step gives. Parts may be opened in their
+        turn.
 
         ValueError for a step that has no parts, or whose inputs the tape did not keep.
 
@@ -121,8 +125,10 @@ class Explanation:
         step = self.openable[index]
         parts = opened(step)
         found = Explanation(parts.loss, parts.gradient, parts.tensors)
-        keys = [found.keys.get(parts.leaves.get(edge)) for _, edge, _ in step.inputs]           # None for an input that no part uses
-        inputs = [("value", value) if key is None else ("place", key) for (_, _, value), key in zip(step.inputs, keys, strict=True)]
+        # None for an input that no part uses
+        keys = [found.keys.get(parts.leaves.get(edge)) for _, edge, _ in step.inputs]
+        inputs = [("value", value) if key is None else ("place", key)
+                  for (_, _, value), key in zip(step.inputs, keys, strict=True)]
         found.recorded = recomputed(found.recorded, step.op, parts.definition, step.params, inputs)
         return found
 
@@ -142,13 +148,15 @@ class Explanation:
         return framed(self.html())
 
     def html(self) -> str:
-        """A page that needs nothing else: the graph, the steps forward and back, and leaves whose values can be changed:
-        what follows from them is computed in the page, by the rules that it shows."""
+        """A page that needs nothing else: the graph, the steps forward and back, and leaves whose values can be
+        changed: what follows from them is computed in the page, by the rules that it shows."""
         from .explorer import page
         return page(self)
 
     def svg(self) -> str:
-        """A picture that moves: numbers and gradients appear in the graph step by step. ValueError for more than 120 steps.
+        """A picture that moves: numbers and gradients appear in the graph step by step.
+
+        ValueError for more than 120 steps.
 
         Forges, browsers and slides play it in an `<img>`; programs that do not animate show the last picture.
         """
@@ -156,9 +164,12 @@ class Explanation:
         return film(self)
 
     def save(self, path: Any) -> Path:
-        """Write the page to a file, or the steps as text if its name ends in .txt, or the moving picture for .svg; returns its path."""
+        """Write the page to a file, or the steps as text if its name ends in .txt, or the moving picture for .svg;
+        returns its path.
+        """
         path = Path(path)
-        content = f"{self.text(most=None)}\n" if path.suffix == ".txt" else self.svg() if path.suffix == ".svg" else self.html()
+        content = (f"{self.text(most=None)}\n" if path.suffix == ".txt" else self.svg() if path.suffix == ".svg"
+                   else self.html())
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
         return path
@@ -172,7 +183,9 @@ class Explanation:
         return path
 
     def exercise(self, level: str = "number", seed: int | str = 0) -> Exercise:
-        """An exercise about this backward: "number", "rule", "whole" or "wrong", as `viz.exercise` says. The seed chooses what is asked.
+        """An exercise about this backward: "number", "rule", "whole" or "wrong", as `viz.exercise` says.
+
+        The seed chooses what is asked.
 
         ValueError for a program that has no question of this level, or whose steps a page cannot compute.
 

@@ -1,4 +1,6 @@
-"""The graph of an explanation, as its page, its film and its exercises draw it: boxes with lines for numbers that show when the steps come to them."""
+"""The graph of an explanation, as its page, its film and its exercises draw it: boxes with lines for numbers that show
+when the steps come to them.
+"""
 from __future__ import annotations
 
 from typing import Any
@@ -25,7 +27,8 @@ class Boxes(Scene):
 
 def framed(page: str) -> str:
     """A page within another, as notebooks show it."""
-    return f'<iframe srcdoc="{escape(page, lines=True)}" style="width:100%;height:640px;border:0" title="Backprop, step by step"></iframe>'
+    return (f'<iframe srcdoc="{escape(page, lines=True)}" style="width:100%;height:640px;border:0" title="Backprop, '
+            f'step by step"></iframe>')
 
 
 def pictured(explanation: Any, some: set[Any] | None) -> Model:
@@ -35,6 +38,7 @@ def pictured(explanation: Any, some: set[Any] | None) -> Model:
     keep = {n.id for n in model.nodes if n.id not in ends and (some is None or n.tape in some)}
     if some is not None:
         keep |= {e.source for e in model.edges if e.target in keep and model.by_id[e.source].kind == "leaf"}
-    part = Model([n for n in model.nodes if n.id in keep], [e for e in model.edges if e.source in keep and e.target in keep])
+    part = Model([n for n in model.nodes if n.id in keep],
+                 [e for e in model.edges if e.source in keep and e.target in keep])
     part.by_id = {n.id: n for n in part.nodes}
     return part

@@ -1,4 +1,5 @@
-"""Formulas of the op table as trees that a program in another language evaluates: those of `reading`, for arrays of known shapes.
+"""Formulas of the op table as trees that a program in another language evaluates: those of `reading`, for arrays of
+known shapes.
 
     formula = Formula(OPS["mean"].forward, {"x": array, "axis": None, "keepdims": False})
     formula.tree            # JSON-able: ["op", "/", ["call", "sum", [["name", "x"]], {"axis": None, …}], ["is", 6]]
@@ -6,15 +7,19 @@
 
 A tree is a list whose first element says what it is:
 
-- `["is", value]`: a number, a bool, None, a string, or a list of these; `["name", name]`; `["array", array]`, as `packed` writes it
-- `["op", sign, left, right]`, `["not" | "negative" | "invert", tree]`, `["and" | "or", trees…]`, `["if", test, then, else]`
+- `["is", value]`: a number, a bool, None, a string, or a list of these; `["name", name]`; `["array", array]`, as
+  `packed` writes it
+- `["op", sign, left, right]`, `["not" | "negative" | "invert", tree]`, `["and" | "or", trees…]`, `["if", test, then,
+  else]`
 - `["call", function, trees, options]`; `["list", trees…]`; `["item", tree, position]` of several results
 - `["take", tree, places, shape]`: elements by their places in row-major order, zero (or a last part of the tree) at −1
 - `["add", tree, places, shape]`: zeros, and the elements added at these places
-- `["put", tree, tree, places]`: the first, with the elements of the second at these places; `["put", …, True]` adds them
+- `["put", tree, tree, places]`: the first, with the elements of the second at these places; `["put", …, True]` adds
+  them
 - `["mix", tree, rows, columns, weights, shape]`: out[row] = Σ weight · x[column]
 
-What depends on shapes and options alone is worked out here; a function that is no op of the reader's, such as `mean`, is read in its turn.
+What depends on shapes and options alone is worked out here; a function that is no op of the reader's, such as `mean`,
+is read in its turn.
 """
 from __future__ import annotations
 
@@ -33,33 +38,46 @@ from .notation import is_namespace
 from .reading import FLOAT, NoFormula, Placed, Reader, Reading, bound, duplicate, tidied
 from .tracing import traced
 
-SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.MatMult: "@",
-         ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+         ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<",
+         ast.LtE: "<=",
+         ast.Gt: ">", ast.GtE: ">="}
 UNARY = {ast.USub: "negative", ast.Not: "not", ast.Invert: "invert"}
 ABOUT = ("shape", "ndim", "size", "dtype", "itemsize", "kind")         # attributes that say nothing of values
 DEEPEST = 12            # helpers within helpers
 MOST_ENTRIES = 40_000   # of a linear map that is written out
 MOVING = {"pad_constant", "restride", "index_select"}      # beside those that the table calls linear
-UNREAD = {"asarray", "astype", "cast", "contiguous", "copy", "clone", "real", "conj"}      # functions that leave real numbers as they are
+# functions that leave real numbers as they are
+UNREAD = {"asarray", "astype", "cast", "contiguous", "copy", "clone", "real", "conj"}
 
-# Functions that evaluators know, by the names of the op table; the functions of NumPy beside them have their arguments listed.
-ELEMENTWISE = set("""absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil copysign cos cosh deg2rad digamma divide entr equal erf
-    erfc exp exp2 expm1 floor floor_divide fmax fmin fmod greater greater_equal hypot isfinite isinf isnan less less_equal lgamma log log10 log1p log2
-    logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit maximum minimum multiply ndtr negative not_equal power rad2deg reciprocal
-    remainder round rsqrt sgn sigmoid sign sin sinc sinh sqrt square subtract tan tanh trunc where xlog1py xlogy""".split())
+# Functions that evaluators know, by the names of the op table; the functions of NumPy beside them have their arguments
+# listed.
+ELEMENTWISE = set("""absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh ceil copysign cos cosh deg2rad
+    digamma divide entr equal erf erfc exp exp2 expm1 floor floor_divide fmax fmin fmod greater greater_equal hypot
+    isfinite isinf isnan less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not
+    logical_or logical_xor logit
+    maximum minimum multiply ndtr negative
+    not_equal power rad2deg reciprocal
+    remainder round rsqrt sgn sigmoid sign sin sinc sinh sqrt square subtract tan tanh trunc where xlog1py
+    xlogy""".split())
 REDUCING = set("sum prod amax amin max min any all argmax argmin".split())
-OTHERS = set("""broadcast_to concat cummax cummin cumprod cumsum embedding expand_dims gather matmul order place_along_axis recurrence reshape scatter
+OTHERS = set("""broadcast_to concat cummax cummin cumprod cumsum embedding expand_dims gather matmul order
+    place_along_axis recurrence reshape scatter
     scatter_add squeeze stack take_along_axis window_max""".split())
-MAKING = {"zeros": ("shape", "dtype"), "ones": ("shape", "dtype"), "full": ("shape", "value", "dtype"), "zeros_like": ("x", "dtype"),
+MAKING = {"zeros": ("shape", "dtype"), "ones": ("shape", "dtype"), "full": ("shape", "value", "dtype"),
+          "zeros_like": ("x", "dtype"),
           "ones_like": ("x", "dtype"), "full_like": ("x", "value", "dtype")}
-MATRICES = set("""cholesky_factor cofactors determinant eigh_pairs eigh_values inverse_matrix log_determinant matrix_exponential qr_factor singular_values
+MATRICES = set("""cholesky_factor cofactors determinant eigh_pairs eigh_values inverse_matrix log_determinant
+    matrix_exponential qr_factor singular_values
     solve_linear solve_triangular svd_factor""".split())
-LIKE = {"eigh_pairs": 1, "svd_factor": 0}       # functions that may turn the sign of vectors: they are told the result whose signs those found had
+# functions that may turn the sign of vectors: they are told the result whose signs those found had
+LIKE = {"eigh_pairs": 1, "svd_factor": 0}
 FUNCTIONS = ELEMENTWISE | REDUCING | OTHERS | MATRICES | MAKING.keys()
 
 
 MOST_READINGS = 4096
-READINGS: dict[Any, tuple[Any, dict[str, Any]]] = {}        # {(function, sorts of its arguments): (its expression, or why it has none; its globals)}
+# {(function, sorts of its arguments): (its expression, or why it has none; its globals)}
+READINGS: dict[Any, tuple[Any, dict[str, Any]]] = {}
 
 
 class Unable(Exception):
@@ -75,7 +93,8 @@ class Formula:
     def __init__(self, function: Any, values: dict[str, Any]) -> None:
         self.scope: dict[str, Any] = {"xp": backend_of("cpu").xp, "__builtins__": vars(builtins), "math": math}
         self.values = values
-        self.groups = {name: len(v) for name, v in values.items() if isinstance(v, (tuple, list)) and any(isinstance(part, np.ndarray) for part in v)}
+        self.groups = {name: len(v) for name, v in values.items() if isinstance(v, (tuple, list))
+                       and any(isinstance(part, np.ndarray) for part in v)}
         for name in self.groups:
             self.values = {**self.values, **{f"{name}[{i}]": part for i, part in enumerate(values[name])}}
         self.given = set(self.values)
@@ -100,7 +119,8 @@ class Formula:
         if key not in READINGS:
             if len(READINGS) >= MOST_READINGS:
                 READINGS.clear()
-            lists: dict[str, ast.expr] = {name: ast.Tuple([loaded(f"{name}[{i}]") for i in range(n)], ast.Load()) for name, n in self.groups.items()}
+            lists: dict[str, ast.expr] = {name: ast.Tuple([loaded(f"{name}[{i}]") for i in range(n)], ast.Load())
+                                          for name, n in self.groups.items()}
             try:
                 reader = ExactReader(self, function)
                 READINGS[key] = tidied(reader.returned(lists), reader.locals), self.scope
@@ -126,7 +146,8 @@ class Formula:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore", SyntaxWarning)          # `None is None`, where a name was
-                return eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<formula>", "eval"), {**self.scope, **self.values})
+                return eval(compile(ast.fix_missing_locations(ast.Expression(node)), "<formula>", "eval"),
+                            {**self.scope, **self.values})
         except Exception as error:
             raise Unable(f"{type(error).__name__}: {error}") from None
 
@@ -136,7 +157,8 @@ class Formula:
             return node.id not in self.constants and isinstance(self.values.get(node.id), (np.ndarray, np.generic))
         if isinstance(node, ast.Attribute) and node.attr in ABOUT:
             return False
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("len", "isinstance", *FLOAT):
+        if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+                and node.func.id in ("len", "isinstance", *FLOAT)):
             return False
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return False
@@ -166,7 +188,8 @@ class Formula:
         return ["op", SIGNS[type(node.op)], self.written(node.left), self.written(node.right)]
 
     def write_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        return [UNARY[type(node.op)], self.written(node.operand)] if type(node.op) in UNARY else self.written(node.operand)
+        return ([UNARY[type(node.op)], self.written(node.operand)] if type(node.op) in UNARY
+                else self.written(node.operand))
 
     def write_BoolOp(self, node: ast.BoolOp) -> Any:
         return ["and" if isinstance(node.op, ast.And) else "or", *map(self.written, node.values)]
@@ -192,7 +215,8 @@ class Formula:
             raise Unable("an index is computed")
         index = self.evaluated(node.slice)
         if isinstance(value, (tuple, list)):
-            return self.written(node.value.elts[index]) if isinstance(node.value, (ast.Tuple, ast.List)) else ["item", self.written(node.value), index]
+            return (self.written(node.value.elts[index]) if isinstance(node.value, (ast.Tuple, ast.List))
+                    else ["item", self.written(node.value), index])
         return self.taken(node.value, value, lambda x: x[index])
 
     def write_Attribute(self, node: ast.Attribute) -> Any:
@@ -237,12 +261,16 @@ class Formula:
                 raise Unable(f"{name} of a list that is not written out")
             arrays = [self.written(a) for a in parts]
             if name in LIKE:
-                arrays.append(["array", packed(getattr(self.scope["xp"], name)(self.evaluated(parts[0]), **settings)[LIKE[name]])])
+                arrays.append(["array",
+                               packed(getattr(self.scope["xp"], name)(self.evaluated(parts[0]),
+                                                                      **settings)[LIKE[name]])])
             return ["call", name, arrays, {k: plain(v) for k, v in settings.items() if simple(v)}]
         return self.linear(op, inputs, settings)
 
     def unread(self, name: str, args: list[ast.expr], keywords: dict[str, ast.expr]) -> Any:
-        """Write a call that leaves real numbers as they are, apart from a cast of bools to numbers, or of numbers to integers."""
+        """Write a call that leaves real numbers as they are, apart from a cast of bools to numbers, or of numbers to
+        integers.
+        """
         if name == "copied":
             return self.written(args[1])
         if name in ("cast", "astype", "asarray"):
@@ -272,9 +300,12 @@ class Formula:
         return ["put", self.written(x), part, places.ravel().tolist(), bool(settings.get("accumulate", False))]
 
     def linear(self, op: type[Op], inputs: list[ast.expr], settings: dict[str, Any]) -> Any:
-        """A linear op of its first input, the others known: as a choice of elements, as the sum of elements at places, or as a matrix."""
+        """A linear op of its first input, the others known: as a choice of elements, as the sum of elements at places,
+        or as a matrix.
+        """
         rest = [self.evaluated(i) for i in inputs[1:]]
-        if any(self.varies(i) and not (isinstance(i, ast.Name) and i.id in self.given and np.asarray(v).dtype.kind in "iub") for i, v in zip(inputs[1:], rest)):
+        if any(self.varies(i) and not (isinstance(i, ast.Name) and i.id in self.given
+                                       and np.asarray(v).dtype.kind in "iub") for i, v in zip(inputs[1:], rest)):
             raise Unable(f"xp.{op.opname} of two arrays has no counterpart")
         if not op.linear and op.opname not in MOVING and not op.view:
             raise Unable(f"xp.{op.opname} has no counterpart")
@@ -302,7 +333,8 @@ class Formula:
         if function(np.zeros_like(draw)).any():
             raise Unable(f"xp.{op.opname} is not linear")
         if np.all(weights == 1) and np.array_equal(columns[np.argsort(columns, kind="stable")], np.arange(draw.size)):
-            return ["add", self.written(inputs[0]), rows[np.argsort(columns, kind="stable")].tolist(), list(there.shape)]
+            return ["add", self.written(inputs[0]), rows[np.argsort(columns, kind="stable")].tolist(),
+                    list(there.shape)]
         return ["mix", self.written(inputs[0]), rows.tolist(), columns.tolist(), weights.tolist(), list(there.shape)]
 
 
@@ -314,7 +346,8 @@ def definition(op: type[Op], values: dict[str, Any]) -> Formula:
         if op.opname not in FUNCTIONS:
             raise
     options = [ast.keyword(name, loaded(name)) for name in op.parameters]
-    return Formula(ast.Call(ast.Attribute(loaded("xp"), op.opname, ast.Load()), list(map(loaded, op.inputs)), options), values)
+    return Formula(ast.Call(ast.Attribute(loaded("xp"), op.opname, ast.Load()), list(map(loaded, op.inputs)), options),
+                   values)
 
 
 class ExactReader(Reader):
@@ -419,7 +452,8 @@ def unrolled(node: ast.Call, formula: Formula) -> ast.expr | None:
     names: list[str] = [name.id for name in (target.elts if isinstance(target, ast.Tuple) else [target])]  # type: ignore[union-attr]
     parts: Any = over.elts if isinstance(over, (ast.Tuple, ast.List)) else None
     if parts is None and not formula.varies(over):
-        parts = [ast.Tuple([ast.Constant(v) for v in value], ast.Load()) if isinstance(target, ast.Tuple) else ast.Constant(value)
+        parts = [ast.Tuple([ast.Constant(v) for v in value], ast.Load()) if isinstance(target, ast.Tuple)
+                 else ast.Constant(value)
                  for value in formula.evaluated(over)]
     if parts is None:
         return None
@@ -448,7 +482,8 @@ def spread(args: list[ast.expr]) -> list[ast.expr]:
     return found
 
 
-def sorted_out(op: type[Op], args: list[ast.expr], keywords: dict[str, ast.expr]) -> tuple[list[ast.expr], dict[str, ast.expr]]:
+def sorted_out(op: type[Op], args: list[ast.expr], keywords: dict[str, ast.expr]) -> tuple[list[ast.expr],
+                                                                                           dict[str, ast.expr]]:
     """The inputs and the options of a call of an op: options may follow the inputs, as in NumPy."""
     options = {k: v for k, v in keywords.items() if k in op.parameters}
     if op.arity is None and not op.sequence:
@@ -477,7 +512,8 @@ def whole_places(places: Any, draw: Any, there: Any) -> list[int] | None:
 
 def simple(value: Any) -> bool:
     """Return True if a tree can hold a value as it is."""
-    return value is None or isinstance(value, (bool, int, float, str)) or isinstance(value, (tuple, list)) and all(map(simple, value))
+    return (value is None or isinstance(value, (bool, int, float, str)) or isinstance(value, (tuple, list))
+            and all(map(simple, value)))
 
 
 def plain(value: Any) -> Any:
@@ -487,7 +523,10 @@ def plain(value: Any) -> Any:
 
 
 def copied(value: Any) -> Any:
-    """A tensor's or an array's numbers, in double precision; numbers and None as they are. Unable if they are not real."""
+    """A tensor's or an array's numbers, in double precision; numbers and None as they are.
+
+    Unable if they are not real.
+    """
     value = getattr(value, "array", value)
     if value is None or isinstance(value, (bool, int, float)):
         return value
@@ -510,7 +549,8 @@ def packed(array: Any) -> dict[str, Any]:
     array = np.asarray(array)
     kind = kind_of(array.dtype.kind)
     data = array.ravel().astype({"f": "float64", "i": "int64", "b": "int64"}[kind])
-    return {"shape": list(array.shape), "kind": kind, "data": [v if math.isfinite(v) else str(v) for v in data.tolist()]}
+    return {"shape": list(array.shape), "kind": kind,
+            "data": [v if math.isfinite(v) else str(v) for v in data.tolist()]}
 
 
 def argument_names(function: Any) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""Large graphs folded: steps grouped by module, repeated blocks told once ("× 12"), and long rows of steps cut into pieces.
+"""Large graphs folded: steps grouped by module, repeated blocks told once ("× 12"), and long rows of steps cut into
+pieces.
 
 Every group is an interval of time, so no group leads back to itself, whatever the program did.
 """
@@ -12,7 +13,8 @@ import numpy as np
 
 from .model import Model, Node, zip_calls
 
-PERIOD, CROWD, PIECE, INPUTS = 64, 150, 100, 4      # the longest block that is looked for; members of a group, and of a piece of it; inputs
+# the longest block that is looked for; members of a group, and of a piece of it; inputs
+PERIOD, CROWD, PIECE, INPUTS = 64, 150, 100, 4
 
 
 @dataclass(slots=True, eq=False)
@@ -26,12 +28,15 @@ class Group:
     count: int = 0                                          # how many alike it holds, of repeated blocks
     repeats: bool = False                                   # whether it is the rest of a repeated block
     path: tuple[str, ...] = ()
-    links: dict[tuple[str, str, str], list[Any]] = field(default_factory=dict)      # (what made the tensor, from, to) -> edges
+    # (what made the tensor, from, to) -> edges
+    links: dict[tuple[str, str, str], list[Any]] = field(default_factory=dict)
     steps: int = 0                                          # how many it holds in all
 
 
 class Tree:
-    """The groups of a model: `root`, `groups` (parents first), where each node is, and `captions` of steps that were alone in a module."""
+    """The groups of a model: `root`, `groups` (parents first), where each node is, and `captions` of steps that were
+    alone in a module.
+    """
 
     def __init__(self, model: Model, fold: bool = True) -> None:
         self.model = model
@@ -139,7 +144,8 @@ class Tree:
             for node in inside(member):
                 holder[node.id] = (group, k)
 
-    def wiring(self, member: Any, k: int, group: Group, holder: dict[str, tuple[Group, int]], sources: dict[str, list[Any]]) -> tuple[int, ...]:
+    def wiring(self, member: Any, k: int, group: Group, holder: dict[str, tuple[Group, int]],
+               sources: dict[str, list[Any]]) -> tuple[int, ...]:
         """How far back, among the members of the group, lies what a member uses."""
         back = []
         for node in inside(member):
@@ -160,8 +166,9 @@ class Tree:
                 part = group.members[start + b * period:start + (b + 1) * period]
                 blocks.append(part[0] if period == 1 else self.group(f"{b + 1}", group, group.path, part))
             names = [m.title for m in (blocks if period == 1 else blocks[0].members)]
-            title = f"{names[0]} … {names[-1]}" if period == 1 and names[0] != names[-1] else names[0] if period == 1 else ", ".join(
-                names[:3]) + (" …" if period > 3 else "")
+            title = (f"{names[0]} … {names[-1]}" if period == 1 and names[0] != names[-1] else names[0] if period == 1
+                     else ", ".join(
+                names[:3]) + (" …" if period > 3 else ""))
             rest = self.group(f"{times - 1} more like it", group, group.path, blocks[1:])
             rest.count, rest.repeats = times - 1, True
             run = self.group(title, group, group.path, [blocks[0], rest])
@@ -181,13 +188,17 @@ class Tree:
                 if len(cut) <= PIECE:
                     break
                 pieces = [cut[i:i + PIECE] for i in range(0, len(cut), PIECE)]
-                group.members = [*(self.group(f"part {k + 1} of {len(pieces)}", group, group.path, piece) for k, piece in enumerate(pieces)), *keep]
+                group.members = [*(self.group(f"part {k + 1} of {len(pieces)}", group, group.path, piece)
+                                   for k, piece in enumerate(pieces)), *keep]
 
     # ── leaves and links ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def place_leaves(self) -> None:
-        """A leaf is in the innermost group that holds all that use it; the inputs of the whole, if they are few, are outside of all."""
-        inputs = [node.id for node in self.model.nodes if node.kind == "leaf" and node.dtype is not None and not node.parameter]
+        """A leaf is in the innermost group that holds all that use it; the inputs of the whole, if they are few, are
+        outside of all.
+        """
+        inputs = [node.id for node in self.model.nodes if node.kind == "leaf" and node.dtype is not None
+                  and not node.parameter]
         outside = set(inputs) if len(inputs) <= INPUTS else ()
         users: dict[str, list[str]] = {}
         for edge in self.model.edges:
@@ -208,7 +219,9 @@ class Tree:
                 home.members.append(node)
 
     def link(self) -> None:
-        """Bring each edge to the group where it passes between two members, and to the borders of the groups that it enters and leaves."""
+        """Bring each edge to the group where it passes between two members, and to the borders of the groups that it
+        enters and leaves.
+        """
         ways: dict[str, list[Group]] = {group.key: ancestors(group) for group in self.groups}
         for edge in self.model.edges:
             leaves, enters = ways[self.home[edge.source].key], ways[self.home[edge.target].key]
@@ -263,7 +276,8 @@ def periods(strict: Any, loose: Any, is_group: list[bool]) -> list[tuple[int, in
                     break
             times = (end + period - start) // period
             covered = times * period
-            if times >= 3 and (covered >= 8 or any(is_group[start:start + period])) and len(set(loose[start:start + period].tolist())) >= min(period, 2):
+            if (times >= 3 and (covered >= 8 or any(is_group[start:start + period]))
+                    and len(set(loose[start:start + period].tolist())) >= min(period, 2)):
                 found.append((-covered, period, start, times))
     taken = np.zeros(n, dtype=bool)
     chosen = []

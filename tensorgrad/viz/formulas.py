@@ -27,7 +27,10 @@ KNOWN = {*SPELLED, *dir(math), "max", "min", "float"}       # helpers whose name
 
 
 class Formulas(NamedTuple):
-    """`forward` computes; `rules[input]` is the gradient of that input, given g, that of the result. `source` is the file and the line of the op."""
+    """`forward` computes; `rules[input]` is the gradient of that input, given g, that of the result.
+
+    `source` is the file and the line of the op.
+    """
 
     forward: str
     rules: dict[str, str]
@@ -37,13 +40,16 @@ class Formulas(NamedTuple):
 def formulas(op: type[Op] | str, options: Mapping[str, Any] | None = None) -> Formulas:
     """The formulas of an op, as mathematics in plain text: what it computes, and the gradient of each input.
 
-    `op` is its name, its class, or that of its tape nodes. Formulas are those of real numbers, for arrays that are neither empty nor, where matrices are meant,
-    vectors. Where a gradient is no formula but a loop or a list of cases, its rule says in words what it computes; of a program's own op, "see the source".
+    `op` is its name, its class, or that of its tape nodes. Formulas are those of real numbers, for arrays that are
+    neither empty nor, where matrices are meant, vectors. Where a gradient is no formula but a loop or a list of cases,
+    its rule says in words what it computes; of a program's own op, "see the source".
 
-    `options` are what the op was applied with (`node.params`; None for an input that was not there, a number for one that is a Python number): formulas
-    are then of this case alone. Else they tell the cases apart, and leave out what is None by default.
+    `options` are what the op was applied with (`node.params`; None for an input that was not there, a number for one
+    that is a Python number): formulas are then of this case alone. Else they tell the cases apart, and leave out what
+    is None by default.
 
-    Raises: TypeError for what is no op, ValueError for an unknown name. Source: the op's own `forward` and `grad_*`; of ops whose backward is a kernel,
+    Raises: TypeError for what is no op, ValueError for an unknown name. Source: the op's own `forward` and `grad_*`; of
+        ops whose backward is a kernel,
     `textbook_gradients`.
 
     >>> from tensorgrad.viz import formulas
@@ -60,7 +66,8 @@ def formulas(op: type[Op] | str, options: Mapping[str, Any] | None = None) -> Fo
     if isinstance(op, str):
         op = called(op)
     if not (isinstance(op, type) and issubclass(op, Op)):
-        raise TypeError(f"formulas() takes the name or the class of an op, such as type(tensor.grad_fn), not {op!r:.100}")
+        raise TypeError(f"formulas() takes the name or the class of an op, such as type(tensor.grad_fn), not "
+                        f"{op!r:.100}")
     if not hasattr(op, "opname"):
         return Formulas(described(op), {}, place_of(op))
     given = options or {}
@@ -141,13 +148,15 @@ def told(value: ast.expr, locals: list[tuple[tuple[str, ...], ast.expr]]) -> str
 
 def unread(value: ast.expr) -> bool:
     """Return True if an expression has helpers known by their name alone, or details without a notation."""
-    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id not in KNOWN or isinstance(n, (ast.Starred, ast.Slice, ast.GeneratorExp))
+    return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id not in KNOWN
+               or isinstance(n, (ast.Starred, ast.Slice, ast.GeneratorExp))
                for n in ast.walk(value))
 
 
 def definition(value: ast.expr) -> str:
     """Write the value of a local; a condition gets brackets, as its = is a comparison."""
-    condition = isinstance(value, (ast.Compare, ast.BoolOp)) or isinstance(value, ast.BinOp) and isinstance(value.op, (ast.BitAnd, ast.BitOr))
+    condition = (isinstance(value, (ast.Compare, ast.BoolOp)) or isinstance(value, ast.BinOp)
+                 and isinstance(value.op, (ast.BitAnd, ast.BitOr)))
     return f"({notation(value)})" if condition else notation(value)
 
 

@@ -16,7 +16,8 @@ from .text import escape, script, shorten
 MOST = 20_000           # boxes that a page holds: groups beyond that stay closed
 FIRST = 30              # boxes that it shows at first: about a screen of them
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; script-src "
+POLICY = ("default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+          "script-src ")
 
 
 @cache
@@ -26,15 +27,19 @@ def beside(name: str) -> str:
 
 
 def page(title: str, body: str, style: str = "", script: str = "", head: str = "") -> str:
-    """A page of these parts, in the common style. Text in `body` has been escaped; the title is escaped here. `head` are elements for its head.
+    """A page of these parts, in the common style.
+
+    Text in `body` has been escaped; the title is escaped here. `head` are elements for its head.
 
     >>> "<title>1 &lt; 2</title>" in page("1 < 2", "<p>less</p>")
     True
     """
     end = f"<script>{script}</script>\n" if script else ""
-    runs = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else "'none'"        # this script and no other
-    return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}{runs}">\n{head}<title>{escape(title)}</title>\n'
+    # this script and no other
+    runs = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else "'none'"
+    return (f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" '
+            f'content="width=device-width, initial-scale=1">\n<meta http-equiv="Content-Security-Policy" '
+            f'content="{POLICY}{runs}">\n{head}<title>{escape(title)}</title>\n'
             f"<style>\n{beside('page.css')}{style}</style>\n</head>\n<body>\n{body}\n{end}</body>\n</html>\n")
 
 
@@ -75,24 +80,30 @@ footer i { display: inline-block; width: 18px; height: 11px; margin-right: 5px; 
 }
 .tensorgrad-graph .lit > rect { stroke-width: 3; stroke: var(--hot); }
 .tensorgrad-graph .edge.lit { stroke: var(--hot); stroke-width: 2.5; }
-"""
+"""  # noqa: E501
 LEGEND = """<footer class="tensorgrad-graph"><span><i style="background:var(--step);border-color:var(--step-edge);border-radius:5px"></i>step</span>
 <span><i style="background:var(--leaf);border-color:var(--leaf-edge)"></i>parameter or leaf</span>
 <span><i style="background:var(--constant);border-color:var(--constant-edge)"></i>no gradient</span>
-<span><i style="background:var(--value);border-color:var(--value);border-radius:5px"></i>output</span></footer>"""
-BUTTONS = (("all", "Open all", "Open all groups"), ("none", "Close all", "Close all groups"), ("first", "Reset", "As it was in the beginning"),
-           ("out", "−", "Smaller (−)"), ("in", "+", "Larger (+)"), ("fit", "Fit", "The whole graph (0)"))
+<span><i style="background:var(--value);border-color:var(--value);border-radius:5px"></i>output</span></footer>"""  # noqa: E501
+BUTTONS = (("all", "Open all", "Open all groups"), ("none", "Close all", "Close all groups"),
+           ("first", "Reset", "As it was in the beginning"), ("out", "−", "Smaller (−)"), ("in", "+", "Larger (+)"),
+           ("fit", "Fit", "The whole graph (0)"))
 
 
 def graph_page(tree: Tree, shows: Shows, title: str, note: str = "") -> str:
     """The page of a graph: groups open and close, and each box tells what is known of it."""
     wanted = held(tree)
     drawn = Scene(tree, shows, unfolded(tree, FIRST), wanted)
-    data = {"root": tree.root.key, "flip": shows.backward, "border": BORDER, "header": HEADER, "line": LINE, "pad": PAD, "margin": MARGIN, "title": title,
-            "open": sorted(drawn.opened), "groups": {g.key: told_group(g, drawn.inside[g.key], drawn, wanted) for g in tree.groups if g.key in wanted}}
-    buttons = "".join(f'<button type="button" data-do="{do}" title="{tip}" aria-label="{tip}">{name}</button>' for do, name, tip in BUTTONS)
+    data = {"root": tree.root.key, "flip": shows.backward, "border": BORDER, "header": HEADER, "line": LINE, "pad": PAD,
+            "margin": MARGIN, "title": title,
+            "open": sorted(drawn.opened),
+            "groups": {g.key: told_group(g, drawn.inside[g.key], drawn, wanted)
+                       for g in tree.groups if g.key in wanted}}
+    buttons = "".join(f'<button type="button" data-do="{do}" title="{tip}" aria-label="{tip}">{name}</button>'
+                      for do, name, tip in BUTTONS)
     told = f'<pre id="told"{"" if note else " hidden"} aria-live="polite">{escape(note, lines=True)}</pre>'
-    body = f'<header><h1>{escape(title)}</h1><nav>{buttons}</nav></header>\n<main id="graph" tabindex="-1"></main>\n{told}\n{LEGEND}'
+    body = (f'<header><h1>{escape(title)}</h1><nav>{buttons}</nav></header>\n<main id="graph" '
+            f'tabindex="-1"></main>\n{told}\n{LEGEND}')
     return page(title, body, STYLE + GRAPH, f"const data = {script(data)};\n{beside('graph.js')}")
 
 
@@ -129,7 +140,8 @@ def told_box(box: Box, low: bool, wanted: set[str]) -> dict[str, Any]:
         told |= {"w": round(small.width, 1), "h": round(small.height, 1), "lines": box.lines, "tip": box.tip}
     if box.group is not None:
         told |= {"w0": round(box.width, 1), "group": int(box.key in wanted), "stack": int(box.group.count > 0)}
-        told |= {} if box.key in wanted else {"tip": f"{box.tip}\nThe page has no room for these {box.group.steps} steps."}
+        told |= ({} if box.key in wanted
+                 else {"tip": f"{box.tip}\nThe page has no room for these {box.group.steps} steps."})
     return told | ({"low": 1} if low else {})
 
 

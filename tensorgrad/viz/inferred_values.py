@@ -11,15 +11,19 @@ from .expression_trees import Unable, copied
 from .tape import Tape
 
 SLACK = 1e-6           # relative to the numbers, by which a constant may differ from a round one
-INVERTED = {"reshape", "permute_dims", "swapaxes", "t", "expand_dims", "squeeze", "contiguous", "flip"}      # their gradients undo them
-TERMS = {("add", 0): lambda y, t: y - t, ("add", 1): lambda y, t: y - t, ("subtract", 0): lambda y, t: y + t, ("subtract", 1): lambda y, t: t - y,
+# their gradients undo them
+INVERTED = {"reshape", "permute_dims", "swapaxes", "t", "expand_dims", "squeeze", "contiguous", "flip"}
+TERMS = {("add", 0): lambda y, t: y - t, ("add", 1): lambda y, t: y - t, ("subtract", 0): lambda y, t: y + t,
+         ("subtract", 1): lambda y, t: t - y,
          ("rsub", 0): lambda y, t: t - y, ("rsub", 1): lambda y, t: y + t}
 
 
-UNDONE = {"tanh": np.arctanh, "exp": np.log, "sigmoid": lambda y: np.log(y) - np.log1p(-y), "negative": np.negative, "sqrt": np.square, "arctan": np.tan,
+UNDONE = {"tanh": np.arctanh, "exp": np.log, "sigmoid": lambda y: np.log(y) - np.log1p(-y), "negative": np.negative,
+          "sqrt": np.square, "arctan": np.tan,
           "expm1": np.log1p, "log": np.exp, "log1p": np.expm1, "sinh": np.arcsinh, "reciprocal": np.reciprocal}
 # of two operands, the one that is not known, made from the result and the other one
-OTHER = {**TERMS, ("multiply", 0): np.divide, ("multiply", 1): np.divide, ("divide", 0): np.multiply, ("divide", 1): lambda y, t: t / y}
+OTHER = {**TERMS, ("multiply", 0): np.divide, ("multiply", 1): np.divide, ("divide", 0): np.multiply,
+         ("divide", 1): lambda y, t: t / y}
 
 
 def known_values(tape: Tape) -> dict[Any, Any]:
@@ -62,12 +66,14 @@ def before(node: Any, step: Any, at: int, tape: Tape, known: Mapping[Any, Any]) 
 
 
 def unseen(name: str, at: int, values: Sequence[Any], params: Mapping[str, Any], y: Any) -> Any:
-    """The constant at a position that an op did not keep, as far as its result y shows it: elsewhere it makes no difference.
+    """The constant at a position that an op did not keep, as far as its result y shows it: elsewhere it makes no
+    difference.
 
     `values` are its inputs, with None for that one. Unable if the result is not known, or does not show it.
     """
     if (name, at) in TERMS and y is not None:
-        return rounded(TERMS[name, at](y, values[1 - at]), max(np.abs(y).max(initial=0), np.abs(values[1 - at]).max(initial=0)))
+        return rounded(TERMS[name, at](y, values[1 - at]),
+                       max(np.abs(y).max(initial=0), np.abs(values[1 - at]).max(initial=0)))
     if name == "copied" and y is not None:
         return y
     if name == "set_view" and at == 1 and y is not None:
@@ -75,7 +81,8 @@ def unseen(name: str, at: int, values: Sequence[Any], params: Mapping[str, Any],
     if name == "where" and at and y is not None:
         return np.where(values[0], y, 0) if at == 1 else np.where(values[0], 0, y)
     if name == "masked_fill" and at == 1 and y is not None:
-        filled = rounded(np.extract(np.broadcast_to(values[2], y.shape), y), np.abs(y).max(initial=0, where=np.isfinite(y)))
+        filled = rounded(np.extract(np.broadcast_to(values[2], y.shape), y),
+                         np.abs(y).max(initial=0, where=np.isfinite(y)))
         return filled if isinstance(filled, float) else filled[:1].sum()
     raise Unable("the tape does not keep")
 

@@ -1,7 +1,7 @@
 """Writes in place on the tape, as the statements of the program: `c[:, 1] *= 2` is one write, of up to seven steps.
 
-A write to a part of a tensor is recorded as the selection of the part, the operation on it, and the tensor with that part replaced. Python's `*=` then
-assigns the part to itself, which is recorded, too.
+A write to a part of a tensor is recorded as the selection of the part, the operation on it, and the tensor with that
+part replaced. Python's `*=` then assigns the part to itself, which is recorded, too.
 """
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from ..core.step import Operand
 from .torch_names import public, subscript, viewed
 
-SIGNS = {"add": "+=", "subtract": "-=", "multiply": "*=", "divide": "/=", "power": "**=", "matmul": "@=", "remainder": "%=", "floor_divide": "//="}
+SIGNS = {"add": "+=", "subtract": "-=", "multiply": "*=", "divide": "/=", "power": "**=", "matmul": "@=",
+         "remainder": "%=", "floor_divide": "//="}
 PARTS = ("get_item", "get_slice", "view")
 NUMBERED = re.compile(r"v\d+$")             # a name that no variable of the program gave
 SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -27,7 +28,8 @@ class Write(NamedTuple):
     - `where`: the part, as an index; `sign`: "=", "*=" or, of a method, ".exp_"
     - `value`: the step that computes what is written; None if the program had it
     - `part`: the step that selects what is computed with; None if nothing is
-    - `operands`: the inputs of `value` that are not the part; without a `value`, what is written; `fill`: the number that is
+    - `operands`: the inputs of `value` that are not the part; without a `value`, what is written; `fill`: the number
+      that is
     - `template`, `arrays`: of an index with arrays, its parts and the arrays
     """
 
@@ -53,7 +55,8 @@ class Write(NamedTuple):
 
     def named(self, spoken: Callable[[Operand], str]) -> Write:
         """The write, with the names of its index arrays in `where`."""
-        return self if self.template is None else self._replace(where=subscript(self.template, [*map(spoken, self.arrays)]))
+        return (self if self.template is None
+                else self._replace(where=subscript(self.template, [*map(spoken, self.arrays)])))
 
     def text(self, name: str, spoken: Callable[[Operand], str]) -> str:
         """The statement, for a tensor of this name and operands as `spoken` says them.
@@ -68,7 +71,9 @@ class Write(NamedTuple):
 
 
 def writes(tape: Any) -> dict[Any, Write]:
-    """{the last step of a write: the write}, of those on a tape between whose steps back no other adds to the gradient of the target."""
+    """{the last step of a write: the write}, of those on a tape between whose steps back no other adds to the gradient
+    of the target.
+    """
     users: dict[Any, list[Any]] = {}
     for node in tape.steps:
         for e in node.edges:
@@ -96,7 +101,8 @@ def writes(tape: Any) -> dict[Any, Write]:
 def at_arrays(node: Any, step: Any) -> Write:
     """The write of an `index_put`: `c[i] = v`."""
     sign = "+=" if node.params.get("accumulate") else "="
-    return Write((node,), node.edges[0], "", sign, None, None, (step.inputs[1],), None, node.params["template"], step.inputs[2:])
+    return Write((node,), node.edges[0], "", sign, None, None, (step.inputs[1],), None, node.params["template"],
+                 step.inputs[2:])
 
 
 def one(tape: Any, node: Any, users: Mapping[Any, list[Any]]) -> Write:
@@ -108,7 +114,8 @@ def one(tape: Any, node: Any, users: Mapping[Any, list[Any]]) -> Write:
     value = tape.steps[node].inputs[1]
     if step is None or step.op is None or step.op.several or users.get(made) != [node] or made in tape.leaves:
         return Write((node,), target, where, "=", None, None, (value,))
-    part = next((o.edge for o in step.inputs if o.edge is not None and selects(tape, o.edge, target, view) and users.get(o.edge) == [made]), None)
+    part = next((o.edge for o in step.inputs if o.edge is not None and selects(tape, o.edge, target, view)
+                 and users.get(o.edge) == [made]), None)
     operands = tuple(o for o in step.inputs if o.edge is None or o.edge is not part)
     steps = (*([part] if part is not None else []), made, node)
     name = step.op.opname
@@ -119,7 +126,8 @@ def one(tape: Any, node: Any, users: Mapping[Any, list[Any]]) -> Write:
     if part is None:
         return Write((node,), target, where, "=", None, None, (value,))
     first = step.inputs[0].edge is part
-    return Write(steps, target, where, SIGNS.get(name, f".{public(name)}_") if first else f".{public(name)}_", made, part, operands)
+    return Write(steps, target, where, SIGNS.get(name, f".{public(name)}_") if first else f".{public(name)}_", made,
+                 part, operands)
 
 
 def selects(tape: Any, place: Any, target: Any, view: Any) -> bool:
@@ -138,9 +146,11 @@ def written_again(write: Write, tape: Any, users: Mapping[Any, list[Any]]) -> Wr
     if len(users.get(last, ())) != 3 or len(copies) != 2 or copies[0] is not copies[1]:
         return write
     end = sole(users, copies[0])
-    if end is None or named(tape, end) != "set_view" or end.edges[0] is not last or viewed(end.params["view"]) != write.where:
+    if (end is None or named(tape, end) != "set_view" or end.edges[0] is not last
+            or viewed(end.params["view"]) != write.where):
         return write
-    if {*copies[0].edges, end} != {*users[last]} or not all(selects(tape, e, last, end.params["view"]) for e in copies[0].edges):
+    if ({*copies[0].edges, end} != {*users[last]} or not all(selects(tape, e, last, end.params["view"])
+                                                             for e in copies[0].edges)):
         return write
     return write._replace(steps=(*write.steps, *copies[0].edges, copies[0], end))
 
@@ -167,7 +177,8 @@ def ends(found: Mapping[Any, Write]) -> dict[Any, Any]:
 
 
 def versioned(names: Mapping[Any, str], found: Mapping[Any, Write]) -> dict[Any, str]:
-    """Names of the versions of tensors that are written to: `c₁` before the last write to `c`, for places without a name of the program.
+    """Names of the versions of tensors that are written to: `c₁` before the last write to `c`, for places without a
+    name of the program.
 
     The part of a tensor that a write reads is called `c₁[0]`, what it writes there `c₂[0]`.
     """

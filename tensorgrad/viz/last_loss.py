@@ -1,7 +1,9 @@
-"""The last loss of a program that runs as it always does: what `python -m tensorgrad.viz` draws once the program has ended.
+"""The last loss of a program that runs as it always does: what `python -m tensorgrad.viz` draws once the program has
+ended.
 
-A backward frees what it went through, and an optimizer then writes over the parameters. So each backward here keeps what it would free, and copies the
-parameters, until the next one comes; the program sees no difference. `restore` then puts the numbers back that the last backward saw.
+A backward frees what it went through, and an optimizer then writes over the parameters. So each backward here keeps
+what it would free, and copies the parameters, until the next one comes; the program sees no difference. `restore` then
+puts the numbers back that the last backward saw.
 """
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ from .tape import behind
 
 
 class Last:
-    """While it lasts, notes each backward of the program, or, as long as there was none, each step whose result is one number.
+    """While it lasts, notes each backward of the program, or, as long as there was none, each step whose result is one
+    number.
 
-    `outputs` are the tensors that the last backward started from, `gradients` what it was given for them, and `scope` the variables of the
-    program there, by name.
+    `outputs` are the tensors that the last backward started from, `gradients` what it was given for them, and `scope`
+    the variables of the program there, by name.
     """
 
     def __init__(self) -> None:
@@ -33,7 +36,8 @@ class Last:
         self.scope: dict[str, Any] = {}
         self.backwards = 0
         self.saved: list[tuple[Any, Any]] = []          # (step, what it saved)
-        self.leaves: list[tuple[Any, ...]] = []         # (tensor, its array, a copy, its storage, when that was written, its gradient)
+        # (tensor, its array, a copy, its storage, when that was written, its gradient)
+        self.leaves: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> Last:
         self.plain, self.show = engine.backward, tape.show
@@ -52,7 +56,8 @@ class Last:
         if not self.backwards and outs[0].array.shape == ():
             self.outputs, self.scope = (outs[0],), variables(place())
 
-    def backward(self, tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False, grad_variables: Any = None,
+    def backward(self, tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
+                 create_graph: bool = False, grad_variables: Any = None,
                  inputs: Any = None) -> None:
         outputs = (tensors,) if isinstance(tensors, TensorBase) else tuple(tensors)
         if create_graph or any(node_of(t) is None for t in outputs):
@@ -75,7 +80,8 @@ class Last:
         self.outputs, self.gradients, self.saved, self.scope = outputs, gradients, steps, variables(place())
         self.backwards += 1
         held = [leaf.tensor for leaf in nodes if type(leaf) is Leaf and leaf.tensor is not None]
-        self.leaves = [(t, t.array, t.array.copy(), t._storage, t._storage.written, None if t._grad is None else t._grad.detach().clone()) for t in held]
+        self.leaves = [(t, t.array, t.array.copy(), t._storage, t._storage.written,
+                        None if t._grad is None else t._grad.detach().clone()) for t in held]
 
     def restore(self) -> None:
         """Put the numbers back that the last backward saw: for a program that has ended."""

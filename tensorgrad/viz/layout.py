@@ -1,7 +1,8 @@
 """Where boxes go: in ranks from top to bottom, in an order with few crossings, each under what leads to it.
 
-The four classical stages of layered drawing (Sugiyama, Tagawa and Toda 1981; Gansner, Koutsofios, North and Vo 1993), on plain numbers:
-ranks, orders, coordinates, routes. Coordinates are isotonic regressions: along a rank, boxes come as near to where their neighbours want them
+The four classical stages of layered drawing (Sugiyama, Tagawa and Toda 1981; Gansner, Koutsofios, North and Vo 1993),
+on plain numbers: ranks, orders, coordinates, routes. Coordinates are isotonic regressions: along a rank, boxes come as
+    near to where their neighbours want them
 as the distances between them let them.
 """
 from __future__ import annotations
@@ -10,7 +11,8 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-BESIDE, BESIDE_LINE, BELOW, PORT = 26.0, 16.0, 34.0, 16.0      # distances: between boxes of a rank, lines, ranks, and lines that end at a box
+# distances: between boxes of a rank, lines, ranks, and lines that end at a box
+BESIDE, BESIDE_LINE, BELOW, PORT = 26.0, 16.0, 34.0, 16.0
 SHARED = 4                     # more long edges than that from one box share their bends
 TALL = 120                     # the height of an open group, beside which inputs of others would be far from them
 ENOUGH = 600                   # boxes and bends up to which neighbours are exchanged as long as that helps
@@ -29,12 +31,14 @@ class Layout:
     width: float
     height: float
     rank: list[int] = field(default_factory=list)
-    order: list[list[int]] = field(default_factory=list)      # of each rank: its boxes, and its bends, which follow these in number
+    # of each rank: its boxes, and its bends, which follow these in number
+    order: list[list[int]] = field(default_factory=list)
     bends: list[list[int]] = field(default_factory=list)      # of each edge
     at: list[float] = field(default_factory=list)             # x of boxes and bends
     tops: list[float] = field(default_factory=list)           # of each rank: where it begins, and how tall it is
     tall: list[float] = field(default_factory=list)
-    low: list[bool] = field(default_factory=list)             # whether a box stands at the bottom of its rank: inputs do
+    # whether a box stands at the bottom of its rank: inputs do
+    low: list[bool] = field(default_factory=list)
 
     def transposed(self) -> Layout:
         """Return the layout with x and y exchanged: from left to right."""
@@ -42,12 +46,14 @@ class Layout:
         return replace(self, x=self.y, y=self.x, routes=routes, width=self.height, height=self.width)
 
 
-def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge], top: Iterable[int] = (), bottom: Iterable[int] = (),
+def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge], top: Iterable[int] = (),
+           bottom: Iterable[int] = (),
            ports: Sequence[tuple[float | None, float | None]] = (), in_order: bool = False) -> Layout:
     """Lay out boxes of these (width, height), with edges between their numbers.
 
-    The boxes of `top` and of `bottom` have the first and the last rank to themselves, those of `top` as they are given if they are `in_order`.
-    `ports` says for each edge how far from the middle of its source it begins, and of its target it ends, where that is fixed.
+    The boxes of `top` and of `bottom` have the first and the last rank to themselves, those of `top` as they are given
+    if they are `in_order`. `ports` says for each edge how far from the middle of its source it begins, and of its
+    target it ends, where that is fixed.
 
     >>> found = layout([(10, 10)] * 3, [(0, 1), (0, 2)])
     >>> found.rank, found.y[1] == found.y[2] > found.y[0], found.x[0] == (found.x[1] + found.x[2]) / 2
@@ -59,7 +65,8 @@ def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge], top: Ite
     x = coordinates(net, order, edges, ports)
     left = min((x[i] - net.width[i] / 2 for i in range(net.count)), default=0.0)
     x = [value - left for value in x]
-    found = Layout(x[:len(sizes)], [], [], max((x[i] + net.width[i] / 2 for i in range(net.count)), default=0.0), 0.0, rank, order, net.bends, x)
+    found = Layout(x[:len(sizes)], [], [], max((x[i] + net.width[i] / 2 for i in range(net.count)), default=0.0), 0.0,
+                   rank, order, net.bends, x)
     route(found, net, x, sizes, edges, ports)
     return found
 
@@ -68,7 +75,9 @@ def layout(sizes: Sequence[tuple[float, float]], edges: Sequence[Edge], top: Ite
 
 
 def ranks(count: int, edges: Sequence[Edge], top: set[int], bottom: set[int], tall: set[int]) -> list[int]:
-    """The rank of each box: below all that leads to it, and what has no inputs just above where it is used, but not beside what is tall."""
+    """The rank of each box: below all that leads to it, and what has no inputs just above where it is used, but not
+    beside what is tall.
+    """
     into: list[list[int]] = [[] for _ in range(count)]
     out: list[list[int]] = [[] for _ in range(count)]
     for s, t in edges:
@@ -124,8 +133,8 @@ def topological(into: list[list[int]], out: list[list[int]]) -> list[int]:
 class Net:
     """Boxes and bends, and the pieces of edges between neighbouring ranks.
 
-    There is one bend for each rank that an edge passes, as long as there are not too many: the longest edges then go straight. Where many long
-    edges leave one box, they share their bends.
+    There is one bend for each rank that an edge passes, as long as there are not too many: the longest edges then go
+    straight. Where many long edges leave one box, they share their bends.
     """
 
     def __init__(self, sizes: Sequence[tuple[float, float]], edges: Sequence[Edge], rank: list[int]) -> None:
@@ -143,7 +152,8 @@ class Net:
             self.free[t] = False
         self.inputs = list(self.free)
         left = 12 * len(sizes) + 2000
-        for s, of in sorted(by_source.items(), key=lambda item: max(rank[edges[e][1]] for e in item[1]) - rank[item[0]]):
+        for s, of in sorted(by_source.items(), key=lambda item: max(rank[edges[e][1]] for e in item[1])
+                            - rank[item[0]]):
             targets = sorted((rank[edges[e][1]], edges[e][1], e) for e in of)
             together = sum(r > rank[s] + 1 for r, _, _ in targets) > SHARED
             for part in [targets] if together else [[target] for target in targets]:
@@ -151,7 +161,10 @@ class Net:
         self.count = len(self.width)
 
     def trunk(self, s: int, targets: list[tuple[int, int, int]], left: int) -> int:
-        """The bends between a source and some of its targets, and the pieces from there to them. Returns how many there are."""
+        """The bends between a source and some of its targets, and the pieces from there to them.
+
+        Returns how many there are.
+        """
         start, last = self.rank[s], s
         bends: list[int] = []
         for r, t, e in targets:
@@ -182,7 +195,8 @@ class Net:
 
 
 def orders(net: Net, first: list[int]) -> list[list[int]]:
-    """The order of each rank: sorted by where the neighbours are, downwards and upwards in turn; the one with fewest crossings stays.
+    """The order of each rank: sorted by where the neighbours are, downwards and upwards in turn; the one with fewest
+    crossings stays.
 
     The order of the first rank may be given.
     """
@@ -278,7 +292,8 @@ def _inversions(net: Net, left: int, right: int, place: list[int]) -> int:
 # ── coordinates ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def coordinates(net: Net, order: list[list[int]], edges: Sequence[Edge], ports: Sequence[tuple[float | None, float | None]]) -> list[float]:
+def coordinates(net: Net, order: list[list[int]], edges: Sequence[Edge],
+                ports: Sequence[tuple[float | None, float | None]]) -> list[float]:
     """The x of each box and bend: in turn, each rank is brought under the one above it, and over the one below."""
     shift: dict[Edge, float] = {}      # how much further right the lower end of a piece shall be than its upper end
     for e, (s, t) in enumerate(edges):
@@ -315,7 +330,8 @@ def chains(net: Net, shift: dict[Edge, float]) -> list[list[int]]:
         bend = net.is_bend(i)
         if net.free[i] and not bend:
             continue
-        below = [j for j in net.down[i] if net.is_bend(j) == bend] or net.down[i]      # the way on, or off where there is none
+        # the way on, or off where there is none
+        below = [j for j in net.down[i] if net.is_bend(j) == bend] or net.down[i]
         if len(below) == 1 and (i, below[0]) not in shift:
             j = below[0]
             above = [k for k in net.up[j] if not net.free[k]] or net.up[j]
@@ -365,7 +381,8 @@ def spread(row: list[int], net: Net) -> list[float]:
     return offsets
 
 
-def place_row(row: list[int], offsets: list[float], net: Net, x: list[float], shift: dict[Edge, float], above: bool, below: bool) -> None:
+def place_row(row: list[int], offsets: list[float], net: Net, x: list[float], shift: dict[Edge, float], above: bool,
+              below: bool) -> None:
     """Bring a rank to where its neighbours want it: an isotonic regression, by pooling adjacent violators."""
     pools: list[list[float]] = []      # weight, mean of (wanted − offset), how many
     for i, offset in zip(row, offsets):
@@ -384,12 +401,15 @@ def place_row(row: list[int], offsets: list[float], net: Net, x: list[float], sh
 
 
 def wish(i: int, net: Net, x: list[float], shift: dict[Edge, float], above: bool, below: bool) -> tuple[float, float]:
-    """Where a box or bend wants to be, and how much: bends under bends, so that long lines are straight; inputs make way."""
+    """Where a box or bend wants to be, and how much: bends under bends, so that long lines are straight; inputs make
+    way.
+    """
     total, weight = 1e-3 * x[i], 1e-3
     bend = i >= net.boxes
     if above:
         for j in net.up[i]:
-            strength = (8.0 if j >= net.boxes else 2.0) if bend else 0.01 if net.free[j] else 2.0 if j >= net.boxes else 1.0
+            strength = ((8.0 if j >= net.boxes else 2.0) if bend else 0.01 if net.free[j] else 2.0 if j >= net.boxes
+                        else 1.0)
             total += strength * (x[j] + (shift.get((j, i), 0.0) if shift else 0.0))
             weight += strength
     if below:
@@ -419,7 +439,8 @@ def route(found: Layout, net: Net, x: list[float], sizes: Sequence[tuple[float, 
             y += tall[r]
     found.height = y
     found.low = [net.inputs[i] and bool(net.down[i]) for i in range(net.boxes)]
-    found.y = [tops[r] + (tall[r] - h / 2 if low else tall[r] / 2) for r, (_, h), low in zip(found.rank, sizes, found.low)]
+    found.y = [tops[r] + (tall[r] - h / 2 if low else tall[r] / 2)
+               for r, (_, h), low in zip(found.rank, sizes, found.low)]
     ends = landings(net, x, edges, ports)
     for e, (s, t) in enumerate(edges):
         begin = x[s] + ((ports[e][0] or 0.0) if e < len(ports) else 0.0)
@@ -435,7 +456,8 @@ def route(found: Layout, net: Net, x: list[float], sizes: Sequence[tuple[float, 
         found.routes.append(way)
 
 
-def landings(net: Net, x: list[float], edges: Sequence[Edge], ports: Sequence[tuple[float | None, float | None]]) -> list[float]:
+def landings(net: Net, x: list[float], edges: Sequence[Edge],
+             ports: Sequence[tuple[float | None, float | None]]) -> list[float]:
     """Where along the top of its target each edge ends: side by side, in the order in which they come."""
     ends = [0.0] * len(edges)
     arriving: list[list[int]] = [[] for _ in range(net.boxes)]

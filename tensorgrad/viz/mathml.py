@@ -1,4 +1,6 @@
-"""Formulas in plain text, typeset: `g · (x − y) / n` as MathML, which browsers and screen readers know without a library."""
+"""Formulas in plain text, typeset: `g · (x − y) / n` as MathML, which browsers and screen readers know without a
+library.
+"""
 from __future__ import annotations
 
 import re
@@ -8,7 +10,8 @@ from typing import NamedTuple
 
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿᵀᴴ", "0123456789−+nTH")
 UP = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿᵀᴴ"
-TOKEN = re.compile(rf"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[−+]?\d+)?|∞|NaN\b|½)|(?P<name>(?:(?![{UP}√Σ∞½])[^\W\d])(?:(?![{UP}√Σ])[\w\u0304′]|\.(?=[^\W\d]))*)"
+TOKEN = re.compile(rf"\s*(?:(?P<number>\d+(?:\.\d+)?(?:e[−+]?\d+)?|∞|NaN\b|½)|(?P<name>(?:(?![{UP}√Σ∞½])[^\W\d])(?:(?!["
+                   rf"{UP}√Σ])[\w\u0304′]|\.(?=[^\W\d]))*)"
                    rf"|(?P<raised>[{UP}]+)|(?P<sign>[-−+·/@^(),\[\]|√Σ=≠<>≤≥⌊⌋⌈⌉⋯]))")
 LONGEST = 30        # letters of the longest formula that is one element
 COMPARED = ("=", "≠", "<", ">", "≤", "≥", "in", "is")
@@ -186,7 +189,8 @@ class Reader:
             return Node("number", self.take())
         if kind == "name":
             self.take()
-            return Node("call", "(", (Node("function", text), *self.listed("("))) if self.see("(") else Node("name", text)
+            return (Node("call", "(", (Node("function", text), *self.listed("("))) if self.see("(")
+                    else Node("name", text))
         if self.see("√"):
             self.take()
             return Node("root", "", (self.atom(),))
@@ -241,9 +245,11 @@ class Writer:
 
     def row(self, node: Node, alone: bool = False) -> str:
         a, b = node.parts
-        sign = f"<mtext>\u00a0{node.text}\u00a0</mtext>" if node.text.isalpha() or " " in node.text else f"<mo>{escape(node.text)}</mo>"
+        sign = (f"<mtext>\u00a0{node.text}\u00a0</mtext>" if node.text.isalpha() or " " in node.text
+                else f"<mo>{escape(node.text)}</mo>")
         compared = node.text in COMPARED
-        return f"<mrow>{self.alone(a) if alone or compared else self.write(a)}{sign}{self.alone(b) if compared else self.write(b)}</mrow>"
+        return (f"<mrow>{self.alone(a) if alone or compared else self.write(a)}{sign}"
+                f"{self.alone(b) if compared else self.write(b)}</mrow>")
 
     def fraction(self, node: Node) -> str:
         return f"<mfrac>{''.join(self.bare(part) for part in node.parts)}</mfrac>"
@@ -278,7 +284,8 @@ class Writer:
 
     def cases(self, node: Node) -> str:
         *pairs, last = node.parts
-        rows = "".join(f"<mtr><mtd>{self.alone(a)}</mtd><mtd><mtext>{node.text}\u00a0</mtext>{self.write(c)}</mtd></mtr>"
+        rows = "".join(f"<mtr><mtd>{self.alone(a)}</mtd><mtd><mtext>{node.text}\u00a0</mtext>{self.write(c)}</mtd>"
+                       f"</mtr>"
                        for a, c in zip(pairs[::2], pairs[1::2]))
         rows += f"<mtr><mtd>{self.alone(last)}</mtd><mtd><mtext>else</mtext></mtd></mtr>"
         return f'<mrow><mo>{{</mo><mtable columnalign="left">{rows}</mtable></mrow>'

@@ -1,6 +1,8 @@
-"""Pictures that `svg` has drawn, as PNG, PDF and Matplotlib figures: Matplotlib paints their rectangles, ways and texts; no other program is needed.
+"""Pictures that `svg` has drawn, as PNG, PDF and Matplotlib figures: Matplotlib paints their rectangles, ways and
+texts; no other program is needed.
 
-The attributes of an SVG from `svg` say all that there is to see on white paper, so its text is all that is read here. Fonts are embedded in a PDF.
+The attributes of an SVG from `svg` say all that there is to see on white paper, so its text is all that is read here.
+Fonts are embedded in a PDF.
 """
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ def painted(svg: str, form: str) -> bytes:
         import matplotlib
         drawn = figure(svg)
     except ImportError as error:
-        raise ImportError(f"PNG and PDF pictures are painted by Matplotlib, which is not installed: {install('viz')}; .svg, .html and .dot "
-                          "need nothing") from error
+        raise ImportError(f"PNG and PDF pictures are painted by Matplotlib, which is not installed: {install('viz')}; "
+                          ".svg, .html and .dot need nothing") from error
     file = BytesIO()
     sharpness = min(SHARPNESS, LARGEST / max(*drawn.get_size_inches() * INCH, 1))
     with matplotlib.rc_context({"pdf.fonttype": 42, "savefig.bbox": None}), warnings.catch_warnings():
@@ -46,8 +48,10 @@ def painted(svg: str, form: str) -> bytes:
     return file.getvalue()
 
 
-def figure(svg: str, size: tuple[float, float] | None = None, *, most: float = math.inf, foot: float = 0.0, window: bool = False) -> Any:
-    """The picture as a Matplotlib Figure of a size in inches, by default the picture's own, but at most `most`; with axes for it alone.
+def figure(svg: str, size: tuple[float, float] | None = None, *, most: float = math.inf, foot: float = 0.0,
+           window: bool = False) -> Any:
+    """The picture as a Matplotlib Figure of a size in inches, by default the picture's own, but at most `most`; with
+    axes for it alone.
 
     `foot` is the height in inches of a strip below the picture that stays free. With `window`, pyplot knows the figure.
 
@@ -89,7 +93,8 @@ class Painter:
         self.order += 1
         dashes = [float(n) for n in element.get("stroke-dasharray", "").split()]
         width = float(element.get("stroke-width", "1").removesuffix("px")) * self.point
-        look = {"facecolor": element.get("fill", "none"), "edgecolor": element.get("stroke", "none"), "linewidth": width,
+        look = {"facecolor": element.get("fill", "none"), "edgecolor": element.get("stroke", "none"),
+                "linewidth": width,
                 "linestyle": (0, [n * self.point / width for n in dashes]) if dashes else "-"}
         self.axes.add_patch(PathPatch(path, zorder=self.order, **look | options))
 
@@ -100,9 +105,11 @@ class Painter:
             return
         x, y, w, h, r = (float(element.get(name, 0)) for name in ("x", "y", "width", "height", "rx"))
         k = r * (1 - 0.5523)                    # where the handles of a quarter of a circle are
-        self.add(outline(f"M{x + r} {y}L{x + w - r} {y}C{x + w - k} {y} {x + w} {y + k} {x + w} {y + r}L{x + w} {y + h - r}"
-                         f"C{x + w} {y + h - k} {x + w - k} {y + h} {x + w - r} {y + h}L{x + r} {y + h}C{x + k} {y + h} {x} {y + h - k} {x} {y + h - r}"
-                         f"L{x} {y + r}C{x} {y + k} {x + k} {y} {x + r} {y}z"), element)
+        self.add(outline(f"M{x + r} {y}L{x + w - r} {y}C{x + w - k} {y} {x + w} {y + k} {x + w} {y + r}L{x + w} "
+                         f"{y + h - r}C{x + w} {y + h - k} {x + w - k} {y + h} {x + w - r} {y + h}L{x + r} "
+                         f"{y + h}C{x + k} {y + h} {x} {y + h - k} {x} {y + h - r}L{x} {y + r}C{x} {y + k} {x + k} {y} "
+                         f"{x + r} {y}z"),
+                 element)
 
     def path(self, element: Any) -> None:
         """An edge, with its tip. The tip's own definition is none."""
@@ -113,24 +120,30 @@ class Painter:
         if element.get("marker-end"):
             (x0, y0), (x, y) = (way.vertices[i] for i in (-2, -1))
             angle = math.atan2(y - y0, x - x0)
-            corners = [(x + ARROW * (c * math.cos(angle) - s * math.sin(angle)), y + ARROW * (c * math.sin(angle) + s * math.cos(angle)))
+            corners = [(x + ARROW * (c * math.cos(angle) - s * math.sin(angle)),
+                        y + ARROW * (c * math.sin(angle) + s * math.cos(angle)))
                        for c, s in ((-0.875, -0.45), (0.125, 0), (-0.875, 0.45))]
-            self.add(outline("M" + "L".join(f"{a} {b}" for a, b in corners) + "z"), element, facecolor=element.get("stroke"), edgecolor="none", linestyle="-")
+            self.add(outline("M" + "L".join(f"{a} {b}" for a, b in corners) + "z"), element,
+                     facecolor=element.get("stroke"), edgecolor="none", linestyle="-")
 
     def text(self, element: Any) -> None:
         """A line of text, with an outline where it has one, turned by 90° where it is upright."""
         from matplotlib.patheffects import withStroke
         self.order += 1
         outlined = element.get("stroke")
-        around = [withStroke(linewidth=float(element.get("stroke-width", "1").removesuffix("px")) * self.point, foreground=outlined)] if outlined else None
+        around = ([withStroke(linewidth=float(element.get("stroke-width", "1").removesuffix("px")) * self.point,
+                              foreground=outlined)] if outlined else None)
         x, y, turned = float(element.get("x")), float(element.get("y")), element.get("transform")
         if turned:                              # rotate(-90 cx cy)
             cx, cy = map(float, turned.removesuffix(")").split()[1:])
             x, y = cx + y - cy, cy - x + cx
         self.axes.text(x, y, (element.text or "").replace("$", r"\$"), family="DejaVu Sans Mono",
-                       fontsize=float(element.get("font-size", "11px").removesuffix("px")) * self.point, color=element.get("fill"),
-                       weight=WEIGHTS.get(element.get("font-weight"), "normal"), ha={"start": "left", "middle": "center"}[element.get("text-anchor", "start")],
-                       va="baseline", rotation=90 if turned else 0, rotation_mode="anchor", zorder=self.order, path_effects=around)
+                       fontsize=float(element.get("font-size", "11px").removesuffix("px")) * self.point,
+                       color=element.get("fill"),
+                       weight=WEIGHTS.get(element.get("font-weight"), "normal"),
+                       ha={"start": "left", "middle": "center"}[element.get("text-anchor", "start")],
+                       va="baseline", rotation=90 if turned else 0, rotation_mode="anchor", zorder=self.order,
+                       path_effects=around)
 
 
 def outline(d: str) -> Any:

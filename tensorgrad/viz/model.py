@@ -92,7 +92,9 @@ class Reader:
         for node in tape.nodes:
             if type(node) is Output:
                 places.setdefault(node.node, []).append(node)
-        self.alone = {node: outputs[0] for node, outputs in places.items() if len(outputs) == 1 and outputs[0].index == 0}     # of a norm: less its statistics
+        # of a norm: less its statistics
+        self.alone = {node: outputs[0] for node, outputs in places.items()
+                      if len(outputs) == 1 and outputs[0].index == 0}
         self.titles = dict(zip(ops, map(title, [op.opname for op in ops.values()], [node.params for node in ops])))
         for node in tape.nodes:
             if type(node) is Output:
@@ -105,7 +107,8 @@ class Reader:
     def leaf(self, tensor: Any, place: Any = None) -> Node:
         """The box of a leaf of the tape, or of a tensor that needs no gradient."""
         name, path, _ = self.names.get(id(tensor), (getattr(tensor, "name", None), None, None))
-        if name is None and place is not None and (name := NAMES.get(place) or self.tape.parameters.get(place) or OTHERS.get(place)) is not None:
+        if (name is None and place is not None
+                and (name := NAMES.get(place) or self.tape.parameters.get(place) or OTHERS.get(place)) is not None):
             path = tuple(name.split(".")[:-1])
         name = None if name is None else str(name)
         where = place if place is not None else tensor.array
@@ -131,7 +134,8 @@ class Reader:
         """The box of a step, and the edges that lead to it."""
         sources = [self.seen[o.edge] if o.edge is not None else self.constant(o.value) for o in read.inputs]
         made = self.alone.get(tape, tape)
-        node = self.model.add("step", self.titles.get(tape) or tape.name().removesuffix("Backward"), shape=made.shape, dtype=made.dtype, op=read.op, tape=tape)
+        node = self.model.add("step", self.titles.get(tape) or tape.name().removesuffix("Backward"), shape=made.shape,
+                              dtype=made.dtype, op=read.op, tape=tape)
         node.name = self.names.get(id(tape), (None,))[0]
         if read.op is not None:
             saved = [o.name.partition("[")[0] for o in read.asked.values() if o.position >= 0 and o.value is not None]

@@ -1,4 +1,6 @@
-"""The module that made each step: from the calls that modules note on the tape, each by the variable of the program or its name in the module around it."""
+"""The module that made each step: from the calls that modules note on the tape, each by the variable of the program or
+its name in the module around it.
+"""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,18 +10,25 @@ from ..core.module_calls import Call, calls_at
 from ..core.tape import TensorBase
 
 Path = tuple[str, ...]
-Place = tuple[Path, tuple[int, ...]]        # the path of a module, and for each of its parts when the call of that module began; 0 of a list of modules
+# the path of a module, and for each of its parts when the call of that module began; 0 of a list of modules
+Place = tuple[Path, tuple[int, ...]]
 
 
 def outermost(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
-    """The modules among a program's variables that are not part of others, by name. `module`, whose name is left out, is not among them."""
-    found = {name: value for name, value in scope.items() if not isinstance(value, TensorBase) and hasattr(value, "named_modules")}
+    """The modules among a program's variables that are not part of others, by name.
+
+    `module`, whose name is left out, is not among them.
+    """
+    found = {name: value for name, value in scope.items() if not isinstance(value, TensorBase)
+             and hasattr(value, "named_modules")}
     inner = {id(part) for value in found.values() for part in value.modules() if part is not value}
     return {name: value for name, value in found.items() if value is not module and id(value) not in inner}
 
 
 def paths(scope: Mapping[str, Any], module: Any = None) -> dict[int, Path]:
-    """{id of a module: its path} of `module` and its parts, whose paths are within it, and of modules among a program's variables and their parts."""
+    """{id of a module: its path} of `module` and its parts, whose paths are within it, and of modules among a program's
+    variables and their parts.
+    """
     found = {} if module is None else named(module, ())
     for name, value in outermost(scope, module).items():
         found = named(value, (name,)) | found
@@ -32,10 +41,11 @@ def named(module: Any, prefix: Path) -> dict[int, Path]:
 
 
 def homes(nodes: Iterable[Any], known: Mapping[int, Path]) -> tuple[dict[Any, Place], list[Any]]:
-    """{place on the tape: the module it was made in}, for places in the order of time, and the outermost modules that have no other name than their class.
+    """{place on the tape: the module it was made in}, for places in the order of time, and the outermost modules that
+    have no other name than their class.
 
-    `known` has the paths of modules by their ids. A step was made in the calls that had begun and not ended then. Where calls of several threads had,
-    it is those whose results it led to.
+    `known` has the paths of modules by their ids. A step was made in the calls that had begun and not ended then. Where
+    calls of several threads had, it is those whose results it led to.
     """
     nodes = list(nodes)
     calls: dict[int, Call] = {}                     # by their starts, which differ
@@ -57,7 +67,10 @@ def homes(nodes: Iterable[Any], known: Mapping[int, Path]) -> tuple[dict[Any, Pl
 
 
 def during(nodes: Iterable[Any], calls: Iterable[Call]) -> Iterator[tuple[Any, list[Call]]]:
-    """Each node with the calls that ran when it was made, the first one first. Nodes and calls come in the order of time."""
+    """Each node with the calls that ran when it was made, the first one first.
+
+    Nodes and calls come in the order of time.
+    """
     running: list[Call] = []
     waiting = iter(calls)
     following = next(waiting, None)
@@ -82,7 +95,10 @@ def since(start: int, places: Iterable[Any]) -> set[Any]:
 
 
 class Paths:
-    """The paths of calls within calls. Modules that no variable of the program has are called by their class, and their parts as they call them."""
+    """The paths of calls within calls.
+
+    Modules that no variable of the program has are called by their class, and their parts as they call them.
+    """
 
     def __init__(self, known: Mapping[int, Path]) -> None:
         self.known = dict(known)
@@ -103,7 +119,9 @@ class Paths:
         return self.told[running[-1].start]
 
     def within(self, outer: Path, call: Call) -> Path:
-        """The path of a call that was made in the module `outer`: one that is longer, but of the module whose name is left out."""
+        """The path of a call that was made in the module `outer`: one that is longer, but of the module whose name is
+        left out.
+        """
         module = call.module()
         own = self.known.get(id(module)) if module is not None else None
         if own is None:

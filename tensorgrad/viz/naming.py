@@ -13,21 +13,28 @@ from .notes import NAMES
 from .text import readable
 
 SMALL = 4           # so many numbers stand for a tensor without a name
-ROLES = {"a": "input", "b": "other", "x": "input", "xs": "input", "n": "input", "m": "input", "s": "input", "q": "input", "t": "input",
-         "re": "input", "im": "input", "y": "target", "labels": "target"}       # what an op calls an input, and what a reader does
+ROLES = {"a": "input", "b": "other", "x": "input", "xs": "input", "n": "input", "m": "input", "s": "input",
+         "q": "input", "t": "input",
+         # what an op calls an input, and what a reader does
+         "re": "input", "im": "input", "y": "target", "labels": "target"}
 
 
 def variables(frame: Any) -> dict[str, Any]:
-    """The tensors and modules among a program's variables, by name. In a method, attributes of `self` are among them."""
+    """The tensors and modules among a program's variables, by name.
+
+    In a method, attributes of `self` are among them.
+    """
     own = frame.f_locals.get("self")
-    held = {} if own is None or isinstance(own, TensorBase) or hasattr(type(own), "named_parameters") else getattr(own, "__dict__", {})
+    held = ({} if own is None or isinstance(own, TensorBase) or hasattr(type(own), "named_parameters")
+            else getattr(own, "__dict__", {}))
     found = {**frame.f_globals, **held, **frame.f_locals}
     return {name: value for name, value in found.items()
             if not name.startswith("_") and (isinstance(value, TensorBase) or hasattr(type(value), "named_parameters"))}
 
 
 def tensors_of(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
-    """{name: tensor} of the parameters of `module`, whose name is left out, of modules among the variables, and of variables.
+    """{name: tensor} of the parameters of `module`, whose name is left out, of modules among the variables, and of
+    variables.
 
     Where a tensor has several names, the first is to be used: `net.bias` rather than the `p` of a loop.
     """
@@ -72,7 +79,8 @@ def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str
 
     Places that nobody named are numbered in the order of time. A tensor called g is g′, for g is the gradient in rules.
     """
-    own = ["g′" if name == "g" else name for name in [getattr(tensor, "name", None) or name for name, (tensor, _) in tensors.items()]]
+    own = ["g′" if name == "g" else name for name in [getattr(tensor, "name", None) or name
+                                                      for name, (tensor, _) in tensors.items()]]
     found: dict[Any, str] = {}
     for (tensor, place), name in zip(tensors.values(), list(map(readable, own))):
         found.setdefault(id(tensor.array), name)
@@ -94,14 +102,17 @@ def names_of(tape: Any, tensors: Mapping[str, tuple[Any, Any]]) -> dict[Any, str
     for node in tape.nodes:
         if type(node) is Output and node not in found:
             outputs = getattr(tape.steps[node.node].op, "outputs", ())
-            alone = reached[node.node] == 1 and node.index == 0         # of a norm, its statistics are nothing that the program sees
+            # of a norm, its statistics are nothing that the program sees
+            alone = reached[node.node] == 1 and node.index == 0
             part = "" if alone else f".{outputs[node.index]}" if outputs else f"[{node.index}]"
             found[node] = found[node.node] + part
     return found | inputs_of(tape, found)
 
 
 def inputs_of(tape: Any, names: Mapping[Any, str]) -> dict[Any, str]:
-    """{id(array): a name} of the larger tensors that need no gradient and have no name: input, target, mask, numbered where there are several."""
+    """{id(array): a name} of the larger tensors that need no gradient and have no name: input, target, mask, numbered
+    where there are several.
+    """
     roles: dict[str, dict[int, None]] = {}
     for node, given in tape.given.items():
         for operand in tape.steps[node].inputs:
@@ -112,15 +123,19 @@ def inputs_of(tape: Any, names: Mapping[Any, str]) -> dict[Any, str]:
     taken, found = {*names.values()}, dict[Any, str]()
     for role, arrays in roles.items():
         free = (name for number in count(1) if (name := f"{role}{number}") not in taken)
-        found |= {array: role if len(arrays) == 1 and role not in taken else next(free) for array in arrays if array not in found}
+        found |= {array: role if len(arrays) == 1 and role not in taken else next(free)
+                  for array in arrays if array not in found}
     return found
 
 
 def unnamed(scope: Mapping[str, Any], module: Any = None) -> dict[str, Any]:
-    """{name: tensor} of a program's variables and its modules' parameters, less those that `module` or a watched module has a name for."""
+    """{name: tensor} of a program's variables and its modules' parameters, less those that `module` or a watched module
+    has a name for.
+    """
     found = placed(tensors_of(scope, module))
     own = set() if module is None else {id(p) for p in (*module.parameters(), *module.buffers())}
-    return {name: tensor for name, (tensor, place) in found.items() if id(tensor) not in own and (type(place) is not Leaf or place not in NAMES)}
+    return {name: tensor for name, (tensor, place) in found.items()
+            if id(tensor) not in own and (type(place) is not Leaf or place not in NAMES)}
 
 
 def is_mask(array: Any) -> bool:

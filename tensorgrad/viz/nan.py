@@ -22,8 +22,8 @@ NAN, INFINITE = 2, 1        # how bad an array is: 0 if all of it is finite
 class Origin(NamedTuple):
     """A step that made a NaN or an infinity, or a tensor that had it from the beginning.
 
-    `phase` is 'input', 'forward' or 'back'; `made` says in words what came about; `certain` is False where the tape did not keep all inputs, so that the
-    culprit may be an earlier step.
+    `phase` is 'input', 'forward' or 'back'; `made` says in words what came about; `certain` is False where the tape did
+    not keep all inputs, so that the culprit may be an earlier step.
     """
 
     phase: str
@@ -31,18 +31,21 @@ class Origin(NamedTuple):
     made: str
     rows: tuple[tuple[str, Value | str], ...]                               # the step's inputs
     result: tuple[str, tuple[str, ...], Value | str]                        # name, the formulas, the numbers
-    element: str                                                            # the first element that is not finite, worked out
+    # the first element that is not finite, worked out
+    element: str
     source: tuple[str, int, str] | None
     certain: bool
     node: Any
 
 
-def explain_nan(loss: Any, gradient: Any = None, *, module: Any = None, names: Mapping[str, Any] | None = None) -> NanReport:
+def explain_nan(loss: Any, gradient: Any = None, *, module: Any = None,
+                names: Mapping[str, Any] | None = None) -> NanReport:
     """Find the first operation, forward or backward, that made a NaN or an infinity from finite numbers.
 
-    The report prints as text, shows itself in Jupyter, and `save(path)` writes it as .html or .txt. An infinity that a program puts in itself, as masks do, is
-    no culprit, but the step that makes a NaN of it is. If an infinity of the forward does not reach the loss, the first step of the backward that goes wrong is
-    told, too. Lines of the program are named for what ran under `viz.watch()`. Nothing is changed: no `.grad`, no hook runs, and the graph is kept.
+    The report prints as text, shows itself in Jupyter, and `save(path)` writes it as .html or .txt. An infinity that a
+    program puts in itself, as masks do, is no culprit, but the step that makes a NaN of it is. If an infinity of the
+    forward does not reach the loss, the first step of the backward that goes wrong is told, too. Lines of the program
+    are named for what ran under `viz.watch()`. Nothing is changed: no `.grad`, no hook runs, and the graph is kept.
 
     `gradient`, `module`, `names` and errors are those of `explain`.
 
@@ -61,7 +64,8 @@ def explain_nan(loss: Any, gradient: Any = None, *, module: Any = None, names: M
 class NanReport:
     """Where a NaN or an infinity came from, in numbers as they were when `explain_nan` was called.
 
-    `origins` lists what was found, the first one first: none if all is finite. `reached` names the loss and the gradients that are not finite, `unknown` the
+    `origins` lists what was found, the first one first: none if all is finite. `reached` names the loss and the
+        gradients that are not finite, `unknown` the
     steps whose numbers the tape did not keep.
     """
 
@@ -69,14 +73,17 @@ class NanReport:
         roots = starts((loss,), None if gradient is None else (gradient,), False)
         (root, start), = roots.items()
         if root._storage.rank:
-            raise RuntimeError("explain_nan() looks at the numbers of one example: it cannot look into a tensor inside vmap")
+            raise RuntimeError("explain_nan() looks at the numbers of one example: it cannot look into a tensor inside "
+                               "vmap")
         tape = Tape(roots, [(loss, root), *tensors.values()], roots, again=True)
         teller = Teller(tape, names_of(tape, tensors), start)
         self.name = teller.names[root]
         self.origins: tuple[Origin, ...] = tuple(Search(tape, teller, root, start).origins())
         self.reached = [f"{self.name} = {value.text(40)}" for value in [Value.of(loss)] if badness(loss)]
-        self.reached += [f"{teller.names[leaf]}.grad = {Value.of(g).text(40)}" for leaf, g in tape.arrived.items() if badness(g)]
-        self.unknown = [teller.names[place] for step in tape.steps.values() for place in step.results if place is not None and place not in tape.values]
+        self.reached += [f"{teller.names[leaf]}.grad = {Value.of(g).text(40)}"
+                         for leaf, g in tape.arrived.items() if badness(g)]
+        self.unknown = [teller.names[place] for step in tape.steps.values()
+                        for place in step.results if place is not None and place not in tape.values]
 
     @property
     def finite(self) -> bool:
@@ -202,7 +209,8 @@ class Search:
                     found[o.name] = given[o.position]
             elif self.tape.steps[node].op is None or not self.tape.steps[node].op.composite:
                 found[o.name] = None
-        return found | {n: v for n, v in (node.params or {}).items() if type(v) is float} if hasattr(node, "params") else found
+        return (found | {n: v for n, v in (node.params or {}).items() if type(v) is float} if hasattr(node, "params")
+                else found)
 
     def made(self, node: Any, name: str) -> bool:
         """Return True if an input is the result of a step."""
@@ -212,7 +220,8 @@ class Search:
     def labels(self, node: Any) -> dict[str, str]:
         """Return {name in the formula: the tensor's name} for a step's inputs."""
         given = self.tape.given[node]
-        return {o.name: (self.teller.names[o.edge] if o.edge is not None else self.teller.name(None, given.get(o.position))) or o.name
+        return {o.name: (self.teller.names[o.edge] if o.edge is not None
+                         else self.teller.name(None, given.get(o.position))) or o.name
                 for o in self.tape.steps[node].inputs}
 
     def entered(self, name: str, value: Any, step: ForwardStep) -> Origin:
@@ -220,7 +229,8 @@ class Search:
         label = self.labels(step.node).get(name, name)
         index, count = first_bad(value)
         who = label if label != name else f"The input {name} of {step.op}"
-        made = f"{who} held NaN from the beginning{f', {count}' if count else ''}: it goes into {step.op}, and no operation made it"
+        made = (f"{who} held NaN from the beginning{f', {count}' if count else ''}: it goes into {step.op}, and no "
+                f"operation made it")
         element = f"{label}{index} = {element_text(value)}" if index else ""
         return Origin("input", step.op, made, (), (label, (), Value.of(value)), element, step.source, True, step.node)
 
@@ -232,9 +242,11 @@ class Search:
         words = f"{step.op} made {kind(array)} from {'an infinity' if before else 'finite numbers'}"
         if not known:
             words = f"{step.op} is the first step whose result is known to hold {kind(array)}"
-        rows = {labels.get(name, name): Value.of(value) if value is not None else "not kept" for name, value in inputs.items()}
+        rows = {labels.get(name, name): Value.of(value) if value is not None else "not kept"
+                for name, value in inputs.items()}
         op = self.tape.steps[step.node].op
-        element = elementwise(op, self.teller.formulas[step.node].forward if op is not None else "", inputs, labels, label, array)
+        element = elementwise(op, self.teller.formulas[step.node].forward if op is not None else "", inputs, labels,
+                              label, array)
         return Origin("forward", step.op, f"{words}: {share_of(array, label)}", tuple(rows.items()),
                       (label, (step.expression, step.worked), Value.of(array)), element, step.source, known, step.node)
 
@@ -264,13 +276,15 @@ class Search:
         element, parts = "", tuple[str, ...]((gives.named, gives.worked))
         if made:
             labels = {o.name: self.teller.name(o.edge, o.value) or o.name for o in reading.asked.values()}
-            element = elementwise(reading.op, gives.rule, numbers, labels, name, array) if array.shape == np.shape(host(g)) else ""
+            element = (elementwise(reading.op, gives.rule, numbers, labels, name, array)
+                       if array.shape == np.shape(host(g)) else "")
         else:
             parts = ("a sum of two gradients",)
             rows = [(f"{name} before", gives.before), (f"{name} from here", gives.value)]       # type: ignore[list-item]
-        words = f"The backward of {told.op} made {kind(array)} from {'an infinity of the forward' if before and made else 'finite numbers'}"
-        return Origin("back", told.op, f"{words}: {share_of(array, name)}", tuple(rows), (name, parts, Value.of(array)), element,
-                      told.source, True, step.node)
+        words = (f"The backward of {told.op} made {kind(array)} from "
+                 f"{'an infinity of the forward' if before and made else 'finite numbers'}")
+        return Origin("back", told.op, f"{words}: {share_of(array, name)}", tuple(rows), (name, parts, Value.of(array)),
+                      element, told.source, True, step.node)
 
 
 # ── arrays that are not finite ────────────────────────────────────────────────────────────────────────────────────────
@@ -330,7 +344,8 @@ def element_text(value: Any) -> str:
     return short(array[worst(array)])
 
 
-def elementwise(op: Any, formula: str, inputs: Mapping[str, Any], labels: Mapping[str, str], name: str, array: Any) -> str:
+def elementwise(op: Any, formula: str, inputs: Mapping[str, Any], labels: Mapping[str, str], name: str,
+                array: Any) -> str:
     """Work out the first bad element of an elementwise op's result; '' for other ops and single numbers."""
     if op is None or not op.elementwise or not array.shape:
         return ""
@@ -338,7 +353,8 @@ def elementwise(op: Any, formula: str, inputs: Mapping[str, Any], labels: Mappin
     index, numbers = f"[{', '.join(map(str, at))}]", {}
     for key, value in inputs.items():
         element = host(value) if value is not None else None
-        if element is None or element.ndim > array.ndim or any(n not in (1, m) for n, m in zip(element.shape[::-1], array.shape[::-1])):
+        if (element is None or element.ndim > array.ndim
+                or any(n not in (1, m) for n, m in zip(element.shape[::-1], array.shape[::-1]))):
             return ""
         numbers[key] = Value(np.broadcast_to(element, array.shape)[at])
     shown = [f"{labels.get(key, key)} = {value.number}" for key, value in numbers.items()]
@@ -359,7 +375,7 @@ section table { border-collapse: collapse; font-family: ui-monospace, Menlo, Con
 section th, section td { text-align: left; vertical-align: top; font-weight: normal; padding: .15rem .8rem .15rem 0; overflow-wrap: anywhere; }
 section tr.bad { color: var(--warm); font-weight: 650; }
 pre { overflow: auto; margin: .4rem 0; }
-"""
+"""  # noqa: E501
 
 
 def _section(origin: Origin, headed: bool) -> str:
@@ -368,7 +384,8 @@ def _section(origin: Origin, headed: bool) -> str:
     rows = "".join(f'<tr><th scope="row">{escape(n)}</th><td>= {escape(_numbers(v))}</td></tr>' for n, v in origin.rows)
     rows += f'<tr class="bad"><th scope="row">{escape(name)}</th><td>= {escape(result)}</td></tr>'
     element = f"<p>At {escape(origin.element)}</p>" if origin.element else ""
-    source = "<p>{}, line {}:</p><pre><code>{}</code></pre>".format(*map(escape, origin.source)) if origin.source else ""
+    source = ("<p>{}, line {}:</p><pre><code>{}</code></pre>".format(*map(escape, origin.source)) if origin.source
+              else "")
     head = f"<h2>{escape(origin.made)}</h2>" if headed else ""
     return f"<section>{head}<table>{rows}</table>{element}{source}</section>"
 

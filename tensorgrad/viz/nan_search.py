@@ -14,7 +14,8 @@ class Found(BaseException):
 
 
 class Hunt(Last):
-    """Looks at the loss and at the gradients after each backward, and ends the program by `Found` after the first that is not finite.
+    """Looks at the loss and at the gradients after each backward, and ends the program by `Found` after the first that
+    is not finite.
 
     The optimizer has not written over the parameters then. `found` says whether there was one.
     """
@@ -34,7 +35,8 @@ class Hunt(Last):
         before = self.backwards
         try:
             super().backward(*args, **keywords)
-        except RuntimeError as error:                               # of anomaly mode, which ends the backward where a NaN was made
+        except RuntimeError as error:
+            # of anomaly mode, which ends the backward where a NaN was made
             if self.backwards == before or not mode.watching.anomaly or "returned nan values" not in str(error):
                 raise
             self.found = True
@@ -47,6 +49,7 @@ class Hunt(Last):
         """Where the NaN of the last backward came from; its numbers are put back first."""
         self.restore()
         tensors = placed(tensors_of(self.scope, self.module()))
-        gradients = self.gradients if isinstance(self.gradients, (tuple, list)) else [self.gradients] * len(self.outputs)
+        gradients = (self.gradients if isinstance(self.gradients, (tuple, list))
+                     else [self.gradients] * len(self.outputs))
         reports = [NanReport(loss, gradient, tensors) for loss, gradient in zip(self.outputs, gradients)]
         return next((report for report in reports if not report.finite), reports[-1])

@@ -27,9 +27,10 @@ OTHERS = {"abs": "|{}|", "inv": "{}⁻¹", "affine": "{} · {} + {}", "biased": 
 SIGNS = {ast.Eq: "=", ast.NotEq: "≠", ast.Lt: "<", ast.LtE: "≤", ast.Gt: ">", ast.GtE: "≥", ast.In: "in",
          ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
 # Notations of reads and writes at an index: `step_texts` replaces `[index]` by the index of a step.
-INDEXED = dict.fromkeys(("get_item", "get_slice", "index", "view"), "{}[index]") | dict.fromkeys(("index_put", "set_view"), "{} with [index] = {}") | {
+INDEXED = (dict.fromkeys(("get_item", "get_slice", "index", "view"), "{}[index]")
+           | dict.fromkeys(("index_put", "set_view"), "{} with [index] = {}") | {
     "place_slice": "{} at [index], 0 elsewhere", "index_add_into": "{} added at [index], 0 elsewhere",
-    "embedding_add": "{} added at rows {}, 0 elsewhere", "place_along_axis": "{} at {}, 0 elsewhere"}
+    "embedding_add": "{} added at rows {}, 0 elsewhere", "place_along_axis": "{} at {}, 0 elsewhere"})
 SAME = {"asarray", "astype", "copy", "ravel", "tuple"}
 PLUMBING = {"keepdims", "dtype", "strict"}         # keyword arguments without an influence on the formula
 
@@ -54,7 +55,8 @@ def notation(node: ast.expr) -> str:
 
     Calls that only arrange memory or dtypes are left out, unless there is nothing else.
     """
-    if isinstance(node, ast.Call) and is_left_out(called(node)) and isinstance(node.func, ast.Attribute) and isinstance(operands(node)[0], ast.Name):
+    if (isinstance(node, ast.Call) and is_left_out(called(node)) and isinstance(node.func, ast.Attribute)
+            and isinstance(operands(node)[0], ast.Name)):
         return spelled_out(node).text
     return printed(node).text
 
@@ -79,7 +81,8 @@ def detail(node: ast.expr) -> Text:
 
 def called(call: ast.Call) -> str:
     """Return the last part of the called name: `exp` of `xp.exp`, `det` of `xp.linalg.det`."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+    return (call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name)
+            else "")
 
 
 def operands(call: ast.Call) -> list[ast.expr]:
@@ -105,7 +108,8 @@ def plain(node: ast.expr) -> ast.expr:
 
 def simplified(call: ast.Call) -> ast.expr:
     name, args = called(call), operands(call)
-    if name in ("max", "min") and isinstance(call.func, ast.Name) and len(args) == 2 and isinstance(args[1], ast.Constant):
+    if (name in ("max", "min") and isinstance(call.func, ast.Name) and len(args) == 2
+            and isinstance(args[1], ast.Constant)):
         return args[0]          # Python's own max or min only guards a count that may be zero
     if name in MADE and len(args) == 1:
         return MADE[name](args[0])
@@ -215,7 +219,8 @@ class Product:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             self.sign = -self.sign
             self.times(node.operand)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+        elif (isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+              and not isinstance(node.value, bool)):
             self.sign *= -1 if node.value < 0 else 1
             text = printed(ast.Constant(abs(node.value))).text
             if text != "1":
@@ -259,7 +264,8 @@ def powers(factors: list[str]) -> list[str]:
     """Write x · x · x as x³."""
     found: list[list[str]] = []
     for factor in factors:
-        if found and found[-1][0] == factor and not factor.endswith(tuple("⁰¹²³⁴⁵⁶⁷⁸⁹ᵀ̄")) and "^" not in factor and "√" not in factor:
+        if (found and found[-1][0] == factor and not factor.endswith(tuple("⁰¹²³⁴⁵⁶⁷⁸⁹ᵀ̄")) and "^" not in factor
+                and "√" not in factor):
             found[-1].append(factor)
         else:
             found.append([factor])
@@ -322,7 +328,8 @@ def comparison(node: ast.Compare) -> Text:
 
 
 def cases(first: ast.expr, word: str, condition: ast.expr, other: ast.expr) -> Text:
-    return Text(f"{printed(first).within(OR)} {word} {printed(condition).within(OR)}, else {printed(other).text}", CASES)
+    return Text(f"{printed(first).within(OR)} {word} {printed(condition).within(OR)}, else {printed(other).text}",
+                CASES)
 
 
 # ── functions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -334,13 +341,15 @@ def call(node: ast.Call) -> Text:
         return cases(args[1], "where", args[0], args[2])
     if marked := with_marks(template_of(name), args):
         return marked
-    if name == "swapaxes" and [printed(a).text for a in args[1:]] in (["−1", "−2"], ["−2", "−1"]) or name == "transposed":
+    if (name == "swapaxes" and [printed(a).text for a in args[1:]] in (["−1", "−2"], ["−2", "−1"])
+            or name == "transposed"):
         return Text(f"{printed(args[0]).within(ATOM)}ᵀ", POWER)
     if name in ("count_of", "targets_counted") or name == "prod" and isinstance(node.func, ast.Name):
         if name == "prod" and not is_shape(args[0]):
             raise Unspeakable(name)
         return Text("n", ATOM)
-    if isinstance(node.func, ast.Name) and name in ("reduced", "softmax", "onehot", "group_mean", "only_earlier"):      # without their options
+    # without their options
+    if isinstance(node.func, ast.Name) and name in ("reduced", "softmax", "onehot", "group_mean", "only_earlier"):
         return spelled_out(ast.Call(ast.Name(name), [args[0]], []))
     if name in SAME and args:
         return printed(args[0])
@@ -359,7 +368,8 @@ def indexed(template: str, node: ast.Call) -> Text:
     if template.startswith("{}["):
         return Text(template.format(printed(args[0]).within(ATOM)), ATOM)
     shown = [detail(a).within(OR) for a in args[:count]]
-    return Text(template.format(*["0" if text.startswith("zeros(") and i else text for i, text in enumerate(shown)]), CASES)
+    return Text(template.format(*["0" if text.startswith("zeros(") and i else text for i, text in enumerate(shown)]),
+                CASES)
 
 
 def with_marks(template: str, args: list[ast.expr]) -> Text | None:
@@ -379,8 +389,10 @@ def with_marks(template: str, args: list[ast.expr]) -> Text | None:
 def spelled_out(node: ast.Call) -> Text:
     """Write f(x, y, option=value), without None and options passed on under their own name."""
     name, args = called(node), [a for a in operands(node) if not is_nothing(a)]
-    options = [k for k in node.keywords if k.arg and k.arg not in PLUMBING and not is_nothing(k.value) and not names_itself(k)
-               and not (k.arg == "axis" and name in OPS and OPS[name].batch == "along" and not issubclass(OPS[name], Movement) and not is_constant(k.value))]
+    options = [k for k in node.keywords if k.arg and k.arg not in PLUMBING and not is_nothing(k.value)
+               and not names_itself(k)
+               and not (k.arg == "axis" and name in OPS and OPS[name].batch == "along"
+                        and not issubclass(OPS[name], Movement) and not is_constant(k.value))]
     several = len(args) + len(options) > 1
     shown = [detail(a).within(OR) if several else printed(a).text for a in args]
     shown += [f"{GREEK.get(k.arg or '', k.arg)}={detail(k.value).within(OR)}" for k in options]
@@ -392,7 +404,8 @@ def is_nothing(node: ast.expr) -> bool:
 
 
 def is_shape(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "shape" or isinstance(node, ast.Name) and node.id.endswith("shape")
+    return (isinstance(node, ast.Attribute) and node.attr == "shape" or isinstance(node, ast.Name)
+            and node.id.endswith("shape"))
 
 
 def is_constant(node: ast.expr) -> bool:
@@ -438,7 +451,8 @@ def attribute(node: ast.Attribute) -> Text:
 def subscript(node: ast.Subscript) -> Text:
     inner = printed(node.value).within(ATOM)
     index = node.slice
-    if isinstance(node.value, ast.Name) and not is_shape(node.value) and isinstance(index, ast.Constant) and isinstance(index.value, int):
+    if (isinstance(node.value, ast.Name) and not is_shape(node.value) and isinstance(index, ast.Constant)
+            and isinstance(index.value, int)):
         return Text(inner + str(index.value).translate(SUBSCRIPTS), ATOM)
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return Text(f"{inner}[{', '.join(map(place, parts))}]", ATOM)
@@ -454,7 +468,8 @@ def place(part: ast.expr) -> str:
 def mapped(node: ast.GeneratorExp) -> Text:
     """Write `(-s for s in shift)` as −shift."""
     loop = node.generators[0]
-    if len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name) or not isinstance(loop.iter, ast.Name):
+    if (len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name)
+            or not isinstance(loop.iter, ast.Name)):
         raise Unspeakable("comprehension")
     return printed(Placed(loop.target.id, loop.iter).visit(deepcopy(node.elt)))
 
@@ -466,8 +481,9 @@ def several(node: ast.Tuple | ast.List) -> Text:
 
 
 WRITERS: dict[type, Callable[..., Text]] = {
-    ast.BinOp: binary, ast.UnaryOp: unary, ast.Call: call, ast.Name: name, ast.Constant: constant, ast.Attribute: attribute, ast.Subscript: subscript,
-    ast.Tuple: several, ast.List: several, ast.Compare: comparison, ast.BoolOp: lambda node: joined(node.values, isinstance(node.op, ast.And)),
+    ast.BinOp: binary, ast.UnaryOp: unary, ast.Call: call, ast.Name: name, ast.Constant: constant,
+    ast.Attribute: attribute, ast.Subscript: subscript, ast.Tuple: several, ast.List: several, ast.Compare: comparison,
+    ast.BoolOp: lambda node: joined(node.values, isinstance(node.op, ast.And)),
     ast.IfExp: lambda node: cases(node.body, "if", node.test, node.orelse), ast.GeneratorExp: mapped,
     ast.NamedExpr: lambda node: printed(node.value),
 }

@@ -32,9 +32,12 @@ class Note(NamedTuple):
 
 
 NOTES: WeakKeyDictionary[Any, Note] = WeakKeyDictionary()
-NAMES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()      # of the parameters of a module that is watched, by their places on the tape
-OTHERS: WeakKeyDictionary[Any, str] = WeakKeyDictionary()     # of modules that ran while somebody watched: for parameters that have no other name
-NOTED.append(lambda step: note.source() if (note := NOTES.get(step)) is not None else None)      # for the messages of errors
+# of the parameters of a module that is watched, by their places on the tape
+NAMES: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+# of modules that ran while somebody watched: for parameters that have no other name
+OTHERS: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+# for the messages of errors
+NOTED.append(lambda step: note.source() if (note := NOTES.get(step)) is not None else None)
 
 
 def place() -> Any:

@@ -1,4 +1,7 @@
-"""Pictures of a training: the loss, how far gradients reach, and how weights are spread. Drawn with Matplotlib, and without its global state."""
+"""Pictures of a training: the loss, how far gradients reach, and how weights are spread.
+
+Drawn with Matplotlib, and without its global state.
+"""
 from __future__ import annotations
 
 import math
@@ -12,18 +15,22 @@ from ..core.tape import TensorBase
 from ..messages.extras import install
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
-COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")       # M. Okabe, K. Ito: distinct for colour-blind readers, too
+# M. Okabe, K. Ito: distinct for colour-blind readers, too
+COLOURS = (BLUE, ORANGE, "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 STYLES = ("-", "--", ":", "-.")             # of lines, once the colours are used up
 VANISHED = 1e-8                             # a mean of |gradient| below this moves nothing in float32
 CELLS = 24                                  # histograms in one picture
 
 
 def plot_loss(losses: Any, *, smooth: float = 0.9, ax: Any = None) -> Any:
-    """The loss over the steps of a training, or of several: a Matplotlib Figure, with a running mean if `smooth` is not 0.
+    """The loss over the steps of a training, or of several: a Matplotlib Figure, with a running mean if `smooth` is not
+    0.
 
-    `losses` are numbers or tensors of one element, in a list, an array or a tensor; or a dict of such, by the names of the runs. `smooth` is how much
-    of the running mean each step keeps. NaN and infinities are gaps, and counted in the legend. The scale is logarithmic where losses span more than two
-    powers of ten. `ax`: draw there. ValueError where there is nothing to draw; ImportError without Matplotlib (extra `plot`).
+    `losses` are numbers or tensors of one element, in a list, an array or a tensor; or a dict of such, by the names of
+    the runs. `smooth` is how much of the running mean each step keeps. NaN and infinities are gaps, and counted in the
+    legend. The scale is logarithmic where losses span more than two
+    powers of ten. `ax`: draw there. ValueError where there is nothing to draw; ImportError without Matplotlib (extra
+        `plot`).
 
     >>> import tensorgrad as torch
     >>> figure = torch.viz.plot_loss({"small": [1.0, 0.5, 0.3], "large": torch.tensor([1.2, 0.4, 0.1])}, smooth=0)
@@ -32,7 +39,8 @@ def plot_loss(losses: Any, *, smooth: float = 0.9, ax: Any = None) -> Any:
     """
     if not isinstance(smooth, (int, float)) or not 0 <= smooth < 1:
         raise ValueError(f"plot_loss(): smooth must be at least 0 and less than 1, but got {smooth!r:.100}")
-    runs = {str(k): numbers(v, f"losses[{k!r}]") for k, v in losses.items()} if isinstance(losses, Mapping) else {"loss": numbers(losses, "losses")}
+    runs = ({str(k): numbers(v, f"losses[{k!r}]") for k, v in losses.items()} if isinstance(losses, Mapping)
+            else {"loss": numbers(losses, "losses")})
     if not runs:
         raise ValueError("plot_loss(): there are no losses to plot")
     figure, axes = canvas(ax, 8, 4.5)
@@ -40,11 +48,13 @@ def plot_loss(losses: Any, *, smooth: float = 0.9, ax: Any = None) -> Any:
         known = np.isfinite(values)
         label = plain(name) + (f" ({np.count_nonzero(~known)} of {len(values)} not finite)" if not known.all() else "")
         values = np.where(known, values, np.nan)
-        steps, colour, style = np.arange(1, len(values) + 1), COLOURS[i % len(COLOURS)], STYLES[i // len(COLOURS) % len(STYLES)]
+        steps, colour, style = (np.arange(1, len(values) + 1), COLOURS[i % len(COLOURS)],
+                                STYLES[i // len(COLOURS) % len(STYLES)])
         dots = {"marker": "."} if len(values) < 30 else {}      # a point between two gaps would draw no line
         if smooth:
             axes.plot(steps, values, color=colour, linewidth=0.7, alpha=0.35, **dots)
-        axes.plot(steps, running_mean(values, smooth), color=colour, linestyle=style, linewidth=1.8, label=label, **({} if smooth else dots))
+        axes.plot(steps, running_mean(values, smooth), color=colour, linestyle=style, linewidth=1.8, label=label,
+                  **({} if smooth else dots))
     all_known = np.concatenate([values[np.isfinite(values)] for values in runs.values()])
     if all_known.size and all_known.min() > 0 and all_known.max() > 100 * all_known.min():
         axes.set_yscale("log")
@@ -56,10 +66,12 @@ def plot_loss(losses: Any, *, smooth: float = 0.9, ax: Any = None) -> Any:
 
 
 def plot_grad_flow(module: Any, *, vanished: float = VANISHED, ax: Any = None) -> Any:
-    """How large the gradients of a module's parameters are, the first layer at the top: mean and max of |gradient|, on a logarithmic scale.
+    """How large the gradients of a module's parameters are, the first layer at the top: mean and max of |gradient|, on
+    a logarithmic scale.
 
-    Call it after `backward()`. Parameters without a gradient, or whose mean is at most `vanished`, are marked ✕ with the reason. `module` may also be
-    an iterable of (name, parameter). `ax`: draw there. RuntimeError if no parameter has a gradient; ImportError without Matplotlib (extra `plot`).
+    Call it after `backward()`. Parameters without a gradient, or whose mean is at most `vanished`, are marked ✕ with
+    the reason. `module` may also be an iterable of (name, parameter). `ax`: draw there. RuntimeError if no parameter
+    has a gradient; ImportError without Matplotlib (extra `plot`).
 
     >>> import tensorgrad as torch
     >>> net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
@@ -69,7 +81,8 @@ def plot_grad_flow(module: Any, *, vanished: float = VANISHED, ax: Any = None) -
     """
     named = parameters(module, "plot_grad_flow")
     if all(p.grad is None for _, p in named):
-        raise RuntimeError("plot_grad_flow(): no parameter has a gradient. Call backward() before, and zero_grad() after")
+        raise RuntimeError("plot_grad_flow(): no parameter has a gradient. Call backward() before, and zero_grad() "
+                           "after")
     sizes = [None if p.grad is None else np.abs(array(p.grad)) for _, p in named]
     means = np.array([np.nan if s is None or not s.size else s.mean() for s in sizes])
     peaks = np.array([np.nan if s is None or not s.size else s.max() for s in sizes])
@@ -104,8 +117,10 @@ def plot_grad_flow(module: Any, *, vanished: float = VANISHED, ax: Any = None) -
 def plot_weights(module: Any, *, bins: int = 40, ax: Any = None) -> Any:
     """Histograms of each parameter's elements, upwards, and of its gradient's, downwards, each with its own scale.
 
-    The first 24 parameters are drawn; to choose others, give an iterable of (name, parameter) in the place of the module. Elements that are not finite are
-    counted in the title. `ax`: axes to draw on, one for each parameter. ValueError if there are no parameters; ImportError without Matplotlib
+    The first 24 parameters are drawn; to choose others, give an iterable of (name, parameter) in the place of the
+    module. Elements that are not finite are
+    counted in the title. `ax`: axes to draw on, one for each parameter. ValueError if there are no parameters;
+        ImportError without Matplotlib
     (extra `plot`).
 
     >>> import tensorgrad as torch
@@ -132,7 +147,8 @@ def plot_weights(module: Any, *, bins: int = 40, ax: Any = None) -> Any:
         histograms(axes, name, parameter, bins)
     if ax is None:
         from matplotlib.patches import Patch
-        figure.legend(handles=[Patch(color=BLUE, alpha=0.8, label="weights (upwards)"), Patch(color=ORANGE, alpha=0.8, label="gradients (downwards)")],
+        figure.legend(handles=[Patch(color=BLUE, alpha=0.8, label="weights (upwards)"),
+                               Patch(color=ORANGE, alpha=0.8, label="gradients (downwards)")],
                       loc="outside upper left", ncols=2, frameon=False)
         if len(named) > CELLS:
             figure.supxlabel(f"the first {CELLS} of {len(named)} parameters", fontsize="medium", color="#444444")
@@ -143,7 +159,8 @@ def histograms(axes: Any, name: str, parameter: Any, bins: int) -> None:
     """Draw the elements of one parameter upwards and, with a separate scale, those of its gradient downwards."""
     values = array(parameter).ravel()
     missing = np.count_nonzero(~np.isfinite(values))
-    axes.set_title(f"{plain(name)}  {tuple(parameter.shape)}" + (f"  {missing} not finite" if missing else ""), fontsize="small")
+    axes.set_title(f"{plain(name)}  {tuple(parameter.shape)}" + (f"  {missing} not finite" if missing else ""),
+                   fontsize="small")
     axes.set_ylim(-1.15, 1.15)
     axes.set_yticks([])
     axes.axhline(0, color="#444444", linewidth=0.8)
@@ -191,7 +208,8 @@ def numbers(values: Any, what: str) -> np.ndarray[Any, Any]:
     elif isinstance(values, Iterable) and not isinstance(values, (str, bytes)):
         found = np.array([number(v, f"{what}[{i}]") for i, v in enumerate(values)], dtype=np.float64)
     else:
-        raise TypeError(f"plot_loss(): {what} must be numbers or tensors in a list, an array or a tensor, not {type(values).__name__}")
+        raise TypeError(f"plot_loss(): {what} must be numbers or tensors in a list, an array or a tensor, not "
+                        f"{type(values).__name__}")
     if not found.size:
         raise ValueError(f"plot_loss(): {what} is empty")
     return found
@@ -217,13 +235,15 @@ def array(tensor: Any) -> np.ndarray[Any, Any]:
 
 def parameters(module: Any, name: str) -> list[tuple[str, Any]]:
     """Return the named parameters of a module, or the given pairs."""
-    pairs = module.named_parameters() if hasattr(module, "named_parameters") else module.items() if isinstance(module, Mapping) else module
+    pairs = (module.named_parameters() if hasattr(module, "named_parameters") else module.items()
+             if isinstance(module, Mapping) else module)
     try:
         named = [(str(key), parameter) for key, parameter in pairs]
     except (TypeError, ValueError):
         named = [("", None)]
     if not all(isinstance(parameter, TensorBase) for _, parameter in named):
-        raise TypeError(f"{name}(): expected a Module, or pairs of a name and a parameter, but got {type(module).__name__}")
+        raise TypeError(f"{name}(): expected a Module, or pairs of a name and a parameter, but got "
+                        f"{type(module).__name__}")
     if not named:
         raise ValueError(f"{name}(): there are no parameters")
     return named
@@ -263,7 +283,8 @@ def canvas(ax: Any, width: float, height: float, axes: bool = True) -> tuple[Any
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError(f"this draws with Matplotlib, and {error.name} is not installed: {install('plot')}") from error
+        raise ImportError(
+            f"this draws with Matplotlib, and {error.name} is not installed: {install('plot')}") from error
 
     class Sheet(Figure):
         """A figure that shows itself in a notebook, with or without pyplot."""

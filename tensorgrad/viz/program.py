@@ -1,14 +1,20 @@
-"""An explanation as a program that pages run again with other numbers: what it starts from, its steps forward, and the rules back.
+"""An explanation as a program that pages run again with other numbers: what it starts from, its steps forward, and the
+rules back.
 
     {"able": True, "root": "4", "start": array, "names": {"0": "x", …},
      "leaves": [{"name": "x", "place": "0", "value": array}], "constants": {"c0": array},
-     "steps": [{"number": 1, "op": "multiply", "inputs": [["a", ["place", "0"]], ["b", ["constant", "c0"]]], "outputs": ["out"],
-                "results": ["4"], "value": tree, "locals": [[["d"], tree]], "rules": [{"target": "0", "shape": [3], "value": tree, "locals": []}]}]}
+     "steps": [{"number": 1, "op": "multiply", "inputs": [["a", ["place", "0"]], ["b", ["constant", "c0"]]], "outputs":
+     ["out"],
+                "results": ["4"], "value": tree, "locals": [[["d"], tree]], "rules": [{"target": "0", "shape": [3],
+                "value": tree, "locals": []}]}]}
 
-Places are the explanation's tensors, each before the next write in place; results and gradients are found by them (`Explanation.keys` says which is
-which). Rules are those that explanations print; an op with none that can be evaluated is written as the steps that define it, all with its number.
-Constants of the tape stay constants: random numbers, and masks and places that the program computed from leaves without a gradient.
-Trees are those of `expression_trees`, arrays those of its `packed`. A program that cannot be run is {"able": False, "why": "…"}.
+Places are the explanation's tensors, each before the next write in place; results and gradients are found by them
+(`Explanation.keys` says which is which). Rules are those that explanations print; an op with none that can be evaluated
+is written as the steps that define it, all with its number.
+Constants of the tape stay constants: random numbers, and masks and places that the program computed from leaves without
+    a gradient.
+Trees are those of `expression_trees`, arrays those of its `packed`. A program that cannot be run is {"able": False,
+"why": "…"}.
 """
 from __future__ import annotations
 
@@ -29,7 +35,8 @@ from .torch_names import title
 
 MOST = 4000             # numbers that a program may compute, forward
 OPTIONAL = {"convolution": "b", "convolution_input": "b"}      # inputs that may be left out, of which steps say nothing
-CLOSE = 1e-3            # what is computed here and what was explained differ by less, as float32 and double precision do
+# what is computed here and what was explained differ by less, as float32 and double precision do
+CLOSE = 1e-3
 
 
 class Recorded(NamedTuple):
@@ -48,7 +55,8 @@ class Recorded(NamedTuple):
 def program(explanation: Any) -> dict[str, Any]:
     """The program behind an `Explanation`, which JSON can write; {"able": False, "why": …} if it has none.
 
-    None have: programs of more than a few thousand numbers, complex or half-precision numbers, custom functions, ops without an evaluable formula,
+    None have: programs of more than a few thousand numbers, complex or half-precision numbers, custom functions, ops
+        without an evaluable formula,
     values that the tape did not keep.
 
     >>> import tensorgrad as torch
@@ -95,11 +103,14 @@ def recorded(tape: Tape, names: Mapping[Any, str], root: Any, start: Any) -> Rec
                 raise Unable(f"the values of {names[leaf]} are gone, or were written over since")
             leaves[keys[leaf]] = copied(tape.values[leaf])
         known = known_values(tape)
-        steps = [step_of(number, node, step, tape.given[node], keys) for number, (node, step) in enumerate(tape.steps.items(), 1)]
+        steps = [step_of(number, node, step, tape.given[node], keys)
+                 for number, (node, step) in enumerate(tape.steps.items(), 1)]
         gradients = {keys[leaf]: copied(g) for leaf, g in tape.arrived.items()}
-        values, seen = ({key: copied(known[place]) for place, key in keys.items() if place in known and (place in tape.values) is kept}
+        values, seen = ({key: copied(known[place]) for place, key in keys.items()
+                         if place in known and (place in tape.values) is kept}
                         for kept in (True, False))
-        return Recorded(keys[root], copied(start), {keys[n]: name for n, name in names.items() if n in keys}, leaves, steps, values, seen, gradients)
+        return Recorded(keys[root], copied(start), {keys[n]: name for n, name in names.items() if n in keys}, leaves,
+                        steps, values, seen, gradients)
     except Unable as error:
         return str(error)
 
@@ -129,14 +140,17 @@ def step_of(number: int, node: Any, step: Any, given: Mapping[int, Any], keys: M
 
 
 class Builder:
-    """Writes the steps as trees, and runs them on the way: so shapes are known, and whether the rules give what was explained."""
+    """Writes the steps as trees, and runs them on the way: so shapes are known, and whether the rules give what was
+    explained.
+    """
 
     def __init__(self, found: Recorded, taught: Mapping[str, Mapping[str, Any]] = RULES) -> None:
         self.found, self.taught = found, taught
         self.values: dict[str, Any] = dict(found.leaves)
         self.constants: dict[str, Any] = {}
         self.gradients: dict[str, Any] = {found.root: found.start}
-        self.taken: list[tuple[Step, dict[str, Any], dict[str, Any]]] = []      # each step as it is written, and its arguments
+        # each step as it is written, and its arguments
+        self.taken: list[tuple[Step, dict[str, Any], dict[str, Any]]] = []
 
     def program(self) -> dict[str, Any]:
         found = self.found
@@ -145,9 +159,11 @@ class Builder:
         for step, written, arguments in reversed(self.taken):
             self.back(step, written, arguments)
         self.check()
-        leaves = [{"name": found.names.get(key, key), "place": key, "value": packed(value)} for key, value in found.leaves.items()]
+        leaves = [{"name": found.names.get(key, key), "place": key, "value": packed(value)}
+                  for key, value in found.leaves.items()]
         return {"able": True, "root": found.root, "start": packed(found.start), "names": found.names, "leaves": leaves,
-                "constants": {key: packed(value) for key, value in self.constants.items()}, "steps": [written for _, written, _ in self.taken]}
+                "constants": {key: packed(value) for key, value in self.constants.items()},
+                "steps": [written for _, written, _ in self.taken]}
 
     def forward(self, step: Step) -> None:
         arguments, inputs = self.inputs(step)
@@ -163,8 +179,9 @@ class Builder:
             return
         self.values.update(zip(step.results, results, strict=True))
         outputs = list(step.op.outputs or [f"out[{i}]" for i in range(len(results))]) if step.op.several else ["out"]
-        written = {"number": step.number, "op": step.op.opname, "inputs": inputs, "outputs": outputs, "results": list(step.results),
-                   "several": step.op.several, "value": formula.tree, "locals": formula.locals, "rules": []}
+        written = {"number": step.number, "op": step.op.opname, "inputs": inputs, "outputs": outputs,
+                   "results": list(step.results), "several": step.op.several, "value": formula.tree,
+                   "locals": formula.locals, "rules": []}
         self.taken.append((step, written, arguments | dict(zip(outputs, results, strict=True))))
 
     def compare(self, step: Step, results: list[Any]) -> None:
@@ -177,9 +194,12 @@ class Builder:
                 raise Unable(f"step {step.number}, {named(step)}: the formula, as read, does not give its result")
 
     def inputs(self, step: Step) -> tuple[dict[str, Any], list[Any]]:
-        """The values of a step's arguments, by their names in its formulas; and where a program finds those that are no options."""
+        """The values of a step's arguments, by their names in its formulas; and where a program finds those that are no
+        options.
+        """
         op = step.op
-        values: list[Any] = [self.values[value] if kind == "place" else value if kind == "value" else None for kind, value in step.inputs]
+        values: list[Any] = [self.values[value] if kind == "place" else value if kind == "value" else None
+                             for kind, value in step.inputs]
         missing = [i for i, (kind, _) in enumerate(step.inputs) if kind == "missing"]
         for i in missing:
             try:
@@ -187,12 +207,14 @@ class Builder:
                 values[i] = unseen(op.opname, i, values, step.params, result if len(missing) == 1 else None)
             except Unable:
                 raise Unable(f"the tape does not keep {step.inputs[i][1]} of {named(step)}") from None
-        references = [["place", value] if kind == "place" else self.constant(v) for (kind, value), v in zip(step.inputs, values, strict=True)]
+        references = [["place", value] if kind == "place" else self.constant(v)
+                      for (kind, value), v in zip(step.inputs, values, strict=True)]
         arguments: dict[str, Any] = dict(op.parameters) | step.params
         group = op.inputs[-1] if op.arity is None else None
         single = len(op.inputs) - (group is not None)
         names = [*op.inputs[:single], *[f"{group}[{i}]" for i in range(len(values) - single)]]
-        arguments |= dict(zip(op.inputs[:single], values[:single], strict=True)) | ({group: list(values[single:])} if group else {})
+        arguments |= (dict(zip(op.inputs[:single], values[:single], strict=True))
+                      | ({group: list(values[single:])} if group else {}))
         arguments |= {f"{name}_shape": np.shape(value) for name, value in zip(op.inputs[:single], values, strict=False)}
         arguments |= {f"{group}_shapes": tuple(map(np.shape, values[single:]))} if group else {}
         return arguments, [list(pair) for pair in zip(names, references, strict=True)]
@@ -224,7 +246,8 @@ class Builder:
             except Unable as error:
                 raise Unable(f"step {step.number}, {named(step)}, the gradient of {name}: {error}") from None
             shape = np.shape(self.values[target])
-            written["rules"].append({"target": target, "input": name, "shape": list(shape), "value": formula.tree, "locals": formula.locals})
+            written["rules"].append({"target": target, "input": name, "shape": list(shape), "value": formula.tree,
+                                     "locals": formula.locals})
             given.append((target, fitted(np.asarray(formula.value), shape)))
         for target, gradient in given:
             self.gradients[target] = self.gradients[target] + gradient if target in self.gradients else gradient
@@ -248,17 +271,21 @@ def named(step: Step) -> str:
 
 
 def close(got: Any, expected: Any, largest: float = 0.0) -> bool:
-    """Return True if numbers differ by no more than the rounding of single precision, with numbers as large as `largest` on the way."""
+    """Return True if numbers differ by no more than the rounding of single precision, with numbers as large as
+    `largest` on the way.
+    """
     scale = 1e-6 + 1e-3 * largest + np.max(np.abs(expected), initial=0, where=np.isfinite(expected))
     with np.errstate(invalid="ignore"):
-        return got.shape == expected.shape and bool(np.allclose(got, expected, rtol=CLOSE, atol=CLOSE * scale, equal_nan=True))
+        return (got.shape == expected.shape
+                and bool(np.allclose(got, expected, rtol=CLOSE, atol=CLOSE * scale, equal_nan=True)))
 
 
 def fitted(gradient: Any, shape: tuple[int, ...]) -> Any:
     """A gradient summed over the axes along which its input was broadcast."""
     lead = gradient.ndim - len(shape)
     axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 != gradient.shape[i + lead]))
-    return np.broadcast_to(gradient.sum(axis=axes, keepdims=True), (1,) * lead + shape).reshape(shape) if lead >= 0 else gradient
+    return (np.broadcast_to(gradient.sum(axis=axes, keepdims=True), (1,) * lead + shape).reshape(shape) if lead >= 0
+            else gradient)
 
 
 __all__ = ["MOST", "places", "program", "recorded"]

@@ -18,7 +18,8 @@ from ..ops.base import OPS, Op
 SHORT = 3           # size, see `size`, up to which locals are inlined however often they are used
 LONG = 40           # helpers stay calls if inlining them adds more than this size
 DEPTH = 4           # nesting of inlined helpers
-FLOAT: dict[str, Any] = {"kind": "f", "itemsize": 4, "is_complex": False, "is_number": False}      # answers to queries of dtypes: those of floats
+# answers to queries of dtypes: those of floats
+FLOAT: dict[str, Any] = {"kind": "f", "itemsize": 4, "is_complex": False, "is_number": False}
 
 
 def duplicate(node: Any) -> Any:
@@ -88,18 +89,22 @@ def size(node: ast.AST) -> int:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xp":
         return 1
     parts = list(ast.iter_child_nodes(node)) if not isinstance(node, ast.Call) else [node.func, *node.args]
-    return isinstance(node, (ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.cmpop, ast.Attribute)) + sum(map(size, parts))
+    return (isinstance(node, (ast.Name, ast.Constant, ast.operator, ast.unaryop, ast.cmpop, ast.Attribute))
+            + sum(map(size, parts)))
 
 
 def uses(name: str, statements: Sequence[ast.AST]) -> int:
-    return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for s in statements for n in ast.walk(s))
+    return sum(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for s in statements
+               for n in ast.walk(s))
 
 
 class Reader:
     """Reads one function. Its helpers have readers of their own, which share the list of locals."""
 
-    def __init__(self, function: Any, options: dict[str, Any], helpers: bool = True, above: Reader | None = None) -> None:
-        self.node, self.globals, self.options, self.helpers = definition(function), function.__globals__, options, helpers
+    def __init__(self, function: Any, options: dict[str, Any], helpers: bool = True,
+                 above: Reader | None = None) -> None:
+        self.node, self.globals, self.options, self.helpers = (definition(function), function.__globals__, options,
+                                                               helpers)
         self.locals: list[tuple[tuple[str, ...], ast.expr]] = above.locals if above else []
         self.depth: int = above.depth + 1 if above else 0
         arguments = self.node.args
@@ -124,13 +129,16 @@ class Reader:
                 test = self.choice(self.put(statement.test, values))
                 if isinstance(test, bool):
                     return self.result([*(statement.body if test else statement.orelse), *rest], values)
-                return ast.IfExp(test, self.result([*statement.body, *rest], dict(values)), self.result([*statement.orelse, *rest], dict(values)))
+                return ast.IfExp(test, self.result([*statement.body, *rest], dict(values)),
+                                 self.result([*statement.orelse, *rest], dict(values)))
             elif isinstance(statement, ast.Try):
                 return self.result([*statement.body, *rest], values)
             elif isinstance(statement, ast.Expr):
                 if isinstance(statement.value, ast.Call) and isinstance(statement.value.func, ast.Attribute):
-                    raise NoFormula("it writes in place")       # as xp.add.at does; other expression statements are docstrings and checks
-            elif not (isinstance(statement, (ast.Pass, ast.ImportFrom)) or isinstance(statement, ast.For) and raises(statement)):
+                    # as xp.add.at does; other expression statements are docstrings and checks
+                    raise NoFormula("it writes in place")
+            elif not (isinstance(statement, (ast.Pass, ast.ImportFrom)) or isinstance(statement, ast.For)
+                      and raises(statement)):
                 raise NoFormula("it is more than an expression")
         raise NoFormula("it returns nothing")
 
@@ -183,7 +191,8 @@ class Reader:
         if isinstance(call.func, ast.Name) and call.func.id in TRANSPARENT:
             return next(a for a in call.args if not (isinstance(a, ast.Name) and a.id == "xp"))
         function = self.helper(call.func)
-        if function is None or not self.helpers or self.depth >= DEPTH or any(isinstance(a, ast.Starred) for a in call.args):
+        if (function is None or not self.helpers or self.depth >= DEPTH
+                or any(isinstance(a, ast.Starred) for a in call.args)):
             return call
         kept = len(self.locals)
         try:
@@ -201,18 +210,23 @@ class Reader:
 
     def helper(self, name: ast.expr) -> Any:
         """Return the function to inline for a name, a helper or the formula of a `_gradient` op; else None."""
-        if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id == "xp" and name.attr.endswith("_gradient"):
+        if (isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id == "xp"
+                and name.attr.endswith("_gradient")):
             return OPS[name.attr].forward if name.attr in OPS else None
-        if not isinstance(name, ast.Name) or name.id in FLOAT or name.id in SPELLED and not (name.id == "reduced" and "reduction" in self.options):
+        if (not isinstance(name, ast.Name) or name.id in FLOAT or name.id in SPELLED
+                and not (name.id == "reduced" and "reduction" in self.options)):
             return None
         found = self.globals.get(name.id)
         return found if isinstance(found, FunctionType) and not found.__module__.startswith(NUMERICS) else None
 
 
-NUMERICS = f"{Op.__module__.rpartition('.')[0]}._"      # modules of numerical methods: their functions are known by name
+# modules of numerical methods: their functions are known by name
+NUMERICS = f"{Op.__module__.rpartition('.')[0]}._"
 # Helpers that arrange memory and axes, or check their argument: formulas have the argument instead.
-TRANSPARENT = {"restored", "rounded", "writeable", "nonzero", "per_matrix", "grown", "rows", "real", "per_channel", "per_class", "of_kept", "as_given"}
-SPELLED = {"transposed", "count_of", "reduced", "affine", "biased", "kept", "axes_of", "last",      # helpers with a notation of their own
+TRANSPARENT = {"restored", "rounded", "writeable", "nonzero", "per_matrix", "grown", "rows", "real", "per_channel",
+               "per_class", "of_kept", "as_given"}
+# helpers with a notation of their own
+SPELLED = {"transposed", "count_of", "reduced", "affine", "biased", "kept", "axes_of", "last",
            "softmax", "onehot", "group_mean", "only_earlier", "targets_counted"}
 
 
@@ -225,7 +239,8 @@ class Placing(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         own = {a.arg for a in node.args.args}
-        return ast.Lambda(node.args, Placing(self.reader, {k: v for k, v in self.values.items() if k not in own}).visit(node.body))
+        return ast.Lambda(node.args,
+                          Placing(self.reader, {k: v for k, v in self.values.items() if k not in own}).visit(node.body))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
@@ -245,7 +260,8 @@ def each(value: ast.expr, put: Any) -> ast.expr | None:
             or not isinstance(value.generators[0].target, ast.Name)):
         return None
     name = value.generators[0].target.id
-    return ast.Tuple([put(Placed(name, part).visit(duplicate(value.elt))) for part in value.generators[0].iter.elts], ast.Load())
+    return ast.Tuple([put(Placed(name, part).visit(duplicate(value.elt))) for part in value.generators[0].iter.elts],
+                     ast.Load())
 
 
 def raises(loop: ast.For) -> bool:
@@ -253,12 +269,14 @@ def raises(loop: ast.For) -> bool:
     return all(isinstance(s, ast.If) and isinstance(s.body[-1], ast.Raise) for s in loop.body)
 
 
-def bound(node: ast.FunctionDef, function: Any, args: list[ast.expr], keywords: list[ast.keyword]) -> dict[str, ast.expr]:
+def bound(node: ast.FunctionDef, function: Any, args: list[ast.expr], keywords: list[ast.keyword]) -> dict[str,
+                                                                                                           ast.expr]:
     """Return {parameter: expression} for a call of a helper. Errors: NoFormula for *args and too many arguments."""
     names = [a.arg for a in node.args.args]
     if len(args) > len(names) or node.args.vararg:
         raise NoFormula("it takes any number of arguments")
-    defaults = dict(zip(reversed(names), reversed(function.__defaults__ or ()), strict=False)) | (function.__kwdefaults__ or {})
+    defaults = (dict(zip(reversed(names), reversed(function.__defaults__ or ()), strict=False))
+                | (function.__kwdefaults__ or {}))
     values: dict[str, ast.expr] = {n: ast.Constant(v) for n, v in defaults.items()}
     values |= dict(zip(names, args, strict=False)) | {k.arg: k.value for k in keywords if k.arg}
     return values
@@ -346,8 +364,10 @@ def compared(test: ast.Compare) -> bool | ast.expr:
         relation = RELATIONS.get(type(op))
         return bool(relation(left.value, right.value)) if relation else test
     if geometric(left) or geometric(right):
-        same = geometric(left) and geometric(right)         # assume that shapes agree, and that lengths are large and equal no constant
-        return {ast.Eq: same, ast.NotEq: not same, ast.Gt: geometric(left), ast.GtE: geometric(left)}.get(type(op), False)
+        # assume that shapes agree, and that lengths are large and equal no constant
+        same = geometric(left) and geometric(right)
+        return {ast.Eq: same, ast.NotEq: not same, ast.Gt: geometric(left), ast.GtE: geometric(left)}.get(type(op),
+                                                                                                          False)
     return test
 
 
@@ -360,9 +380,11 @@ def known(node: ast.expr) -> ast.expr:
     """Replace queries of dtypes by the answers of floats, and fold expressions of constants."""
     if isinstance(node, ast.Attribute) and node.attr in FLOAT:
         return ast.Constant(FLOAT[node.attr])
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float" and isinstance(node.args[0], ast.Constant):
+    if (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "float"
+            and isinstance(node.args[0], ast.Constant)):
         return ast.Constant(float(node.args[0].value))      # type: ignore[arg-type]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(inner := known(node.operand), ast.Constant):
+    if (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+            and isinstance(inner := known(node.operand), ast.Constant)):
         return ast.Constant(-inner.value)                   # type: ignore[operator]
     if isinstance(node, ast.Tuple):
         values = [part.value for part in map(known, node.elts) if isinstance(part, ast.Constant)]

@@ -16,10 +16,11 @@ def dot(tensor: Any) -> str:
 
 
 def render(tensor: Any, format: str = "image") -> Any:
-    """A picture of the graph behind a tensor: a PIL image, or text that needs nothing to make: `format='dot'`, 'svg' or 'html'.
+    """A picture of the graph behind a tensor: a PIL image, or text that needs nothing to make: `format='dot'`, 'svg' or
+    'html'.
 
-    `viz.graph(tensor)` draws the same graph without numbers, as an object that offers every format; here, boxes show shapes, values and
-    gradients. Call `retain_grad()` on intermediate tensors to see theirs.
+    `viz.graph(tensor)` draws the same graph without numbers, as an object that offers every format; here, boxes show
+    shapes, values and gradients. Call `retain_grad()` on intermediate tensors to see theirs.
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor([1., 2.], requires_grad=True)
@@ -34,5 +35,6 @@ def render(tensor: Any, format: str = "image") -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError(f"render() gives a picture of Pillow's, which is not installed: {install('viz')}; render(format='svg') needs no extra") from error
+        raise ImportError(f"render() gives a picture of Pillow's, which is not installed: {install('viz')}; "
+                          f"render(format='svg') needs no extra") from error
     return Image.open(BytesIO(graph.png()))

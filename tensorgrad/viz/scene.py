@@ -11,7 +11,8 @@ from .layout import Layout, layout
 from .model import Edge, Node, leaf_name
 from .text import LABEL, clean, columns, numbers, shorten, size, tooltip
 
-LINE, PAD, HEADER, BORDER = 15.0, 6.0, 26.0, 12.0       # heights of a line and of a group's head; paddings of boxes and of groups
+# heights of a line and of a group's head; paddings of boxes and of groups
+LINE, PAD, HEADER, BORDER = 15.0, 6.0, 26.0, 12.0
 COLUMN = {"title": 7.4, "label": 6.2}                   # widths of a letter, by the class of its line
 DETAIL = 6.7
 ROOM = 60                                               # boxes up to which groups are open at first
@@ -58,13 +59,15 @@ class Inside:
 class Scene:
     """Boxes of a tree, and the layout of each group that is open or in `wanted`."""
 
-    def __init__(self, tree: Tree, shows: Shows, opened: set[str] | None = None, wanted: set[str] | None = None) -> None:
+    def __init__(self, tree: Tree, shows: Shows, opened: set[str] | None = None,
+                 wanted: set[str] | None = None) -> None:
         self.tree, self.shows = tree, shows
         self.opened = unfolded(tree) if opened is None else opened
         self.inside: dict[str, Inside] = {}
         self.known: dict[Any, Layout] = {}
         self.entering: dict[str, list[str]] = {}      # {open group: keys of its input ports, from left to right}
-        drawn = [group for group in tree.groups if group.key in self.opened or wanted is not None and group.key in wanted]
+        drawn = [group for group in tree.groups if group.key in self.opened or wanted is not None
+                 and group.key in wanted]
         for group in reversed(drawn):
             self.arrange(group)
         if self.reorder(drawn):
@@ -119,7 +122,8 @@ class Scene:
             told[0] += f"({given})" if (given := node.arguments()) else ""
             told += [node.about] if node.tape is None else [f"grad_fn: {node.tape.name()}"]
         if node.dtype is not None:
-            told.append(f"shape: {size(node.shape)}, {', '.join(map(str, node.dtype)) if isinstance(node.dtype, tuple) else node.dtype}")
+            told.append(f"shape: {size(node.shape)}, "
+                        f"{', '.join(map(str, node.dtype)) if isinstance(node.dtype, tuple) else node.dtype}")
         if node.value is not None and node.dtype is not None:
             told.append(f"value: {numbers(node.value, 12)}")
         if node.gradient is not None:
@@ -160,7 +164,8 @@ class Scene:
             top = [place[key] for key in wanted]
         key = sizes, plain, tuple(ports), tuple(top), tuple(bottom), bool(wanted)
         if key not in self.known:        # equal blocks share a layout
-            found = layout(sizes, plain, top, bottom, ports if any(p != (None, None) for p in ports) else (), bool(wanted))
+            found = layout(sizes, plain, top, bottom, ports if any(p != (None, None) for p in ports) else (),
+                           bool(wanted))
             self.known[key] = found.transposed() if self.shows.sideways else found
         self.inside[group.key] = Inside(boxes, edges, self.known[key])
 
@@ -179,19 +184,22 @@ class Scene:
     def ports(self, group: str) -> list[str]:
         """Return the keys of an open group's input ports, from left to right."""
         inner = self.inside[group]
-        found = [(inner.layout.x[i], box.key) for i, box in enumerate(inner.boxes) if box.kind == "port" and box.key.startswith("in:")]
+        found = [(inner.layout.x[i], box.key) for i, box in enumerate(inner.boxes)
+                 if box.kind == "port" and box.key.startswith("in:")]
         return [key for _, key in sorted(found)]
 
     def label(self, edge: Edge, a: Box, b: Box) -> Box | None:
         """Return a box on an edge that shows its text or its gradient; None where there is nothing to show."""
         if edge.text and "port" not in (a.kind, b.kind):
-            box = sized(Box(f"l{edge.target}.{edge.position}", "label", [("detail", shorten(line)) for line in edge.text.split("\n")[:LINES]]))
+            box = sized(Box(f"l{edge.target}.{edge.position}", "label",
+                            [("detail", shorten(line)) for line in edge.text.split("\n")[:LINES]]))
             if self.shows.upright:
                 box.upright, box.width, box.height = True, box.height, box.width
             return box
         if not self.shows.backward or edge.gradient is None or "port" in (a.kind, b.kind) or b.group is not None:
             return None
-        return sized(Box(f"l{edge.target}.{edge.position}", "label", [("label", shorten(numbers(edge.gradient, 4), 34))]))
+        return sized(Box(f"l{edge.target}.{edge.position}", "label",
+                         [("label", shorten(numbers(edge.gradient, 4), 34))]))
 
     def port(self, box: Box, key: str) -> float | None:
         """Return the offset of a port from the middle of an open group; None for other boxes."""
@@ -213,7 +221,8 @@ def closed(group: Group) -> Box:
 def sized(box: Box) -> Box:
     """Clean the text of a box, set its size to fit, and return it."""
     box.lines = [(kind, clean(text)) for kind, text in box.lines]
-    box.width = max((columns(text) * COLUMN.get(kind, DETAIL) for kind, text in box.lines), default=0.0) + (6 if box.kind == "label" else 20)
+    box.width = (max((columns(text) * COLUMN.get(kind, DETAIL) for kind, text in box.lines), default=0.0)
+                 + (6 if box.kind == "label" else 20))
     box.height = LINE * len(box.lines) + (0 if box.kind == "label" else 2 * PAD)
     return box
 

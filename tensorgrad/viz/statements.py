@@ -13,7 +13,10 @@ from .text import Value
 
 
 class Statements(Teller):
-    """A `Teller` that tells each write of `inplace_writes` as one step: `c[:, 1] *= 2`. `names` is from its `versioned`."""
+    """A `Teller` that tells each write of `inplace_writes` as one step: `c[:, 1] *= 2`.
+
+    `names` is from its `versioned`.
+    """
 
     def __init__(self, tape: Tape, names: Mapping[Any, str], start: Any, writes: Mapping[Any, Write]) -> None:
         super().__init__(tape, names, start)
@@ -27,7 +30,8 @@ class Statements(Teller):
 
         def say(operand: Operand) -> str:
             value = operand.value if operand.edge is not None else given.get(operand.position, operand.value)
-            return self.name(operand.edge, value) or (UNKNOWN if value is None else written(self.seen.get(id(value), value)))
+            return (self.name(operand.edge, value)
+                    or (UNKNOWN if value is None else written(self.seen.get(id(value), value))))
         return say
 
     def statement(self, write: Write) -> str:
@@ -38,7 +42,8 @@ class Statements(Teller):
 
     def forward(self) -> list[ForwardStep]:
         steps = {step.node: step for step in super().forward()}
-        told = [self.written(write, steps) if (write := self.writes.get(node)) is not None else step for node, step in steps.items()
+        told = [self.written(write, steps) if (write := self.writes.get(node)) is not None else step
+                for node, step in steps.items()
                 if node in self.writes or node not in self.inner]
         return [step._replace(number=number) for number, step in enumerate(told, 1)]
 
@@ -47,21 +52,27 @@ class Statements(Teller):
         before = UNKNOWN if write.target is None else self.names[write.target]
         value = written_value(write, steps) if write.value is not None else self.spoken(write.last)(write.operands[0])
         end = steps[write.last]
-        return end._replace(op=self.statement(write), expression=f"{before} with {write.where} = {value}", formula=None, worked="")
+        return end._replace(op=self.statement(write), expression=f"{before} with {write.where} = {value}", formula=None,
+                            worked="")
 
     # ── back ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def back(self, forward: Iterable[ForwardStep]) -> list[BackwardStep]:
-        expressions = {step.node: step.expression for step in super().forward()} | {step.node: step.expression for step in forward}
+        expressions = ({step.node: step.expression for step in super().forward()}
+                       | {step.node: step.expression for step in forward})
         taken: dict[Any, list[StepBack]] = {}
         for step in self.tape.back:
             write = self.inner.get(step.node)
             taken.setdefault(step.node if write is None else write.last, []).append(step)
         return [self.written_back(number, self.writes[node], steps, expressions) if node in self.writes
-                else self.step_back(number, steps[0], expressions[node]) for number, (node, steps) in enumerate(taken.items(), 1)]
+                else self.step_back(number, steps[0], expressions[node])
+                for number, (node, steps) in enumerate(taken.items(), 1)]
 
-    def written_back(self, number: int, write: Write, steps: list[StepBack], expressions: Mapping[Any, str]) -> BackwardStep:
-        """Tell a write in the backward: its gradient at the index goes to the written value, the rest to the old one."""
+    def written_back(self, number: int, write: Write, steps: list[StepBack],
+                     expressions: Mapping[Any, str]) -> BackwardStep:
+        """Tell a write in the backward: its gradient at the index goes to the written value, the rest to the old
+        one.
+        """
         ends = {step.node: step for step in steps}
         end = self.step_back(number, steps[0], expressions[write.last])
         value = ends.get(write.value)
@@ -69,19 +80,26 @@ class Statements(Teller):
         at = f"g{write.where}"
         gives, inner = [], "0"
         for told in () if made is None else made.gives:
-            rule, named = (type(text)(WORD.sub(lambda word: at if word[0] == "g" else word[0], text)) for text in (told.rule, told.named))
+            rule, named = (type(text)(WORD.sub(lambda word: at if word[0] == "g" else word[0], text))
+                           for text in (told.rule, told.named))
             if told.node is write.part:
                 inner = "0" if named.startswith("zeros(") else named
             else:
-                gives.append(told._replace(rule=rule, named=named, worked="", formula=told.formula._replace(text=named, labels={})))
+                gives.append(told._replace(rule=rule, named=named, worked="",
+                                           formula=told.formula._replace(text=named, labels={})))
         if write.value is None:
-            gives += [told._replace(formula=Lettered(told.named, {}, {}, {})) for told in end.gives if told.node is not write.target]
+            gives += [told._replace(formula=Lettered(told.named, {}, {}, {}))
+                      for told in end.gives if told.node is not write.target]
         if write.target is not None:
-            adds = write.value is None and write.sign == "+="           # `+=` at arrays of indices: the old tensor gets all of g
+            # `+=` at arrays of indices: the old tensor gets all of g
+            adds = write.value is None and write.sign == "+="
             gives.insert(0, self.kept(write, steps, "g" if adds else f"g with {write.where} = {inner}"))
-        return end._replace(op=self.statement(write), result=self.names[write.last], expression=expressions[write.last], node=write.last,
-                            given=() if made is None else made.given, rows=() if made is None else made.rows, gives=tuple(gives),
-                            hooked=end.hooked or made is not None and made.hooked, source=end.source or (made and made.source) or None)
+        return end._replace(op=self.statement(write), result=self.names[write.last], expression=expressions[write.last],
+                            node=write.last, given=() if made is None else made.given,
+                            rows=() if made is None else made.rows,
+                            gives=tuple(gives),
+                            hooked=end.hooked or made is not None and made.hooked,
+                            source=end.source or (made and made.source) or None)
 
     def kept(self, write: Write, steps: list[StepBack], rule: str) -> Gives:
         """Sum the shares of a write's steps in the gradient of the tensor before it."""
@@ -92,7 +110,8 @@ class Statements(Teller):
         before = self.seen[id(shares[0].before)]
         total = self.seen[id(shares[-1].total)]
         value = total if before is None else Value.of(gradient)
-        return Gives("x", self.names[write.target], rule, rule, "", value, before, total, write.target, Lettered(rule, {}, {}, {}))
+        return Gives("x", self.names[write.target], rule, rule, "", value, before, total, write.target,
+                     Lettered(rule, {}, {}, {}))
 
 
 def written_value(write: Write, steps: Mapping[Any, ForwardStep]) -> str:

@@ -26,7 +26,9 @@ UNKNOWN = "…"       # an input that the tape did not keep
 
 
 class Given(NamedTuple):
-    """An operand of a rule: the rule's own name for it, the tensor's name, the numbers or the parameter, and its place on the tape, if it has one."""
+    """An operand of a rule: the rule's own name for it, the tensor's name, the numbers or the parameter, and its place
+    on the tape, if it has one.
+    """
 
     name: str
     tensor: str
@@ -35,7 +37,9 @@ class Given(NamedTuple):
 
 
 class Lettered(NamedTuple):
-    """A formula, and what its letters are: their names in the program, their numbers (None: not known), their places on the tape."""
+    """A formula, and what its letters are: their names in the program, their numbers (None: not known), their places on
+    the tape.
+    """
 
     text: str
     labels: Mapping[str, str]
@@ -95,11 +99,14 @@ class BackwardStep(NamedTuple):
 
     @property
     def needed(self) -> list[tuple[str, Value | None, Any]]:
-        """(name, gradient, place) of the results whose gradients came back or that a rule needs: of a batch norm, not of its statistics."""
+        """(name, gradient, place) of the results whose gradients came back or that a rule needs: of a batch norm, not
+        of its statistics.
+        """
         places = self.places if len(self.incoming) > 1 else (self.node,)
         rules = " ".join(told.rule for told in self.gives)
         whole = not any(name in rules for name, _ in self.incoming)            # the rules speak of all of them, as g
-        return [(name, value, place) for (name, value), place in zip(self.incoming, places, strict=True) if whole or value is not None or name in rules]
+        return [(name, value, place) for (name, value), place in zip(self.incoming, places, strict=True)
+                if whole or value is not None or name in rules]
 
 
 class Arrived(NamedTuple):
@@ -132,8 +139,10 @@ class Teller:
         self.seen = dict(zip(map(id, things), values_of(things)))          # as long as the tape is held, so are they
         arrays = [self.indices(node) for node in params]
         self.details = dict(zip(params, map(details, [ops[node].opname for node in params], params.values(), arrays)))
-        self.called = dict(zip(own, map(clean, own.values()))) | dict(zip(ops, map(title, opnames, map(params.get, ops))))
-        self.formulas = {node: formulas(op, {**absent(op, tape.steps[node]), **(node.params or {})}) for node, op in ops.items()}
+        self.called = (dict(zip(own, map(clean, own.values())))
+                       | dict(zip(ops, map(title, opnames, map(params.get, ops)))))
+        self.formulas = {node: formulas(op, {**absent(op, tape.steps[node]), **(node.params or {})})
+                         for node, op in ops.items()}
         self.sources = {node: (note.file, note.line, linecache.getline(note.file, note.line).strip())
                         for node in tape.steps if (note := NOTES.get(node)) is not None}
         self.values: dict[Any, Value] = {place: self.seen[id(value)] for place, value in tape.values.items()}
@@ -181,7 +190,9 @@ class Teller:
         return steps
 
     def expression(self, node: Any, step: Reading) -> tuple[Lettered | None, str]:
-        """The formula that a step computes, if it is short, and the expression: this in the names of its inputs, or a call."""
+        """The formula that a step computes, if it is short, and the expression: this in the names of its inputs, or a
+        call.
+        """
         inputs: dict[str, str] = {}
         numbers: dict[str, Any] = {}
         given, op = self.tape.given[node], step.op
@@ -201,9 +212,12 @@ class Teller:
             members = ", ".join([text for name, text in inputs.items() if name.startswith(f"{group}[")])
             inputs[group] = f"[{members}]" if op.sequence else members
         if op.opname in AT_INDEX:
-            return None, self.located(INDEXED[op.opname].format(*[text for name, text in inputs.items() if not name.startswith("indices[")]), node)
+            return None, self.located(
+                INDEXED[op.opname].format(*[text for name, text in inputs.items() if not name.startswith("indices[")]),
+                node)
         formula = self.formulas[node].forward
-        if len(formula) > LONGEST or ", with " in formula or DEFINED.match(formula) or not set(op.inputs) <= set(WORD.findall(formula)):
+        if (len(formula) > LONGEST or ", with " in formula or DEFINED.match(formula)
+                or not set(op.inputs) <= set(WORD.findall(formula))):
             return None, call
         details = {name: text for name, text in self.details.get(node, {}).items() if len(text) <= 20}
         expression = trimmed(replaced(formula, details | inputs))
@@ -233,7 +247,8 @@ class Teller:
         hooked = hooks is not None and any((hooks.tensor, hooks.before, hooks.after))
         result = ", ".join([name for place in step.results if (name := self.names.get(place, ""))]) or self.names[node]
         return BackwardStep(number, self.called[node], result, expression, tuple(zip(names, incoming)), tuple(given),
-                            tuple(rows.items()), tuple(gives), self.sources.get(node), node, step.results, hooked, self.tape.homes[node][0])
+                            tuple(rows.items()), tuple(gives), self.sources.get(node), node, step.results, hooked,
+                            self.tape.homes[node][0])
 
     def given(self, node: Any, step: Reading) -> list[Given]:
         """The operands of a step's rules, less those that say nothing new."""
@@ -252,7 +267,8 @@ class Teller:
         fixed = {o.name: o.value for o in step.asked.values() if o.edge is None and o.position >= 0}
         numbers = {o.name: self.value(o) for o in step.asked.values()}
         numbers |= {"g": self.seen[id(back.incoming[0])]} if single else {}
-        places = {o.name: o.edge for o in step.asked.values() if o.edge is not None} | ({"g": back.node} if single else {})
+        places = ({o.name: o.edge for o in step.asked.values() if o.edge is not None}
+                  | ({"g": back.node} if single else {}))
         found: list[Gives] = []
         defined: set[str] = set()
         for share in back.shares:
@@ -262,7 +278,8 @@ class Teller:
             value, before, total = (self.seen[id(g)] for g in (share.gradient, share.before, share.total))
             with_numbers = worked(rule, numbers) if single and not isinstance(rule, Words) else ""
             called = named(rule, labels)
-            found.append(Gives(name, self.names[share.edge], rule, called, "" if with_numbers == value.number else with_numbers, value, before, total,
+            found.append(Gives(name, self.names[share.edge], rule, called,
+                               "" if with_numbers == value.number else with_numbers, value, before, total,
                                share.edge, Lettered(rule, {} if called == rule else labels, numbers, places)))
         return found
 
@@ -344,7 +361,8 @@ def named(rule: str, labels: Mapping[str, str]) -> str:
 
 # ── formulas with something put in ────────────────────────────────────────────────────────────────────────────────────
 
-DEFINED = re.compile(r"[a-z_]{4,}\(([a-z_]{6,}\(|.*\)\[0\]$)")      # a result among several, or functions of functions: the op's own name says more
+# a result among several, or functions of functions: the op's own name says more
+DEFINED = re.compile(r"[a-z_]{4,}\(([a-z_]{6,}\(|.*\)\[0\]$)")
 WORD = re.compile(r"(?<![\w.])[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_(])")      # a name, but not of a function
 
 

@@ -1,6 +1,7 @@
 """A graph as SVG: text that needs no program and no package, and that pages can light up.
 
-Each node is `<g class="node" data-id="n3">`, each edge `<path class="edge" data-from="n3" data-to="n5">`, each group `<g class="group" data-id="g1">`.
+Each node is `<g class="node" data-id="n3">`, each edge `<path class="edge" data-from="n3" data-to="n5">`, each group
+`<g class="group" data-id="g1">`.
 """
 from __future__ import annotations
 
@@ -9,25 +10,32 @@ from .layout import Point
 from .scene import BORDER, COLUMN, HEADER, LINE, PAD, Box, Scene, told_count
 from .text import columns, escape, shorten
 
-# The colours of a picture, on white and on black paper. Orange and blue stay apart for those who see red and green alike.
+# The colours of a picture, on white and on black paper. Orange and blue stay apart for those who see red and green
+# alike.
 COLOURS = {name: (light, dark) for name, light, dark in (row.split() for row in """
 paper #ffffff #10151d; ink #0f172a #e8edf4; soft #526077 #a3b1c4; line #64748b #8595ab; step #e3eefc #17304f; step-edge #2f6fc4 #5b9bea;
 leaf #ffffff #1b222c; leaf-edge #475569 #94a3b8; constant #f3f5f8 #161c25; constant-edge #a3aebd #5b6879; value #1d4f91 #cfe2fb;
 value-ink #ffffff #0d2240; group #f3f5f8 #1b232e; group-edge #b6c2d1 #465365; hot #d55e00 #ff9a3d; hot-paper #fff3e6 #3a2410;
-gradient #b34700 #ffb066""".split(";"))}
+gradient #b34700 #ffb066""".split(";"))}  # noqa: E501
 FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
-# What an element looks like: by the place it has in CSS, attributes whose values may be names of colours. A later row overrides an earlier one.
+# What an element looks like: by the place it has in CSS, attributes whose values may be names of colours. A later row
+#     overrides an earlier one.
 LOOKS = {
     "text": {"font-size": "11px", "fill": "soft", "text-anchor": "middle"},
     ".title": {"font-size": "12px", "font-weight": "600", "fill": "ink"},
-    ".name": {"fill": "step-edge"}, ".value": {"fill": "ink"}, ".gradient": {"fill": "gradient"}, ".label": {"font-size": "10px", "fill": "gradient"},
+    ".name": {"fill": "step-edge"}, ".value": {"fill": "ink"}, ".gradient": {"fill": "gradient"},
+    ".label": {"font-size": "10px", "fill": "gradient"},
     ".node rect": {"fill": "step", "stroke": "step-edge", "stroke-width": "1.25"},
-    ".leaf rect": {"fill": "leaf", "stroke": "leaf-edge"}, ".constant rect": {"fill": "constant", "stroke": "constant-edge"},
+    ".leaf rect": {"fill": "leaf", "stroke": "leaf-edge"},
+    ".constant rect": {"fill": "constant", "stroke": "constant-edge"},
     ".output rect": {"fill": "value", "stroke": "value"}, ".output text": {"fill": "value-ink"},
-    ".failed rect": {"fill": "hot-paper", "stroke": "hot", "stroke-width": "2.5", "stroke-dasharray": "7 4"}, ".failed .title": {"fill": "hot"},
+    ".failed rect": {"fill": "hot-paper", "stroke": "hot", "stroke-width": "2.5", "stroke-dasharray": "7 4"},
+    ".failed .title": {"fill": "hot"},
     ".note rect": {"fill": "paper", "stroke": "none"}, ".group>rect": {"fill": "group", "stroke": "group-edge"},
-    ".group.closed>rect": {"fill": "paper", "stroke": "leaf-edge", "stroke-width": "1.25"}, ".group.closed>rect.front": {"fill": "group"},
-    ".head": {"paint-order": "stroke", "stroke": "paper", "stroke-width": "4px", "stroke-linejoin": "round", "text-anchor": "start", "font-size": "12px",
+    ".group.closed>rect": {"fill": "paper", "stroke": "leaf-edge", "stroke-width": "1.25"},
+    ".group.closed>rect.front": {"fill": "group"},
+    ".head": {"paint-order": "stroke", "stroke": "paper", "stroke-width": "4px", "stroke-linejoin": "round",
+              "text-anchor": "start", "font-size": "12px",
               "font-weight": "600", "fill": "ink"},
     ".count": {"fill": "hot"}, ".edge": {"fill": "none", "stroke": "line", "stroke-width": "1.4"},
     ".edge.broken": {"stroke": "hot", "stroke-dasharray": "6 4"}, ".tip": {"fill": "line"},
@@ -37,13 +45,15 @@ LOOKS = {
 def rules() -> str:
     """The looks as CSS, with the colours as variables: those of a page, or of dark paper."""
     def told(look: dict[str, str]) -> str:
-        return ";".join(f"{name}:var(--{value})" if value in COLOURS else f"{name}:{value}" for name, value in look.items())
+        return ";".join(f"{name}:var(--{value})" if value in COLOURS else f"{name}:{value}"
+                        for name, value in look.items())
     return "".join(f".tensorgrad-graph {place}{{{told(look)}}}\n" for place, look in LOOKS.items())
 
 
 def variables(dark: bool) -> str:
     """The colours as variables of CSS."""
-    return ".tensorgrad-graph{" + ";".join(f"--{name}:{pair[dark]}" for name, pair in COLOURS.items()) + ";background:var(--paper)}"
+    return (".tensorgrad-graph{" + ";".join(f"--{name}:{pair[dark]}" for name, pair in COLOURS.items())
+            + ";background:var(--paper)}")
 
 
 def look(*places: str) -> str:
@@ -92,10 +102,12 @@ class Drawing:
         while todo:
             group, x, y = todo.pop()
             todo.extend(self.group(group, x, y))
-        paper = f'<rect width="100%" height="100%" style="fill:var(--paper,{COLOURS["paper"][0]})" fill="{COLOURS["paper"][0]}"/>'
-        return (f'<svg xmlns="http://www.w3.org/2000/svg" class="tensorgrad-graph" role="img" viewBox="0 0 {width:.0f} {height:.0f}" '
-                f'width="{width:.0f}" height="{height:.0f}" font-family="{FONT}"><title>{escape(title)}</title><style>{IN_FILES}</style>'
-                f'<defs>{ARROW}</defs>{paper}' + "\n".join([*self.below, *self.above]) + "</svg>")
+        paper = (f'<rect width="100%" height="100%" style="fill:var(--paper,{COLOURS["paper"][0]})" '
+                 f'fill="{COLOURS["paper"][0]}"/>')
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" class="tensorgrad-graph" role="img" viewBox="0 0 {width:.0f} '
+                f'{height:.0f}" width="{width:.0f}" height="{height:.0f}" '
+                f'font-family="{FONT}"><title>{escape(title)}</title><style>{IN_FILES}</style><defs>{ARROW}</defs>'
+                f'{paper}' + "\n".join([*self.below, *self.above]) + "</svg>")
 
     def group(self, group: Group, x: float, y: float) -> list[tuple[Group, float, float]]:
         """Draw what a group holds, from this corner on. Returns the open groups in it, and where they lie."""
@@ -118,7 +130,8 @@ class Drawing:
         return opened
 
     def edge(self, a: Box, b: Box, source: str, points: list[Point]) -> None:
-        if a.kind == "group" and a.key in self.scene.opened:      # the border of a group has its padding before the line inside goes on
+        # the border of a group has its padding before the line inside goes on
+        if a.kind == "group" and a.key in self.scene.opened:
             points = [(points[0][0], points[0][1] - (-HEADER if self.flip else BORDER)), *points]
         if b.kind == "group" and b.key in self.scene.opened:
             points = [*points, (points[-1][0], points[-1][1] + (-BORDER if self.flip else HEADER))]
@@ -128,15 +141,19 @@ class Drawing:
         kind = "edge broken" if b.key in self.failed else "edge"
         arrow = ' marker-end="url(#tg-arrow)"' if ends else ""
         looks = look(".edge", ".edge.broken") if b.key in self.failed else look(".edge")
-        self.below.append(f'<path class="{kind}" data-from="{source}" data-to="{escape(b.key)}" d="{curve(points, self.sideways)}"{looks}{arrow}/>')
+        self.below.append(f'<path class="{kind}" data-from="{source}" data-to="{escape(b.key)}" '
+                          f'd="{curve(points, self.sideways)}"{looks}{arrow}/>')
 
 
-ARROW = ('<marker id="tg-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" markerHeight="9" orient="auto-start-reverse">'
-         f'<path class="tip" d="M0 0.5L8 4L0 7.5z"{look(".tip")}/></marker>')
+ARROW = ('<marker id="tg-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="9" '
+         f'markerHeight="9" orient="auto-start-reverse"><path class="tip" d="M0 0.5L8 4L0 '
+         f'7.5z"{look(".tip")}/></marker>')
 
 
 def curve(points: list[Point], sideways: bool = False) -> str:
-    """A way as a path: straight where it is upright, and with upright ends where it is not; `sideways`: level for upright."""
+    """A way as a path: straight where it is upright, and with upright ends where it is not; `sideways`: level for
+    upright.
+    """
     (x, y), *rest = points
     parts = [f"M{x:.1f} {y:.1f}"]
     for nx, ny in rest:
@@ -161,7 +178,9 @@ def drawn_box(box: Box, cx: float, cy: float) -> str:
     tip = f"<title>{escape(box.tip, lines=True)}</title>" if box.tip else ""
     if box.group is not None:
         behind = rectangle(x + 4, y + 4, w, h, 7, look(*CLOSED)) if box.group.count else ""
-        sheets = rectangle(x, y, w, h, 7, look(*CLOSED)) + rectangle(x, y, w, h, 7, ' class="front"' + look(*CLOSED, ".group.closed>rect.front"))
+        sheets = (rectangle(x, y, w, h, 7, look(*CLOSED)) + rectangle(x, y, w, h, 7,
+                                                                      ' class="front"'
+                                                                      + look(*CLOSED, ".group.closed>rect.front")))
         return f'<g class="group closed" data-id="{box.key}">{tip}{behind}{sheets}{texts_of(box, cx, y, "group")}</g>'
     radius = {"step": 9, "failed": 9, "value": 9}.get(box.kind, 2)
     kind = CLASSES.get(box.kind, box.kind)
@@ -180,7 +199,8 @@ def texts_of(box: Box, cx: float, top: float, inside: str) -> str:
         top, cy = top + (box.height - box.width) / 2, top + box.height / 2
         turned = f' transform="rotate(-90 {cx:.1f} {cy:.1f})"'
     return "".join(f'<text class="{kind}" x="{cx:.1f}" y="{top + pad + LINE * (k + 0.75):.1f}"{turned}'
-                   f'{look("text", f".{kind}", f".{inside} text", f".{inside} .{kind}")}>{escape(text)}</text>' for k, (kind, text) in enumerate(box.lines))
+                   f'{look("text", f".{kind}", f".{inside} text", f".{inside} .{kind}")}>{escape(text)}</text>'
+                   for k, (kind, text) in enumerate(box.lines))
 
 
 def frame(box: Box, cx: float, cy: float) -> tuple[str, str]:
@@ -191,9 +211,11 @@ def frame(box: Box, cx: float, cy: float) -> tuple[str, str]:
     told = f'<text class="head" x="{x + 10:.1f}" y="{y + 17:.1f}"{look("text", ".head")}>{escape(title)}</text>'
     if count:
         place = x + 10 + (columns(title) + 1) * COLUMN["title"]
-        told += f'<text class="head count" x="{place:.1f}" y="{y + 17:.1f}"{look("text", ".head", ".count")}>{count}</text>'
+        told += (f'<text class="head count" x="{place:.1f}" y="{y + 17:.1f}"{look("text", ".head", ".count")}>{count}'
+                 f'</text>')
     tip = f"<title>{escape(box.tip, lines=True)}</title>"
-    return f'<g class="group open" data-id="{box.key}">{tip}{rectangle(x, y, box.width, box.height, 9, look(CLOSED[0]))}</g>', told
+    return (f'<g class="group open" '
+            f'data-id="{box.key}">{tip}{rectangle(x, y, box.width, box.height, 9, look(CLOSED[0]))}</g>', told)
 
 
 __all__ = ["STYLE", "curve", "written"]

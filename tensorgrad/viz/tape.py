@@ -36,13 +36,14 @@ class Tape:
     - `given`: {step: {position: an input that needs no gradient}}
     - `back`: the steps back from `starts`, {place: gradient}; `arrived`: {leaf: the gradient that reached it}
 
-    `living` are further tensors to be looked at, each with its place, and `modules` the paths of modules, by ids. With `again`, values that nobody kept are
-    computed again where their inputs are known, and saved-tensors hooks unpack what they keep. If a step back fails,
-    its error is raised, unless what was found until then is enough (`partly`).
+    `living` are further tensors to be looked at, each with its place, and `modules` the paths of modules, by ids. With
+    `again`, values that nobody kept are computed again where their inputs are known, and saved-tensors hooks unpack
+    what they keep. If a step back fails, its error is raised, unless what was found until then is enough (`partly`).
     """
 
     def __init__(self, roots: Iterable[Any], living: Iterable[tuple[Any, Any]] = (),
-                 starts: Mapping[Any, Any] | None = None, *, partly: bool = False, again: bool = False, modules: Mapping[int, Path] | None = None) -> None:
+                 starts: Mapping[Any, Any] | None = None, *, partly: bool = False, again: bool = False,
+                 modules: Mapping[int, Path] | None = None) -> None:
         self.nodes, living = behind(roots), list(living)
         self.leaves = {node: node.tensor for node in self.nodes if type(node) is Leaf}
         self.modules = modules or {}
@@ -68,15 +69,21 @@ class Tape:
 
     @cached_property
     def parameters(self) -> dict[Any, str]:
-        """{leaf: its name as a parameter} of modules that no variable of the program has. Where two have one name, the classes of these tell them apart."""
-        found = {p._node: (name, f"{type(module).__name__}.{name}") for module in self._called[1] for name, p in module.named_parameters()}
+        """{leaf: its name as a parameter} of modules that no variable of the program has.
+
+        Where two have one name, the classes of these tell them apart.
+        """
+        found = {p._node: (name, f"{type(module).__name__}.{name}") for module in self._called[1]
+                 for name, p in module.named_parameters()}
         counts = Counter(name for names in found.values() for name in names)
-        return {leaf: name for leaf, names in found.items() if (name := next((n for n in names if counts[n] == 1), None)) is not None}
+        return {leaf: name for leaf, names in found.items()
+                if (name := next((n for n in names if counts[n] == 1), None)) is not None}
 
     @cached_property
     def homes(self) -> dict[Any, Place]:
         """{step: the module that it was made in}: the path, and the calls of the modules on it; ((), ()) for none."""
-        found = self._called[0] | {node: (note.group, note.calls) for node in self.steps if (note := NOTES.get(node)) is not None and note.group is not None}
+        found = self._called[0] | {node: (note.group, note.calls) for node in self.steps
+                                   if (note := NOTES.get(node)) is not None and note.group is not None}
         return {node: found.get(node, ((), ())) for node in self.steps}
 
     def _go_back(self, steps: list[Any], partly: bool) -> None:
@@ -144,7 +151,8 @@ class Tape:
                 return ()
             inputs.append(wrap(array, backend()) if hasattr(array, "shape") else array)      # views leave no trace
         params = {**(node.params or {})}
-        if "written" in params:         # the program wrote to the tensor before the step was noted; here it is written to a copy
+        # the program wrote to the tensor before the step was noted; here it is written to a copy
+        if "written" in params:
             params["written"] = False
         try:
             results = apply(op, *([inputs] if op.sequence else inputs), **params)
@@ -221,9 +229,9 @@ def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None,
          modules: Mapping[int, Path] | None = None) -> Model:
     """The graph that these tensors came from.
 
-    Parameters have the names that `module` gives them, other tensors those of `names`, modules the paths of `modules`, by ids. With `gradients`, those that
-    steps hand on are collected, from ones at the outputs, or from the gradients that are given; no `.grad` is changed,
-    and no hook is run.
+    Parameters have the names that `module` gives them, other tensors those of `names`, modules the paths of `modules`,
+    by ids. With `gradients`, those that steps hand on are collected, from ones at the outputs, or from the gradients
+    that are given; no `.grad` is changed, and no hook is run.
 
     >>> import tensorgrad as torch
     >>> w, x = torch.tensor(2., requires_grad=True), torch.tensor(3.)
@@ -247,7 +255,10 @@ def read(*outputs: Any, module: Any = None, names: dict[str, Any] | None = None,
 
 
 def read_failed(seen: Any) -> Model:
-    """The steps that a forward recorded until it failed, and the operation that failed. `seen` is the `watch` around it."""
+    """The steps that a forward recorded until it failed, and the operation that failed.
+
+    `seen` is the `watch` around it.
+    """
     failure = seen.failure
     operands = [(name, tensor, node_of(tensor)) for name, tensor in failure.operands]
     reader = Reader(Tape([*seen.nodes, *[node for _, _, node in operands if node is not None]]), {})

@@ -14,7 +14,8 @@ from ..storage.base import Storage
 
 LABEL, TOOLTIP, NAME, PARAMETER = 40, 1500, 24, 48      # characters that these show: a parameter is one of an op
 MINUS = "−"
-TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)      # what turns its neighbours around
+# what turns its neighbours around
+TURNING = (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C)
 UNSEEN = (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 ODD = {n: chr(0x2400 + n) for n in range(32)} | dict.fromkeys((*TURNING, *UNSEEN), "\ufffd")
 ODD_BUT_LINES = {n: c for n, c in ODD.items() if n != ord("\n")}

@@ -1,10 +1,12 @@
 """Gradients of ops that the engine computes with one kernel, as courses write them.
 
-The op table has no `grad_*` of such an op: its kernel has a way back of its own, or its definition is differentiated. `RULES[op][input]` is the gradient as
-a function of the same form as a `grad_*`; `reading` reads it, and tests compare its numbers with those of the engine. `WORDS[op][input]` says what a
-gradient is where a loop or a case list computes it.
+The op table has no `grad_*` of such an op: its kernel has a way back of its own, or its definition is differentiated.
+    `RULES[op][input]` is the gradient as
+a function of the same form as a `grad_*`; `reading` reads it, and tests compare its numbers with those of the engine.
+`WORDS[op][input]` says what a gradient is where a loop or a case list computes it.
 
-Formulas are of the ordinary case, as all are that `reading` reads: no target of a cross entropy is one that is ignored. The functions count these, too.
+Formulas are of the ordinary case, as all are that `reading` reads: no target of a cross entropy is one that is ignored.
+The functions count these, too.
 """
 from __future__ import annotations
 
@@ -83,7 +85,8 @@ def as_given(xp: Any, gradient: Any, like: Any) -> Any:
     """The gradient of what was broadcast: summed over what it was broadcast along."""
     extra = len(gradient.shape) - len(like.shape)
     gradient = xp.sum(gradient, axis=tuple(range(extra)))
-    return xp.sum(gradient, axis=tuple([i for i, n in enumerate(like.shape) if n == 1 != gradient.shape[i]]), keepdims=True)
+    return xp.sum(gradient, axis=tuple([i for i, n in enumerate(like.shape) if n == 1 != gradient.shape[i]]),
+                  keepdims=True)
 
 
 # ── losses ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +97,9 @@ def cross_entropy_x(xp: Any, g: Any, x: Any, target: Any, w: Any, reduction: str
         share = g / targets_counted(xp, target, ignore_index) if reduction == "mean" else g
         return (softmax(xp, x) - onehot(xp, target, x)) * per_class(xp, of_kept(xp, share, target, ignore_index))
     weights = of_kept(xp, w[of_kept(xp, target, target, ignore_index)], target, ignore_index)
-    return (softmax(xp, x) - onehot(xp, target, x)) * per_class(xp, g * weights / xp.sum(weights) if reduction == "mean" else g * weights)
+    return ((softmax(xp, x) - onehot(xp, target, x)) * per_class(xp,
+                                                                 g * weights / xp.sum(weights) if reduction == "mean"
+                                                                 else g * weights))
 
 
 def nll_loss_x(xp: Any, g: Any, x: Any, target: Any, w: Any, reduction: str, ignore_index: int) -> Any:
@@ -120,7 +125,8 @@ def layer_norm_x(xp: Any, g: Any, x: Any, w: Any, ndim: int, eps: float) -> Any:
 def layer_norm_w(xp: Any, g: Any, x: Any, ndim: int, eps: float) -> Any:
     axes = last_axes(x, ndim)
     centred = x - xp.mean(x, axis=axes, keepdims=True)
-    return xp.sum(g * centred / xp.sqrt(xp.mean(centred * centred, axis=axes, keepdims=True) + eps), axis=before_last(x, ndim))
+    return xp.sum(g * centred / xp.sqrt(xp.mean(centred * centred, axis=axes, keepdims=True) + eps),
+                  axis=before_last(x, ndim))
 
 
 def layer_norm_b(xp: Any, g: Any, x: Any, ndim: int) -> Any:
@@ -136,7 +142,8 @@ def rms_norm_x(xp: Any, g: Any, x: Any, w: Any, ndim: int, eps: float) -> Any:
 
 
 def rms_norm_w(xp: Any, g: Any, x: Any, ndim: int, eps: float) -> Any:
-    return xp.sum(g * x / xp.sqrt(xp.mean(x * x, axis=last_axes(x, ndim), keepdims=True) + eps), axis=before_last(x, ndim))
+    return xp.sum(g * x / xp.sqrt(xp.mean(x * x, axis=last_axes(x, ndim), keepdims=True) + eps),
+                  axis=before_last(x, ndim))
 
 
 def group_norm_x(xp: Any, g: Any, x: Any, w: Any, groups: int, eps: float) -> Any:
@@ -181,7 +188,8 @@ def affine_x(xp: Any, g: Any, x: Any, w: Any, variance: Any, eps: float) -> Any:
 
 
 def affine_w(xp: Any, g: Any, x: Any, mean: Any, variance: Any, eps: float) -> Any:
-    return xp.sum(g * (x - per_channel(xp, mean, x)) / xp.sqrt(per_channel(xp, variance, x) + eps), axis=but_channels(x))
+    return xp.sum(g * (x - per_channel(xp, mean, x)) / xp.sqrt(per_channel(xp, variance, x) + eps),
+                  axis=but_channels(x))
 
 
 def affine_mean(xp: Any, g: Any, x: Any, w: Any, variance: Any, eps: float) -> Any:
@@ -191,7 +199,8 @@ def affine_mean(xp: Any, g: Any, x: Any, w: Any, variance: Any, eps: float) -> A
 
 def affine_variance(xp: Any, g: Any, x: Any, w: Any, mean: Any, variance: Any, eps: float) -> Any:
     gw = g if w is None else g * per_channel(xp, w, x)
-    return -xp.sum(gw * (x - per_channel(xp, mean, x)), axis=but_channels(x)) / (2 * (variance + eps) * xp.sqrt(variance + eps))
+    return (-xp.sum(gw * (x - per_channel(xp, mean, x)), axis=but_channels(x))
+            / (2 * (variance + eps) * xp.sqrt(variance + eps)))
 
 
 # ── attention ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -234,7 +243,8 @@ RULES: dict[str, dict[str, Rule]] = {
     "rms_norm": {"x": rms_norm_x, "w": rms_norm_w},
     "native_group_norm": {"x": group_norm_x, "w": group_norm_w, "b": of_channels},
     "native_batch_norm": {"x": batch_norm_x, "w": batch_norm_w, "b": batch_norm_b},
-    "affine_by_channel": {"x": affine_x, "w": affine_w, "b": of_channels, "mean": affine_mean, "variance": affine_variance},
+    "affine_by_channel": {"x": affine_x, "w": affine_w, "b": of_channels, "mean": affine_mean,
+                          "variance": affine_variance},
     "attention": {"query": attention_query, "key": attention_key, "value": attention_value, "mask": attention_mask},
 }
 
@@ -253,7 +263,8 @@ def cross_entropy(xp: Any, x: Any, target: Any, w: Any, *, reduction: str, ignor
     weights = xp.where(counted, xp.ones_like(picked) if w is None else xp.embedding(w, target), 0)
     kept = xp.where(weights == 0, 0, picked)
     losses = -kept * weights
-    return losses if reduction == "none" else xp.sum(losses) / xp.sum(weights) if reduction == "mean" else xp.sum(losses)
+    return (losses if reduction == "none" else xp.sum(losses) / xp.sum(weights) if reduction == "mean"
+            else xp.sum(losses))
 
 
 def max_pool(xp: Any, x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
@@ -280,19 +291,22 @@ def deviation(xp: Any, x: Any, *, axis: Any = None, correction: float = 1, keepd
     return xp.sqrt(variance(xp, x, axis=axis, correction=correction, keepdims=keepdims))
 
 
-DEFINITIONS: dict[str, Any] = {"cross_entropy": cross_entropy, "max_pool": max_pool, "variance": variance, "deviation": deviation}
+DEFINITIONS: dict[str, Any] = {"cross_entropy": cross_entropy, "max_pool": max_pool, "variance": variance,
+                               "deviation": deviation}
 
 
 # ── what loops and lists of cases compute, in words ───────────────────────────────────────────────────────────────────
 
-TO_LARGEST = "each g goes to the place of the largest element of its window (the first one of equals); places in several windows add theirs up, others get 0"
+TO_LARGEST = ("each g goes to the place of the largest element of its window (the first one of equals); places in "
+              "several windows add theirs up, others get 0")
 OVER_PLACES = "Σ of g[n, o] over the batch n and all places, for each channel o"
 REFUSED = "no formula is known: backward raises NotImplementedError"
-EXTREME = ("amax and amin: g shared equally by the elements of x and value that equal out; prod: g · the product of the other factors; "
-           "0 for what was not reduced")
+EXTREME = ("amax and amin: g shared equally by the elements of x and value that equal out; prod: g · the product of "
+           "the other factors; 0 for what was not reduced")
 RNN = "δ[t] = (g[t] + δ[t + 1] @ w_hh) · (1 − h[t]²) for tanh, · 1 where h[t] > 0 for relu"
-LSTM = ("δ[t] the gates' (dc · c̃ · i · (1 − i), dc · c[t − 1] · f · (1 − f), dc · i · (1 − c̃²), dh · tanh(c) · o · (1 − o)), c̃ = tanh(…), "
-        "dh = g[t] + δ[t + 1] @ w_hh, dc = dh · o · (1 − tanh(c)²) + dc[t + 1] · f[t + 1]; dh passes w_hr if there is one")
+LSTM = ("δ[t] the gates' (dc · c̃ · i · (1 − i), dc · c[t − 1] · f · (1 − f), dc · i · (1 − c̃²), dh · tanh(c) · o · "
+        "(1 − o)), c̃ = tanh(…), dh = g[t] + δ[t + 1] @ w_hh, dc = dh · o · (1 − tanh(c)²) + dc[t + 1] · f[t + 1]; dh "
+        "passes w_hr if there is one")
 GRU = ("δ[t] the gates' (δn · hn · r · (1 − r), dh · (h[t − 1] − n) · z · (1 − z), δn), δn = dh · (1 − z) · (1 − n²), "
        "dh = g[t] + dh[t + 1] · z[t + 1] + δʰ[t + 1] @ w_hh; δʰ is δ with δn · r for δn, hn = W_hn h[t − 1] + b_hn")
 
@@ -300,41 +314,52 @@ GRU = ("δ[t] the gates' (δn · hn · r · (1 − r), dh · (h[t − 1] − n) 
 def through_time(steps: str, hidden: str = "δ", **more: str) -> dict[str, str]:
     """The gradients of a recurrent layer: of each step's gates, what a linear layer gives, summed over the steps."""
     return {"x": f"δ[t] @ w_ih at each step t, from the last to the first, with {steps}", **more,
-            "w_ih": f"Σ of δ[t]ᵀ @ x[t] over the steps t, with {steps}", "w_hh": f"Σ of {hidden}[t]ᵀ @ h[t − 1] over the steps t, with {steps}",
-            "b_ih": f"Σ of δ[t] over the steps t and the batch, with {steps}", "b_hh": f"Σ of {hidden}[t] over the steps t and the batch, with {steps}"}
+            "w_ih": f"Σ of δ[t]ᵀ @ x[t] over the steps t, with {steps}",
+            "w_hh": f"Σ of {hidden}[t]ᵀ @ h[t − 1] over the steps t, with {steps}",
+            "b_ih": f"Σ of δ[t] over the steps t and the batch, with {steps}",
+            "b_hh": f"Σ of {hidden}[t] over the steps t and the batch, with {steps}"}
 
 
 WORDS: dict[str, dict[str, str]] = {
     "max_pool": {"x": TO_LARGEST},
     "window_max": {"x": TO_LARGEST},
-    "region_max": {"x": "each g goes to the place of the largest element of its region; places in several regions add theirs up, others get 0"},
+    "region_max": {"x": "each g goes to the place of the largest element of its region; places in several regions add "
+                        "theirs up, others get 0"},
     "window_sum": {"x": "scale · each g, added to all places of its window"},
     "window_spread": {"x": "scale · Σ of g over each window"},
-    "convolution": {"x": "each g[n, o] · w[o, c], added to the window of x[n, c] that it came from: Σ_o g[n, o] ∗ w[o, c], a full convolution",
-                    "w": "Σ_n x[n, c] ⋆ g[n, o]: each window of x times its g, over all places and the batch", "b": OVER_PLACES},
+    "convolution": {"x": "each g[n, o] · w[o, c], added to the window of x[n, c] that it came from: Σ_o g[n, o] ∗ w[o, "
+                         "c], a full convolution",
+                    "w": "Σ_n x[n, c] ⋆ g[n, o]: each window of x times its g, over all places and the batch",
+                    "b": OVER_PLACES},
     "convolution_input": {"y": "Σ_c g[n, c] ⋆ w[o, c]: each window of g times w",
-                          "w": "Σ_n g[n, c] ⋆ y[n, o]: each window of g times its y, over all places and the batch", "b": OVER_PLACES},
+                          "w": "Σ_n g[n, c] ⋆ y[n, o]: each window of g times its y, over all places and the batch",
+                          "b": OVER_PLACES},
     "convolution_weight": {"y": "Σ_c x[n, c] ⋆ g[o, c]: each window of x times g",
                            "x": "each y[n, o] · g[o, c], added to the window of x[n, c] that it was multiplied with"},
     "rnn_layer": through_time(RNN, h=f"δ[t] @ w_hh of the first step, with {RNN}"),
-    "lstm_layer": through_time(LSTM, h=f"δ[t] @ w_hh of the first step, with {LSTM}", c=f"dc · f of the first step, with {LSTM}",
+    "lstm_layer": through_time(LSTM, h=f"δ[t] @ w_hh of the first step, with {LSTM}",
+                               c=f"dc · f of the first step, with {LSTM}",
                                w_hr="Σ of (dh before w_hr)ᵀ @ (o · tanh(c)) over the steps t"),
     "gru_layer": through_time(GRU, hidden="δʰ", h=f"dh · z + δʰ @ w_hh of the first step, with {GRU}"),
     "logcumsumexp": {"x": "at each j, Σ of g[i] · exp(x[j] − out[i]) over i ≥ j along the axis"},
-    "as_strided": {"x": "each g added to the place in memory that its element was read from; elements of x that share a place share the sum"},
+    "as_strided": {"x": "each g added to the place in memory that its element was read from; elements of x that share "
+                        "a place share the sum"},
     "scatter_extreme": {"x": EXTREME, "value": EXTREME},
     "qr_factor": {"a": "(g₀ + Q @ (M + Mᴴ)) @ R⁻ᴴ, with M the lower half (half the diagonal) of R @ g₁ᴴ − g₀ᴴ @ Q; "
                        "further columns of a wide A add Q @ their g₁"},
-    "eig_pairs": {"a": "V⁻ᴴ @ (diag(g₀) + what is free in Vᴴ @ g₁ to turn the columns of V, divided by the conjugate of λⱼ − λᵢ) @ Vᴴ"},
-    "svd_factor": {"a": "U @ (diag(g₁) + what turns the columns of U and V, from g₀ and g₂, divided by Sⱼ² − Sᵢ²) @ Vᴴ, "
-                        "and what is at right angles to U and V, divided by S"},
-    "ctc_loss": {"x": "(exp(x) − how likely each class is read at each time, given the labels) · g, for x of log_softmax; 0 after the last step"},
+    "eig_pairs": {"a": "V⁻ᴴ @ (diag(g₀) + what is free in Vᴴ @ g₁ to turn the columns of V, divided by the conjugate "
+                       "of λⱼ − λᵢ) @ Vᴴ"},
+    "svd_factor": {"a": "U @ (diag(g₁) + what turns the columns of U and V, from g₀ and g₂, divided by Sⱼ² − Sᵢ²) @ "
+                        "Vᴴ, and what is at right angles to U and V, divided by S"},
+    "ctc_loss": {"x": "(exp(x) − how likely each class is read at each time, given the labels) · g, for x of "
+                      "log_softmax; 0 after the last step"},
     "count_norm": {"x": "0: a count has no slope"},
     "igamma": {"a": REFUSED},
     "igammac": {"a": REFUSED},
     "standard_gamma_grad": {"alpha": REFUSED, "x": REFUSED},
-    "multi_margin_loss": {"x": "p · w[target] · short^(p − 1) · g / classes at each class that is short of the margin, and minus their sum at the target, "
-                               "with short = margin − x[target] + x; the mean also divides by the batch"},
-    "multilabel_margin_loss": {"x": "for each target t and other class i with x[t] < x[i] + 1: g / classes at i, and −g / classes at t; "
-                                    "the mean also divides by the batch"},
+    "multi_margin_loss": {"x": "p · w[target] · short^(p − 1) · g / classes at each class that is short of the margin, "
+                               "and minus their sum at the target, with short = margin − x[target] + x; the mean also "
+                               "divides by the batch"},
+    "multilabel_margin_loss": {"x": "for each target t and other class i with x[t] < x[i] + 1: g / classes at i, and "
+                                    "−g / classes at t; the mean also divides by the batch"},
 }

@@ -10,7 +10,8 @@ from typing import Any
 from ..ops.indexing import ARRAY
 from .text import shown
 
-# opname → the function or method of PyTorch that records it; of an op that only a backward records, the one that computes it.
+# opname → the function or method of PyTorch that records it; of an op that only a backward records, the one that
+# computes it.
 PUBLIC = {
     "add_axis": "index_add", "affine_by_channel": "batch_norm", "attention": "scaled_dot_product_attention",
     "average": "adaptive_avg_pool", "border": "pad", "cast": "to", "cholesky_factor": "cholesky", "columns": "unfold",
@@ -30,20 +31,24 @@ PUBLIC = {
     "permute_dims": "permute", "pivot_order": "lu_unpack", "place_along_axis": "scatter",
     "place_slice": "slice_scatter", "power": "pow", "pseudo_inverse": "pinv", "qr_factor": "qr",
     "region_max": "fractional_max_pool", "relu_gradient": "threshold_backward", "resample": "interpolate",
-    "restride": "as_strided", "right_shift": "bitwise_right_shift", "rnn_layer": "rnn_tanh", "rrelu_with_noise": "rrelu",
-    "scatter_extreme": "scatter_reduce", "search_sorted": "searchsorted", "set_view": "copy_",
-    "sigmoid_gradient": "sigmoid_backward", "singular_values": "svdvals", "solve_linear": "solve", "sort_dim": "sort",
-    "split_sizes": "split", "standard_gamma": "_standard_gamma", "standard_gamma_grad": "_standard_gamma_grad",
-    "svd_factor": "svd", "take_along_axis": "take_along_dim", "take_axis": "index_select",
-    "tanh_gradient": "tanh_backward", "to_device": "to", "trunc_divide": "div", "unfold_add": "unfold_backward",
+    "restride": "as_strided", "right_shift": "bitwise_right_shift", "rnn_layer": "rnn_tanh",
+    "rrelu_with_noise": "rrelu", "scatter_extreme": "scatter_reduce", "search_sorted": "searchsorted",
+    "set_view": "copy_", "sigmoid_gradient": "sigmoid_backward", "singular_values": "svdvals", "solve_linear": "solve",
+    "sort_dim": "sort", "split_sizes": "split", "standard_gamma": "_standard_gamma",
+    "standard_gamma_grad": "_standard_gamma_grad", "svd_factor": "svd", "take_along_axis": "take_along_dim",
+    "take_axis": "index_select", "tanh_gradient": "tanh_backward", "to_device": "to", "trunc_divide": "div",
+    "unfold_add": "unfold_backward",
     "variance": "var",
 }
 # Ops whose name in PyTorch has the number of axes that a window slides along, and the parameter that tells it.
-SLIDING = {"convolution": ("conv{}", "stride"), "convolution_input": ("conv_transpose{}", "stride"), "convolution_weight": ("conv{}_weight", "stride"),
-           "max_pool": ("max_pool{}", "kernel"), "window_max": ("max_pool{}", "kernel"), "window_sum": ("avg_pool{}", "kernel"),
+SLIDING = {"convolution": ("conv{}", "stride"), "convolution_input": ("conv_transpose{}", "stride"),
+           "convolution_weight": ("conv{}_weight", "stride"), "max_pool": ("max_pool{}", "kernel"),
+           "window_max": ("max_pool{}", "kernel"),
+           "window_sum": ("avg_pool{}", "kernel"),
            "window_spread": ("avg_pool{}_backward", "kernel")}
 AXES = {"axis": "dim", "axes": "dims", "axis1": "dim1", "axis2": "dim2", "keepdims": "keepdim"}
-UNSAID = {"view", "order", "written", "template", "source", "target", "widths", "sizes"}      # parameters that say how memory is arranged
+# parameters that say how memory is arranged
+UNSAID = {"view", "order", "written", "template", "source", "target", "widths", "sizes"}
 FULL = slice(None)
 
 
@@ -69,7 +74,8 @@ def title(opname: str, params: Mapping[str, Any] | None = None) -> str:
         return name.format(f"{len(along)}d" if isinstance(along, Sequence) else "")
     if opname == "rnn_layer" and params.get("relu"):
         return "rnn_relu"
-    parts = [part for part in params.get("index", ()) if part is not Ellipsis and part != FULL] if opname == "get_slice" else []
+    parts = ([part for part in params.get("index", ()) if part is not Ellipsis and part != FULL]
+             if opname == "get_slice" else [])
     return "unsqueeze" if parts and all(part is None for part in parts) else public(opname)
 
 

@@ -1,6 +1,8 @@
-"""Trace a function of formulas while it runs on real numbers: for loops and helpers that `reading` cannot turn into an expression.
+"""Trace a function of formulas while it runs on real numbers: for loops and helpers that `reading` cannot turn into an
+expression.
 
-A traced array has a name, and each result computed from it gets the next name: a loop becomes as many lines as it has rounds.
+A traced array has a name, and each result computed from it gets the next name: a loop becomes as many lines as it has
+rounds.
 """
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ from ..ops.base import OPS
 from .reading import NoFormula, Reading
 
 SIGNS: dict[str, type[ast.operator | ast.cmpop]] = {
-    "add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "truediv": ast.Div, "pow": ast.Pow, "matmul": ast.MatMult, "mod": ast.Mod, "floordiv": ast.FloorDiv,
-    "and": ast.BitAnd, "or": ast.BitOr, "xor": ast.BitXor}
-RELATIONS: dict[str, type[ast.cmpop]] = {"eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt, "ge": ast.GtE}
+    "add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "truediv": ast.Div, "pow": ast.Pow, "matmul": ast.MatMult,
+    "mod": ast.Mod, "floordiv": ast.FloorDiv, "and": ast.BitAnd, "or": ast.BitOr, "xor": ast.BitXor}
+RELATIONS: dict[str, type[ast.cmpop]] = {"eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": ast.Gt,
+                                         "ge": ast.GtE}
 MOST = 20_000           # lines of a trace
 
 
@@ -69,9 +72,11 @@ def operator(name: str, sign: Any, turned: bool) -> Callable[[Traced, Any], Trac
     def method(self: Traced, other: Any) -> Traced:
         left, right = (other, self) if turned else (self, other)
         nodes = self.trace.node(left), self.trace.node(right)
-        expression: ast.expr = ast.Compare(nodes[0], [sign()], [nodes[1]]) if name in RELATIONS else ast.BinOp(nodes[0], sign(), nodes[1])
+        expression: ast.expr = (ast.Compare(nodes[0], [sign()], [nodes[1]]) if name in RELATIONS
+                                else ast.BinOp(nodes[0], sign(), nodes[1]))
         with np.errstate(all="ignore"):
-            return self.trace.note(expression, getattr(bare(left), f"__{name}__")(bare(right)) if isinstance(left, Traced) else
+            return self.trace.note(expression, getattr(bare(left), f"__{name}__")(bare(right))
+                                   if isinstance(left, Traced) else
                                    getattr(bare(right), f"__r{name}__")(left))
     return method
 
@@ -97,7 +102,8 @@ class Trace:
         first, several = len(self.lines), isinstance(value, (tuple, list))
         names = tuple(f"t{first}.{i}" for i in range(len(value))) if several else (f"t{first}",)
         self.lines.append((names, expression))
-        found = [Traced(self, np.asarray(part), name) for part, name in zip(value if several else (value,), names, strict=True)]
+        found = [Traced(self, np.asarray(part), name)
+                 for part, name in zip(value if several else (value,), names, strict=True)]
         return found if several else found[0]
 
     def node(self, value: Any) -> ast.expr:
@@ -132,9 +138,12 @@ class Namespace:
             if not self._known(name) and name in OPS:
                 return OPS[name].forward(self, *args, **options)
             keywords = [ast.keyword(key, self._trace.node(value)) for key, value in options.items()]
-            expression = ast.Call(ast.Attribute(ast.Name("xp", ast.Load()), name, ast.Load()), list(map(self._trace.node, args)), keywords)
+            expression = ast.Call(ast.Attribute(ast.Name("xp", ast.Load()), name, ast.Load()),
+                                  list(map(self._trace.node, args)), keywords)
             with np.errstate(all="ignore"):
-                return self._trace.note(expression, function(*map(bare, args), **{key: bare(value) for key, value in options.items()}))
+                return self._trace.note(expression,
+                                        function(*map(bare, args),
+                                                 **{key: bare(value) for key, value in options.items()}))
         return call
 
 
@@ -145,16 +154,21 @@ def holds(value: Any) -> bool:
 
 def bare(value: Any) -> Any:
     """Return a value with arrays in place of traced ones."""
-    return value.array if isinstance(value, Traced) else type(value)(map(bare, value)) if isinstance(value, (tuple, list)) and holds(value) else value
+    return (value.array if isinstance(value, Traced) else type(value)(map(bare, value))
+            if isinstance(value, (tuple, list)) and holds(value) else value)
 
 
-def traced(function: Any, values: dict[str, Any], xp: Any, known: Callable[[str], bool]) -> tuple[Reading, dict[str, Any]]:
-    """Return a function's lines and result for these arguments, and their constants. NoFormula if it branches on values, or calls functions that are no ops.
+def traced(function: Any, values: dict[str, Any], xp: Any, known: Callable[[str], bool]) -> tuple[Reading,
+                                                                                                  dict[str, Any]]:
+    """Return a function's lines and result for these arguments, and their constants.
+
+    NoFormula if it branches on values, or calls functions that are no ops.
 
     `known(name)` is True for ops whose calls stay; the definitions of others are traced.
     """
     trace, code = Trace(xp, known), function.__code__
-    given = {name: argument(trace, name, values[name]) for name in code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount] if name in values}
+    given = {name: argument(trace, name, values[name])
+             for name in code.co_varnames[1:code.co_argcount + code.co_kwonlyargcount] if name in values}
     positional = [given.pop(name) for name in code.co_varnames[1:code.co_argcount] if name in given]
     try:
         found = function(trace.xp, *positional, **given)

@@ -31,8 +31,8 @@ class Failure(NamedTuple):
 class watch:
     """Notes, for each step that is made in the block, the line of the program: `graph` and `explain` show it.
 
-    If the block ends in an error, `seen.failure` tells which operation failed on what, and `seen.graph()` draws how far it got. The parts of
-    `module`, if it is given, are called what `module` calls them, wherever the graph is drawn.
+    If the block ends in an error, `seen.failure` tells which operation failed on what, and `seen.graph()` draws how far
+    it got. The parts of `module`, if it is given, are called what `module` calls them, wherever the graph is drawn.
 
     >>> import tensorgrad as torch
     >>> w, x = torch.ones(3, 2, requires_grad=True), torch.ones(4, 2)
@@ -60,7 +60,8 @@ class watch:
         mode.watch(self.note)
         if self.module is not None:
             learn(self.module, NAMES)
-        self.handles = register_module_forward_pre_hook(self.called), register_module_forward_hook(self.returned, always_call=True)
+        self.handles = (register_module_forward_pre_hook(self.called),
+                        register_module_forward_hook(self.returned, always_call=True))
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
@@ -82,7 +83,8 @@ class watch:
     def note(self, step: Any) -> None:
         frame = place()
         _, group, calls = self.running[-1] if self.running else (None, (), ())
-        NOTES[step] = Note(self.number, frame.f_code.co_filename, frame.f_lineno, None if self.module is None else group, calls, frame.f_code, frame.f_lasti)
+        NOTES[step] = Note(self.number, frame.f_code.co_filename, frame.f_lineno,
+                           None if self.module is None else group, calls, frame.f_code, frame.f_lasti)
 
     def called(self, module: Any, args: Any) -> None:
         """Note that a module begins to run."""
@@ -126,7 +128,8 @@ def failure(error: Exception, trace: Any, running: tuple[Any, tuple[str, ...], t
     while trace is not None:
         places.append(trace)
         trace = trace.tb_next
-    outside = max((i for i, at in enumerate(places) if not at.tb_frame.f_code.co_filename.startswith(INSIDE)), default=0)
+    outside = max((i for i, at in enumerate(places) if not at.tb_frame.f_code.co_filename.startswith(INSIDE)),
+                  default=0)
     user = places[outside]
     file, line = user.tb_frame.f_code.co_filename, user.tb_lineno
     text = expression(user.tb_frame.f_code, user.tb_lasti, file, line)
@@ -148,8 +151,10 @@ def operation(frames: list[Any]) -> tuple[str, list[tuple[str, Any]]] | None:
         names = code.co_varnames[:code.co_argcount]
         callable_by_all = not code.co_name.startswith("_") and "<locals>" not in code.co_qualname
         if callable_by_all and (".api." in where or where.endswith("nn.functional") or ".nn._" in where):
-            more = values.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount]) if code.co_flags & 0x04 else ()
-            given = [(name, v) for name in names for v in (values[name] if isinstance(values.get(name), (tuple, list)) else [values.get(name)])]
+            more = (values.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount]) if code.co_flags & 0x04
+                    else ())
+            given = [(name, v) for name in names
+                     for v in (values[name] if isinstance(values.get(name), (tuple, list)) else [values.get(name)])]
             found = [(name, v) for name, v in (*given, *[("", v) for v in more]) if isinstance(v, TensorBase)]
             if found:
                 return code.co_name, found
@@ -178,7 +183,8 @@ def written(text: str, frame: Any) -> tuple[str, list[tuple[str, Any]], bool]:
     return title, found, any(isinstance(p, (ast.BinOp, ast.Call)) for p in parts)
 
 
-SIGNS: dict[type, str] = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide", ast.MatMult: "matmul", ast.Pow: "pow"}
+SIGNS: dict[type, str] = {ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
+                          ast.MatMult: "matmul", ast.Pow: "pow"}
 
 
 def _looked_up(node: Any, frame: Any) -> Any:
@@ -187,5 +193,6 @@ def _looked_up(node: Any, frame: Any) -> Any:
         return frame.f_locals.get(node.id, frame.f_globals.get(node.id))
     if isinstance(node, ast.Attribute):
         owner = _looked_up(node.value, frame)
-        return getattr(owner, node.attr, None) if hasattr(owner, "named_modules") else getattr(owner, "__dict__", {}).get(node.attr)
+        return (getattr(owner, node.attr, None) if hasattr(owner, "named_modules")
+                else getattr(owner, "__dict__", {}).get(node.attr))
     return None

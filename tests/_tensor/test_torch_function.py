@@ -23,9 +23,12 @@ def results_are_of_the_subclass(torch):
         pass
     x = torch.ones(2, 2).as_subclass(Sub)
     plain = torch.ones(2, 2)
-    results = [x + 1, 1 - x, plain * x, x @ x, x.sum(), torch.relu(x), torch.cat([plain, x]), x.data, x.detach(), x[0], x.T, torch.ones_like(x),
-               x.unbind()[0], torch.max(x, 0).values, torch.nn.functional.softmax(x, 0), torch.nn.Linear(2, 2)(x), Sub([1., 2.]), x.clone().add_(1)]
-    return [type(r).__name__ for r in results], repr(x), repr(x.shape), type(x.shape).__name__, type(x.tolist()).__name__
+    results = [x + 1, 1 - x, plain * x, x @ x, x.sum(), torch.relu(x), torch.cat([plain, x]), x.data, x.detach(), x[0],
+               x.T, torch.ones_like(x), x.unbind()[0], torch.max(x, 0).values, torch.nn.functional.softmax(x, 0),
+               torch.nn.Linear(2, 2)(x),
+               Sub([1., 2.]), x.clone().add_(1)]
+    return ([type(r).__name__ for r in results], repr(x), repr(x.shape), type(x.shape).__name__,
+            type(x.tolist()).__name__)
 
 
 @program
@@ -41,9 +44,12 @@ def every_way_to_call_is_seen(torch):
     log = []
     x = torch.ones(2, 2).as_subclass(logging_class(torch, log))
     i = torch.ones(2, dtype=torch.int64).as_subclass(type(x))
-    _ = x + 1, 1 + x, 1 - x, 2 / x, x / 2, x // 2, x % 2, x ** 2, 2 ** x, x == 1, x != 1, x < 2, -x, abs(x), x @ x, i & 1, 1 | i, ~i, i << 1
-    _ = x.shape, x.dtype, x.device, x.ndim, x.T, x.mean(dim=0), x.to("cpu"), x.requires_grad, x.is_cuda, len(x), bool(x[0, 0]), float(x[0, 0])
-    _ = torch.relu(x), torch.nn.functional.relu(x), torch.stack([x, x]), torch.linalg.norm(x), torch.fft.fft(x), torch.special.erf(x)
+    _ = (x + 1, 1 + x, 1 - x, 2 / x, x / 2, x // 2, x % 2, x ** 2, 2 ** x, x == 1, x != 1, x < 2, -x, abs(x), x @ x,
+         i & 1, 1 | i, ~i, i << 1)
+    _ = (x.shape, x.dtype, x.device, x.ndim, x.T, x.mean(dim=0), x.to("cpu"), x.requires_grad, x.is_cuda, len(x),
+         bool(x[0, 0]), float(x[0, 0]))
+    _ = (torch.relu(x), torch.nn.functional.relu(x), torch.stack([x, x]), torch.linalg.norm(x), torch.fft.fft(x),
+         torch.special.erf(x))
     y = x.clone()
     y += 1
     y *= 2
@@ -82,8 +88,10 @@ def a_class_of_its_own(torch):
         return "loss", reduction
 
     d = Diagonal(4, 2)
-    return (torch.mean(d), torch.add(d, torch.ones(1)), torch.ones(1) + d, torch.nn.functional.mse_loss(d, d, reduction="sum"), torch.is_tensor(d),
-            torch.overrides.is_tensor_like(d), torch.overrides.has_torch_function((d,)), torch.overrides.has_torch_function((torch.ones(1), 2)))
+    return (torch.mean(d), torch.add(d, torch.ones(1)), torch.ones(1) + d,
+            torch.nn.functional.mse_loss(d, d, reduction="sum"), torch.is_tensor(d),
+            torch.overrides.is_tensor_like(d), torch.overrides.has_torch_function((d,)),
+            torch.overrides.has_torch_function((torch.ones(1), 2)))
 
 
 @program
@@ -93,7 +101,8 @@ def nobody_knows(torch):
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             return NotImplemented
     refusals = []
-    for call in (lambda: torch.exp(Silent()), lambda: torch.ones(1) + Silent(), lambda: torch.cat([torch.ones(1), Silent()])):
+    for call in (lambda: torch.exp(Silent()), lambda: torch.ones(1) + Silent(),
+                 lambda: torch.cat([torch.ones(1), Silent()])):
         try:
             call()
             raise AssertionError
@@ -110,7 +119,8 @@ def subclasses_go_first(torch):
         @classmethod
         def __torch_function__(cls, func, types, args=(), kwargs=None):
             order.append((cls.__name__, sorted(t.__name__ for t in types)))
-            return NotImplemented if cls.__name__ == "B" else super().__torch_function__(func, (cls,), args, kwargs or {})
+            return (NotImplemented if cls.__name__ == "B"
+                    else super().__torch_function__(func, (cls,), args, kwargs or {}))
 
     class B(A):
         pass
@@ -225,7 +235,8 @@ def test_lists_of_functions():
     assert tg.Tensor.add in functions[tg.Tensor] and tg.Tensor.shape.__get__ in functions[tg.Tensor]
     assert tg.tensor in tg.overrides.get_ignored_functions()
     assert set(tg.overrides.get_testing_overrides()) >= set(functions[tg])
-    assert tg.overrides.is_tensor_method_or_property(tg.Tensor.add) and not tg.overrides.is_tensor_method_or_property(tg.add)
+    assert (tg.overrides.is_tensor_method_or_property(tg.Tensor.add)
+            and not tg.overrides.is_tensor_method_or_property(tg.add))
 
 
 @pytest.mark.parametrize("name", ["add", "nn.functional.relu", "linalg.norm", "fft.fft", "special.erf"])

@@ -24,14 +24,14 @@ PROGRAMS = {
         loss.backward()                                  #: first
         y = loss * 2
         loss.backward()                                  #: again
-        """, ["`MulBackward0` was freed by {first}: `loss.backward()`", "and is needed again by {again}: `loss.backward()`"]),
+        """, ["`MulBackward0` was freed by {first}: `loss.backward()`", "and is needed again by {again}: `loss.backward()`"]),  # noqa: E501
     "two losses": ("""
         w = torch.rand(3, requires_grad=True)
         h = w.exp()
         a, b = h.sum(), (h * h).sum()
         torch.autograd.grad(a, w)                        #: first
         b.backward()                                     #: again
-        """, ["`ExpBackward0` was freed by {first}: `torch.autograd.grad(a, w)`", "again by {again}: `b.backward()`", "retain_graph=True"]),
+        """, ["`ExpBackward0` was freed by {first}: `torch.autograd.grad(a, w)`", "again by {again}: `b.backward()`", "retain_graph=True"]),  # noqa: E501
     "a state that goes on": ("""
         w, h = torch.rand(2, 2, requires_grad=True), torch.zeros(2)
         for _ in range(3):
@@ -49,7 +49,7 @@ PROGRAMS = {
         h = w.exp()
         h += 1                                           #: write
         h.sum().backward()
-        """, ["written to by {write}: `h += 1`", "`ExpBackward0` needs it as it was", "`h = h + 1` makes a new tensor"]),
+        """, ["written to by {write}: `h += 1`", "`ExpBackward0` needs it as it was", "`h = h + 1` makes a new tensor"]),  # noqa: E501
     "an element": ("""
         w = torch.rand(3, requires_grad=True)
         h = w.sigmoid()
@@ -98,7 +98,7 @@ PROGRAMS = {
         h = (w * 2).detach()                             #: cut
         loss = h.sum()                                   #: made
         loss.backward()                                  #: here
-        """, ["{here}: `loss.backward()`", "loss was made in {made}: `loss = h.sum()`", "h was made in {cut}: `h = (w * 2).detach()`: detach() cuts"]),
+        """, ["{here}: `loss.backward()`", "loss was made in {made}: `loss = h.sum()`", "h was made in {cut}: `h = (w * 2).detach()`: detach() cuts"]),  # noqa: E501
     "no_grad": ("""
         w = torch.rand(3, requires_grad=True)
         with torch.no_grad():
@@ -140,7 +140,7 @@ PROGRAMS = {
         out = net(x)                                     #: made
         loss = ((out - y) ** 2).mean()
         loss.backward()
-        """, ["out was made in {made}: `out = net(x)`", "in Net.forward, {forward}: {cut}: `return self.head(self.body(x)).detach()`: detach() cuts"]),
+        """, ["out was made in {made}: `out = net(x)`", "in Net.forward, {forward}: {cut}: `return self.head(self.body(x)).detach()`: detach() cuts"]),  # noqa: E501
     "switched off in a function": ("""
         net, x = torch.nn.Linear(3, 1), torch.rand(2, 3)
         @torch.no_grad()
@@ -148,7 +148,7 @@ PROGRAMS = {
             return net(x)
         loss = evaluated(x).mean()                       #: made
         loss.backward()
-        """, ["{made}", "in evaluated, program.py, line", "`@torch.no_grad() def evaluated` (line", "switches recording off"]),
+        """, ["{made}", "in evaluated, program.py, line", "`@torch.no_grad() def evaluated` (line", "switches recording off"]),  # noqa: E501
     "frozen": ("""
         net = torch.nn.Linear(3, 1)
         for p in net.parameters():
@@ -181,7 +181,7 @@ PROGRAMS = {
             def forward(self, x):
                 return self.body(x.relu())               #: here
         Net()(torch.rand(2, 3, 4))
-        """, ["{here}: `return self.body(x.relu())`", "in the layer Net.body.1, Linear(in_features=10", "shape (2, 12): Linear(12, 5) would take it"]),
+        """, ["{here}: `return self.body(x.relu())`", "in the layer Net.body.1, Linear(in_features=10", "shape (2, 12): Linear(12, 5) would take it"]),  # noqa: E501
     "channels": ("""
         net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3))
         net(torch.rand(2, 1, 8, 8))                      #: here
@@ -214,7 +214,7 @@ PROGRAMS = {
         with torch.autograd.detect_anomaly():
             loss = (w.sqrt() * 0).sum()                  #: made
             loss.backward()                              #: here
-        """, ["`SqrtBackward0` ({made}: `loss = (w.sqrt() * 0).sum()", "called by {here}: `loss.backward()`", "Where it came from"]),
+        """, ["`SqrtBackward0` ({made}: `loss = (w.sqrt() * 0).sum()", "called by {here}: `loss.backward()`", "Where it came from"]),  # noqa: E501
     "in a hook": ("""
         w = torch.rand(3, requires_grad=True)
         def scaled(g):
@@ -222,7 +222,7 @@ PROGRAMS = {
         h = w * 2
         h.register_hook(scaled)
         h.sum().backward()                               #: here
-        """, ["{hook}: `return g * torch.ones(4)`", "in the hook `scaled`, for the gradient of `MulBackward0`, called by {here}: `h.sum().backward()`"]),
+        """, ["{hook}: `return g * torch.ones(4)`", "in the hook `scaled`, for the gradient of `MulBackward0`, called by {here}: `h.sum().backward()`"]),  # noqa: E501
     "what a hook returns": ("""
         w = torch.rand(3, requires_grad=True)
         def first(g):                                    #: hook
@@ -259,7 +259,7 @@ PROGRAMS = {
             def forward(ctx, x):
                 return x @ x                             #: rule
         y = Twice.apply(torch.rand(3, 2))                #: here
-        """, ["{rule}: `return x @ x`", "in the forward of the Function Twice, called by {here}: `y = Twice.apply(torch.rand(3, 2))`"]),
+        """, ["{rule}: `return x @ x`", "in the forward of the Function Twice, called by {here}: `y = Twice.apply(torch.rand(3, 2))`"]),  # noqa: E501
     "what a Function returns": ("""
         class Twice(torch.autograd.Function):
             @staticmethod
@@ -278,7 +278,8 @@ def written(tmp_path, text):
     lines = [line[8:] for line in text.strip("\n").split("\n")][:-1]
     path = tmp_path / "program.py"
     path.write_text("\n".join(lines) + "\n")
-    named = {found[1]: f"program.py, line {n}" for n, line in enumerate(lines, 1) if (found := re.search("#: (.+)", line))}
+    named = {found[1]: f"program.py, line {n}" for n, line in enumerate(lines, 1)
+             if (found := re.search("#: (.+)", line))}
     return path, named
 
 
@@ -316,7 +317,8 @@ def test_the_users_own_errors_keep_their_message(tmp_path):
         """)
     error = error_of(path, tensorgrad)
     assert error.args == ("mine", 3)
-    assert error.__notes__ == [f"  in the hook `strict`, for the gradient of `MulBackward0`, called by {lines['here']}: `h.sum().backward()`"]
+    assert error.__notes__ == [f"  in the hook `strict`, for the gradient of `MulBackward0`, called by "
+                               f"{lines['here']}: `h.sum().backward()`"]
 
 
 def test_steps_that_were_watched_have_their_lines(tmp_path):
@@ -334,7 +336,8 @@ def test_steps_that_were_watched_have_their_lines(tmp_path):
 
 def command(folder, *arguments):
     """Run a command in a separate process."""
-    return subprocess.run([sys.executable, "-W", "error", *arguments], cwd=folder, capture_output=True, encoding="utf-8", timeout=120,
+    return subprocess.run([sys.executable, "-W", "error", *arguments], cwd=folder, capture_output=True,
+                          encoding="utf-8", timeout=120,
                           env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
 
 
@@ -347,13 +350,16 @@ def test_the_command_that_is_offered_shows_the_error(tmp_path):
     drawn = command(tmp_path, "-m", "tensorgrad.viz", "program.py", "--out", "graph.svg")
     assert "python -m" not in drawn.stderr and f"written to by {lines['write']}" in drawn.stderr
     picture = (tmp_path / "graph.svg").read_text()
-    assert "backward failed" in picture and f"it was written to by {lines['write']}" in picture and "python -m" not in picture
+    assert ("backward failed" in picture and f"it was written to by {lines['write']}" in picture
+            and "python -m" not in picture)
 
 
 def test_the_command_names_the_first_of_two_backwards(tmp_path):
-    (tmp_path / "twice.py").write_text("import torch\nx = torch.ones(3, requires_grad=True)\nloss = (x * x).sum()\nloss.backward()\nloss.backward()\n")
+    (tmp_path / "twice.py").write_text("import torch\nx = torch.ones(3, requires_grad=True)\nloss = (x * "
+                                       "x).sum()\nloss.backward()\nloss.backward()\n")
     drawn = command(tmp_path, "-m", "tensorgrad.viz", "twice.py", "--out", "graph.svg")
-    assert "was freed by twice.py, line 4: `loss.backward()`" in drawn.stderr and "needed again by twice.py, line 5" in drawn.stderr, drawn.stderr
+    assert ("was freed by twice.py, line 4: `loss.backward()`" in drawn.stderr
+            and "needed again by twice.py, line 5" in drawn.stderr), drawn.stderr
 
 
 def test_where_no_file_is_the_program(monkeypatch):
@@ -366,7 +372,8 @@ def test_where_no_file_is_the_program(monkeypatch):
 
 
 def test_source_that_cannot_be_read():
-    code = compile("x = torch.rand(3, requires_grad=True)\ny = x.exp()\ny += 1\ny.sum().backward()", "no such file.py", "exec")
+    code = compile("x = torch.rand(3, requires_grad=True)\ny = x.exp()\ny += 1\ny.sum().backward()", "no such file.py",
+                   "exec")
     with pytest.raises(RuntimeError, match=r"inplace operation(.|\n)*no such file.py, line 3"):
         exec(code, {"torch": tensorgrad})
 
@@ -391,7 +398,8 @@ def test_advice_that_fails(monkeypatch):
     def broken(*facts):
         raise ZeroDivisionError
     monkeypatch.setattr(texts, "of_shapes", broken)
-    with pytest.raises(RuntimeError, match=r"^The size of tensor a \(2\) must match the size of tensor b \(3\) at non-singleton dimension 0$"):
+    with pytest.raises(RuntimeError, match=r"^The size of tensor a \(2\) must match the size of tensor b \(3\) at "
+                                           r"non-singleton dimension 0$"):
         tensorgrad.rand(2) + tensorgrad.rand(3)
 
 
@@ -406,7 +414,8 @@ def test_a_step_of_training_leaves_two_notes():
         net(tensorgrad.rand(2, 3)).sum().backward()
         assert len(places.WAYS) == 1 and not places.WRITES
         optimizer.step()
-    assert len(places.WAYS) == 1 and 1 <= len(places.WRITES) <= 4        # without compiled kernels, one for each parameter
+    # without compiled kernels, one for each parameter
+    assert len(places.WAYS) == 1 and 1 <= len(places.WRITES) <= 4
 
 
 def test_notes_hold_no_variables():
@@ -450,7 +459,8 @@ def test_statements():
     file = "<statements>"
     linecache.cache[file] = len(lines), None, lines.splitlines(True), file
     try:
-        assert source.statement(file, 2, 4) == "a = 1" and source.statement(file, 2, 11) == "b = (2 + 3)" == source.statement(file, 3, 8)
+        assert (source.statement(file, 2, 4) == "a = 1" and source.statement(file, 2, 11) == "b = (2 + 3)"
+                == source.statement(file, 3, 8))
         assert source.statement(file, 1, 0) == "if True:" and source.statement(file, 4, 8) == "for i in [1]:"
     finally:
         del linecache.cache[file]

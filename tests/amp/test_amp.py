@@ -1,4 +1,7 @@
-"""Mixed precision beside PyTorch: what autocast casts, and how GradScaler scales. And the settings of the whole program."""
+"""Mixed precision beside PyTorch: what autocast casts, and how GradScaler scales.
+
+And the settings of the whole program.
+"""
 import pytest
 from support import DEVICE, Programs, needed
 
@@ -26,23 +29,34 @@ def dtypes_of(torch, calls):
 def what_runs_in_bfloat16_and_what_in_float32(torch):
     F = torch.nn.functional
     x, v, b, image = torch.ones(4, 4), torch.ones(4), torch.ones(2, 4, 4), torch.ones(1, 3, 8, 8)
-    weight, d, h, classes = torch.ones(2, 3, 3, 3), torch.ones(4, 4, dtype=torch.float64), torch.ones(4, 4, dtype=torch.bfloat16), torch.arange(4)
+    weight, d, h, classes = (torch.ones(2, 3, 3, 3), torch.ones(4, 4, dtype=torch.float64),
+                             torch.ones(4, 4, dtype=torch.bfloat16), torch.arange(4))
     with torch.autocast("cpu"):
         return list(dtypes_of(torch, [
-            lambda: x @ x, lambda: torch.mm(x, x), lambda: x.matmul(x), lambda: torch.bmm(b, b), lambda: torch.addmm(x, x, x), lambda: torch.baddbmm(b, b, b),
-            lambda: torch.mv(x, v), lambda: F.linear(x, x), lambda: F.conv2d(image, weight), lambda: torch.einsum("ij,jk", x, x), lambda: torch.dot(v, v),
-            lambda: F.scaled_dot_product_attention(b, b, b), lambda: torch.nn.Linear(4, 2)(x), lambda: torch.nn.MultiheadAttention(4, 2)(x, x, x),
+            lambda: x @ x, lambda: torch.mm(x, x), lambda: x.matmul(x), lambda: torch.bmm(b, b),
+            lambda: torch.addmm(x, x, x), lambda: torch.baddbmm(b, b, b),
+            lambda: torch.mv(x, v), lambda: F.linear(x, x), lambda: F.conv2d(image, weight),
+            lambda: torch.einsum("ij,jk", x, x), lambda: torch.dot(v, v),
+            lambda: F.scaled_dot_product_attention(b, b, b), lambda: torch.nn.Linear(4, 2)(x),
+            lambda: torch.nn.MultiheadAttention(4, 2)(x, x, x),
             lambda: torch.nn.GRU(4, 4)(x), lambda: torch.tensordot(x, x, 1), lambda: torch.linalg.multi_dot([x, x, x]),
-            lambda: d @ d, lambda: F.relu(x), lambda: h + x, lambda: h * h, lambda: h.sum(), lambda: h.exp(), lambda: torch.softmax(h, 0),
-            lambda: F.layer_norm(h, (4,)), lambda: F.cross_entropy(h, classes), lambda: F.mse_loss(h, h), lambda: F.nll_loss(h, classes), lambda: h.prod(),
-            lambda: torch.cdist(h, h), lambda: torch.inverse(h + 9 * torch.eye(4)), lambda: torch.trace(h), lambda: torch.fft.fft(h), lambda: torch.cat([h, x]),
-            lambda: torch.stack([h, x]), lambda: torch.nn.TransformerEncoderLayer(4, 2)(x), lambda: F.kl_div(h, h), lambda: torch.quantile(h, 0.5)]))
+            lambda: d @ d, lambda: F.relu(x), lambda: h + x, lambda: h * h, lambda: h.sum(), lambda: h.exp(),
+            lambda: torch.softmax(h, 0),
+            lambda: F.layer_norm(h, (4,)), lambda: F.cross_entropy(h, classes), lambda: F.mse_loss(h, h),
+            lambda: F.nll_loss(h, classes), lambda: h.prod(),
+            lambda: torch.cdist(h, h), lambda: torch.inverse(h + 9 * torch.eye(4)), lambda: torch.trace(h),
+            lambda: torch.fft.fft(h), lambda: torch.cat([h, x]),
+            lambda: torch.stack([h, x]), lambda: torch.nn.TransformerEncoderLayer(4, 2)(x), lambda: F.kl_div(h, h),
+            lambda: torch.quantile(h, 0.5)]))
 
 
 def test_an_lstm_runs_in_bfloat16():
-    """PyTorch's does too where oneDNN has kernels for it (AVX-512), and raises elsewhere: it cannot be asked on every processor."""
+    """PyTorch's does too where oneDNN has kernels for it (AVX-512), and raises elsewhere: it cannot be asked on every
+    processor.
+    """
     with tg.autocast("cpu"):
-        assert {t.dtype for out in tg.nn.LSTM(4, 4)(tg.ones(4, 4)) for t in (out if isinstance(out, tuple) else (out,))} == {tg.bfloat16}
+        assert {t.dtype for out in tg.nn.LSTM(4, 4)(tg.ones(4, 4))
+                for t in (out if isinstance(out, tuple) else (out,))} == {tg.bfloat16}
 
 
 CALLS = """einsum("ij->ji", x)|einsum("i,i->i", v, v)|einsum("i,j->ij", v, v)|einsum("ij,j->i", x, v)|einsum("bij,bjk->bik", b, b)|einsum("ij,jk,kl", x, x, x)
@@ -53,7 +67,7 @@ nn.functional.interpolate(h[None, None, None], scale_factor=2, mode="area")|nn.f
 nn.functional.max_pool3d(h[None, None], 1)|nn.functional.max_pool2d(h[None], 1)|nn.functional.adaptive_avg_pool3d(h[None, None], 1)|addcmul(h, x, x)
 nn.functional.gaussian_nll_loss(h, h, h)|nn.LayerNorm(4)(h)|nn.BatchNorm1d(4)(h)|nn.GroupNorm(2, 4)(h)|nn.BatchNorm1d(4).eval()(h)|nn.PReLU()(x)|cross(h, x)
 hstack([h, x])|column_stack([h, x])|index_copy(h, 0, i, x)|index_put(h, (i,), x)|mm(x, x, out=empty(4, 4))|atan2(h, x)|dot(h[0], h[1])|x.clone().addmm_(x, x)
-cat([h, h])|linalg.cond(h)|linalg.cholesky_ex(h + 9 * eye(4))[0]|scatter_add(h, 0, i[None], h)""".replace("\n", "|").split("|")
+cat([h, h])|linalg.cond(h)|linalg.cholesky_ex(h + 9 * eye(4))[0]|scatter_add(h, 0, i[None], h)""".replace("\n", "|").split("|")  # noqa: E501
 
 
 @program
@@ -61,10 +75,12 @@ def what_else_is_cast(torch):
     seen = []
     for dtype in torch.bfloat16, torch.float16:
         x, v, b, i = torch.ones(4, 4), torch.ones(4), torch.ones(2, 4, 4), torch.arange(4)
-        names = {name: getattr(torch, name) for call in CALLS for name in [call.partition("(")[0].partition(".")[0]] if hasattr(torch, name)}
+        names = {name: getattr(torch, name) for call in CALLS for name in [call.partition("(")[0].partition(".")[0]]
+                 if hasattr(torch, name)}
         names |= {"x": x, "v": v, "b": b, "i": i, "h": x.bfloat16(), "eye": torch.eye, "empty": torch.empty}
         with torch.autocast("cpu", dtype=dtype):
-            seen.append([(call, *dtypes_of(torch, [lambda call=call, names=names: eval(call, names)])) for call in CALLS])
+            seen.append([(call, *dtypes_of(torch, [lambda call=call, names=names: eval(call, names)]))
+                         for call in CALLS])
     return seen
 
 
@@ -75,7 +91,8 @@ def devices_that_are_not_here(torch):
         seen.append(torch.amp.is_autocast_available(name))
         try:
             with torch.autocast(name) as block:
-                seen += [str(block.fast_dtype), block._enabled, block.device, torch.is_autocast_enabled(name), str((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)]
+                seen += [str(block.fast_dtype), block._enabled, block.device, torch.is_autocast_enabled(name),
+                         str((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)]
         except RuntimeError as error:
             seen.append(str(error))
     return seen
@@ -84,10 +101,12 @@ def devices_that_are_not_here(torch):
 @where_neither_has_a_gpu
 def older_names(torch):
     with torch.cpu.amp.autocast(), torch.cuda.amp.autocast():
-        seen = [str((torch.ones(2, 2) @ torch.ones(2, 2)).dtype), torch.cpu.amp.GradScaler().is_enabled(), torch.cuda.amp.GradScaler().is_enabled()]
+        seen = [str((torch.ones(2, 2) @ torch.ones(2, 2)).dtype), torch.cpu.amp.GradScaler().is_enabled(),
+                torch.cuda.amp.GradScaler().is_enabled()]
     torch.cuda.amp.custom_fwd(len)
     torch.cuda.amp.custom_bwd(len)
-    return seen, torch.autocast_increment_nesting(), torch.autocast_decrement_nesting(), torch.cuda.amp.common.amp_definitely_not_available()
+    return (seen, torch.autocast_increment_nesting(), torch.autocast_decrement_nesting(),
+            torch.cuda.amp.common.amp_definitely_not_available())
 
 
 @program
@@ -99,7 +118,8 @@ def a_training_step(torch):
         out = model(x)
         loss = torch.nn.functional.cross_entropy(out, y)
     loss.backward()
-    return str(out.dtype), str(loss.dtype), [str(p.grad.dtype) for p in model.parameters()], torch.allclose(loss, torch.tensor(0.7), atol=0.3)
+    return (str(out.dtype), str(loss.dtype), [str(p.grad.dtype) for p in model.parameters()],
+            torch.allclose(loss, torch.tensor(0.7), atol=0.3))
 
 
 @program
@@ -179,7 +199,8 @@ def a_good_step_and_a_bad_one(torch):
 @program
 def scaled_outputs(torch):
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
-    return scaler.scale([torch.ones(1), (torch.ones(2),)]), scaler.is_enabled(), torch.amp.GradScaler("cpu", enabled=False).scale(torch.ones(1))
+    return (scaler.scale([torch.ones(1), (torch.ones(2),)]), scaler.is_enabled(),
+            torch.amp.GradScaler("cpu", enabled=False).scale(torch.ones(1)))
 
 
 @program
@@ -210,7 +231,8 @@ for _name, _misuse in {
 @program
 def settings_are_kept(torch):
     torch.use_deterministic_algorithms(True, warn_only=True)
-    seen = [torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled(), torch.get_deterministic_debug_mode()]
+    seen = [torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled(),
+            torch.get_deterministic_debug_mode()]
     seen += [torch.empty(2), torch.empty(2, dtype=torch.int32), torch.empty(1, dtype=torch.bool)]
     torch.set_deterministic_debug_mode("default")
     torch.set_float32_matmul_precision("high")
@@ -233,8 +255,10 @@ def settings_that_do_not_exist(torch):
 @program
 def methods_that_programs_seldom_need(torch):
     x = torch.arange(6.).reshape(2, 3)
-    return (x.dim_order(), x.T.dim_order(), x.is_same_size(x), torch.is_signed(x), torch.get_device(x), torch.is_inference(x), torch.detach(x),
-            x.new([1., 2.]), x.new(2, 2).shape, x.clone().map2_(x, x, lambda a, b, c: a + b - c), torch.unsafe_split_with_sizes(x, [1, 1]),
+    return (x.dim_order(), x.T.dim_order(), x.is_same_size(x), torch.is_signed(x), torch.get_device(x),
+            torch.is_inference(x), torch.detach(x),
+            x.new([1., 2.]), x.new(2, 2).shape, x.clone().map2_(x, x, lambda a, b, c: a + b - c),
+            torch.unsafe_split_with_sizes(x, [1, 1]),
             x.module_load(x + 1), x.grad_dtype == torch.float32)
 
 

@@ -261,7 +261,7 @@ torch.hsplit(x, sections=3) ; x.tile(2, 1) ; x.repeat(2, 1) ; x.expand(torch.ten
 torch.fft.fftn(x, dim=torch.tensor(0)) ; torch.roll(x, 1, []) ; torch.histc(x, min=torch.tensor(0)) ; torch.addmm(n @ n.T, n, n.T, beta=1+0j)
 torch.tril(x, torch.tensor([1])) ; torch.sum(x, [0]) ; torch.exp(x, out=None) ; torch.block_diag() ; torch.broadcast_tensors()
 x.masked_fill(m, torch.tensor(2+0j)) ; torch.cumsum(x, axis=1) ; torch.atleast_1d([x, x]) ; torch.histogram(x)
-"""
+"""  # noqa: E501
 
 
 def expressions():
@@ -273,8 +273,10 @@ def expressions():
 def tensors(torch):
     """The names that the expressions use, made afresh."""
     x = torch.tensor([[1., 2., 3.], [4., 5., 6.]])
-    return {"torch": torch, "np": np, "F": torch.nn.functional, "x": x, "y": torch.ones(2, 2), "n": torch.tensor([[1, 2, 3], [4, 5, 6]]), "m": x > 2,
-            "i": torch.tensor([0, 1]), "j": torch.tensor([[0, 1, 1]]), "r": torch.ones(2, 3, requires_grad=True), "v": torch.ones(1, 2, 4, 4),
+    return {"torch": torch, "np": np, "F": torch.nn.functional, "x": x, "y": torch.ones(2, 2),
+            "n": torch.tensor([[1, 2, 3], [4, 5, 6]]), "m": x > 2, "i": torch.tensor([0, 1]),
+            "j": torch.tensor([[0, 1, 1]]), "r": torch.ones(2, 3, requires_grad=True),
+            "v": torch.ones(1, 2, 4, 4),
             "w": torch.ones(1, 2, 2, 2)}
 
 
@@ -295,12 +297,16 @@ def test_call(expression):
     same(program)
 
 
-@pytest.mark.parametrize("name, shapes", [("mm", [(2, 3), (2, 3)]), ("bmm", [(2, 3), (2, 3)]), ("addmm", [(2,), (2, 3), (4,)]), ("baddbmm", [(2, 3)] * 3)])
+@pytest.mark.parametrize("name, shapes", [("mm", [(2, 3), (2, 3)]), ("bmm", [(2, 3), (2, 3)]),
+                                          ("addmm", [(2,), (2, 3), (4,)]), ("baddbmm", [(2, 3)] * 3)])
 def test_products_in_other_dtypes(name, shapes):
-    """out_dtype= is the dtype of the matrices, or float32 for halves: PyTorch has no other products, and none at all on the CPU."""
+    """out_dtype= is the dtype of the matrices, or float32 for halves: PyTorch has no other products, and none at all on
+    the CPU.
+    """
     for torch in (tensorgrad, pytest.importorskip("torch")):
         for wanted in ("int8", "complex64", "bfloat16"):
-            with pytest.raises(NotImplementedError, match=f"Could not run 'aten::{name}.dtype' with arguments from the 'CPU' backend"):
+            with pytest.raises(NotImplementedError,
+                               match=f"Could not run 'aten::{name}.dtype' with arguments from the 'CPU' backend"):
                 getattr(torch, name)(*(torch.ones(shape) for shape in shapes), getattr(torch, wanted))
 
 
@@ -344,7 +350,8 @@ def test_every_row_names_a_function_and_its_arguments():
     for name in _signatures._interpreted():
         function = getattr(tensorgrad.nn.functional, name, None) or getattr(tensorgrad, name)
         assert _signatures.handed_on(name, function)
-    missing = [name for name in _signatures.PYTHON if not hasattr(tensorgrad, name) and not hasattr(tensorgrad.Tensor, name)]
+    missing = [name for name in _signatures.PYTHON if not hasattr(tensorgrad, name)
+               and not hasattr(tensorgrad.Tensor, name)]
     assert not missing
 
 
@@ -353,10 +360,11 @@ class Thing:
 
 
 # refused by code of their own in one of the libraries, not by the parser
-BY_THEMSELVES = set("""from_numpy to_dlpack nn.functional.logsigmoid nn.functional.rrelu_ rrelu_ seed initial_seed manual_seed set_flush_denormal
-    Tensor.apply_ Tensor.as_subclass Tensor.copy_ Tensor.cuda Tensor.is_contiguous Tensor.map_ Tensor.map2_ Tensor.new Tensor.nonzero
-    Tensor.numpy Tensor.random_
-    Tensor.record_stream Tensor.requires_grad_ Tensor.retain_grad Tensor.size Tensor.stride Tensor.type Tensor.index_put Tensor.index_put_
+BY_THEMSELVES = set("""from_numpy to_dlpack nn.functional.logsigmoid nn.functional.rrelu_ rrelu_ seed initial_seed
+    manual_seed set_flush_denormal Tensor.apply_ Tensor.as_subclass Tensor.copy_ Tensor.cuda Tensor.is_contiguous
+    Tensor.map_ Tensor.map2_ Tensor.new Tensor.nonzero Tensor.numpy Tensor.random_
+    Tensor.record_stream Tensor.requires_grad_ Tensor.retain_grad Tensor.size Tensor.stride Tensor.type
+    Tensor.index_put Tensor.index_put_
     """.split())
 
 
@@ -369,13 +377,16 @@ def compiled_functions(torch):
         for name in sorted(ours.__all__ if space else tensorgrad.api.FUNCTIONS):
             yield f"{space}.{name}".lstrip("."), getattr(ours, name), getattr(theirs, name, None)
     for name in sorted(vars(tensorgrad.Tensor)):
-        if not name.startswith("_") and name not in ("backward", "detach", "detach_") and callable(getattr(torch.Tensor, name, None)):
+        if (not name.startswith("_") and name not in ("backward", "detach", "detach_")
+                and callable(getattr(torch.Tensor, name, None))):
             yield f"Tensor.{name}", getattr(tensorgrad.ones(2), name), getattr(torch.ones(2), name)
 
 
 @pytest.mark.parametrize("call", ["f()", "f(*12 * [Thing()])", "f(foo=1)"])
 def test_pytorch_knows_the_same_signatures(call):
-    """Refusals of calls that fit nothing name arguments, kinds, defaults and overloads: of functions in full, of methods in the first line."""
+    """Refusals of calls that fit nothing name arguments, kinds, defaults and overloads: of functions in full, of
+    methods in the first line.
+    """
     torch = pytest.importorskip("torch")
 
     def refusal(f):
@@ -391,7 +402,8 @@ def test_pytorch_knows_the_same_signatures(call):
             wanted = refusal(theirs)
         except pytest.fail.Exception:       # it takes this
             continue
-        if wanted.startswith("TypeError: Tensor.") or "invalid combination" in wanted and "Tensor." in path and "expected (" in wanted:
+        if (wanted.startswith("TypeError: Tensor.") or "invalid combination" in wanted and "Tensor." in path
+                and "expected (" in wanted):
             continue                        # `Tensor.abs() takes no arguments`; a deprecated keyword
         found, checked = refusal(ours), checked + 1
         if path.startswith("Tensor."):
@@ -409,9 +421,11 @@ def test_rows_say_no_more_than_annotations():
     for table, method in (("OVERLOADS", False), ("METHODS", True)):
         for name in _signatures._table(table):
             function = vars(tensorgrad.Tensor).get(name) if method else _signatures.function_of(name)
-            own = {} if function is None else {each[0].name: {p.kind for p in each} for each in _signatures.annotated(function, "input")}
+            own = ({} if function is None else {each[0].name: {p.kind for p in each}
+                                                for each in _signatures.annotated(function, "input")})
             for p in (p for s in _signatures.signatures(name, method) for p in s.parameters if p.name in own):
                 allowed = own[p.name].union(*(holds.get(kind, set()) for kind in own[p.name]))
                 if p.kind not in allowed:
                     found.add((name, p.name))
-    assert found == {("max", "out"), ("min", "out"), ("median", "out"), ("nanmedian", "out"), ("type", "dtype")}      # of two results, any object
+    # of two results, any object
+    assert found == {("max", "out"), ("min", "out"), ("median", "out"), ("nanmedian", "out"), ("type", "dtype")}

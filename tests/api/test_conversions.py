@@ -16,7 +16,8 @@ import tensorgrad
 pytestmark = cpu_only
 program = Programs()
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16",
+          "float32", "float64",
           "complex64", "complex128"]
 USUAL = [d for d in DTYPES if d not in ("uint16", "uint32", "uint64")]
 
@@ -43,7 +44,8 @@ def from_numpy_shares_memory(torch):
     x = torch.from_numpy(a)
     x[0, 0] = 9.
     a[1, 1] = 7.
-    return x, a.tolist(), torch.from_numpy(a.T).stride(), torch.from_numpy(a[:, 1]).storage_offset(), x.requires_grad, x.is_leaf
+    return (x, a.tolist(), torch.from_numpy(a.T).stride(), torch.from_numpy(a[:, 1]).storage_offset(), x.requires_grad,
+            x.is_leaf)
 
 
 @program
@@ -67,7 +69,8 @@ def tensor_copies(torch):
 def asarray_shares_where_it_can(torch):
     a = np.ones(2)
     found = [torch.asarray(a).data_ptr() == a.ctypes.data, torch.as_tensor(a).data_ptr() == a.ctypes.data]
-    return [*found, torch.asarray(a, dtype=torch.float32), torch.asarray(a, copy=True).data_ptr() == a.ctypes.data, torch.as_tensor([1, 2.])]
+    return [*found, torch.asarray(a, dtype=torch.float32), torch.asarray(a, copy=True).data_ptr() == a.ctypes.data,
+            torch.as_tensor([1, 2.])]
 
 
 @program
@@ -83,14 +86,16 @@ def dtypes_to_numpy(torch):
 @program
 def arrays_for_numpys_functions(torch):
     x = torch.tensor([[1., 4.], [9., 16.]])
-    return (np.asarray(x).tolist(), np.asarray(x, dtype=np.int32).tolist(), np.asarray(x).dtype.name, np.concatenate([x, x]).tolist(),
+    return (np.asarray(x).tolist(), np.asarray(x, dtype=np.int32).tolist(), np.asarray(x).dtype.name,
+            np.concatenate([x, x]).tolist(),
             np.ones(1)[np.asarray(torch.tensor([0, 0]))].tolist(), np.shares_memory(np.asarray(x), x.numpy()))
 
 
 @program
 def numpy_scalars_as_operands(torch):
     x = torch.tensor([1., 2.])
-    return x * np.float64(2), x + np.float32(1), x / np.int64(2), (x > np.float64(1)), torch.tensor([1, 2]) * np.float64(1.5)
+    return (x * np.float64(2), x + np.float32(1), x / np.int64(2), (x > np.float64(1)),
+            torch.tensor([1, 2]) * np.float64(1.5))
 
 
 @program
@@ -192,7 +197,8 @@ def test_dlpack_copies_when_asked():
 def test_tensors_from_pytorch_by_any_way():
     oracle = pytest.importorskip("torch")
     theirs = oracle.tensor([[1., 2.]])
-    for ours in (tensorgrad.tensor(theirs.numpy()), tensorgrad.from_numpy(theirs.numpy()), tensorgrad.asarray(theirs.numpy())):
+    for ours in (tensorgrad.tensor(theirs.numpy()), tensorgrad.from_numpy(theirs.numpy()),
+                 tensorgrad.asarray(theirs.numpy())):
         assert ours.tolist() == [[1., 2.]] and ours.dtype is tensorgrad.float32
 
 
@@ -201,17 +207,21 @@ def test_tensors_from_pytorch_by_any_way():
 
 @program
 def python_numbers_and_lists(torch):
-    return (torch.tensor([[1, 2], [3, 4]]).tolist(), torch.tensor(3).tolist(), torch.tensor([True]).tolist(), torch.tensor([1j]).tolist(),
-            torch.ones(0, 2).tolist(), torch.ones(2, 0).tolist(), torch.tensor([2.5]).item(), type(torch.tensor(True).item()).__name__,
-            torch.tensor([[7]]).item(), torch.tensor(1.1).item(), torch.tensor([1.1], dtype=torch.float16).tolist())
+    return (torch.tensor([[1, 2], [3, 4]]).tolist(), torch.tensor(3).tolist(), torch.tensor([True]).tolist(),
+            torch.tensor([1j]).tolist(), torch.ones(0, 2).tolist(), torch.ones(2, 0).tolist(),
+            torch.tensor([2.5]).item(), type(torch.tensor(True).item()).__name__, torch.tensor([[7]]).item(),
+            torch.tensor(1.1).item(),
+            torch.tensor([1.1], dtype=torch.float16).tolist())
 
 
 @program
 def python_protocols(torch):
     t = torch.tensor
-    return (range(5)[t(3)], [0, 1, 2][t(1)], format(t(3), "d"), f"{t(3.14159):.2f}", f"{t([1.])}", int(t(3.7)), bool(t(0.)), complex(t(2.)), hex(t(255)),
-            math.floor(t(2.5)), math.sqrt(t(4.)), [1, 2][t(True)], [1, 2][t([1])], float(t([[2.]])), operator.index(t(7)), len(t([[1], [2]])),
-            [row.tolist() for row in t([[1, 2], [3, 4]])], t(1) in [t(1)], 2 in t([1, 2]), 5 in t([1, 2]), len({t(1), t(1)}), f"{leaf(torch, 1.)[0]:.1f}",
+    return (range(5)[t(3)], [0, 1, 2][t(1)], format(t(3), "d"), f"{t(3.14159):.2f}", f"{t([1.])}", int(t(3.7)),
+            bool(t(0.)), complex(t(2.)), hex(t(255)), math.floor(t(2.5)), math.sqrt(t(4.)), [1, 2][t(True)],
+            [1, 2][t([1])], float(t([[2.]])), operator.index(t(7)), len(t([[1], [2]])),
+            [row.tolist() for row in t([[1, 2], [3, 4]])], t(1) in [t(1)], 2 in t([1, 2]), 5 in t([1, 2]),
+            len({t(1), t(1)}), f"{leaf(torch, 1.)[0]:.1f}",
             str(t(2)), -t(1) == t(-1), int(t(True)), divmod(7, 2), math.isnan(t(math.nan)))
 
 
@@ -235,16 +245,20 @@ def old_constructors(torch):
 @program
 def casts(torch):
     t = torch.tensor
-    return (t([1.9, -1.9]).to(torch.int32), t([0., -0., 0.5, math.nan]).bool(), t([300, -200]).to(torch.int8), t([1, 0]).double(), t([1e5]).half(),
-            t([1.5]).to(torch.complex64), t([True]).float(), t([1, 2]).to(t([1.]).dtype), t([1.5]).type(torch.int64), t([1.5]).type_as(t([1])),
-            t([1.5]).to(float), t([3]).to(torch.float32, copy=True), t([1.]).type(), t([1]).type(), t([1.]).type("torch.DoubleTensor"))
+    return (t([1.9, -1.9]).to(torch.int32), t([0., -0., 0.5, math.nan]).bool(), t([300, -200]).to(torch.int8),
+            t([1, 0]).double(), t([1e5]).half(), t([1.5]).to(torch.complex64), t([True]).float(),
+            t([1, 2]).to(t([1.]).dtype), t([1.5]).type(torch.int64), t([1.5]).type_as(t([1])), t([1.5]).to(float),
+            t([3]).to(torch.float32, copy=True), t([1.]).type(),
+            t([1]).type(),
+            t([1.]).type("torch.DoubleTensor"))
 
 
 @program
 def casts_that_change_nothing(torch):
     x = torch.tensor([1.])
-    return [x.to(torch.float32) is x, x.float() is x, x.to("cpu") is x, x.to(x) is x, x.to(torch.float32, copy=True) is x, x.cpu() is x,
-            x.type(torch.float32) is x, x.to("cpu", torch.float32) is x, x.double() is x]
+    return [x.to(torch.float32) is x, x.float() is x, x.to("cpu") is x, x.to(x) is x,
+            x.to(torch.float32, copy=True) is x, x.cpu() is x, x.type(torch.float32) is x,
+            x.to("cpu", torch.float32) is x, x.double() is x]
 
 
 @program
@@ -257,18 +271,21 @@ def complex_numbers_lose_their_imaginary_part(torch):
 
 @program
 def sizes_of_elements(torch):
-    return [(torch.ones(3, dtype=getattr(torch, d)).element_size(), torch.ones(3, dtype=getattr(torch, d)).nbytes) for d in DTYPES]
+    return [(torch.ones(3, dtype=getattr(torch, d)).element_size(), torch.ones(3, dtype=getattr(torch, d)).nbytes)
+            for d in DTYPES]
 
 
 @program
 def properties_of_dtypes(torch):
     kinds = [getattr(torch, d) for d in DTYPES]
-    return [(str(d), d.is_floating_point, d.is_complex, d.is_signed, d.itemsize, str(d.to_real()), repr(d)) for d in kinds]
+    return [(str(d), d.is_floating_point, d.is_complex, d.is_signed, d.itemsize, str(d.to_real()), repr(d))
+            for d in kinds]
 
 
 @program
 def names_of_dtypes(torch):
-    pairs = ("half float16", "float float32", "double float64", "short int16", "int int32", "long int64", "cfloat complex64", "cdouble complex128")
+    pairs = ("half float16", "float float32", "double float64", "short int16", "int int32", "long int64",
+             "cfloat complex64", "cdouble complex128")
     return [getattr(torch, a) is getattr(torch, b) for a, b in map(str.split, pairs)]
 
 
@@ -308,12 +325,14 @@ def answer(function, *args):
 
 @program
 def promotion_of_all_pairs_of_dtypes(torch):
-    return {(a, b): answer(torch.promote_types, getattr(torch, a), getattr(torch, b)) for a, b in itertools.product(DTYPES, repeat=2)}
+    return {(a, b): answer(torch.promote_types, getattr(torch, a), getattr(torch, b))
+            for a, b in itertools.product(DTYPES, repeat=2)}
 
 
 @program
 def casts_that_keep_the_kind(torch):
-    return {(a, b): torch.can_cast(getattr(torch, a), getattr(torch, b)) for a, b in itertools.product(DTYPES, repeat=2)}
+    return {(a, b): torch.can_cast(getattr(torch, a), getattr(torch, b))
+            for a, b in itertools.product(DTYPES, repeat=2)}
 
 
 def operands(torch, dtypes=DTYPES):
@@ -325,7 +344,9 @@ def operands(torch, dtypes=DTYPES):
 
 
 def pairs(torch, dtypes=DTYPES):
-    """All pairs of them, less two numbers, and less those that would make complex numbers of half precision, which NumPy lacks."""
+    """All pairs of them, less two numbers, and less those that would make complex numbers of half precision, which
+    NumPy lacks.
+    """
     for (na, a), (nb, b) in itertools.product(operands(torch, dtypes), repeat=2):
         halves = "float16[" in na + nb and {"complex64[]", "complex128[]", "1j"} & {na, nb}
         if not halves and (isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor)):
@@ -349,16 +370,20 @@ def dtypes_of_quotients_of_all_pairs_of_operands(torch):
 
 @program
 def dtypes_of_reductions(torch):
-    return {d: [str(f(torch.ones(2, dtype=getattr(torch, d))).dtype) for f in (torch.sum, torch.prod, lambda x: torch.cumsum(x, 0), torch.all)]
+    return {d: [str(f(torch.ones(2, dtype=getattr(torch, d))).dtype)
+                for f in (torch.sum, torch.prod, lambda x: torch.cumsum(x, 0), torch.all)]
             for d in USUAL}
 
 
 @program
 def bfloat16(torch):
     b = torch.tensor([1.1, 2.7, -3.3], dtype=torch.bfloat16)
-    return (b.tolist(), b[0].item(), repr(b), float(b[1]), (b + b).float(), (b * 3).float(), b.exp().float(), b.sum().float(), (b @ b).float(),
-            b.double(), torch.tensor([1.1]).bfloat16().float(), (b > 1), b.float().to(torch.bfloat16).equal(b), str((b * torch.ones(3)).dtype),
-            str((b * torch.tensor(2.)).dtype), b.sort().values.float(), b.max().item(), b.clone().zero_().float(), b.long())
+    return (b.tolist(), b[0].item(), repr(b), float(b[1]), (b + b).float(), (b * 3).float(), b.exp().float(),
+            b.sum().float(), (b @ b).float(), b.double(), torch.tensor([1.1]).bfloat16().float(), (b > 1),
+            b.float().to(torch.bfloat16).equal(b), str((b * torch.ones(3)).dtype), str((b * torch.tensor(2.)).dtype),
+            b.sort().values.float(), b.max().item(),
+            b.clone().zero_().float(),
+            b.long())
 
 
 @program
@@ -375,9 +400,11 @@ def gradients_in_bfloat16(torch):
 @program
 def sizes(torch):
     s = torch.Size([2, 3])
-    return (repr(s + (1,)), repr(s * 2), repr(s[0:1]), s.numel(), torch.Size([]).numel(), s == (2, 3), hash(s) == hash((2, 3)), repr((1,) + s),
-            repr(copy.copy(s)), repr(copy.deepcopy(s)), repr(pickle.loads(pickle.dumps(s))), repr(torch.ones(2, 3).shape), repr(torch.ones(2, 3).size()),
-            torch.ones(2, 3).size(-1), torch.ones(2, 3).shape[1], isinstance(s, tuple), s.index(3), len(s), list(s), repr(torch.Size(torch.ones(2).shape)))
+    return (repr(s + (1,)), repr(s * 2), repr(s[0:1]), s.numel(), torch.Size([]).numel(), s == (2, 3),
+            hash(s) == hash((2, 3)), repr((1,) + s), repr(copy.copy(s)), repr(copy.deepcopy(s)),
+            repr(pickle.loads(pickle.dumps(s))), repr(torch.ones(2, 3).shape), repr(torch.ones(2, 3).size()),
+            torch.ones(2, 3).size(-1), torch.ones(2, 3).shape[1], isinstance(s, tuple), s.index(3), len(s), list(s),
+            repr(torch.Size(torch.ones(2).shape)))
 
 
 # ── copies of tensors ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -444,7 +471,8 @@ def pickled_subclasses(torch):
     return pickle.loads(pickle.dumps(p)), repr(copy.deepcopy(p))
 
 
-@pytest.mark.parametrize("thing", [tensorgrad.float32, tensorgrad.bool, tensorgrad.strided, tensorgrad.channels_last, tensorgrad.device("cuda", 1),
+@pytest.mark.parametrize("thing", [tensorgrad.float32, tensorgrad.bool, tensorgrad.strided, tensorgrad.channels_last,
+                                   tensorgrad.device("cuda", 1),
                                    tensorgrad.Size([2, 3])], ids=repr)
 def test_small_things_survive_copies_and_pickling(thing):
     for again in (pickle.loads(pickle.dumps(thing)), copy.copy(thing), copy.deepcopy(thing)):
@@ -459,8 +487,10 @@ def test_small_things_survive_copies_and_pickling(thing):
 @program
 def text(torch):
     x = leaf(torch, 1., 2.)
-    shown = [x, x * 2, x.double(), x.detach(), x.unbind()[1], x.sum(), torch.ones(0, 3), torch.tensor(3), torch.tensor(1 + 2j), torch.tensor([True]),
-             x.sort().values, torch.ones(2, dtype=torch.int32), x.max(0).values, torch.nn.Parameter(torch.ones(1)), x.half() * 1]
+    shown = [x, x * 2, x.double(), x.detach(), x.unbind()[1], x.sum(), torch.ones(0, 3), torch.tensor(3),
+             torch.tensor(1 + 2j), torch.tensor([True]), x.sort().values, torch.ones(2, dtype=torch.int32),
+             x.max(0).values, torch.nn.Parameter(torch.ones(1)),
+             x.half() * 1]
     return [repr(t) for t in shown] + [str(x), f"{x}", f"{x * x!r}"]
 
 
@@ -477,7 +507,8 @@ def test_a_functions_name_is_printed():
 
 def test_bfloat16_without_its_package_says_what_to_install():
     from support import fresh_process
-    error = fresh_process("import sys; sys.modules['ml_dtypes'] = None; import tensorgrad as t; t.ones(1, dtype=t.bfloat16)", fails=True)
+    error = fresh_process("import sys; sys.modules['ml_dtypes'] = None; import tensorgrad as t; t.ones(1, "
+                          "dtype=t.bfloat16)", fails=True)
     assert error == "ImportError: bfloat16 needs the package ml_dtypes: pip install ml_dtypes (the extra [bfloat16])"
 
 

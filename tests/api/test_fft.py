@@ -1,4 +1,6 @@
-"""Fourier transforms, spectra of pieces of signals, and windows: beside PyTorch, and beside what they are by definition."""
+"""Fourier transforms, spectra of pieces of signals, and windows: beside PyTorch, and beside what they are by
+definition.
+"""
 import warnings
 
 import numpy as np
@@ -62,7 +64,8 @@ def test_along_one_axis(name, norm):
 @pytest.mark.parametrize("name", TRANSFORMS)
 def test_along_several_axes(name, norm):
     for x in inputs_of(name, (3, 4, 5)):
-        for s, dim in ((None, None), ((4, 3), None), (None, (0, 2)), ((2, -1), (1, 2)), ((5,), (0,)), (None, (2, 0, 1)), ((6, 7), (2, 1))):
+        for s, dim in ((None, None), ((4, 3), None), (None, (0, 2)), ((2, -1), (1, 2)), ((5,), (0,)), (None, (2, 0, 1)),
+                       ((6, 7), (2, 1))):
             both_ways(lambda torch, x: getattr(torch.fft, f"{name}n")(x, s, dim, norm), x)  # noqa: B023
         both_ways(lambda torch, x: getattr(torch.fft, f"{name}2")(x, norm=norm), x)
         both_ways(lambda torch, x: getattr(torch.fft, f"{name}2")(x, (3, 4), (0, 1), norm), x)
@@ -82,7 +85,8 @@ def test_transforms_and_their_inverses(n):
     x, z = ours(drawn((2, n))), ours(drawn((2, n), "complex128"))
     for there, back, signal in (("fft", "ifft", z), ("ifft", "fft", z), ("rfft", "irfft", x), ("ihfft", "hfft", x)):
         for norm in NORMS:
-            again = getattr(F, back)(getattr(F, there)(signal, norm=norm), **({} if signal is z else {"n": n}), norm=norm)
+            again = getattr(F, back)(getattr(F, there)(signal, norm=norm), **({} if signal is z else {"n": n}),
+                                     norm=norm)
             np.testing.assert_allclose(again.cpu().numpy(), signal.cpu().numpy(), atol=1e-12)
 
 
@@ -91,7 +95,8 @@ def test_the_definition():
     waves = np.exp(-2j * np.pi * np.outer(np.arange(5), np.arange(5)) / 5)
     np.testing.assert_allclose(F.fft(ours(x)).cpu().numpy(), waves @ x)
     half = np.fft.rfft(x.real)
-    np.testing.assert_allclose(F.fft(ours(x.real)).cpu().numpy()[:3], half)      # real numbers: half is computed, half mirrored
+    # real numbers: half is computed, half mirrored
+    np.testing.assert_allclose(F.fft(ours(x.real)).cpu().numpy()[:3], half)
     np.testing.assert_allclose(F.ifftn(ours(drawn((3, 4, 5)))).cpu().numpy(), np.fft.ifftn(drawn((3, 4, 5))))
 
 
@@ -120,13 +125,13 @@ EXPRESSIONS = {
     F.fftn(X, s=(2,)) ; F.fftn(X, s=(2,), dim=(0, 1)) ; F.fftn(X, s=(2, -1)) ; F.fftn(X, s=(2, 0)) ; F.fftn(X, s=2) ; F.fftn(X, dim=1)
     F.fftn(X, dim=()) ; F.fftn(X, dim=(0, 5)) ; F.fftn(s) ; F.fftn(s, dim=0) ; F.rfftn(s) ; F.rfftn(X, dim=()) ; F.irfftn(X, dim=())
     F.rfftn(X + 0j) ; F.ihfftn(X + 0j) ; F.hfftn(X, dim=()) ; F.hfft2(X, s=(2, 5)) ; F.irfftn(X, s=(2, 0)) ; F.fft(x, axis=0)
-    """,
+    """,  # noqa: E501
     "frequencies": """
     F.fftfreq(4) ; F.fftfreq(5) ; F.fftfreq(0) ; F.fftfreq(-1) ; F.fftfreq(4, d=0) ; F.fftfreq(4, .5, dtype=torch.int64) ; F.rfftfreq(5)
     F.fftfreq(5, dtype=torch.float64) ; F.fftfreq(5.5) ; F.rfftfreq(0) ; F.rfftfreq(6, 2.) ; F.fftfreq(5, requires_grad=True).requires_grad
     F.fftshift(X) ; F.fftshift(X, dim=0) ; F.fftshift(X, dim=(0, 0)) ; F.fftshift(X, dim=5) ; F.fftshift(s) ; F.ifftshift(X) ; F.ifftshift(X, -1)
     F.ifftshift(torch.arange(5)) ; F.fftshift(torch.arange(5))
-    """,
+    """,  # noqa: E501
     "pieces": """
     torch.stft(x, 4) ; torch.stft(x, 4, return_complex=True) ; torch.stft(x, 4, return_complex=False) ; torch.stft(c, 4)
     torch.stft(x, 4, return_complex=True, center=False) ; torch.stft(x, 8, return_complex=True, center=False)
@@ -142,7 +147,7 @@ EXPRESSIONS = {
     torch.stft(y, 8, win_length=4, return_complex=True, center=False, align_to_window=True)
     torch.stft(y, 8, win_length=4, return_complex=True, align_to_window=True) ; torch.stft(y, 4, pad_mode='replicate', return_complex=True)
     torch.stft(y, 4, pad_mode='circular', return_complex=True) ; y.stft(4, 3, return_complex=True) ; torch.stft(X, 3, return_complex=True)
-    """,
+    """,  # noqa: E501
     "signals": """
     torch.istft(X, 4) ; torch.istft(Z, 4) ; torch.istft(Z, 4, window=torch.ones(4)) ; torch.istft(Z, 4, window=torch.zeros(4)) ; torch.istft(Z, 8)
     torch.istft(Z, 4, onesided=False) ; torch.istft(Z.mT, 4, onesided=False) ; torch.istft(Z.mT, 4, onesided=False, return_complex=True)
@@ -150,7 +155,7 @@ EXPRESSIONS = {
     torch.istft(Z, 4, win_length=5) ; torch.istft(Z, 4, win_length=2, hop_length=1) ; torch.istft(Z, 4, window=torch.ones(3))
     torch.istft(Z, 4, length=2) ; torch.istft(Z, 4, length=20) ; torch.istft(c, 4) ; torch.istft(Z[None, None], 4) ; torch.istft(Z[:, :0], 4)
     torch.istft(Z, 4, window=c) ; torch.istft(Z, 4, normalized=True) ; Z.istft(4, hop_length=2) ; torch.istft(Z[None], 4)
-    """,
+    """,  # noqa: E501
     "windows": """
     torch.hann_window(6) ; torch.hann_window(5, False) ; torch.hann_window(-1) ; torch.hann_window(0) ; torch.hann_window(1)
     torch.hann_window(5, dtype=torch.int64) ; torch.hann_window(5.) ; torch.hann_window(5, dtype=torch.float64)
@@ -159,7 +164,7 @@ EXPRESSIONS = {
     torch.bartlett_window(6) ; torch.bartlett_window(5, False) ; torch.bartlett_window(6, False, dtype=torch.float64) ; torch.kaiser_window(6)
     torch.kaiser_window(5, False, 3.) ; torch.kaiser_window(5, True, beta=3.) ; torch.kaiser_window(1) ; torch.kaiser_window(-1)
     torch.hann_window(5, dtype=torch.complex64)
-    """,
+    """,  # noqa: E501
     "signal": """
     W.hann(6) ; W.hann(5, sym=False) ; W.hann(-1) ; W.hann(0) ; W.hann(1) ; W.hann(3, dtype=torch.int64) ; W.hann(3, layout=torch.sparse_coo)
     W.hann('a') ; W.hamming(6) ; W.hamming(5, sym=False) ; W.blackman(6) ; W.blackman(5, sym=False) ; W.nuttall(6) ; W.nuttall(5, sym=False)
@@ -168,14 +173,16 @@ EXPRESSIONS = {
     W.gaussian(5, std=2., sym=False) ; W.gaussian(3, std=0) ; W.kaiser(6) ; W.kaiser(5, beta=3., sym=False) ; W.kaiser(3, beta=-1)
     W.general_cosine(5, a=[.5, .3, .2]) ; W.general_cosine(3, a=3) ; W.general_cosine(3, a=[]) ; W.general_cosine(3, a=(w for w in (.5, .5)))
     W.general_hamming(4, alpha=.4) ; W.general_hamming(4, alpha=.4, sym=False, dtype=torch.float64) ; W.kaiser(4, requires_grad=True).requires_grad
-    """,
+    """,  # noqa: E501
 }
 
 
 def given(torch):
     """The names that expressions are written in."""
-    return {"torch": torch, "F": torch.fft, "W": torch.signal.windows, "s": torch.tensor(1.0), "x": torch.ones(4), "y": torch.arange(10.0),
-            "X": torch.arange(12.0).reshape(3, 4), "c": torch.ones(4) + 0j, "Z": torch.arange(12.0).reshape(3, 4) + 1j, "i": torch.arange(4),
+    return {"torch": torch, "F": torch.fft, "W": torch.signal.windows, "s": torch.tensor(1.0), "x": torch.ones(4),
+            "y": torch.arange(10.0), "X": torch.arange(12.0).reshape(3, 4), "c": torch.ones(4) + 0j,
+            "Z": torch.arange(12.0).reshape(3, 4) + 1j,
+            "i": torch.arange(4),
             "b": torch.ones(4, dtype=torch.bool), "h": torch.ones(4, dtype=torch.float16)}
 
 
@@ -193,16 +200,19 @@ def test_expressions(family):
 
 
 @pytest.mark.filterwarnings("ignore:A window was not provided")
-@pytest.mark.parametrize("options", [{}, {"center": False}, {"hop_length": 3, "normalized": True}, {"win_length": 5}, {"pad_mode": "constant"},
+@pytest.mark.parametrize("options", [{}, {"center": False}, {"hop_length": 3, "normalized": True}, {"win_length": 5},
+                                     {"pad_mode": "constant"},
                                      {"onesided": False, "hop_length": 8}], ids=str)
 def test_stft(options):
     window = drawn(options.get("win_length", 8), seed=1)
     both_ways(lambda torch, x, w: torch.stft(x, 8, window=w, return_complex=True, **options), drawn((2, 30)), window)
-    both_ways(lambda torch, x: torch.stft(x, 8, return_complex=True, **options), drawn(30, "complex128" if "onesided" in options else "float64"))
+    both_ways(lambda torch, x: torch.stft(x, 8, return_complex=True, **options),
+              drawn(30, "complex128" if "onesided" in options else "float64"))
 
 
 @pytest.mark.filterwarnings("ignore:A window was not provided")
-@pytest.mark.parametrize("options", [{}, {"center": False}, {"hop_length": 3, "normalized": True}, {"length": 9}, {"onesided": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"center": False}, {"hop_length": 3, "normalized": True}, {"length": 9},
+                                     {"onesided": False}], ids=str)
 def test_istft(options):
     rows, window = 8 if "onesided" in options else 5, np.abs(drawn(8, seed=1)) + 0.5
     both_ways(lambda torch, z, w: torch.istft(z, 8, window=w, **options), drawn((2, rows, 6), "complex128"), window)

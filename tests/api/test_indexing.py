@@ -1,4 +1,6 @@
-"""x[index], x[index] = value and index_put_, beside PyTorch: parts of every kind mixed by chance, and what goes wrong."""
+"""x[index], x[index] = value and index_put_, beside PyTorch: parts of every kind mixed by chance, and what goes
+wrong.
+"""
 import random
 import warnings
 
@@ -15,7 +17,8 @@ WAYS = ("get", "gradient", "number", "tensor", "written gradient", "put", "add")
 def part(rng, n, common):
     """Draw a part of an index for an axis of length n: return it as a function of the library, and the number of
     axes it takes."""
-    kind = rng.choice(("int", "int", "slice", "slice", "none", "tensor", "tensor", "list", "array", "range", "mask", "bool", "numpy int"))
+    kind = rng.choice(("int", "int", "slice", "slice", "none", "tensor", "tensor", "list", "array", "range", "mask",
+                       "bool", "numpy int"))
     place = lambda: rng.randint(-n, n - 1) if n else 0  # noqa: E731
     if kind == "int":
         i = place()
@@ -24,7 +27,8 @@ def part(rng, n, common):
         number = np.int64(place())
         return (lambda torch: number), 1
     if kind == "slice":
-        bounds = rng.choice((None, rng.randint(-4, 4))), rng.choice((None, rng.randint(-4, 5))), rng.choice((None, 1, 2, 3))
+        bounds = (rng.choice((None, rng.randint(-4, 4))), rng.choice((None, rng.randint(-4, 5))),
+                  rng.choice((None, 1, 2, 3)))
         return (lambda torch: slice(*bounds)), 1
     if kind == "none":
         return (lambda torch: None), 0
@@ -87,7 +91,8 @@ def used(torch, seed):
             (y * count(y)).sum().backward()
             return y, x.grad, value.grad
     else:
-        tensors = tuple(i for i in (index if isinstance(index, tuple) else (index,)) if isinstance(i, torch.Tensor) and i.ndim)
+        tensors = tuple(i for i in (index if isinstance(index, tuple) else (index,))
+                        if isinstance(i, torch.Tensor) and i.ndim)
         if tensors:
             x.index_put_(tensors, torch.tensor(3., dtype=torch.float64), accumulate=way == "add")
     return x
@@ -168,8 +173,10 @@ def test_numbers_as_a_dtype_takes_them(dtype, value):
     for way in ("full", "fill", "set", "masked", "tensor", "list"):
         def program(torch, way=way):
             d, x = getattr(torch, dtype), torch.zeros(2, dtype=getattr(torch, dtype))
-            return {"full": lambda: torch.full((2,), value, dtype=d), "fill": lambda: x.fill_(value), "set": lambda: assigned(torch, x, 0, value),
-                    "masked": lambda: x.masked_fill(torch.tensor([True, False]), value), "tensor": lambda: torch.tensor(value, dtype=d),
+            return {"full": lambda: torch.full((2,), value, dtype=d), "fill": lambda: x.fill_(value),
+                    "set": lambda: assigned(torch, x, 0, value),
+                    "masked": lambda: x.masked_fill(torch.tensor([True, False]), value),
+                    "tensor": lambda: torch.tensor(value, dtype=d),
                     "list": lambda: torch.tensor([value], dtype=d)}[way]()
         same(program)
 
@@ -184,7 +191,7 @@ def test_a_tensor_of_no_dimensions_is_written_through_its_views():
 
 FORMS = """x[:, i] ; x[:, :, i] ; x[:, i, i] ; x[i, :, i] ; x[:, m] ; x[:, k] ; x[:, k.t()] ; x[:, i, ::2] ; x[None, :, i] ; x[1:, i]
     t[:, i] ; t[i] ; t[:, :, i] ; x[:, i].view(-1) ; t[:, i].view(-1) ; w[:, i, :, i] ; w[:, i, i] ; w[:, :, i, i] ; e[:, i]
-    x.nonzero() ; x.argwhere() ; x[:, [1]] ; x[x > 9]"""
+    x.nonzero() ; x.argwhere() ; x[:, [1]] ; x[x > 9]"""  # noqa: E501
 
 
 @cpu_only
@@ -193,7 +200,8 @@ def test_strides_of_what_is_indexed(form):
     """In memory the elements are in PyTorch's order, so that a view of them is possible where it is there."""
     def program(torch):
         x, i = torch.arange(60.).reshape(3, 4, 5), torch.tensor([0, 2, 1])
-        names = {"x": x, "i": i, "t": x.permute(2, 0, 1), "w": torch.arange(120.).reshape(2, 3, 4, 5), "e": x[:1, :, :1].expand(3, 4, 5),
+        names = {"x": x, "i": i, "t": x.permute(2, 0, 1), "w": torch.arange(120.).reshape(2, 3, 4, 5),
+                 "e": x[:1, :, :1].expand(3, 4, 5),
                  "m": torch.tensor([True, False, True, True]), "k": torch.tensor([[0, 1], [1, 2], [0, 0]])}
         out = eval(form, names)
         return out, out.stride()

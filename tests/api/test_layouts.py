@@ -22,7 +22,8 @@ def matrices(torch, *shape):
     return x @ x.mT + 4 * torch.eye(shape[-1], dtype=x.dtype)
 
 
-FACTORS = ("cholesky", "cholesky_ex", "eigh", "eig", "inv", "inv_ex", "lu_factor_ex", "lu", "ldl_factor_ex", "qr", "svd", "svdvals", "pinv", "matrix_exp")
+FACTORS = ("cholesky", "cholesky_ex", "eigh", "eig", "inv", "inv_ex", "lu_factor_ex", "lu", "ldl_factor_ex", "qr",
+           "svd", "svdvals", "pinv", "matrix_exp")
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -31,14 +32,19 @@ def test_linalg_gives_columns(lead, turned):
     """Matrices from LAPACK are column-major; values computed from them, and eigenvalues, are not."""
     def program(torch):
         a = matrices(torch, *lead, 3, 3)
-        a, b, pivots = a.mT if turned else a, torch.ones(*lead, 3, 2, dtype=a.dtype), torch.ones(*lead, 3, dtype=torch.int32)
+        a, b, pivots = (a.mT if turned else a, torch.ones(*lead, 3, 2, dtype=a.dtype),
+                        torch.ones(*lead, 3, dtype=torch.int32))
         found = [strides(getattr(torch.linalg, name)(a)) for name in FACTORS]
         found += [strides(torch.linalg.qr(a[..., :2], mode)) for mode in ("reduced", "complete", "r")]
-        found += [strides(f(a)) for f in (torch.svd, torch.geqrf, torch.cholesky_inverse, torch.inverse)] + [strides(torch.svd(a, compute_uv=False))]
-        found += [strides(torch.linalg.solve(a, x)) for x in (b, b.mT.contiguous().mT, b[..., 0])] + [strides(torch.linalg.solve(a, b.mT, left=False))]
-        found += [strides(torch.linalg.solve_triangular(a, b, upper=True)), strides(torch.linalg.solve_triangular(a, b.mT, upper=True, left=False))]
+        found += ([strides(f(a)) for f in (torch.svd, torch.geqrf, torch.cholesky_inverse, torch.inverse)]
+                  + [strides(torch.svd(a, compute_uv=False))])
+        found += ([strides(torch.linalg.solve(a, x)) for x in (b, b.mT.contiguous().mT, b[..., 0])]
+                  + [strides(torch.linalg.solve(a, b.mT, left=False))])
+        found += [strides(torch.linalg.solve_triangular(a, b, upper=True)),
+                  strides(torch.linalg.solve_triangular(a, b.mT, upper=True, left=False))]
         found += [strides(torch.linalg.lu_solve(a, pivots, b, adjoint=adjoint)) for adjoint in (False, True)]
-        found += [strides(torch.linalg.ldl_solve(a, pivots, b)), strides(torch.cholesky_solve(b, a)), strides(torch.triangular_solve(b, a))]
+        found += [strides(torch.linalg.ldl_solve(a, pivots, b)), strides(torch.cholesky_solve(b, a)),
+                  strides(torch.triangular_solve(b, a))]
         packed, tau = torch.geqrf(a[..., :2])
         return found, [strides(f) for f in (torch.linalg.householder_product(packed, tau), torch.ormqr(packed, tau, b))]
     same(program)
@@ -69,10 +75,14 @@ def test_elementwise_results_follow_the_first_operand():
         x, t, e = torch.ones(3, 4), torch.ones(4, 3).T, torch.ones(1, 4).expand(3, 4)
         y = torch.ones(2, 3, 4, 5).permute(0, 2, 3, 1)
         thin, tall = torch.ones(3, 1), torch.ones(4, 1, 2).permute(2, 1, 0)
-        pairs = (x, t), (t, x), (e, t), (t, e), (e, t.double()), (x, t.long()), (t.long(), x), (t, x[0]), (y, y.contiguous()), (y.contiguous(), y), (thin, tall)
-        found = [[strides(f(a, b)) for f in (torch.add, torch.mul, torch.maximum, torch.gt, torch.atan2, torch.fmod)] for a, b in pairs]
-        found += [strides(f(t, x, x[0])) for f in (torch.addcmul, torch.addcdiv, torch.lerp, torch.clamp)] + [strides(torch.where(t > 0, x, x))]
-        return found, strides(t.add(x)), strides(torch.pow(2, t)), strides(torch.float_power(2, t)), strides(t ** -1), strides(t ** 1)
+        pairs = ((x, t), (t, x), (e, t), (t, e), (e, t.double()), (x, t.long()), (t.long(), x), (t, x[0]),
+                 (y, y.contiguous()), (y.contiguous(), y), (thin, tall))
+        found = [[strides(f(a, b)) for f in (torch.add, torch.mul, torch.maximum, torch.gt, torch.atan2, torch.fmod)]
+                 for a, b in pairs]
+        found += ([strides(f(t, x, x[0])) for f in (torch.addcmul, torch.addcdiv, torch.lerp, torch.clamp)]
+                  + [strides(torch.where(t > 0, x, x))])
+        return (found, strides(t.add(x)), strides(torch.pow(2, t)), strides(torch.float_power(2, t)), strides(t ** -1),
+                strides(t ** 1))
     same(program)
 
 
@@ -80,7 +90,8 @@ def test_copies_of_expanded_tensors_lie_in_rows():
     def program(torch):
         x = torch.ones(1, 4).expand(3, 4)
         wide = torch.ones(2, 1, 3).expand(2, 4, 3).permute(2, 0, 1)
-        return [[strides(f(e)) for f in (torch.Tensor.double, torch.Tensor.half, torch.clone, torch.sin, lambda e: e.int().sin(), lambda e: e.bfloat16().exp(),
+        return [[strides(f(e)) for f in (torch.Tensor.double, torch.Tensor.half, torch.clone, torch.sin,
+                                         lambda e: e.int().sin(), lambda e: e.bfloat16().exp(),
                                        torch.isreal, torch.ones_like)]
                 for e in (x, wide)]
     same(program)
@@ -91,9 +102,12 @@ def test_other_results():
     def program(torch):
         x = torch.arange(12.).reshape(4, 3).T
         index = torch.zeros(2, 3, dtype=torch.int64).T
-        found = [f(x) for f in (torch.sort, torch.msort, torch.argsort, torch.flipud, torch.fliplr, lambda x: torch.rot90(x.contiguous(), -1),
-                                lambda x: torch.cummax(x, 1), lambda x: torch.cummin(x, 0), lambda x: torch.unique(x, dim=0))]
-        found += [torch.gather(x, 1, index), x[:, ::2].ravel(), x[:1, :1].expand(1, 5).ravel(), torch.rrelu(x), *torch.unravel_index(x.long(), (4, 3))]
+        found = [f(x) for f in (torch.sort, torch.msort, torch.argsort, torch.flipud, torch.fliplr,
+                                lambda x: torch.rot90(x.contiguous(), -1),
+                                lambda x: torch.cummax(x, 1), lambda x: torch.cummin(x, 0),
+                                lambda x: torch.unique(x, dim=0))]
+        found += [torch.gather(x, 1, index), x[:, ::2].ravel(), x[:1, :1].expand(1, 5).ravel(), torch.rrelu(x),
+                  *torch.unravel_index(x.long(), (4, 3))]
         volume = torch.arange(128.).reshape(4, 4, 4, 2).permute(3, 2, 1, 0)
         found += [f(volume, 2) for f in (torch.nn.functional.max_pool3d, torch.nn.functional.avg_pool3d)]
         return [strides(f) for f in found]
@@ -115,7 +129,8 @@ def test_functions_of_expanded_tensors_lie_in_rows(dtype):
     """Of one operand, of the same operand twice, and of what such results are."""
     def program(torch):
         x, y = torch.ones(1, 4, dtype=getattr(torch, dtype)).expand(3, 4), torch.ones(3, 4)
-        found = [f(x) for f in (torch.lgamma, torch.digamma, torch.erf, torch.special.i0e, torch.special.i1e, torch.sin)]
+        found = [f(x) for f in (torch.lgamma, torch.digamma, torch.erf, torch.special.i0e, torch.special.i1e,
+                                torch.sin)]
         return strides([*found, x * x, x.xlogy(x), x.xlogy(x) - x * y, torch.kl_div(y, x, 0)])
     same(program)
 
@@ -124,7 +139,8 @@ def test_functions_of_expanded_tensors_lie_in_rows(dtype):
 def test_kept_axes_lie_in_rows(dtype):
     def program(torch):
         x = torch.ones(2, 3, 3, dtype=getattr(torch, dtype)).permute(2, 1, 0)
-        return [strides(f(x, dim=1, keepdim=True)) for f in (torch.sum, torch.prod, torch.std, torch.var, torch.any, torch.amax, torch.linalg.vector_norm)]
+        return [strides(f(x, dim=1, keepdim=True))
+                for f in (torch.sum, torch.prod, torch.std, torch.var, torch.any, torch.amax, torch.linalg.vector_norm)]
     same(program)
 
 
@@ -135,7 +151,7 @@ def test_scatters_into_a_slice_keep_its_gaps():
         found = []
         for x in (leaf[1:, 1::2], leaf[1:, ::2].T, leaf[:1, :3].expand(3, 3), leaf[1:, :3]):
             y = torch.diagonal_scatter(x, diagonal)
-            found += [y, strides([y, torch.select_scatter(x, diagonal, 0, 1), torch.slice_scatter(x, diagonal[None], 0, 1, 2)]), y.storage_offset()]
+            found += [y, strides([y, torch.select_scatter(x, diagonal, 0, 1), torch.slice_scatter(x, diagonal[None], 0, 1, 2)]), y.storage_offset()]  # noqa: E501
             found += torch.autograd.grad(y, (leaf, diagonal), torch.arange(9.).reshape(3, 3))
         return found
     same(program)
@@ -145,8 +161,10 @@ def test_single_results():
     """A reflected quotient of tensors, norms brought down, spectra of single samples."""
     def program(torch):
         x, turned = torch.ones(3, 4), torch.ones(4, 3).T
-        spectra = torch.stft(turned.to(torch.complex64), 1, 1, window=torch.ones(1), onesided=False, return_complex=True)
-        return strides([x.__rtruediv__(turned), turned.__rtruediv__(x), torch.ones(2, 3, 3).permute(2, 1, 0).renorm(2., 0, 1.), spectra])
+        spectra = torch.stft(turned.to(torch.complex64), 1, 1, window=torch.ones(1), onesided=False,
+                             return_complex=True)
+        return strides([x.__rtruediv__(turned), turned.__rtruediv__(x),
+                        torch.ones(2, 3, 3).permute(2, 1, 0).renorm(2., 0, 1.), spectra])
     same(program)
 
 

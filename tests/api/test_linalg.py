@@ -1,4 +1,6 @@
-"""Linear algebra: beside PyTorch (results, first and second gradients, errors), and without it: what factors are, what solutions solve."""
+"""Linear algebra: beside PyTorch (results, first and second gradients, errors), and without it: what factors are, what
+solutions solve.
+"""
 import numpy as np
 import pytest
 from side_by_side import compare, outcome
@@ -28,7 +30,9 @@ def near(a, b, tolerance=1e-10):
 
 
 def outer_first(v):
-    """Products of the rows of a basis with the conjugate of its first: what does not depend on the phase of its columns."""
+    """Products of the rows of a basis with the conjugate of its first: what does not depend on the phase of its
+    columns.
+    """
     return v[..., :1, :].conj() * v
 
 
@@ -46,7 +50,8 @@ FUNCTIONS = {
     "solve vectors": (lambda t, a, b: t.linalg.solve(a, b), SQUARE, (2, 4)),
     "solve from the right": (lambda t, a, b: t.linalg.solve(a, b, left=False), (4, 4), (2, 3, 4)),
     "solve_triangular": (lambda t, a, b: t.linalg.solve_triangular(a, b, upper=True), SQUARE, (4, 3)),
-    "solve_triangular unit": (lambda t, a, b: t.linalg.solve_triangular(a, b, upper=False, left=False, unitriangular=True), (4, 4), (3, 4)),
+    "solve_triangular unit": (lambda t, a, b: t.linalg.solve_triangular(a, b, upper=False, left=False,
+                                                                        unitriangular=True), (4, 4), (3, 4)),
     "det": (lambda t, a: t.linalg.det(a), SQUARE),
     "slogdet": (lambda t, a: t.linalg.slogdet(a), SQUARE),
     "logdet": (lambda t, a: t.logdet(a @ a.mH), SQUARE),
@@ -63,13 +68,15 @@ FUNCTIONS = {
     "cholesky": (lambda t, a: t.linalg.cholesky(definite(a)), SQUARE),
     "cholesky upper": (lambda t, a: t.linalg.cholesky(definite(a), upper=True), SQUARE),
     "cholesky_solve": (lambda t, a, b: t.cholesky_solve(b, t.linalg.cholesky(definite(a))), SQUARE, (2, 4, 2)),
-    "cholesky_inverse": (lambda t, a: t.cholesky_inverse(t.linalg.cholesky(definite(a), upper=True), upper=True), SQUARE),
+    "cholesky_inverse": (lambda t, a: t.cholesky_inverse(t.linalg.cholesky(definite(a), upper=True), upper=True),
+                         SQUARE),
     "lu_factor": (lambda t, a: t.linalg.lu_factor(a).LU, SQUARE),
     "lu_factor tall": (lambda t, a: t.linalg.lu_factor(a).LU, TALL),
     "lu_factor wide": (lambda t, a: t.linalg.lu_factor(a).LU, WIDE),
     "lu": (lambda t, a: t.linalg.lu(a)[1:], TALL),
     "lu_solve": (lambda t, a, b: t.linalg.lu_solve(*t.linalg.lu_factor(a), b), SQUARE, (4, 3)),
-    "lu_solve adjoint": (lambda t, a, b: t.linalg.lu_solve(*t.linalg.lu_factor(a), b, left=False, adjoint=True), SQUARE, (2, 3, 4)),
+    "lu_solve adjoint": (lambda t, a, b: t.linalg.lu_solve(*t.linalg.lu_factor(a), b, left=False, adjoint=True), SQUARE,
+                         (2, 3, 4)),
     "qr": (lambda t, a: t.linalg.qr(a), TALL),
     "qr wide": (lambda t, a: t.linalg.qr(a), WIDE),
     "qr complete": (lambda t, a: t.linalg.qr(a, "complete"), WIDE),
@@ -81,13 +88,17 @@ FUNCTIONS = {
     "eigvalsh": (lambda t, a: t.linalg.eigvalsh(a + a.mH, UPLO="U"), SQUARE),
     "eig": (lambda t, a: (lambda w, v: (w, v.abs(), outer_first(v)))(*t.linalg.eig(a)), SQUARE),
     "eigvals": (lambda t, a: t.linalg.eigvals(a), SQUARE),
-    "svd": (lambda t, a: (lambda u, s, vh: (s, u.abs(), outer_first(u), outer_first(vh.mH), u @ vh))(*t.linalg.svd(a)), SQUARE),
-    "svd tall": (lambda t, a: (lambda u, s, vh: (s, outer_first(u), outer_first(vh.mH), u @ vh))(*t.linalg.svd(a, False)), TALL),
-    "svd full": (lambda t, a: (lambda u, s, vh: (s, outer_first(u)[..., :3], outer_first(vh.mH)))(*t.linalg.svd(a)), TALL),
+    "svd": (lambda t, a: (lambda u, s, vh: (s, u.abs(), outer_first(u), outer_first(vh.mH), u @ vh))(*t.linalg.svd(a)),
+            SQUARE),
+    "svd tall": (lambda t, a: (lambda u, s, vh: (s, outer_first(u), outer_first(vh.mH), u @ vh))(
+        *t.linalg.svd(a, False)), TALL),
+    "svd full": (lambda t, a: (lambda u, s, vh: (s, outer_first(u)[..., :3], outer_first(vh.mH)))(*t.linalg.svd(a)),
+                 TALL),
     "svd wide": (lambda t, a: (lambda u, s, v: (s, outer_first(u), outer_first(v), u @ v.mH))(*t.svd(a)), WIDE),
     "svdvals": (lambda t, a: t.linalg.svdvals(a), WIDE),
     "nuclear norm": (lambda t, a: t.linalg.matrix_norm(a, "nuc"), TALL),
-    "spectral norms": (lambda t, a: [t.linalg.norm(a, order, dim=(-2, -1)) for order in (2, -2, 1, -1, float("inf"), "fro")], WIDE),
+    "spectral norms": (lambda t, a: [t.linalg.norm(a, order, dim=(-2, -1))
+                                     for order in (2, -2, 1, -1, float("inf"), "fro")], WIDE),
     "cond": (lambda t, a: [t.linalg.cond(a, order) for order in (None, -2, "nuc")], SQUARE),
     "tensorsolve": (lambda t, a, b: t.linalg.tensorsolve(a, b), (2, 3, 6), (2, 3)),
     "tensorinv": (lambda t, a: t.linalg.tensorinv(a), (2, 3, 6)),
@@ -118,7 +129,8 @@ def derivatives(torch, function, arrays, make):
     second = [None]
     if any(g.requires_grad for g in first):
         second = torch.autograd.grad(loss([g for g in first if g.requires_grad]), inputs, allow_unused=True)
-    return [[None if x is None else x.detach().cpu().resolve_conj().numpy() for x in part] for part in (results, first, second)]
+    return [[None if x is None else x.detach().cpu().resolve_conj().numpy() for x in part]
+            for part in (results, first, second)]
 
 
 @pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
@@ -130,13 +142,15 @@ def test_results_and_derivatives(name, dtype):
     arrays = [drawn(shape, dtype, seed) for seed, shape in enumerate(shapes)]
     mine = derivatives(tensorgrad, function, arrays, ours)
     theirs = derivatives(oracle, function, arrays, oracle.tensor)
-    for what, one, other, tolerance in zip(("result", "gradient", "second gradient"), mine, theirs, (1e-9, 1e-7, 1e-5), strict=True):
+    for what, one, other, tolerance in zip(("result", "gradient", "second gradient"), mine, theirs, (1e-9, 1e-7, 1e-5),
+                                           strict=True):
         for place, (a, b) in enumerate(zip(one, other, strict=True)):
             assert (a is None) == (b is None), what
             if a is not None:
                 assert a.shape == b.shape and a.dtype == b.dtype, (what, place)
                 scale = max(1.0, np.abs(b).max(initial=0))
-                np.testing.assert_allclose(a / scale, b / scale, rtol=tolerance, atol=tolerance, err_msg=f"{what} {place}")
+                np.testing.assert_allclose(a / scale, b / scale, rtol=tolerance, atol=tolerance,
+                                           err_msg=f"{what} {place}")
 
 
 @pytest.mark.parametrize("name", ["solve", "pinv", "qr", "cholesky", "lu_factor wide", "matrix_exp", "svdvals"])
@@ -145,7 +159,8 @@ def test_single_precision(name):
     function, *shapes = FUNCTIONS[name]
     arrays = [drawn(shape, "float32", seed) for seed, shape in enumerate(shapes)]
     for one, other in zip(derivatives(tensorgrad, function, arrays, lambda a: ours(np.asarray(a, "float32")))[:2],
-                          derivatives(oracle, function, arrays, lambda a: oracle.tensor(np.asarray(a, "float32")))[:2], strict=True):
+                          derivatives(oracle, function, arrays, lambda a: oracle.tensor(np.asarray(a, "float32")))[:2],
+                          strict=True):
         for a, b in zip(one, other, strict=True):
             assert a.dtype == b.dtype
             np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3 * np.abs(b).max())
@@ -165,14 +180,14 @@ EXPRESSIONS = {
     L.tensorsolve(M, o(2)) ; L.tensorsolve(R, o(2)) ; L.tensorsolve(M, v) ; L.tensorsolve(torch.eye(6).reshape(2, 6, 3), o(2, 3), dims=(1,))
     torch.triangular_solve(R, M) ; torch.triangular_solve(v, M) ; torch.triangular_solve(R, R) ; torch.triangular_solve(o(3, 2), M)
     torch.triangular_solve(D, M) ; torch.triangular_solve(I, I)
-    """,
+    """,  # noqa: E501
     "least squares": """
     L.lstsq(M, v) ; L.lstsq(M, o(3, 1)) ; L.lstsq(v, v) ; L.lstsq(R, o(2)) ; L.lstsq(R, o(2, 1)) ; L.lstsq(o(3, 2), o(3, 1))
     L.lstsq(R, M, driver='x') ; L.lstsq(R, M, driver='gels') ; L.lstsq(W, o(3, 1), driver='gels') ; L.lstsq(W, o(3, 1))
     L.lstsq(W, o(3, 1), driver='gelsd') ; L.lstsq(W, o(3, 1), driver='gelss', rcond=.5) ; L.lstsq(o(2, 3, 2), o(2, 3))
     L.lstsq(o(2, 3, 2), o(2, 3, 1), driver='gels') ; L.lstsq(I, I) ; L.lstsq(M, D) ; L.lstsq(H, H) ; L.lstsq(o(0, 3, 2), o(0, 3, 1))
     L.lstsq(o(3, 0), o(3, 1)) ; L.lstsq(M, s)
-    """,
+    """,  # noqa: E501
     "inverses": """
     L.inv(s) ; L.inv(v) ; L.inv(R) ; L.inv(I) ; L.inv(H) ; L.inv(Z) ; L.inv(S) ; L.inv(BZ) ; L.inv(N) ; L.inv(E) ; L.inv(None) ; L.inv_ex(Z)
     L.inv_ex(S) ; L.inv_ex(BZ) ; L.inv_ex(Z, check_errors=True) ; torch.inverse(Z) ; torch.inverse(None) ; L.tensorinv(M) ; L.tensorinv(s)
@@ -180,7 +195,7 @@ EXPRESSIONS = {
     L.matrix_power(I, 2) ; L.matrix_power(M, .5) ; L.matrix_power(M, 0) ; L.pinv(s) ; L.pinv(I) ; L.pinv(H) ; L.pinv(Z) ; L.pinv(S) ; L.pinv(N)
     L.pinv(R) ; L.pinv(M, .1) ; L.pinv(M, rcond=.1) ; L.pinv(M, atol=o(2)) ; L.pinv(M, rtol=C) ; L.pinv(R, hermitian=True)
     L.pinv(torch.zeros(3, 0, 2)) ; L.pinv(BZ, rtol=torch.tensor([.5, .5])) ; torch.pinverse(M) ; torch.pinverse(s)
-    """,
+    """,  # noqa: E501
     "numbers": """
     L.det(s) ; L.det(R) ; L.det(I) ; L.det(H) ; L.det(Z) ; L.det(BZ) ; L.det(E) ; L.det(None) ; torch.det(None) ; L.slogdet(H) ; L.slogdet(I)
     L.slogdet(Z) ; L.slogdet(K) ; L.slogdet(E) ; torch.slogdet(BZ) ; torch.logdet(Z) ; torch.logdet(K) ; torch.logdet(M) ; torch.logdet(v)
@@ -189,7 +204,7 @@ EXPRESSIONS = {
     L.matrix_rank(R, hermitian=True) ; L.matrix_rank(K, hermitian=True) ; L.matrix_rank(torch.zeros(3, 0, 2)) ; L.cond(s) ; L.cond(I) ; L.cond(Z)
     L.cond(Z, 1) ; L.cond(Z, 'fro') ; L.cond(BZ, 1) ; L.cond(M, 'x') ; L.cond(M, 3) ; L.cond(R, 'fro') ; L.cond(R, 1) ; L.cond(R, -2) ; L.cond(N)
     L.cond(torch.zeros(0, 3, 3)) ; L.cond(E, 1)
-    """,
+    """,  # noqa: E501
     "norms": """
     L.matrix_norm(s) ; L.matrix_norm(I) ; L.matrix_norm(H) ; L.matrix_norm(M, 'x') ; L.matrix_norm(M, 3) ; L.matrix_norm(M, dim=(0, 0))
     L.matrix_norm(M, dim=(0,)) ; L.matrix_norm(M, dim=(0, 5)) ; L.matrix_norm(M, dtype=torch.int64) ; L.matrix_norm(M, dtype=torch.float64)
@@ -198,14 +213,14 @@ EXPRESSIONS = {
     L.matrix_norm(o(2, 3, 4), 2, dim=(0, 2), keepdim=True) ; L.matrix_norm(o(2, 3, 4), 1, dim=(2, 0)) ; L.norm(M, 'x') ; L.norm(v, 'fro')
     L.norm(M, 3) ; L.norm(o(2, 2, 2), 3) ; L.norm(M, 2, dim=1) ; L.norm(M, 2, dim=(0, 1)) ; L.norm(o(2, 2, 2), 2, dim=(0, 1, 2)) ; L.norm(M, 0)
     L.norm(M, 'fro', dim=1) ; L.norm(s, 3) ; L.norm(s) ; L.norm(M, keepdim=True) ; L.norm(v, 3) ; L.norm(I) ; L.vector_norm(v, 1) ; L.norm(None)
-    """,
+    """,  # noqa: E501
     "cholesky": """
     L.cholesky(s) ; L.cholesky(R) ; L.cholesky(I) ; L.cholesky(H) ; L.cholesky(Z) ; L.cholesky(BZ) ; L.cholesky(N) ; L.cholesky(K) ; L.cholesky(E)
     L.cholesky(None) ; L.cholesky_ex(K) ; L.cholesky_ex(BZ) ; L.cholesky_ex(Z, check_errors=True) ; torch.cholesky(Z) ; torch.cholesky(R)
     torch.cholesky_solve(R, M) ; torch.cholesky_solve(v, M) ; torch.cholesky_solve(R, R) ; torch.cholesky_solve(o(3, 2), M)
     torch.cholesky_solve(D, M) ; torch.cholesky_solve(I, I) ; torch.cholesky_solve(o(2, 2, 1), o(3, 2, 2)) ; torch.cholesky_inverse(R)
     torch.cholesky_inverse(S) ; torch.cholesky_inverse(Z) ; torch.cholesky_inverse(I) ; torch.cholesky_inverse(E)
-    """,
+    """,  # noqa: E501
     "lu": """
     L.lu(s) ; L.lu(R) ; L.lu(I) ; L.lu(H) ; L.lu(S) ; L.lu(Z) ; L.lu(N) ; L.lu(E) ; L.lu(K) ; L.lu(M, pivot=False) ; L.lu_factor(v) ; L.lu_factor(Z)
     L.lu_factor(BZ) ; L.lu_factor(K) ; L.lu_factor(E) ; L.lu_factor_ex(BZ) ; L.lu_factor_ex(R) ; L.lu_factor_ex(Z, check_errors=True)
@@ -213,12 +228,12 @@ EXPRESSIONS = {
     L.lu_solve(M, p, v) ; L.lu_solve(M, p, o(3, 2)) ; L.lu_solve(M, p, D) ; L.lu_solve(I, p, I) ; torch.lu_solve(R, M, p)
     torch.lu_solve(v, M, p) ; torch.lu_solve(v, v, p) ; torch.lu_unpack(M, p.long()) ; torch.lu_unpack(M, p) ; torch.lu_unpack(M, p, False)
     torch.lu_unpack(M, p, True, False) ; torch.lu_unpack(v, p) ; torch.lu(M, False) ; torch.lu(K, True, True) ; torch.lu(K)
-    """,
+    """,  # noqa: E501
     "ldl": """
     L.ldl_factor(s) ; L.ldl_factor(R) ; L.ldl_factor(I) ; L.ldl_factor(H) ; L.ldl_factor(K) ; L.ldl_factor_ex(Z) ; L.ldl_factor_ex(S)
     L.ldl_factor_ex(BZ) ; L.ldl_factor(E) ; L.ldl_solve(M, p, R) ; L.ldl_solve(M, o(2), R) ; L.ldl_solve(M, o(3).int(), R)
     L.ldl_solve(M, p, v) ; L.ldl_solve(M, p, o(3, 2)) ; L.ldl_solve(M, p, D) ; L.ldl_solve(R, p, D)
-    """,
+    """,  # noqa: E501
     "qr": """
     L.qr(s) ; L.qr(I) ; L.qr(H) ; L.qr(Z) ; L.qr(E) ; L.qr(M, 'x') ; L.qr(W) ; L.qr(W, 'complete') ; L.qr(W, 'r') ; torch.qr(W, some=False)
     torch.geqrf(W) ; torch.geqrf(v) ; torch.geqrf(I) ; L.householder_product(M, o(2)) ; L.householder_product(M, v)
@@ -226,30 +241,35 @@ EXPRESSIONS = {
     L.householder_product(M, M) ; torch.ormqr(M, o(2), R) ; torch.ormqr(M, o(2), o(3, 2)) ; torch.ormqr(M, o(2), v) ; torch.ormqr(M, v, R)
     torch.ormqr(v, v, R) ; torch.ormqr(M, o(2), o(3, 2), left=False) ; torch.ormqr(M, D[0], R) ; torch.ormqr(M, o(2), D) ; torch.ormqr(M, s, R)
     torch.ormqr(M, M, R) ; torch.ormqr(o(2, 2, 2), M, R) ; torch.ormqr(I, I[0], I) ; torch.orgqr(W, o(2))
-    """,
+    """,  # noqa: E501
     "values": """
     L.eigh(s) ; L.eigh(R) ; L.eigh(I) ; L.eigh(H) ; L.eigh(K) ; L.eigh(N) ; L.eigh(E) ; L.eigh(M, 'X') ; L.eigh(M, 'u') ; L.eigh(M, 3)
     L.eigvalsh(S, UPLO='U') ; L.eigvalsh(M, UPLO='Q') ; L.eigvalsh(I) ; L.eig(s) ; L.eig(R) ; L.eig(I) ; L.eig(H) ; L.eig(N) ; L.eigvals(R)
     L.svd(s) ; L.svd(I) ; L.svd(H) ; L.svd(N) ; L.svd(E) ; L.svd(M, driver='gesvd') ; L.svd(M, full_matrices=1) ; L.svdvals(K) ; L.svdvals(N)
     L.svdvals(BZ) ; torch.svd(v) ; torch.svd(W, compute_uv=False)
-    """,
+    """,  # noqa: E501
     "others": """
     L.matrix_exp(s) ; L.matrix_exp(R) ; L.matrix_exp(I) ; L.matrix_exp(Z) ; L.matrix_exp(K) ; L.matrix_exp(N) ; L.matrix_exp(E) ; L.vander(s)
     L.vander(v) ; L.vander(I) ; L.vander(H) ; L.vander(v, N=1) ; L.vander(torch.tensor([True]), N=2) ; L.vander(torch.tensor(3), N=2)
     L.vecdot(v, M) ; L.vecdot(v, v.double()) ; L.vecdot(v, o(2)) ; L.vecdot(M, M) ; L.cross(v, v) ; L.cross(v, T) ; L.cross(M, M) ; L.diagonal(v)
     L.diagonal(T, offset=1) ; L.multi_dot([M]) ; L.multi_dot([M, R, T]) ; L.matmul(M, R) ; torch.pca_lowrank(M, q=5)
     torch.pca_lowrank(M, niter=-1) ; torch.lobpcg(M, k=1)
-    """,
+    """,  # noqa: E501
 }
 
 
 def given(torch):
-    """The names that expressions are written in: scalar, vectors, matrices that are square, wide, tall, singular, indefinite, empty, of other dtypes."""
-    return {"torch": torch, "L": torch.linalg, "o": torch.ones, "s": torch.tensor(1.0), "v": torch.ones(3), "M": torch.eye(2), "T": torch.eye(3),
-            "R": torch.ones(2, 3), "W": torch.tensor([[1.0, 2], [3, 4], [5, 7]]), "Z": torch.zeros(2, 2), "S": torch.tensor([[1.0, 2], [2, 4]]),
-            "K": torch.tensor([[1.0, 2], [2, 1]]), "BZ": torch.stack([torch.eye(2), torch.zeros(2, 2)]), "N": torch.full((2, 2), float("nan")),
-            "E": torch.zeros(0, 0), "I": torch.eye(2, dtype=torch.int64), "H": torch.eye(2, dtype=torch.float16),
-            "D": torch.eye(2, dtype=torch.float64), "C": torch.eye(2, dtype=torch.complex64), "p": torch.tensor([2, 2], dtype=torch.int32)}
+    """The names that expressions are written in: scalar, vectors, matrices that are square, wide, tall, singular,
+    indefinite, empty, of other dtypes.
+    """
+    return {"torch": torch, "L": torch.linalg, "o": torch.ones, "s": torch.tensor(1.0), "v": torch.ones(3),
+            "M": torch.eye(2), "T": torch.eye(3), "R": torch.ones(2, 3), "W": torch.tensor([[1.0, 2], [3, 4], [5, 7]]),
+            "Z": torch.zeros(2, 2), "S": torch.tensor([[1.0, 2], [2, 4]]), "K": torch.tensor([[1.0, 2], [2, 1]]),
+            "BZ": torch.stack([torch.eye(2), torch.zeros(2, 2)]), "N": torch.full((2, 2), float("nan")),
+            "E": torch.zeros(0, 0), "I": torch.eye(2, dtype=torch.int64),
+            "H": torch.eye(2, dtype=torch.float16), "D": torch.eye(2, dtype=torch.float64),
+            "C": torch.eye(2, dtype=torch.complex64),
+            "p": torch.tensor([2, 2], dtype=torch.int32)}
 
 
 @pytest.mark.parametrize("family", EXPRESSIONS)
@@ -270,7 +290,8 @@ def test_expressions(family):
 
 # ── factors multiply to the matrix, and solutions solve ───────────────────────────────────────────────────────────────
 
-SHAPES = [(3, 3), (5, 3), (3, 5), (2, 4, 4), (2, 2, 5, 3), (0, 3), (3, 0), (0, 2, 2), (1, 1), (40, 40), (70, 33), (33, 70)]
+SHAPES = [(3, 3), (5, 3), (3, 5), (2, 4, 4), (2, 2, 5, 3), (0, 3), (3, 0), (0, 2, 2), (1, 1), (40, 40), (70, 33),
+          (33, 70)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -336,7 +357,8 @@ def test_ldl_solves(shape, dtype, hermitian):
     for seed in range(3):
         array = drawn(shape, dtype, seed)
         array = array + array.swapaxes(-1, -2).conj() if hermitian else array + array.swapaxes(-1, -2)
-        array *= 1 - np.eye(shape[-1]) * (seed == 2) * (shape[-1] > 1)       # without a diagonal, all pivots are of order two
+        # without a diagonal, all pivots are of order two
+        array *= 1 - np.eye(shape[-1]) * (seed == 2) * (shape[-1] > 1)
         b = ours(drawn((*shape[:-1], 2), dtype, seed + 9))
         factors = L.ldl_factor(ours(array), hermitian=hermitian)
         near(ours(array) @ L.ldl_solve(*factors, b, hermitian=hermitian), b, 1e-8)
@@ -349,7 +371,8 @@ def test_ldl_is_lapack_s(dtype):
         array = drawn((2, 6, 6), dtype, seed)
         for hermitian in (False, True):
             whole = array + (array.conj() if hermitian else array).swapaxes(-1, -2)
-            mine, theirs = L.ldl_factor(ours(whole), hermitian=hermitian), oracle.linalg.ldl_factor(oracle.tensor(whole), hermitian=hermitian)
+            mine, theirs = (L.ldl_factor(ours(whole), hermitian=hermitian),
+                            oracle.linalg.ldl_factor(oracle.tensor(whole), hermitian=hermitian))
             near(mine.LD, theirs.LD.numpy(), 1e-9)
             assert mine.pivots.tolist() == theirs.pivots.tolist()
 
@@ -491,8 +514,10 @@ def test_svd_lowrank_draws_as_pytorch_does():
     oracle = pytest.importorskip("torch")
     array = drawn((2, 8, 6))
     tensorgrad.manual_seed(3), oracle.manual_seed(3)
-    for mine, theirs in ((tensorgrad.svd_lowrank(tensorgrad.tensor(array), 3), oracle.svd_lowrank(oracle.tensor(array), 3)),
-                         (tensorgrad.pca_lowrank(tensorgrad.tensor(array), 3), oracle.pca_lowrank(oracle.tensor(array), 3))):
+    for mine, theirs in ((tensorgrad.svd_lowrank(tensorgrad.tensor(array), 3),
+                          oracle.svd_lowrank(oracle.tensor(array), 3)),
+                         (tensorgrad.pca_lowrank(tensorgrad.tensor(array), 3),
+                          oracle.pca_lowrank(oracle.tensor(array), 3))):
         for a, b in zip(mine, theirs, strict=True):
             near(a.abs(), b.abs().numpy(), 1e-7)
 

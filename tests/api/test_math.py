@@ -1,4 +1,6 @@
-"""The elementwise, reducing, sorting and matrix functions beside PyTorch: values, dtypes, warnings, the first line of errors, and gradients."""
+"""The elementwise, reducing, sorting and matrix functions beside PyTorch: values, dtypes, warnings, the first line of
+errors, and gradients.
+"""
 import numpy as np
 import pytest
 from side_by_side import compare, outcome, same
@@ -58,7 +60,7 @@ EXPRESSIONS = {
     torch.deg2rad(x) ; torch.expm1(x) ; torch.log1p(x) ; torch.exp2(i) ; torch.log2(x) ; torch.log10(i) ; torch.sigmoid(-x*50)
     torch.round(x*2.5) ; torch.ceil(x/3) ; x.clone().add_(1).mul_(2).sub_(x).div_(3) ; x.add(2, alpha=3)
     x.clone().pow_(2).neg_().abs_().sqrt_() ; torch.positive(x) ; +x ; abs(-x) ; torch.view_as_complex(x).imag ; torch.imag(c)
-    """,
+    """,  # noqa: E501
     "comparisons": """
     torch.isposinf(c) ; torch.isreal(c) ; i<<True ; 1<<i ; 3&i ; 3|i ; True^b ; b&True ; b&1 ; b<<b ; torch.bitwise_and(i, 2.5)
     torch.bitwise_and(2, i) ; i<<64 ; i>>64 ; torch.bitwise_not(x) ; torch.logical_not(x) ; torch.logical_and(x, 1) ; b.logical_and(x)
@@ -66,7 +68,7 @@ EXPRESSIONS = {
     torch.equal(x, x.double()) ; torch.equal(x, 1) ; torch.isin(i, torch.tensor([1])) ; torch.isin(1, i) ; torch.isin(i, 1)
     torch.isin(b, b) ; i.to(torch.uint8)<300 ; i.to(torch.uint8)==-1 ; x==None ; x=="a" ; x!=None ; x<None ; x==[1, 2] ; x==np.ones(2) ; ~x
     x&1 ; b<<1 ; x<<1
-    """,
+    """,  # noqa: E501
     "reductions": """
     x.sum(()) ; x.sum([]) ; x.amax(()) ; E.sum() ; E.prod() ; E.mean() ; E3.mean(0) ; E3.mean(1) ; E.var() ; E3.std(0) ; E.logsumexp(0)
     E3.logsumexp(0) ; E3.logsumexp(1) ; i.logsumexp(0) ; x.logsumexp((0, 1)) ; E.max() ; E.norm() ; E.norm(float('inf'))
@@ -93,7 +95,7 @@ EXPRESSIONS = {
     torch.tensor([-inf, -inf]).logsumexp(0) ; torch.tensor([inf, 1.]).logsumexp(0) ; x.all() ; x.any(1) ; torch.all(b, 0, True) ; u.max()
     i.max(0) ; i.argmin() ; torch.aminmax(i) ; x.half().sum() ; x.half().mean(0) ; x.bfloat16().sum(1) ; x.double().var()
     torch.count_nonzero(b) ; c.sum() ; c.mean() ; c.prod()
-    """,
+    """,  # noqa: E501
     "running": """
     u.cumsum(0) ; b.cumsum(0) ; b.cumprod(0) ; x.cumsum(3) ; z.cumsum(0) ; x.cummax(1) ; E3.cummax(0) ; E3.cummax(1) ; z.cummax(0)
     x.logcumsumexp(0) ; i.logcumsumexp(0) ; x.diff() ; b.diff() ; z.diff() ; x.diff(n=5) ; x.diff(prepend=z) ; x.diff(n=-1)
@@ -110,7 +112,7 @@ EXPRESSIONS = {
     torch.gradient(torch.tensor([1., 4., 9., 16.]), edge_order=2)
     torch.gradient(torch.tensor([1., 4., 9.]), spacing=(torch.tensor([0., 1., 4.]), ), edge_order=2) ; torch.cumsum(c, 0)
     x.clone().cumsum_(0) ; z.clone().cumprod_(0)
-    """,
+    """,  # noqa: E501
     "order": """
     E.median() ; E3.median(0) ; E3.median(1) ; E.kthvalue(1) ; x.kthvalue(3) ; x.kthvalue(0) ; z.kthvalue(1) ; x.topk(3) ; x.topk(-1)
     z.topk(1) ; x.topk(1, dim=5) ; E.mode() ; E3.mode(0) ; E3.mode(1) ; torch.unique(x) ; torch.unique(x, return_inverse=True)
@@ -141,7 +143,7 @@ EXPRESSIONS = {
     torch.tensor([3, 1, 2]).argsort() ; torch.unique(b, return_counts=True)
     torch.unique_consecutive(torch.tensor([[1, 1], [1, 1], [2, 1]]), dim=0, return_inverse=True, return_counts=True)
     torch.searchsorted(torch.tensor([1.,2.,2.,3.]),torch.tensor([[2.,nan],[0.,9.]]),side='right')
-    """,
+    """,  # noqa: E501
     "statistics": """
     x.quantile(.5) ; x.quantile(torch.tensor([.1, .5], dtype=torch.float64)) ; x.quantile(1.5) ; x.quantile(torch.tensor([[.1]]))
     x.quantile(.5,interpolation='foo') ; i.quantile(.5) ; x.quantile(torch.tensor([.5]), dim=0, keepdim=True) ; E.quantile(.5)
@@ -160,7 +162,7 @@ EXPRESSIONS = {
     torch.cov(x, fweights=torch.tensor([1, -2])) ; torch.cov(x, fweights=torch.tensor([1, 2, 3]))
     torch.cov(x, aweights=torch.tensor([1, 2])) ; torch.cov(torch.tensor([True, False])) ; torch.cov(i) ; torch.corrcoef(torch.ones(3))
     torch.corrcoef(z) ; torch.quantile(x,.5,dim=1,interpolation='nearest')
-    """,
+    """,  # noqa: E501
     "products": """
     torch.mm(x, i) ; torch.mm(x, torch.ones(3, 2)) ; torch.mm(x, x.double()) ; x@torch.ones(3) ; x@x.double() ; x@torch.ones(3, 2)
     torch.ones(2, 2, 3)@torch.ones(3, 3, 2) ; torch.ones(2, 2, 3)@torch.ones(2, 2, 2) ; z@x ; torch.matmul(x, 2) ; torch.bmm(x, x)
@@ -187,7 +189,7 @@ EXPRESSIONS = {
     torch.baddbmm(z, x[None], x[None], beta=0, alpha=.5) ; torch.kron(x, x) ; torch.kron(i, x) ; torch.cdist(x, -x, p=1)
     torch.cdist(x, -x, p=inf) ; torch.cdist(x[None], x) ; torch.tensordot(x, x, ([0, 1], [1, 0]))
     torch.cross(torch.ones(3, 3), x[0, 0]*torch.eye(3), dim=1) ; torch.trace(torch.tensor([[1, 2], [3, 4]])) ; x.clone().addmm_(x, x)
-    """,
+    """,  # noqa: E501
     "einsum": """
     torch.einsum('ij,jk',x,x) ; torch.einsum('ij,jk->x',x,x) ; torch.einsum('ij',x,x) ; torch.einsum('ijk',x) ; torch.einsum('i j -> j i',x)
     torch.einsum('ii->i',torch.ones(2,3)) ; torch.einsum('ij,kj',x,torch.ones(2,3)) ; torch.einsum('i.j',x) ; torch.einsum('ij->ii',x)
@@ -199,7 +201,7 @@ EXPRESSIONS = {
     torch.einsum('...ij,...jk->...ik',torch.ones(2,1,2,3),torch.ones(3,3,2)) ; torch.einsum('ij,jk,kl->il',x,x,x)
     torch.einsum('ij,kl,jk->il',x,x,x) ; torch.einsum('i...,i...->...',x,x) ; torch.einsum('ab,cd->dcba',x,x)
     torch.einsum('ij,j->ij',x,torch.ones(1)) ; torch.einsum('...i->...',x) ; torch.einsum('ijk,ilm,njm,nlk,abc->',*[torch.ones(2,2,2)]*5)
-    """,
+    """,  # noqa: E501
     "special": """
     torch.xlogy(i, i) ; torch.xlogy(2, x) ; torch.xlogy(x, 2) ; torch.special.xlog1py(2, x) ; torch.erf(x) ; torch.erfinv(i)
     torch.digamma(b) ; torch.special.psi(x) ; torch.polygamma(2, x) ; torch.polygamma(-1, x) ; x.polygamma(1)
@@ -215,7 +217,7 @@ EXPRESSIONS = {
     torch.special.modified_bessel_i0(x) ; torch.special.bessel_y1(x) ; torch.special.scaled_modified_bessel_k1(x)
     torch.special.log_ndtr(-x*9) ; torch.special.ndtri(x/5) ; torch.special.erfcx(x*9) ; torch.special.i1e(x) ; x.clone().erfc_()
     x.clone().i0_()
-    """,
+    """,  # noqa: E501
     "results_given": """
     torch.mm(x, x, out=torch.zeros(2, 2).double()) ; torch.mm(x, x, out=torch.zeros(2, 2, dtype=torch.int64))
     torch.add(x, x, out=torch.zeros(2, 2).double()) ; torch.add(x, x, out=torch.zeros(2, 2, dtype=torch.int64))
@@ -232,11 +234,12 @@ EXPRESSIONS = {
     torch.kthvalue(o, 2, out=(o, torch.zeros((), dtype=torch.int64))) ; torch.add(o[:2], o[1:], out=o[1:]) ; torch.add(o[:2], 1, out=o[1:])
     torch.exp(o[:2], out=o[1:]) ; torch.exp(x, out=3) ; torch.exp(x, out=torch.zeros(3))
     torch.exp(x.requires_grad_(), out=torch.zeros(2, 2))
-    """,
+    """,  # noqa: E501
 }
 
 
-@pytest.mark.parametrize("expression", [e.strip() for text in EXPRESSIONS.values() for line in text.strip().splitlines() for e in line.split(" ; ")])
+@pytest.mark.parametrize("expression", [e.strip() for text in EXPRESSIONS.values() for line in text.strip().splitlines()
+                                        for e in line.split(" ; ")])
 def test_expression(expression):
     def program(torch):
         return eval(expression, given(torch))
@@ -305,19 +308,22 @@ GRADIENTS = """
     torch.vdot(complex[0], other[0])
     complex.mean() * 2 ; complex.reciprocal() ; torch.pow(complex, other) ; complex.acos() ; complex.atan() ; complex.sigmoid()
     complex.logsumexp(0) ; positive * complex[:, :1]
-"""
+"""  # noqa: E501
 
 
 def derivatives(torch, expression):
     """The value, the gradients of all that it is made of, and the gradients of those (PyTorch has none for cdist)."""
-    points = {name: torch.tensor(value, dtype=torch.complex128 if "j" in str(value) else torch.float64, requires_grad=True)
+    points = {name: torch.tensor(value, dtype=torch.complex128 if "j" in str(value) else torch.float64,
+                                 requires_grad=True)
               for name, value in POINTS.items() if name in expression}
     leaves, twice = list(points.values()), "cdist" not in expression
     out = eval(expression, given(torch) | points)
     first = torch.autograd.grad(out, leaves, weights(torch, out), create_graph=twice, allow_unused=True)
     moving = [g for g in first if g is not None and g.requires_grad]
-    second = torch.autograd.grad(moving, leaves, [weights(torch, g) for g in moving], allow_unused=True) if moving else []
-    return [[None if g is None else g.detach().clone().resolve_conj().numpy() for g in part] for part in ([out], first, second)]
+    second = (torch.autograd.grad(moving, leaves, [weights(torch, g) for g in moving], allow_unused=True) if moving
+              else [])
+    return [[None if g is None else g.detach().clone().resolve_conj().numpy() for g in part]
+            for part in ([out], first, second)]
 
 
 def weights(torch, tensor):
@@ -326,9 +332,11 @@ def weights(torch, tensor):
     return torch.tensor(wave, dtype=torch.float64).to(tensor.dtype)
 
 
-@pytest.mark.parametrize("expression", [e.strip() for line in GRADIENTS.strip().splitlines() for e in line.split(" ; ")])
+@pytest.mark.parametrize("expression", [e.strip() for line in GRADIENTS.strip().splitlines()
+                                        for e in line.split(" ; ")])
 def test_gradients(expression):
-    (value, first, second), (its_value, its_first, its_second) = (derivatives(torch, expression) for torch in (tensorgrad, oracle))
+    (value, first, second), (its_value, its_first, its_second) = (derivatives(torch, expression)
+                                                                  for torch in (tensorgrad, oracle))
     for ours, theirs in zip(value + first, its_value + its_first, strict=True):
         assert (ours is None) is (theirs is None)
         if ours is not None:
@@ -359,7 +367,8 @@ def test_operators_leave_foreign_classes_to_themselves():
     assert (x == "a") is False and (x != None) is True  # noqa: E711
 
 
-@pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.int64(2), np.array(2.0), np.array([2.0, 3.0])], ids=repr)
+@pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.int64(2), np.array(2.0), np.array([2.0, 3.0])],
+                         ids=repr)
 @pytest.mark.parametrize("sign", ["x + n", "n + x", "x - n", "n - x", "x * n", "n / x", "x ** n"])
 def test_numpy_operands(number, sign):
     """NumPy's scalars count as Python numbers, its arrays as tensors, on either side."""
@@ -406,12 +415,16 @@ def test_named_results():
 
 
 def test_deviations_beyond_the_range_of_squares():
-    """The squares of these numbers are out of their dtype's range; the deviation is not, and has a gradient. Large arrays take other kernels."""
+    """The squares of these numbers are out of their dtype's range; the deviation is not, and has a gradient.
+
+    Large arrays take other kernels.
+    """
     def program(torch):
         x = torch.tensor([[1e30, -1e30, 2.], [1e-30, 3e-30, -1e-30], [1., 2., 4.]], requires_grad=True)
         large = torch.arange(1., 5001.).reshape(50, 100) * 1e20
         half = torch.tensor([300., -300., 2.], dtype=torch.float16)
-        found = [x.std(), x.std(1), x[1].std() * 1e30, x.std(0, correction=0), large.std(), large.std(0), large.std(1), half.std()]
+        found = [x.std(), x.std(1), x[1].std() * 1e30, x.std(0, correction=0), large.std(), large.std(0), large.std(1),
+                 half.std()]
         return [*found, half.to(torch.bfloat16).std(), torch.std_mean(half)[0], half.var(correction=0),
                 torch.autograd.grad(x.std(1), x, torch.tensor([1., 2., 3.]))[0][::2]]
     same(program, rtol=1e-3)
@@ -419,16 +432,20 @@ def test_deviations_beyond_the_range_of_squares():
 
 def test_integers_beside_floats_in_gradients_of_special_functions():
     def program(torch):
-        a, x = torch.tensor([1, 2, 3, 5], dtype=torch.int16), torch.tensor([.5, 1., 2., 7.], dtype=torch.float64, requires_grad=True)
+        a, x = (torch.tensor([1, 2, 3, 5], dtype=torch.int16),
+                torch.tensor([.5, 1., 2., 7.], dtype=torch.float64, requires_grad=True))
         return [torch.autograd.grad(f(a, x).sum(), x) for f in (torch.special.gammainc, torch.special.gammaincc)]
     same(program)
 
 
 def test_orders_of_memory_and_of_products():
-    """Noise for transposed logits is drawn in rows; a step beyond float32 meets a sum; an empty result of unpooling requires a gradient."""
+    """Noise for transposed logits is drawn in rows; a step beyond float32 meets a sum; an empty result of unpooling
+    requires a gradient.
+    """
     def program(torch):
         F = torch.nn.functional
         torch.manual_seed(0)
         empty = F.max_unpool1d(torch.ones(1, 2, 3, requires_grad=True), torch.zeros(1, 2, 3, dtype=torch.int64), 0)
-        return F.gumbel_softmax(torch.zeros(4, 3).T), torch.trapezoid(torch.tensor([1., -2., 6.]), dx=1e300), empty.requires_grad, empty.shape
+        return (F.gumbel_softmax(torch.zeros(4, 3).T), torch.trapezoid(torch.tensor([1., -2., 6.]), dx=1e300),
+                empty.requires_grad, empty.shape)
     same(program)

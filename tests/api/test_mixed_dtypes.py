@@ -112,15 +112,20 @@ def tensors(torch):
     """The names that the expressions use: of float32 in small letters, of float64 in capital ones."""
     def numbers(*shape):
         return torch.arange(1., 1 + math.prod(shape)).reshape(shape) / 7
-    shapes = {"a": (2, 3), "b": (2, 3, 3), "bg": (12,), "bi": (16,), "br": (4,), "e": (2, 2), "gh": (12, 4), "gi": (12, 3), "k": (2, 4, 1), "l": (3,),
-              "q": (5, 2, 3), "rh": (4, 4), "ri": (4, 3), "rm": (4,), "rv": (4,), "s": (2, 4), "s3": (1, 2, 4), "v": (2,), "v2": (2,), "w": (4,),
-              "wh": (16, 4), "wi": (16, 3), "x": (2, 4, 3)}
+    shapes = {"a": (2, 3), "b": (2, 3, 3), "bg": (12,), "bi": (16,), "br": (4,), "e": (2, 2), "gh": (12, 4),
+              "gi": (12, 3), "k": (2, 4, 1), "l": (3,), "q": (5, 2, 3), "rh": (4, 4), "ri": (4, 3), "rm": (4,),
+              "rv": (4,), "s": (2, 4), "s3": (1, 2, 4), "v": (2,), "v2": (2,), "w": (4,), "wh": (16, 4), "wi": (16, 3),
+              "x": (2, 4, 3)}
     found = {name: numbers(*shape) for name, shape in shapes.items()}
     found |= {name.upper(): t.double() for name, t in found.items()}
-    return found | {"torch": torch, "F": torch.nn.functional, "p": found["a"] / 2, "P": found["A"] / 2, "n": torch.arange(6).reshape(2, 3),
-                    "h": numbers(2, 3).half(), "i": torch.tensor([[0, 1, 1], [1, 0, 0]]), "j": torch.tensor([0, 1]), "t": torch.tensor([0, 1]),
-                    "lp": numbers(5, 1, 3).log_softmax(-1), "TT": torch.tensor([[1, 2]]).int(), "il": torch.tensor([5]), "tl": torch.tensor([2]),
-                    "img": numbers(1, 1, 4, 4), "GRID": numbers(1, 2, 2, 2).double(), "M": numbers(2, 4, 4).double(), "K2": numbers(1, 3, 4).double(),
+    return found | {"torch": torch, "F": torch.nn.functional, "p": found["a"] / 2, "P": found["A"] / 2,
+                    "n": torch.arange(6).reshape(2, 3), "h": numbers(2, 3).half(),
+                    "i": torch.tensor([[0, 1, 1], [1, 0, 0]]), "j": torch.tensor([0, 1]),
+                    "t": torch.tensor([0, 1]), "lp": numbers(5, 1, 3).log_softmax(-1),
+                    "TT": torch.tensor([[1, 2]]).int(), "il": torch.tensor([5]), "tl": torch.tensor([2]),
+                    "img": numbers(1, 1, 4, 4), "GRID": numbers(1, 2, 2, 2).double(),
+                    "M": numbers(2, 4, 4).double(),
+                    "K2": numbers(1, 3, 4).double(),
                     "IN": numbers(9, 3).double(), "OUT": numbers(3, 3)}
 
 

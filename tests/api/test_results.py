@@ -19,7 +19,8 @@ def test_segments(reduce, initial):
 
 
 @pytest.mark.parametrize("arguments", [
-    {}, {"lengths": [1, 2]}, {"lengths": [-1, 5]}, {"lengths": [[1, 3]]}, {"lengths": [1., 3.]}, {"offsets": [0, 3]}, {"lengths": [4], "axis": 2},
+    {}, {"lengths": [1, 2]}, {"lengths": [-1, 5]}, {"lengths": [[1, 3]]}, {"lengths": [1., 3.]}, {"offsets": [0, 3]},
+    {"lengths": [4], "axis": 2},
     {"lengths": [4], "reduce": "median"}, {"lengths": [1, 2], "unsafe": True}])
 def test_segments_that_do_not_fit(arguments):
     def program(torch):
@@ -34,7 +35,8 @@ def test_segments_that_do_not_fit(arguments):
 def test_all_results_of_embedding_bag(mode, last, padding_idx):
     def program(torch):
         table, index = torch.arange(12.).reshape(6, 2), torch.tensor([1, 2, 4, 5, 4, 3])
-        bags = [torch.embedding_bag(t, index, torch.tensor([0, 2, 6] if last else [0, 2, 2]), False, mode, False, None, last, padding_idx)
+        bags = [torch.embedding_bag(t, index, torch.tensor([0, 2, 6] if last else [0, 2, 2]), False, mode, False, None,
+                                    last, padding_idx)
                 for t in (table, table.double(), table.clone().requires_grad_())]
         return [part for bag in bags for part in bag]
     same(program)
@@ -45,7 +47,8 @@ def test_grid_samplers():
         for padding in (0, 1, 2):
             same(lambda torch, m=mode, p=padding: torch.grid_sampler_2d(
                 torch.arange(16.).reshape(1, 1, 4, 4), torch.linspace(-1.4, 1.2, 12).reshape(1, 2, 3, 2), m, p, False))
-    same(lambda torch: torch.grid_sampler_3d(torch.arange(8.).reshape(1, 1, 2, 2, 2), torch.zeros(1, 1, 1, 1, 3), 0, 0, True))
+    same(lambda torch: torch.grid_sampler_3d(torch.arange(8.).reshape(1, 1, 2, 2, 2), torch.zeros(1, 1, 1, 1, 3), 0, 0,
+                                             True))
     same(lambda torch: torch.grid_sampler_3d(torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 1, 2), 0, 0, True))
 
 
@@ -77,20 +80,26 @@ OUT = {
     "empty index": lambda torch, x: torch.gather(x, 0, torch.empty(2, 0, dtype=torch.uint8)),
 }
 BY_NAME = {
-    "expand": lambda torch, x: x.expand(size=(2, 4, 2)), "repeat": lambda torch, x: x.repeat(repeats=(1, 2)), "tile": lambda torch, x: x.tile(dims=(2,)),
-    "view": lambda torch, x: x.view(size=(2, 4)), "permute": lambda torch, x: x.permute(dims=(1, 0)), "reshape": lambda torch, x: torch.reshape(x, shape=(8,)),
+    "expand": lambda torch, x: x.expand(size=(2, 4, 2)), "repeat": lambda torch, x: x.repeat(repeats=(1, 2)),
+    "tile": lambda torch, x: x.tile(dims=(2,)),
+    "view": lambda torch, x: x.view(size=(2, 4)), "permute": lambda torch, x: x.permute(dims=(1, 0)),
+    "reshape": lambda torch, x: torch.reshape(x, shape=(8,)),
     "sum_to_size": lambda torch, x: x.sum_to_size(size=(1, 2)),
 }
 DTYPES = {
-    "bools summed": lambda torch, x: torch.tensor(True).sum_to_size(()), "bools in windows": lambda torch, x: torch.nn.functional.unfold(x[None, None] > 3, 2),
+    "bools summed": lambda torch, x: torch.tensor(True).sum_to_size(()),
+    "bools in windows": lambda torch, x: torch.nn.functional.unfold(x[None, None] > 3, 2),
     "whole numbers in windows": lambda torch, x: torch.nn.functional.unfold(x[None, None].long(), 2),
     "neighbours": lambda torch, x: torch.nn.functional.local_response_norm(x[None].long(), 3),
     "complex root mean square": lambda torch, x: torch.nn.functional.rms_norm(torch.complex(x, x + 1), (2,)),
     "half root mean square": lambda torch, x: torch.nn.functional.rms_norm((x * 1e-3).half(), (2,)),
-    "dtype of the target": lambda torch, x: torch.binary_cross_entropy_with_logits(x.double(), x), "two bools": lambda torch, x: (
+    "dtype of the target": lambda torch, x: torch.binary_cross_entropy_with_logits(x.double(), x),
+    "two bools": lambda torch, x: (
         torch.binary_cross_entropy_with_logits(x, x > 1)),
-    "bytes in another size": lambda torch, x: torch.nn.functional.interpolate((x * 30).byte()[None, None], (3, 5), mode="bicubic"),
-    "margins of bytes": lambda torch, x: torch.nn.functional.margin_ranking_loss(*(x.byte() * n for n in (1, 2, 3)), reduction="sum"),
+    "bytes in another size": lambda torch, x: torch.nn.functional.interpolate((x * 30).byte()[None, None], (3, 5),
+                                                                              mode="bicubic"),
+    "margins of bytes": lambda torch, x: torch.nn.functional.margin_ranking_loss(*(x.byte() * n for n in (1, 2, 3)),
+                                                                                 reduction="sum"),
     "coordinates": lambda torch, x: torch.unravel_index(torch.tensor([5], dtype=torch.int32), (2, 3)),
     "bfloat16 rounded before it is cut": lambda torch, x: torch.div(
         torch.tensor([5.1875]).bfloat16(), torch.tensor([0.4004]).bfloat16(), rounding_mode="trunc").float(),
@@ -115,7 +124,8 @@ def test_deprecations(program):
     same(lambda torch: program(torch, torch.tensor(X)), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name, arguments", [("zeros", (2,)), ("rand", (2,)), ("eye", (2,)), ("arange", (2,)), ("full", ((2,), 1.))])
+@pytest.mark.parametrize("name, arguments",
+                         [("zeros", (2,)), ("rand", (2,)), ("eye", (2,)), ("arange", (2,)), ("full", ((2,), 1.))])
 def test_there_are_only_strided_tensors(name, arguments):
     import tensorgrad
     with pytest.raises(RuntimeError, match="only torch.strided is"):
@@ -127,13 +137,17 @@ def test_values_at_the_edges():
     def program(torch):
         nan, inf = float("nan"), float("inf")
         empty, x = torch.zeros(0, 3, requires_grad=True), torch.tensor([.2, 3., nan])
-        found = [torch.median(empty), torch.nanmedian(torch.zeros(0, dtype=torch.int64)), torch.logit(x, eps=1.), torch.logit(x, eps=.1)]
+        found = [torch.median(empty), torch.nanmedian(torch.zeros(0, dtype=torch.int64)), torch.logit(x, eps=1.),
+                 torch.logit(x, eps=.1)]
         found += [torch.trapezoid(torch.zeros(shape, dtype=torch.int16), dim=0) for shape in (0, 1, (0, 3))]
         found += [f(torch.tensor([inf, -inf, 0.])) for f in (torch.sinc, torch.i0, torch.special.i1, torch.special.i0e)]
-        found += [f(x[:2], torch.tensor(2**63 - 1)) for f in (torch.special.hermite_polynomial_he, torch.special.shifted_chebyshev_polynomial_w)]
+        found += [f(x[:2], torch.tensor(2**63 - 1))
+                  for f in (torch.special.hermite_polynomial_he, torch.special.shifted_chebyshev_polynomial_w)]
         narrow, byte = torch.tensor([1.7, 3.3]).bfloat16(), torch.tensor([201, 77], dtype=torch.uint8)
-        found += [torch.addcmul(torch.ones(2).double(), byte, narrow), torch.addcdiv(torch.ones(2).double(), narrow, byte, value=.5)]
-        found += [torch.cosine_similarity(narrow[None], torch.tensor([[2.3, -1.1]])), torch.lu_unpack(torch.eye(3).expand(1, 3, 3), torch.ones(3).int()).P]
+        found += [torch.addcmul(torch.ones(2).double(), byte, narrow),
+                  torch.addcdiv(torch.ones(2).double(), narrow, byte, value=.5)]
+        found += [torch.cosine_similarity(narrow[None], torch.tensor([[2.3, -1.1]])),
+                  torch.lu_unpack(torch.eye(3).expand(1, 3, 3), torch.ones(3).int()).P]
         kept = torch.ones(4, 3).T
         return found, kept.resize_(3, 4).stride(), torch.multinomial(torch.tensor([[.2, .7], [.8, .3], [.5, .5]]).T, 2)
     same(program, rtol=1e-5)
@@ -151,7 +165,8 @@ def test_gradients_at_the_edges():
         h = torch.ones(1, 2, requires_grad=True)
         cell = torch.rnn_relu_cell(x.detach()[None], h, torch.eye(2), torch.eye(2) * 2)
         solved = torch.triangular_solve(h.mT, torch.eye(2))
-        base, power = torch.tensor([-1.3, .7], requires_grad=True), torch.tensor([1 + 2j, -.4 + .3j], requires_grad=True)
+        base, power = (torch.tensor([-1.3, .7], requires_grad=True),
+                       torch.tensor([1 + 2j, -.4 + .3j], requires_grad=True))
         gradients += [torch.autograd.grad(torch.pow(base, power).sum().real, (base, power))]
         return found, gradients, torch.autograd.grad(cell.sum(), h), [s.requires_grad for s in solved]
     same(program)
@@ -164,10 +179,14 @@ def test_losses_and_dtypes_at_the_edges():
         one, two, x = torch.ones(2), torch.ones(2).double(), torch.tensor([[inf, -1., 0.], [1., 2., 3.]])
         narrow, target = torch.tensor([1.5, -.3, .77]).bfloat16(), torch.tensor([.123, .456, .789])
         found = [F.soft_margin_loss(one, two, reduction="none"), F.soft_margin_loss(narrow, target)]
-        found += [F.binary_cross_entropy_with_logits(narrow, target, **given) for given in ({}, {"weight": target}, {"pos_weight": target})]
-        found += [F.hinge_embedding_loss(torch.tensor([0, 1, -5]), torch.tensor([-1, -1, 1]), margin=m, reduction="none") for m in (1.5, -1.2)]
-        found += [F.threshold(torch.tensor([0, 1, -1]), -.5, 1), torch.logit(one / 3, torch.tensor(0)), torch.logit(one / 3, float("nan"))]
-        found += [*torch.var_mean(x, 1), *torch.std_mean(x), torch.addcmul(one.half(), one.half(), one.half() * 0, value=1e9)]
+        found += [F.binary_cross_entropy_with_logits(narrow, target, **given)
+                  for given in ({}, {"weight": target}, {"pos_weight": target})]
+        found += [F.hinge_embedding_loss(torch.tensor([0, 1, -5]), torch.tensor([-1, -1, 1]), margin=m,
+                                         reduction="none") for m in (1.5, -1.2)]
+        found += [F.threshold(torch.tensor([0, 1, -1]), -.5, 1), torch.logit(one / 3, torch.tensor(0)),
+                  torch.logit(one / 3, float("nan"))]
+        found += [*torch.var_mean(x, 1), *torch.std_mean(x),
+                  torch.addcmul(one.half(), one.half(), one.half() * 0, value=1e9)]
         return found
     same(program, rtol=1e-3)
 
@@ -176,5 +195,6 @@ def test_bags_that_are_refused_leave_the_table_as_it_was():
     import tensorgrad
     table = tensorgrad.full((5, 3), 7.0)
     with pytest.raises(RuntimeError, match="offsets must not decrease"):
-        tensorgrad.nn.functional.embedding_bag(tensorgrad.arange(4), table, tensorgrad.tensor([0, 3, 2, 4]), max_norm=1.0)
+        tensorgrad.nn.functional.embedding_bag(tensorgrad.arange(4), table, tensorgrad.tensor([0, 3, 2, 4]),
+                                               max_norm=1.0)
     assert (table == 7).all()

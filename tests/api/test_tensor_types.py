@@ -8,7 +8,8 @@ from support import Programs, cpu_only, fresh_process
 
 import tensorgrad as tg
 
-NAMES = ["FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "BoolTensor"]
+NAMES = ["FloatTensor", "DoubleTensor", "HalfTensor", "BFloat16Tensor", "ByteTensor", "CharTensor", "ShortTensor",
+         "IntTensor", "LongTensor", "BoolTensor"]
 program = Programs()
 
 
@@ -18,21 +19,26 @@ program = Programs()
 @program
 def names_and_attributes(torch):
     types = [getattr(place, name) for place in (torch, torch.cuda) for name in NAMES]
-    return [(repr(t), t.__name__, t.__module__, t.__doc__, str(t.dtype), str(t.layout), t.is_cuda, t.is_sparse, repr(type(t)), torch.typename(t))
+    return [(repr(t), t.__name__, t.__module__, t.__doc__, str(t.dtype), str(t.layout), t.is_cuda, t.is_sparse,
+             repr(type(t)), torch.typename(t))
             for t in types]
 
 
 @program
 def instances(torch):
-    values = [torch.ones(1), torch.ones(1).double(), torch.nn.Parameter(torch.ones(1)), torch.tensor(1), torch.tensor(True), torch.ones(1).bfloat16(), 3]
-    return [[isinstance(value, getattr(place, name)) for value in values] for place in (torch, torch.cuda) for name in NAMES]
+    values = [torch.ones(1), torch.ones(1).double(), torch.nn.Parameter(torch.ones(1)), torch.tensor(1),
+              torch.tensor(True), torch.ones(1).bfloat16(), 3]
+    return [[isinstance(value, getattr(place, name)) for value in values] for place in (torch, torch.cuda)
+            for name in NAMES]
 
 
 @program
 def classes(torch):
     F = torch.FloatTensor
-    return (issubclass(F, torch.Tensor), issubclass(torch.Tensor, F), issubclass(F, F), isinstance(F, type), F == torch.FloatTensor, F == torch.DoubleTensor,
-            F is torch.FloatTensor, bool(F), torch.is_tensor(F(2)), type(F(2)) is torch.Tensor, F.add(torch.ones(2), 1), F.size(torch.ones(2, 3)))
+    return (issubclass(F, torch.Tensor), issubclass(torch.Tensor, F), issubclass(F, F), isinstance(F, type),
+            F == torch.FloatTensor, F == torch.DoubleTensor, F is torch.FloatTensor, bool(F), torch.is_tensor(F(2)),
+            type(F(2)) is torch.Tensor, F.add(torch.ones(2), 1),
+            F.size(torch.ones(2, 3)))
 
 
 def test_types_cannot_be_changed_or_inherited_from():
@@ -107,7 +113,8 @@ def beside(make_of):
     from side_by_side import compare, outcome
     oracle = pytest.importorskip("torch")
     for name, call in MAKE.items():
-        ours, theirs = (outcome(lambda torch, call=call: call(torch, make_of(torch)), library) for library in (tg, oracle))
+        ours, theirs = (outcome(lambda torch, call=call: call(torch, make_of(torch)), library)
+                        for library in (tg, oracle))
         compare(ours, theirs, 0, 0, name)
 
 
@@ -150,7 +157,8 @@ def test_storages_are_shared():
     x = tg.FloatTensor(Held())
     x[1] = 5
     assert values.tolist() == [0, 5, 0] and tg.FloatTensor(storage=Held()).shape == (3,)
-    with pytest.raises(RuntimeError, match="Expected a Storage of type Double or an UntypedStorage, but got type Float for argument 1 'storage'"):
+    with pytest.raises(RuntimeError, match="Expected a Storage of type Double or an UntypedStorage, but got type Float "
+                                           "for argument 1 'storage'"):
         tg.DoubleTensor(Held())
 
 
@@ -169,17 +177,20 @@ def tensors_are_shared_and_recorded(torch):
 
 @program
 def type_names(torch):
-    dtypes = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool,
-              torch.complex64, torch.complex128, torch.uint16]
+    dtypes = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.uint8, torch.int8, torch.int16,
+              torch.int32, torch.int64, torch.bool, torch.complex64, torch.complex128, torch.uint16]
     return [torch.ones(1, dtype=d).type() for d in dtypes], torch.nn.Parameter(torch.ones(1)).type()
 
 
 @program
 def casts(torch):
     x = torch.tensor([0., 1.5])
-    targets = [*(getattr(torch, name) for name in NAMES), *(f"torch.{name}" for name in NAMES), "torch.ComplexFloatTensor", "torch.UInt16Tensor",
+    targets = [*(getattr(torch, name) for name in NAMES), *(f"torch.{name}" for name in NAMES),
+               "torch.ComplexFloatTensor", "torch.UInt16Tensor",
                torch.Tensor, "torch.Tensor", torch.float64]
-    return [x.type(t) for t in targets], [x.type(t) is x for t in (torch.FloatTensor, "torch.FloatTensor", torch.float32)], x.type(None)
+    return [x.type(t) for t in targets], [x.type(t) is x
+                                          for t in (torch.FloatTensor, "torch.FloatTensor", torch.float32)], x.type(
+                                              None)
 
 
 for wrong in ("torch.FooTensor", "float64", "LongTensor", "torch.float64", "", int, float, 3, [1]):
@@ -189,7 +200,8 @@ for wrong in ("torch.FooTensor", "float64", "LongTensor", "torch.float64", "", i
 
 @program
 def modules_are_cast(torch):
-    return [torch.nn.Linear(1, 1).type(t).weight.dtype is torch.float64 for t in (torch.DoubleTensor, "torch.DoubleTensor", torch.float64)]
+    return [torch.nn.Linear(1, 1).type(t).weight.dtype is torch.float64
+            for t in (torch.DoubleTensor, "torch.DoubleTensor", torch.float64)]
 
 
 # ── the default type ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -208,7 +220,8 @@ def default_type(torch):
 
 
 for wrong in ("LongTensor", "'torch.LongTensor'", "'torch.FooTensor'", "float32", "Tensor", "int"):
-    program(eval(f"lambda torch: torch.set_default_tensor_type({'torch.' * (wrong.isidentifier() and wrong != 'int')}{wrong})"))
+    program(eval(f"lambda torch: torch.set_default_tensor_type({'torch.' * (wrong.isidentifier() and wrong != 'int')}"
+                 f"{wrong})"))
     program[-1].__name__ = f"default type {wrong}"
 
 
@@ -223,7 +236,8 @@ with warnings.catch_warnings(record=True) as seen:
     t.set_default_tensor_type(t.FloatTensor)
 print(len(seen), seen[0].message)
 """
-    assert fresh_process(run).startswith("False\n1 torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use")
+    assert fresh_process(run).startswith("False\n1 torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, "
+                                         "please use")
 
 
 # ── CUDA twins ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,10 +249,13 @@ def test_twins_allocate_on_the_current_device(two_devices, name):
     with tg.cuda.device(1):
         x = kind(10)
         assert x.get_device() == 1 and x.shape == (10,) and x.dtype is kind.dtype
-        assert isinstance(x, kind) and not isinstance(x, getattr(tg, name)) and not isinstance(x.cpu(), kind) and x.type() == f"torch.cuda.{name}"
-    assert kind([1, 0]).device == "cuda:0" and kind([1, 0], device="cuda:1").device == "cuda:1" and kind([1, 0]).tolist() == [1, 0]
+        assert (isinstance(x, kind) and not isinstance(x, getattr(tg, name)) and not isinstance(x.cpu(), kind)
+                and x.type() == f"torch.cuda.{name}")
+    assert (kind([1, 0]).device == "cuda:0" and kind([1, 0], device="cuda:1").device == "cuda:1"
+            and kind([1, 0]).tolist() == [1, 0])
     assert kind(x).device == "cuda:1", "a tensor stays where it is"
-    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cuda but device type: cpu was passed"):
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cuda but device type: cpu was "
+                                           "passed"):
         kind([1], device="cpu")
 
 
@@ -246,8 +263,10 @@ def test_casts_to_and_from_twins(two_devices):
     x = tg.tensor([1.5])
     assert x.type("torch.cuda.LongTensor").device == "cuda:0" and x.type(tg.cuda.LongTensor).tolist() == [1]
     y = x.cuda(1)
-    assert y.type("torch.cuda.DoubleTensor").device == "cuda:1" and y.type(tg.LongTensor).device == "cpu" and y.type("torch.cuda.FloatTensor") is y
-    with pytest.raises(TypeError, match=r"expected TensorOptions\(dtype=float, device=cpu, .*got TensorOptions\(dtype=float, device=cuda:1, "):
+    assert (y.type("torch.cuda.DoubleTensor").device == "cuda:1" and y.type(tg.LongTensor).device == "cpu"
+            and y.type("torch.cuda.FloatTensor") is y)
+    with pytest.raises(TypeError, match=r"expected TensorOptions\(dtype=float, device=cpu, .*got "
+                                        r"TensorOptions\(dtype=float, device=cuda:1, "):
         tg.FloatTensor(y)
 
 
@@ -260,7 +279,8 @@ def test_a_twin_as_default_type(two_devices):
             made = [tg.zeros(1), tg.tensor(1.), tg.Tensor(1), tg.Tensor([1])]
         finally:
             tg.set_default_tensor_type(tg.FloatTensor)
-    assert {(str(t.device), t.dtype) for t in made} == {("cuda:0", tg.float64)} and tg.Tensor(1).device == tg.zeros(1).device == "cpu"
+    assert ({(str(t.device), t.dtype) for t in made} == {("cuda:0", tg.float64)}
+            and tg.Tensor(1).device == tg.zeros(1).device == "cpu")
 
 
 def test_the_old_constructor_ignores_the_default_device(two_devices):
@@ -282,7 +302,8 @@ for use in (lambda: t.cuda.FloatTensor(2), lambda: t.set_default_tensor_type("to
 print(t.cuda.FloatTensor, isinstance(t.ones(1), t.cuda.FloatTensor))
 """
     *errors, last = fresh_process(run).splitlines()
-    assert len(errors) == 2 and all(line.startswith("type torch.cuda.FloatTensor not available. CUDA tensors need CuPy") for line in errors)
+    assert len(errors) == 2 and all(line.startswith("type torch.cuda.FloatTensor not available. CUDA tensors need CuPy")
+                                    for line in errors)
     assert last == "<class 'torch.cuda.FloatTensor'> False"
 
 

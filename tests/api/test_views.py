@@ -11,27 +11,38 @@ import tensorgrad
 torch = needed("torch")
 
 VIEWS = [
-    lambda t: t[0], lambda t: t[1:], lambda t: t[..., ::2], lambda t: t.t() if t.dim() <= 2 else t, lambda t: t.unsqueeze(0),
-    lambda t: t.transpose(0, -1), lambda t: t.reshape(-1), lambda t: t.view(t.shape), lambda t: t.flatten(), lambda t: t.unbind(0)[0],
-    lambda t: t.chunk(2, 0)[0], lambda t: t.expand(2, *t.shape), lambda t: t.detach(), lambda t: t.diagonal() if t.dim() > 1 else t,
-    lambda t: t[:, None], lambda t: t.squeeze(), lambda t: t.narrow(0, 0, 1), lambda t: t.as_strided((2, 2), (2, 1)), lambda t: t.view_as(t),
-    lambda t: t.data, lambda t: t.split(1)[-1], lambda t: t.movedim(0, -1), lambda t: t.select(-1, 0), lambda t: t.unfold(0, 2, 2),
+    lambda t: t[0], lambda t: t[1:], lambda t: t[..., ::2], lambda t: t.t() if t.dim() <= 2 else t,
+    lambda t: t.unsqueeze(0),
+    lambda t: t.transpose(0, -1), lambda t: t.reshape(-1), lambda t: t.view(t.shape), lambda t: t.flatten(),
+    lambda t: t.unbind(0)[0],
+    lambda t: t.chunk(2, 0)[0], lambda t: t.expand(2, *t.shape), lambda t: t.detach(),
+    lambda t: t.diagonal() if t.dim() > 1 else t,
+    lambda t: t[:, None], lambda t: t.squeeze(), lambda t: t.narrow(0, 0, 1), lambda t: t.as_strided((2, 2), (2, 1)),
+    lambda t: t.view_as(t),
+    lambda t: t.data, lambda t: t.split(1)[-1], lambda t: t.movedim(0, -1), lambda t: t.select(-1, 0),
+    lambda t: t.unfold(0, 2, 2),
 ]
 FUNCTIONS = [
-    lambda t: t * t, lambda t: t.exp(), lambda t: t * 2.0, lambda t: t.clone(), lambda t: t + 1.0, lambda t: t.sum(), lambda t: t.sigmoid(),
+    lambda t: t * t, lambda t: t.exp(), lambda t: t * 2.0, lambda t: t.clone(), lambda t: t + 1.0, lambda t: t.sum(),
+    lambda t: t.sigmoid(),
     lambda t: t[[0, 0]], lambda t: -t, lambda t: t / 3.0, lambda t: t.sum(0), lambda t: t.relu(),
 ]
 WRITES = [
-    lambda t, o: t.mul_(2.0), lambda t, o: t.add_(o), lambda t, o: t.mul_(o), lambda t, o: t.copy_(o), lambda t, o: t.zero_(),
+    lambda t, o: t.mul_(2.0), lambda t, o: t.add_(o), lambda t, o: t.mul_(o), lambda t, o: t.copy_(o),
+    lambda t, o: t.zero_(),
     lambda t, o: t.fill_(3.0), lambda t, o: t.exp_(), lambda t, o: t.sigmoid_(), lambda t, o: t.__setitem__(0, 1.5),
     lambda t, o: t.__setitem__(slice(1, None), o[..., :1] if o.dim() else o), lambda t, o: t.__setitem__([0, 0], 2.0),
-    lambda t, o: t.masked_fill_(t > 0, -1.0), lambda t, o: t.sub_(o.detach()), lambda t, o: t.div_(2.0), lambda t, o: t.relu_(),
-    lambda t, o: t.__setitem__(Ellipsis, o), lambda t, o: t.__iadd__(o), lambda t, o: t.clamp_(min=0.1), lambda t, o: t.pow_(2),
-    lambda t, o: t.__setitem__(t > 0.5, 0.25), lambda t, o: t.index_fill_(0, type(t).long(t.detach().reshape(-1)[:1] * 0), 4.0),
+    lambda t, o: t.masked_fill_(t > 0, -1.0), lambda t, o: t.sub_(o.detach()), lambda t, o: t.div_(2.0),
+    lambda t, o: t.relu_(),
+    lambda t, o: t.__setitem__(Ellipsis, o), lambda t, o: t.__iadd__(o), lambda t, o: t.clamp_(min=0.1),
+    lambda t, o: t.pow_(2),
+    lambda t, o: t.__setitem__(t > 0.5, 0.25),
+    lambda t, o: t.index_fill_(0, type(t).long(t.detach().reshape(-1)[:1] * 0), 4.0),
     lambda t, o: t.requires_grad_(), lambda t, o: t.unsqueeze_(0),
     lambda t, o: t.t_() if t.dim() <= 2 else t.neg_(),
 ]
-UNSEEN = WRITES[:-2]    # in no_grad mode, a change of shape makes PyTorch's backward fail where ours still gives the gradient
+# in no_grad mode, a change of shape makes PyTorch's backward fail where ours still gives the gradient
+UNSEEN = WRITES[:-2]
 
 
 class Halt(Exception):
@@ -57,7 +68,8 @@ def run(engine, seed, steps):
         for _ in range(steps):
             kind = plan.choices("vfwn", (4, 2, 5, 1))[0]
             i, j = plan.randrange(len(pool)), plan.randrange(len(pool))
-            view, function, write = plan.choice(VIEWS), plan.choice(FUNCTIONS), plan.choice(WRITES if kind == "w" else UNSEEN)
+            view, function, write = (plan.choice(VIEWS), plan.choice(FUNCTIONS),
+                                     plan.choice(WRITES if kind == "w" else UNSEEN))
             if kind == "v":
                 pool.append(view(pool[i]))
             elif kind == "f":
@@ -93,8 +105,9 @@ def outcome(engine, seed, steps):
 def compare(seed, steps):
     want, got = outcome(torch, seed, steps), outcome(tensorgrad, seed, steps)
     if isinstance(want, str) or isinstance(got, str):
-        assert isinstance(want, str) and isinstance(got, str), f"seed {seed}: PyTorch {want if isinstance(want, str) else 'runs'}; " \
-            f"here {got if isinstance(got, str) else 'it runs'}"
+        assert isinstance(want, str) and isinstance(got, str), (
+            f"seed {seed}: PyTorch {want if isinstance(want, str) else 'runs'}; "
+            f"here {got if isinstance(got, str) else 'it runs'}")
         return
     assert got[0] == want[0], f"seed {seed}: requires_grad and is_leaf"
     for mine, theirs in zip(got[1], want[1], strict=True):
@@ -129,7 +142,8 @@ def test_a_quotient_may_be_written_to():
 
 def test_strides_that_do_not_fit_in_64_bits_lead_nowhere():
     far, x = tensorgrad.tensor(2 ** 62), tensorgrad.zeros(3)
-    for size, stride, offset in (((3,), (2 ** 62,), tensorgrad.tensor(1)), ((tensorgrad.tensor(3),), (far,), 0), ((1,), (1,), tensorgrad.tensor(2 ** 63 - 1))):
+    for size, stride, offset in (((3,), (2 ** 62,), tensorgrad.tensor(1)), ((tensorgrad.tensor(3),), (far,), 0),
+                                 ((1,), (1,), tensorgrad.tensor(2 ** 63 - 1))):
         for view in (x.as_strided, x.clone().as_strided_):
             with pytest.raises(RuntimeError, match="out of bounds for storage"):
                 view(size, stride, offset)
@@ -145,7 +159,8 @@ def test_gradient_of_as_strided_where_elements_share_memory():
     same(program)
 
 
-@pytest.mark.parametrize("ask", [lambda other: other.requires_grad_(), lambda other: other.requires_grad_().view_as(other),
+@pytest.mark.parametrize("ask", [lambda other: other.requires_grad_(),
+                                 lambda other: other.requires_grad_().view_as(other),
                                  lambda other: other.mul_(tensorgrad.ones(3, requires_grad=True).exp().log())])
 def test_a_view_keeps_its_history_when_another_tensor_in_its_memory_gets_one(ask):
     x = tensorgrad.arange(3.0)

@@ -1,4 +1,6 @@
-"""The array API standard: the same calls on NumPy, which keeps to the standard, and on tensors; and how NumPy's functions treat tensors."""
+"""The array API standard: the same calls on NumPy, which keeps to the standard, and on tensors; and how NumPy's
+functions treat tensors.
+"""
 import warnings
 
 import numpy as np
@@ -51,7 +53,7 @@ CALLS = [call.strip() for call in """
     xp.fft.fft(m) | xp.fft.ifft(c, n=6, axis=0) | xp.fft.rfft(m, norm='ortho') | xp.fft.irfft(c) | xp.fft.fftn(m, axes=(0, 1))
     xp.fft.hfft(c, axis=1) | xp.fft.fftshift(m, axes=0) | xp.fft.fftfreq(6, d=0.5) | m + m | m @ m.T | -m | i // 2 | i % 3 | m ** 2 | i << 1
     i & 3 | ~b | b ^ b | m < 0 | abs(m) | m[1:, ...] | m[:, None, 0] | m[b] | i == i
-""".replace("\n", "|").split("|") if call.strip()]
+""".replace("\n", "|").split("|") if call.strip()]  # noqa: E501
 
 
 def standard(xp, made):
@@ -83,21 +85,25 @@ def test_the_namespace_is_whole():
     assert xp is array_api and x.__array_namespace__(api_version="2023.12") is xp
     with pytest.raises(ValueError, match="1999"):
         x.__array_namespace__(api_version="1999.12")
-    wanted = set(np.__array_namespace_info__().dtypes()) | {c.split("(")[0].removeprefix("xp.") for c in CALLS if c.startswith("xp.") and c.count(".") == 1}
+    wanted = (set(np.__array_namespace_info__().dtypes())
+              | {c.split("(")[0].removeprefix("xp.") for c in CALLS if c.startswith("xp.") and c.count(".") == 1})
     assert not [name for name in wanted if not hasattr(xp, name)]
     assert all(hasattr(xp, name) for name in xp.__all__)
-    assert all(hasattr(tg.Tensor, name) for name in "to_device mT T __matmul__ __imatmul__ __dlpack__ __array_namespace__ __complex__".split())
+    assert all(hasattr(tg.Tensor, name) for name in "to_device mT T __matmul__ __imatmul__ __dlpack__ "
+                                                    "__array_namespace__ __complex__".split())
 
 
 def test_inspection():
     info = array_api.__array_namespace_info__()
     assert info.default_dtypes()["integral"] is tg.int64 and tg.device("cpu") in info.devices()
     assert info.dtypes(kind="bool") == {"bool": tg.bool} and info.capabilities()["boolean indexing"]
-    assert array_api.isdtype(tg.int8, "signed integer") and array_api.isdtype(tg.float32, ("bool", "numeric")) and not array_api.isdtype(tg.bool, "numeric")
+    assert (array_api.isdtype(tg.int8, "signed integer") and array_api.isdtype(tg.float32, ("bool", "numeric"))
+            and not array_api.isdtype(tg.bool, "numeric"))
     assert array_api.finfo(tg.ones(1)).bits == 32 and array_api.iinfo(tg.int8).max == 127
 
 
-@pytest.mark.parametrize("call", ["xp.squeeze(m, axis=0)", "xp.cumulative_sum(m)", "xp.take(m, i[0, :1])", "xp.nonzero(xp.asarray(1))",
+@pytest.mark.parametrize("call", ["xp.squeeze(m, axis=0)", "xp.cumulative_sum(m)", "xp.take(m, i[0, :1])",
+                                  "xp.nonzero(xp.asarray(1))",
                                   "xp.reshape(m.T, (12,), copy=False)", "xp.asarray([1], copy=False)"])
 def test_the_standards_errors(call):
     with pytest.raises(ValueError):
@@ -126,20 +132,28 @@ def shown(torch, value):
 @program
 def ufuncs_and_functions(torch):
     t, a = torch.tensor([1., 4., 9.]), np.array([1., 2., 3.], np.float32)
-    calls = [lambda: np.sqrt(t), lambda: np.add(t, a), lambda: np.add(a, t), lambda: np.multiply(t, 2), lambda: t + a, lambda: t - a,
-             lambda: a / t, lambda: np.float32(2) * t, lambda: t * np.float64(2), lambda: np.sum(t), lambda: np.mean(t), lambda: np.max(t),
-             lambda: np.concatenate([t, t]), lambda: np.stack([t, t]), lambda: np.dot(t, t), lambda: np.matmul(t, t), lambda: np.isnan(t),
-             lambda: np.equal(t, t), lambda: np.asarray(t), lambda: np.array(t), lambda: np.asarray(t, dtype=np.float64),
-             lambda: np.where(t > 2, t, 0), lambda: np.clip(t, 2, 5), lambda: np.argsort(t), lambda: np.sort(t), lambda: np.log(t),
-             lambda: np.exp2(t), lambda: np.allclose(t, t), lambda: np.array_equal(t, t), lambda: np.ones_like(t), lambda: np.transpose(t),
-             lambda: np.reshape(t, (3, 1)), lambda: np.squeeze(t), lambda: np.cumsum(t), lambda: np.std(t), lambda: np.linalg.norm(t),
+    calls = [lambda: np.sqrt(t), lambda: np.add(t, a), lambda: np.add(a, t), lambda: np.multiply(t, 2), lambda: t + a,
+             lambda: t - a,
+             lambda: a / t, lambda: np.float32(2) * t, lambda: t * np.float64(2), lambda: np.sum(t), lambda: np.mean(t),
+             lambda: np.max(t),
+             lambda: np.concatenate([t, t]), lambda: np.stack([t, t]), lambda: np.dot(t, t), lambda: np.matmul(t, t),
+             lambda: np.isnan(t),
+             lambda: np.equal(t, t), lambda: np.asarray(t), lambda: np.array(t),
+             lambda: np.asarray(t, dtype=np.float64),
+             lambda: np.where(t > 2, t, 0), lambda: np.clip(t, 2, 5), lambda: np.argsort(t), lambda: np.sort(t),
+             lambda: np.log(t),
+             lambda: np.exp2(t), lambda: np.allclose(t, t), lambda: np.array_equal(t, t), lambda: np.ones_like(t),
+             lambda: np.transpose(t),
+             lambda: np.reshape(t, (3, 1)), lambda: np.squeeze(t), lambda: np.cumsum(t), lambda: np.std(t),
+             lambda: np.linalg.norm(t),
              lambda: np.argmax(t), lambda: np.round(t), lambda: np.abs(t), lambda: np.shape(t), lambda: np.ndim(t),
              lambda: np.arange(3)[torch.tensor([0, 2])], lambda: a[t > 2], lambda: np.vstack([t, a])]
     results = []
     for i, call in enumerate(calls):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)        # PyTorch's __array_wrap__ takes no return_scalar
+                # PyTorch's __array_wrap__ takes no return_scalar
+                warnings.simplefilter("ignore", DeprecationWarning)
                 results.append((i, *shown(torch, call())))
         except Exception as error:
             results.append((i, type(error).__name__))

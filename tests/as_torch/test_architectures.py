@@ -1,4 +1,6 @@
-"""Whole models, written as PyTorch programs, with `torch` and with tensorgrad under that name: the same weights, losses, gradients, training."""
+"""Whole models, written as PyTorch programs, with `torch` and with tensorgrad under that name: the same weights,
+losses, gradients, training.
+"""
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -94,7 +96,8 @@ def sgd(engine, model):
     return engine.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
 
 
-def adamw(engine, model):              # the bias of keys has a gradient of rounding errors alone: `eps` keeps it from steps of full length
+# the bias of keys has a gradient of rounding errors alone: `eps` keeps it from steps of full length
+def adamw(engine, model):
     groups = model.groups(0.1) if hasattr(model, "groups") else model.parameters()
     return engine.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-4)
 
@@ -102,15 +105,19 @@ def adamw(engine, model):              # the bias of keys has a gradient of roun
 CASES = [
     Case("resnet", lambda p: p.ResNet(width=6, classes=5), (images(4, 3, 40, 40), labels(5, 4)), classify,
          lambda engine, model: engine.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, nesterov=True)),
-    Case("vgg", lambda p: p.VGG(width=4, hidden=20, classes=5, **DROPOUT), (images(3, 3, 36, 36), labels(5, 3)), classify, sgd),
-    Case("densenet", lambda p: p.DenseNet(growth=3, stem=6, classes=5, **DROPOUT), (images(4, 3, 64, 64), labels(5, 4)), classify, sgd, "float64"),
-    Case("mobilenet", lambda p: p.MobileNetV2(width=0.2, last=24, by=2, classes=5, **DROPOUT), (images(4, 3, 64, 64), labels(5, 4)), classify,
+    Case("vgg", lambda p: p.VGG(width=4, hidden=20, classes=5, **DROPOUT), (images(3, 3, 36, 36), labels(5, 3)),
+         classify, sgd),
+    Case("densenet", lambda p: p.DenseNet(growth=3, stem=6, classes=5, **DROPOUT), (images(4, 3, 64, 64), labels(5, 4)),
+         classify, sgd, "float64"),
+    Case("mobilenet", lambda p: p.MobileNetV2(width=0.2, last=24, by=2, classes=5, **DROPOUT),
+         (images(4, 3, 64, 64), labels(5, 4)), classify,
          lambda engine, model: engine.optim.RMSprop(model.parameters(), lr=1e-4, momentum=0.9, eps=1e-2), "float64"),
     Case("unet", lambda p: p.UNet(width=3, depth=2, **DROPOUT), (images(1, 1, 92, 92), PIXELS), segment,
          lambda engine, model: engine.optim.SGD(model.parameters(), lr=0.01, momentum=0.99)),
     Case("vit", lambda p: p.ViT(size=24, patch=8, width=16, depth=3, heads=4, hidden=32, classes=5, **DROPOUT),
          (images(3, 3, 24, 24), labels(5, 3)), classify, adamw),
-    Case("gpt", lambda p: p.GPT(vocabulary=31, context=12, layers=3, heads=4, width=16, **DROPOUT), (labels(31, 3, 11),), next_token, adamw),
+    Case("gpt", lambda p: p.GPT(vocabulary=31, context=12, layers=3, heads=4, width=16, **DROPOUT),
+         (labels(31, 3, 11),), next_token, adamw),
     Case("bert", lambda p: p.Bert(vocabulary=29, width=16, heads=4, layers=3, hidden=32, length=12, **DROPOUT),
          (SENTENCES, labels(2, 3, 9), masked(SENTENCES), labels(2, 3)), guess, adamw),
     Case("lstm", lambda p: p.LanguageModel(vocabulary=23, width=12, **DROPOUT), (labels(23, 10, 4),), through_time,
@@ -147,7 +154,8 @@ class Trained:
         engine.manual_seed(seed)
         self.model = case.build(self.program).to(device_of(engine), getattr(engine, case.dtype))
         self.start = arrays(self.model.named_parameters())
-        self.batch = [x.to(getattr(engine, case.dtype)) if x.is_floating_point() else x for x in tensors(engine, case.batch)]
+        self.batch = [x.to(getattr(engine, case.dtype)) if x.is_floating_point() else x
+                      for x in tensors(engine, case.batch)]
 
     def steps(self):
         optimizer = self.case.optimizer(self.engine, self.model)
@@ -156,7 +164,8 @@ class Trained:
             optimizer.zero_grad()
             loss = self.loss()
             loss.backward()
-            yield {"loss": array(loss), **{f"gradient of {name}": array(p.grad) for name, p in self.model.named_parameters()}}
+            yield {"loss": array(loss), **{f"gradient of {name}": array(p.grad)
+                                           for name, p in self.model.named_parameters()}}
             optimizer.step()
 
     def loss(self):
@@ -187,7 +196,8 @@ def given(engine, state):
 def test_training(case):
     ours, theirs = (Trained(case, engine) for engine in (tensorgrad, torch))
     assert repr(ours.model) == repr(theirs.model)
-    assert {name: value.shape for name, value in ours.start.items()} == {name: value.shape for name, value in theirs.start.items()}
+    assert ({name: value.shape for name, value in ours.start.items()}
+            == {name: value.shape for name, value in theirs.start.items()})
     for name, value in theirs.start.items():
         np.testing.assert_allclose(ours.start[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
     for mine, reference in zip(ours.steps(), theirs.steps(), strict=True):
@@ -197,7 +207,8 @@ def test_training(case):
 
     for one, other in ((ours, theirs), (theirs, ours)):          # the state goes across, in both directions
         fresh = Trained(case, other.engine, seed=4)
-        assert str(fresh.model.load_state_dict(given(other.engine, one.model.state_dict()))) == "<All keys matched successfully>"
+        assert (str(fresh.model.load_state_dict(given(other.engine, one.model.state_dict())))
+                == "<All keys matched successfully>")
         close(fresh.evaluated(), one.evaluated())
 
 
@@ -208,9 +219,11 @@ def test_adversaries():
     for engine in (tensorgrad, torch):
         dcgan = program("dcgan", engine)
         engine.manual_seed(5)
-        forger, judge = dcgan.Generator(noise=7, width=3).to(device_of(engine)), dcgan.Discriminator(width=3).to(device_of(engine))
+        forger, judge = (dcgan.Generator(noise=7, width=3).to(device_of(engine)),
+                         dcgan.Discriminator(width=3).to(device_of(engine)))
         criterion = engine.nn.BCELoss()
-        forging, judging = (engine.optim.Adam(m.parameters(), lr=2e-4, betas=(0.5, 0.999), eps=1e-4) for m in (forger, judge))
+        forging, judging = (engine.optim.Adam(m.parameters(), lr=2e-4, betas=(0.5, 0.999), eps=1e-4)
+                            for m in (forger, judge))
         x, z = tensors(engine, (real, noise))
         seen = {}
         for step in range(STEPS):
@@ -229,7 +242,8 @@ def test_adversaries():
             forging.step()
             seen[f"forger, step {step}"] = array(loss)
         for model in (forger, judge):
-            seen |= {f"{type(model).__name__}.{name}": value for name, value in arrays(model.state_dict().items()).items()}
+            seen |= {f"{type(model).__name__}.{name}": value
+                     for name, value in arrays(model.state_dict().items()).items()}
         runs.append((seen, [repr(forger), repr(judge)]))
     assert runs[0][1] == runs[1][1]
     close(runs[0][0], runs[1][0])

@@ -1,4 +1,6 @@
-"""tensorgrad in the place of torch: `import torch` and all below it, names that are not there, `python -m tensorgrad`."""
+"""tensorgrad in the place of torch: `import torch` and all below it, names that are not there, `python -m
+tensorgrad`.
+"""
 import importlib
 import importlib.util
 import os
@@ -12,12 +14,14 @@ from support import ROOT, cpu_only, fresh_process
 
 import tensorgrad
 
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ("DEVICE", "TENSORGRAD_SIMULATED_CUDA")} | {"PYTHONPATH": str(ROOT)}
+ENVIRONMENT = {name: value for name, value in os.environ.items()
+               if name not in ("DEVICE", "TENSORGRAD_SIMULATED_CUDA")} | {"PYTHONPATH": str(ROOT)}
 
 
 def run(*arguments, code=0, cwd=None):
     """(output, errors) of `python -m tensorgrad` with these arguments."""
-    done = subprocess.run([sys.executable, "-W", "error", "-m", "tensorgrad", *map(str, arguments)], cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-W", "error", "-m", "tensorgrad", *map(str, arguments)], cwd=cwd,
+                          env=ENVIRONMENT, capture_output=True, text=True,
                           timeout=60)
     assert done.returncode == code, done.stderr
     return done.stdout, done.stderr
@@ -31,14 +35,22 @@ def as_torch(text):
 # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-PATHS = """nn nn.functional nn.modules nn.modules.conv nn.init nn.utils nn.utils.rnn nn.parameter nn.parallel nn.common_types nn.grad nn.attention optim
-optim.lr_scheduler optim.swa_utils utils utils.data utils.data.dataloader utils.data.distributed utils.checkpoint utils.dlpack utils._pytree utils.model_zoo
-utils.cpp_extension utils.benchmark utils.collect_env utils.backcompat utils.deterministic utils.hooks distributions distributions.constraints
-distributions.kl func linalg fft special signal signal.windows autograd autograd.function autograd.functional autograd.profiler autograd.grad_mode
-autograd.anomaly_mode autograd.forward_ad autograd.gradcheck autograd.graph cuda cuda.amp amp amp.autocast_mode amp.grad_scaler accelerator backends
-backends.cudnn backends.cuda backends.mkl backends.mkldnn backends.openmp backends.mps backends.cpu backends.opt_einsum backends.quantized backends.mha version
-torch_version onnx jit compiler _dynamo _dynamo.config _dynamo.eval_frame multiprocessing multiprocessing.spawn distributed distributed.optim hub profiler types
-testing quantization ao ao.quantization sparse nested fx export library futures functional storage random cpu mps xpu mtia overrides return_types serialization
+PATHS = """nn nn.functional nn.modules nn.modules.conv nn.init nn.utils nn.utils.rnn nn.parameter nn.parallel
+nn.common_types nn.grad nn.attention optim optim.lr_scheduler optim.swa_utils utils utils.data utils.data.dataloader
+utils.data.distributed utils.checkpoint utils.dlpack utils._pytree utils.model_zoo utils.cpp_extension utils.benchmark
+utils.collect_env utils.backcompat utils.deterministic utils.hooks distributions distributions.constraints
+distributions.kl func linalg fft special signal signal.windows autograd autograd.function autograd.functional
+autograd.profiler autograd.grad_mode autograd.anomaly_mode autograd.forward_ad autograd.gradcheck autograd.graph cuda
+cuda.amp amp amp.autocast_mode amp.grad_scaler accelerator backends backends.cudnn backends.cuda backends.mkl
+backends.mkldnn backends.openmp backends.mps backends.cpu backends.opt_einsum backends.quantized backends.mha version
+torch_version onnx jit compiler
+_dynamo _dynamo.config _dynamo.eval_frame multiprocessing
+multiprocessing.spawn
+distributed distributed.optim hub
+profiler types testing quantization ao
+ao.quantization sparse nested fx export
+library futures functional storage random cpu mps xpu
+mtia overrides return_types serialization
 _C _tensor _utils _jit_internal""".split()
 
 
@@ -54,8 +66,9 @@ def test_every_module_is_the_same_object():
         assert torch.add is tensorgrad.add and dir(torch) == dir(tensorgrad)
         assert nn.__spec__.name == nn.__name__ == 'tensorgrad.nn'
         print(torch.__name__, torch.__version__, torch.version.__version__, torch.version.cuda, tensorgrad.__version__, torch.__version__ >= (2, 0), Tensor)
-    """)
-    assert out == f"torch 2.13.0+tensorgrad 2.13.0+tensorgrad None {tensorgrad.__version__} True <class 'torch.Tensor'>\n"
+    """)  # noqa: E501
+    assert (out == f"torch 2.13.0+tensorgrad 2.13.0+tensorgrad None {tensorgrad.__version__} True <class "
+                   f"'torch.Tensor'>\n")
 
 
 def there(name):
@@ -76,7 +89,7 @@ def test_packages_can_ask_for_it():
         print(metadata.version("torch"), util.find_spec("torch") is not None, util.find_spec("torch.nn").name, util.find_spec("torch.nonsense"))
         exec("from torch import *")
         print(randn(2).shape)
-    """)
+    """)  # noqa: E501
     assert out == "2.13.0+tensorgrad True torch.nn None\ntorch.Size([2])\n"
 
 
@@ -89,12 +102,13 @@ def test_it_can_be_undone():
         tensorgrad.uninstall_as_torch()
         print([f for f in sys.meta_path if type(f).__module__.startswith("tensorgrad")], [n for n in sys.modules if n.partition(".")[0] == "torch"])
         print(tensorgrad.Tensor, tensorgrad.nn.Linear(2, 1)(tensorgrad.ones(1, 2)).shape)
-    """)
+    """)  # noqa: E501
     assert out == "3\n[] []\n<class 'tensorgrad._tensor.Tensor'> torch.Size([1, 1])\n"
 
 
 def test_it_refuses_where_torch_is_something_else():
-    error = fresh_process("import sys, types; sys.modules['torch'] = types.ModuleType('torch')\nimport tensorgrad; tensorgrad.install_as_torch()", fails=True)
+    error = fresh_process("import sys, types; sys.modules['torch'] = types.ModuleType('torch')\nimport tensorgrad; "
+                          "tensorgrad.install_as_torch()", fails=True)
     assert error.startswith("RuntimeError: cannot install tensorgrad as torch: the module 'torch' is already imported")
 
 
@@ -102,22 +116,38 @@ def test_it_refuses_where_torch_is_something_else():
 
 
 @pytest.mark.parametrize("statement, message", [
-    ("import torch.nonsense", "ModuleNotFoundError: No module named 'torch.nonsense' (tensorgrad, in the place of torch, has none)"),
-    ("import torch.jit.nonsense", "ModuleNotFoundError: No module named 'torch.jit.nonsense' (tensorgrad, in the place of torch, has none)"),
-    ("import torch.ao.nn.quantized", "ModuleNotFoundError: No module named 'torch.ao.nn' (tensorgrad has none: there are no quantized tensors)"),
-    ("from torch import package", "ImportError: cannot import name 'package' from 'tensorgrad' (tensorgrad has none: torch.save and torch.load"),
-    ("from torch.distributed.pipelining import pipeline", "ModuleNotFoundError: No module named 'torch.distributed.pipelining' (tensorgrad has none: a"),
-    ("import torch.distributed.checkpoint.hf_storage", "ModuleNotFoundError: No module named 'torch.distributed.checkpoint.hf_storage' (tensorgrad has none"),
-    ("from torch.distributed.autograd import context", "ModuleNotFoundError: No module named 'torch.distributed.autograd' (tensorgrad has none: processes"),
-    ("from torch.nn.functional import gelo", "ImportError: cannot import name 'gelo' from 'tensorgrad.nn.functional' (tensorgrad has torch.nn.functional.gelu"),
-    ("from torch.nn.functional import nonsense", "ImportError: cannot import name 'nonsense' from 'tensorgrad.nn.functional'"),
-    ("import torch.nn.functionl", "ModuleNotFoundError: No module named 'torch.nn.functionl' (tensorgrad has torch.nn.functional)"),
-    ("from torch.nn import Liner", "ImportError: cannot import name 'Liner' from 'tensorgrad.nn' (tensorgrad has torch.nn.Linear"),
-    ("from torch import Linear", "ImportError: cannot import name 'Linear' from 'tensorgrad' (tensorgrad has torch.nn.Linear"),
+    ("import torch.nonsense",
+     "ModuleNotFoundError: No module named 'torch.nonsense' (tensorgrad, in the place of torch, has none)"),
+    ("import torch.jit.nonsense",
+     "ModuleNotFoundError: No module named 'torch.jit.nonsense' (tensorgrad, in the place of torch, has none)"),
+    ("import torch.ao.nn.quantized",
+     "ModuleNotFoundError: No module named 'torch.ao.nn' (tensorgrad has none: there are no quantized tensors)"),
+    ("from torch import package",
+     "ImportError: cannot import name 'package' from 'tensorgrad' (tensorgrad has none: torch.save and torch.load"),
+    ("from torch.distributed.pipelining import pipeline",
+     "ModuleNotFoundError: No module named 'torch.distributed.pipelining' (tensorgrad has none: a"),
+    ("import torch.distributed.checkpoint.hf_storage",
+     "ModuleNotFoundError: No module named 'torch.distributed.checkpoint.hf_storage' (tensorgrad has none"),
+    ("from torch.distributed.autograd import context",
+     "ModuleNotFoundError: No module named 'torch.distributed.autograd' (tensorgrad has none: processes"),
+    ("from torch.nn.functional import gelo",
+     "ImportError: cannot import name 'gelo' from 'tensorgrad.nn.functional' (tensorgrad has torch.nn.functional.gelu"),
+    ("from torch.nn.functional import nonsense",
+     "ImportError: cannot import name 'nonsense' from 'tensorgrad.nn.functional'"),
+    ("import torch.nn.functionl",
+     "ModuleNotFoundError: No module named 'torch.nn.functionl' (tensorgrad has torch.nn.functional)"),
+    ("from torch.nn import Liner",
+     "ImportError: cannot import name 'Liner' from 'tensorgrad.nn' (tensorgrad has torch.nn.Linear"),
+    ("from torch import Linear",
+     "ImportError: cannot import name 'Linear' from 'tensorgrad' (tensorgrad has torch.nn.Linear"),
     ("torch.softmx", "AttributeError: module 'tensorgrad' has no attribute 'softmx' (tensorgrad has torch.softmax)"),
-    ("torch.nn.relu", "AttributeError: module 'tensorgrad.nn' has no attribute 'relu' (tensorgrad has torch.nn.ReLU, torch.relu"),
-    ("torch.optim.adamm", "AttributeError: module 'tensorgrad.optim' has no attribute 'adamm' (tensorgrad has torch.optim.Adam"),
-    ("torch.nn.functional.gelo", "AttributeError: module 'tensorgrad.nn.functional' has no attribute 'gelo' (tensorgrad has torch.nn.functional.gelu"),
+    ("torch.nn.relu", "AttributeError: module 'tensorgrad.nn' has no attribute 'relu' (tensorgrad has torch.nn.ReLU, "
+                      "torch.relu"),
+    ("torch.optim.adamm",
+     "AttributeError: module 'tensorgrad.optim' has no attribute 'adamm' (tensorgrad has torch.optim.Adam"),
+    ("torch.nn.functional.gelo",
+     "AttributeError: module 'tensorgrad.nn.functional' has no attribute 'gelo' (tensorgrad has "
+     "torch.nn.functional.gelu"),
 ])
 def test_a_missing_name_comes_with_the_nearest(statement, message):
     if statement.startswith("torch"):
@@ -140,7 +170,7 @@ def test_names_that_have_a_module_of_their_own_in_pytorch():
         from torch.nn.functional import relu
         import torch.distributed.nn.functional as together
         print(grad_scaler.GradScaler is torch.cuda.amp.GradScaler, importlib.util.find_spec("torch.jit.nonsense"), together.__name__)
-    """.replace("import importlib\n", "import importlib.util, torch\n"))
+    """.replace("import importlib\n", "import importlib.util, torch\n"))  # noqa: E501
     assert out == "True None tensorgrad.distributed.nn.functional\n"
     if importlib.util.find_spec("torch") is not None:
         assert not [name for name in table if not there(f"torch.{name}")]
@@ -149,13 +179,15 @@ def test_names_that_have_a_module_of_their_own_in_pytorch():
 INCIDENTAL = """functional: Tensor F; nn.functional: Tensor _in_projection _in_projection_packed; nn.modules.conv: Tensor Parameter init F; nn.modules.loss: F
 Tensor; nn.modules.linear: init; nn.modules.normalization: Parameter; nn.modules.transformer: _get_clones _get_activation_fn Tensor; nn.modules.utils:
 _list_with_default; nn.init: Tensor _no_grad_trunc_normal_ _no_grad_normal_ _no_grad_uniform_ _no_grad_fill_; distributions.distribution: Tensor;
-_jit_internal: Optional Tuple; cuda.amp: grad_scaler autocast_mode; utils.checkpoint: get_device_states set_device_states; distributed: nn"""
+_jit_internal: Optional Tuple; cuda.amp: grad_scaler autocast_mode; utils.checkpoint: get_device_states set_device_states; distributed: nn"""  # noqa: E501
 
 
 def test_names_that_programs_import_from_where_they_happen_to_be(script):
     pairs = [line.split(":") for line in INCIDENTAL.split(";")]
     statements = [f"from torch.{module.strip()} import {name}" for module, names in pairs for name in names.split()]
-    out = run(script("\n".join(["import torch", *statements, "print(Tensor is torch.Tensor, F is torch.nn.functional, init is torch.nn.init)"])))[0]
+    out = run(
+        script("\n".join(["import torch", *statements,
+                          "print(Tensor is torch.Tensor, F is torch.nn.functional, init is torch.nn.init)"])))[0]
     assert out == "True True True\n"
     if importlib.util.find_spec("torch") is not None:
         subprocess.run([sys.executable, "-c", "\n".join(statements)], check=True, timeout=60)
@@ -190,13 +222,14 @@ def test_a_script_finds_itself(script, tmp_path):
         again = pickle.loads(pickle.dumps(Point(torch.ones(2))))
         print(sys.argv[1:], os.path.basename(__file__), sys.path[0] == os.path.dirname(__file__), __name__, VALUE, again.x,
               sys.modules["__main__"].Point is Point)
-    """)
+    """)  # noqa: E501
     expected = "['-x', 'y'] script.py True __main__ 5 tensor([1., 1.]) True\n"
     assert run(path, "-x", "y")[0] == run("script.py", "-x", "y", cwd=tmp_path)[0] == expected
 
 
 def test_a_module_and_a_package(script, tmp_path):
-    script("import sys, torch\nfrom . import part\nprint(__name__, __package__, sys.argv[1:], part.torch is torch)", "pack/__main__.py")
+    script("import sys, torch\nfrom . import part\nprint(__name__, __package__, sys.argv[1:], part.torch is torch)",
+           "pack/__main__.py")
     script("import torch", "pack/part.py")
     script("import sys, torch\nprint(__name__, __spec__.name, torch.__name__, sys.argv[1:])", "alone.py")
     assert run("-m", "pack", "1", cwd=tmp_path)[0] == "__main__ pack ['1'] True\n"
@@ -204,7 +237,8 @@ def test_a_module_and_a_package(script, tmp_path):
     assert run("-c", "import sys, torch; print(sys.argv, torch.zeros(1))", "3")[0] == "['-c', '3'] tensor([0.])\n"
     assert "No module named nothing" in run("-m", "nothing", code=1)[1]
     program = "import sys, torch\nprint(sys.argv, torch.ones(1), __name__)\n"
-    done = subprocess.run([sys.executable, "-m", "tensorgrad", "-", "4"], input=program, env=ENVIRONMENT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "tensorgrad", "-", "4"], input=program, env=ENVIRONMENT,
+                          capture_output=True, text=True, timeout=60)
     assert done.stdout == "['-', '4'] tensor([1.]) __main__\n", done.stderr
 
 
@@ -215,7 +249,8 @@ def test_errors_are_the_programs_own(script):
     assert "__main__.py" not in errors and "runpy" not in errors and "importlib" not in errors
     path = script("def late():\n    import torch.nn.functionl\nlate()\n")
     errors = run(path, code=1)[1]
-    assert [line for line in errors.splitlines() if line.startswith("  File")] == [f'  File "{path}", line 3, in <module>', f'  File "{path}", line 2, in late']
+    assert ([line for line in errors.splitlines() if line.startswith("  File")]
+            == [f'  File "{path}", line 3, in <module>', f'  File "{path}", line 2, in late'])
     path = script("x = = 1\n")
     assert run(path, code=1)[1].startswith(f'  File "{path}", line 1\n')
 
@@ -228,7 +263,8 @@ def test_exit_codes(script):
     assert "can't open file" in run("nothing.py", code=2)[1]
     assert run(code=2)[1].startswith("usage") and run("--help")[0].startswith("usage")
     assert "unknown option" in run("-x", code=1)[1]
-    hooked = "import sys\nsys.excepthook = lambda kind, error, trace: print(kind.__name__, trace.tb_frame.f_code.co_name)\n1 / 0\n"
+    hooked = ("import sys\nsys.excepthook = lambda kind, error, trace: print(kind.__name__, "
+              "trace.tb_frame.f_code.co_name)\n1 / 0\n")
     assert run(script(hooked), code=1)[0] == "ZeroDivisionError <module>\n"
 
 
@@ -264,7 +300,7 @@ def test_child_processes_see_it_too(script, method):
             print(child.exitcode, model.weight.item(), shared.tolist(), shared.is_shared(), torch.zeros(1).is_shared())
             for batch in DataLoader(Squares(), batch_size=2, num_workers=1, multiprocessing_context="{method}"):
                 print(batch)
-    """)
+    """)  # noqa: E501
     assert run(path)[0] == "('torch', 1.0)\n0 1.0 [7.0, 0.0] True False\ntensor([0, 1])\ntensor([4, 9])\n"
 
 
@@ -297,7 +333,8 @@ def installed(name):
 
 no_torchx = pytest.mark.skipif(installed("torchx"), reason="a package torchx is installed")
 no_symbolic = pytest.mark.skipif(installed("pytorch_symbolic"), reason="a package pytorch_symbolic is installed")
-plain_cpu = pytest.mark.skipif(ENVIRONMENT.get("CUDA_VISIBLE_DEVICES", "") != "" or tensorgrad.cuda.is_available(), reason="about machines without CUDA")
+plain_cpu = pytest.mark.skipif(ENVIRONMENT.get("CUDA_VISIBLE_DEVICES", "") != "" or tensorgrad.cuda.is_available(),
+                               reason="about machines without CUDA")
 
 TORCHX = {"one layer": ("""
     import torch
@@ -311,7 +348,7 @@ TORCHX = {"one layer": ("""
         L.Conv2d(20, kernel_size=5, stride=2, padding=1), L.ReLU(), L.Conv2d(30, kernel_size=7), L.BatchNorm2d(), L.ReLU(),
         L.Conv2d(40, kernel_size=3), L.BatchNorm2d(), L.ReLU(), L.Flatten(), L.Linear(80), L.ReLU(), L.Linear(10))
     print(network(torch.randn((8, 3, 32, 32))).size(), network[-3].input_shape, type(L.Layer.from_spec(network.to_spec())).__name__)
-    """, "torch.Size([8, 10]) (8, 1960) Sequential"), "a diamond": ("""
+    """, "torch.Size([8, 10]) (8, 1960) Sequential"), "a diamond": ("""  # noqa: E501
     import torch
     import torchx.layers as L
     image = L.Placeholder((8, 3, 32, 32))
@@ -351,7 +388,7 @@ TORCHX = {"one layer": ("""
     from torchx.distributed import DistributedManager
     print(U.recursive_map is recursive_map, U.shape_conv2d is shape_conv2d, torchx.ids_to_devices is ids_to_devices, torchx.layers.Layer is Layer,
           torchx.DistributedManager is DistributedManager)
-    """, "True True True True True")}
+    """, "True True True True True")}  # noqa: E501
 
 
 @no_torchx
@@ -402,7 +439,7 @@ SYMBOLIC = {"a classifier": ("""
               add_to_model(torch.concat, tensors=(a, b), dim=1)):
         assert tuple(x.shape) == (None, 6, 2, 3) and type(x) is SymbolicTensor, x
     print(algorithms is pytorch_symbolic.graph_algorithms, pytorch_symbolic.useful_layers is layers)
-    """, ["True True"])}
+    """, ["True True"])}  # noqa: E501
 
 
 @no_symbolic
@@ -417,7 +454,8 @@ def test_installed_packages_of_these_names_go_before(script, tmp_path):
     script("NAME = 'installed'", "torchx.py")
     script("NAME = 'installed'", "pytorch_symbolic/__init__.py")
     script("NAME = 'below'", "pytorch_symbolic/config.py")
-    path = script("import torch, torchx, pytorch_symbolic\nfrom pytorch_symbolic import config\nprint(torchx.NAME, pytorch_symbolic.NAME, config.NAME)")
+    path = script("import torch, torchx, pytorch_symbolic\nfrom pytorch_symbolic import config\nprint(torchx.NAME, "
+                  "pytorch_symbolic.NAME, config.NAME)")
     assert run(path)[0] == "installed installed below\n"
 
 

@@ -56,11 +56,13 @@ def test_operators_by_their_names():
                 call()
             except Exception as error:
                 print(type(error).__name__, error)
-    """))
+    """))  # noqa: E501
     assert out.splitlines() == [
         "[2.0, 2.0] [2.0, 2.0] [[1.0, 0.0], [0.0, 1.0]]", "True [2.0, 2.0] False",
-        "OSError Could not load this library: x.so: tensorgrad cannot load extensions that are compiled against PyTorch",
-        "NotImplementedError tensorgrad has no torch.ops.aten.no_such_function: `aten` has the functions that this package has",
+        "OSError Could not load this library: x.so: tensorgrad cannot load extensions that are compiled against "
+        "PyTorch",
+        "NotImplementedError tensorgrad has no torch.ops.aten.no_such_function: `aten` has the functions that this "
+        "package has",
         "AttributeError '_OpNamespace' 'packages_three' object has no attribute 'thrice'"]
 
 
@@ -80,8 +82,10 @@ def written(base, write, use):
 BASES = {"in order": lambda torch, a, v: v * a.t().contiguous(), "transposed": lambda torch, a, v: v * a.t()}
 WRITES = {"diagonal of the flat whole": lambda torch, x, n: (x if x.is_contiguous() else x.t()).view(-1)[::5].add_(n),
           "flat": lambda torch, x, n: (x if x.is_contiguous() else x.t()).view(-1).mul_(n),
-          "rows": lambda torch, x, n: x[1:3].t()[1].mul_(n), "strided": lambda torch, x, n: torch.as_strided(x, (3, 2), (2, 7)).mul_(n)}
-USES = {"as it is": lambda x, w: (x * w).sum(), "transposed": lambda x, w: (x.t() * w.t().contiguous()).sum(), "product": lambda x, w: (x.t() @ w).pow(2).sum()}
+          "rows": lambda torch, x, n: x[1:3].t()[1].mul_(n),
+          "strided": lambda torch, x, n: torch.as_strided(x, (3, 2), (2, 7)).mul_(n)}
+USES = {"as it is": lambda x, w: (x * w).sum(), "transposed": lambda x, w: (x.t() * w.t().contiguous()).sum(),
+        "product": lambda x, w: (x.t() @ w).pow(2).sum()}
 
 
 @pytest.mark.parametrize("use", USES)
@@ -99,7 +103,8 @@ def test_gradients_of_writes_do_not_depend_on_how_gradients_lie_in_memory(base, 
 def eight_bits(torch):
     x = torch.tensor([449.0, 464, 465, 1e9, -300, 240, 249, 0.01, float("inf"), float("nan")])
     kinds = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
-    return [(d, d.itemsize, repr(torch.finfo(d)), x.to(d), x.to(d).float(), x.to(d).tolist()) for d in kinds], x.to(kinds[0])[1:3].view(torch.uint8)
+    return ([(d, d.itemsize, repr(torch.finfo(d)), x.to(d), x.to(d).float(), x.to(d).tolist()) for d in kinds],
+            x.to(kinds[0])[1:3].view(torch.uint8))
 
 
 @program
@@ -139,7 +144,8 @@ def kl_of_classes_of_any_kind(torch):
 @program
 def arguments_of_to(torch):
     parse = torch._C._nn._parse_to
-    return str(parse(torch.float16)[1]), str(parse("cpu")[0]), str(parse(torch.ones(1))[1]), parse("cpu", torch.float64, True)[2]
+    return (str(parse(torch.float16)[1]), str(parse("cpu")[0]), str(parse(torch.ones(1))[1]),
+            parse("cpu", torch.float64, True)[2])
 
 
 test_programs = cpu_only(program.test())
@@ -147,12 +153,16 @@ test_programs = cpu_only(program.test())
 
 # ── names that packages import, though they may never use them ───────────────────────────────────────────────────────
 
-NAMES = """nn.modules.module:_IncompatibleKeys nn.modules.module:_EXTRA_STATE_KEY_SUFFIX hub:_get_torch_home hub:HASH_REGEX utils.model_zoo:tqdm
-_subclasses.fake_tensor:FakeTensor fx.experimental.proxy_tensor:get_proxy_mode fx.experimental.symbolic_shapes:guard_or_false fx:Tracer
-utils._pytree:SUPPORTED_NODES utils._pytree:_get_node_type utils._python_dispatch:TorchDispatchMode utils.flop_counter:FlopCounterMode
-distributions.utils:_standard_normal distributions.utils:_sum_rightmost distributions.transforms:_InverseTransform serialization:MAP_LOCATION
-jit.annotations:BroadcastingList2 ao.quantization:ObserverBase _tensor_str:PRINT_OPTS _dynamo.utils:is_compile_supported onnx.symbolic_helper:parse_args
-distributed.rpc:is_available distributed.device_mesh:DeviceMesh distributed.algorithms.join:Join _C:_get_tracing_state _custom_ops:impl_abstract
+NAMES = """nn.modules.module:_IncompatibleKeys nn.modules.module:_EXTRA_STATE_KEY_SUFFIX hub:_get_torch_home
+hub:HASH_REGEX utils.model_zoo:tqdm _subclasses.fake_tensor:FakeTensor fx.experimental.proxy_tensor:get_proxy_mode
+fx.experimental.symbolic_shapes:guard_or_false fx:Tracer utils._pytree:SUPPORTED_NODES utils._pytree:_get_node_type
+utils._python_dispatch:TorchDispatchMode utils.flop_counter:FlopCounterMode distributions.utils:_standard_normal
+distributions.utils:_sum_rightmost distributions.transforms:_InverseTransform serialization:MAP_LOCATION
+jit.annotations:BroadcastingList2 ao.quantization:ObserverBase _tensor_str:PRINT_OPTS
+_dynamo.utils:is_compile_supported onnx.symbolic_helper:parse_args
+distributed.rpc:is_available
+distributed.device_mesh:DeviceMesh distributed.algorithms.join:Join _C:_get_tracing_state
+_custom_ops:impl_abstract
 cuda:CUDAGraph __config__:show distributed.tensor:DTensor distributed.fsdp:FullyShardedDataParallel _C:_nn""".split()
 
 
@@ -162,9 +172,12 @@ def test_a_name_is_there(path):
     assert hasattr(importlib.import_module(f"tensorgrad.{module}"), name)
 
 
-@pytest.mark.parametrize("call", [lambda: tensorgrad.distributed.tensor.DTensor(), lambda: tensorgrad.distributed.tensor.distribute_tensor(),
-                                  lambda: tensorgrad.fx.Tracer(), lambda: tensorgrad.cuda.CUDAGraph(), lambda: tensorgrad.PyTorchFileReader("x"),
-                                  lambda: importlib.import_module("tensorgrad.utils._python_dispatch").TorchDispatchMode().__enter__()])
+@pytest.mark.parametrize("call", [lambda: tensorgrad.distributed.tensor.DTensor(),
+                                  lambda: tensorgrad.distributed.tensor.distribute_tensor(),
+                                  lambda: tensorgrad.fx.Tracer(), lambda: tensorgrad.cuda.CUDAGraph(),
+                                  lambda: tensorgrad.PyTorchFileReader("x"),
+                                  lambda: importlib.import_module(
+                                      "tensorgrad.utils._python_dispatch").TorchDispatchMode().__enter__()])
 def test_what_is_only_a_name_says_so(call):
     with pytest.raises(NotImplementedError, match="tensorgrad has no torch"):
         call()

@@ -21,7 +21,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"
 
 
 def ran(*arguments):
-    done = subprocess.run([sys.executable, *arguments], cwd=FOLDER, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, *arguments], cwd=FOLDER, env=ENVIRONMENT, capture_output=True, text=True,
+                          timeout=120)
     assert not done.returncode, done.stderr
     return done.stdout
 
@@ -43,7 +44,8 @@ def test_a_program_prints_what_it_prints_with_pytorch(program):
     ours, theirs = (text.splitlines() for text in (ran("-m", "tensorgrad", program), printed_with_pytorch()[program]))
     assert len(theirs) >= 5
     assert len(ours) == len(theirs)
-    close = 3e-4 if native is None and "dcgan" in str(program) else 1e-4         # two networks against each other magnify what NumPy rounds otherwise
+    # two networks against each other magnify what NumPy rounds otherwise
+    close = 3e-4 if native is None and "dcgan" in str(program) else 1e-4
     for one, other in list(zip(ours, theirs))[:STEPS + HEAD_TAIL]:
         assert NUMBER.sub("#", one) == NUMBER.sub("#", other)
         assert numbers(one) == pytest.approx(numbers(other), rel=1e-4, abs=close, nan_ok=True), (one, other)

@@ -1,4 +1,4 @@
-"""What the smaller namespaces answer: backends, missing devices, compilers, testing, futures, profiler, hub."""
+"""Answers of the smaller namespaces: backends, missing devices, compilers, testing, futures, profiler, hub."""
 import importlib
 
 import pytest
@@ -20,10 +20,13 @@ def switches_of_backends(torch):
     skip_if_built_with_cuda(torch)
     importing(torch, "backends")
     backends = torch.backends
-    before = [backends.cudnn.enabled, backends.cudnn.benchmark, backends.cudnn.deterministic, backends.cudnn.allow_tf32, backends.cuda.matmul.allow_tf32,
-              backends.cudnn.is_available(), backends.cudnn.version(), backends.mps.is_available(), backends.mps.is_built(),
+    before = [backends.cudnn.enabled, backends.cudnn.benchmark, backends.cudnn.deterministic, backends.cudnn.allow_tf32,
+              backends.cuda.matmul.allow_tf32, backends.cudnn.is_available(), backends.cudnn.version(),
+              backends.mps.is_available(),
+              backends.mps.is_built(),
               backends.mha.get_fastpath_enabled(),
-              backends.cuda.flash_sdp_enabled(), backends.cuda.math_sdp_enabled(), backends.cuda.is_flash_attention_available(),
+              backends.cuda.flash_sdp_enabled(), backends.cuda.math_sdp_enabled(),
+              backends.cuda.is_flash_attention_available(),
               backends.mkldnn.enabled]
     backends.cudnn.benchmark = backends.cudnn.deterministic = True
     with backends.cudnn.flags(enabled=True, benchmark=False):
@@ -33,15 +36,18 @@ def switches_of_backends(torch):
     backends.cuda.matmul.allow_tf32 = True
     precision = torch.get_float32_matmul_precision()
     backends.cuda.matmul.allow_tf32 = False
-    return before, inside, after, precision, torch.get_float32_matmul_precision(), type(backends.cpu.get_cpu_capability())
+    return (before, inside, after, precision, torch.get_float32_matmul_precision(),
+            type(backends.cpu.get_cpu_capability()))
 
 
 @program
 def devices_that_are_not_there(torch):
     importing(torch, "mps", "xpu", "mtia", "cpu")
     calls = [lambda m=m, f=f: getattr(getattr(torch, m), f)() for m, f in (
-        ("mps", "is_available"), ("mps", "device_count"), ("mps", "synchronize"), ("mps", "empty_cache"), ("mps", "seed"), ("mps", "get_rng_state"),
-        ("xpu", "is_available"), ("xpu", "device_count"), ("xpu", "current_device"), ("xpu", "synchronize"), ("xpu", "get_device_name"),
+        ("mps", "is_available"), ("mps", "device_count"), ("mps", "synchronize"), ("mps", "empty_cache"),
+        ("mps", "seed"), ("mps", "get_rng_state"), ("xpu", "is_available"), ("xpu", "device_count"),
+        ("xpu", "current_device"), ("xpu", "synchronize"),
+        ("xpu", "get_device_name"),
         ("xpu", "memory_allocated"),
         ("mtia", "is_available"), ("mtia", "device_count"), ("mtia", "synchronize"), ("mtia", "empty_cache"),
         ("cpu", "is_available"), ("cpu", "device_count"), ("cpu", "current_device"), ("cpu", "synchronize"))]
@@ -70,9 +76,12 @@ def compilers(torch):
         calls.append(x)
         return x
     torch._dynamo.config.suppress_errors = False
-    return (unused(1), ignored(2), disabled(4), also(5), torch.jit.is_scripting(), torch.jit.is_tracing(), torch.jit.annotate(int, 3),
-            torch.jit.isinstance([1, 2], list[int]), torch.jit.isinstance({"a": 1.0}, dict[str, int]), torch.compiler.is_compiling(),
-            attempt(lambda: torch.compile(len, mode="nonsense")), attempt(lambda: torch.compile(len, mode="default", options={})))
+    return (unused(1), ignored(2), disabled(4), also(5), torch.jit.is_scripting(), torch.jit.is_tracing(),
+            torch.jit.annotate(int, 3), torch.jit.isinstance([1, 2], list[int]),
+            torch.jit.isinstance({"a": 1.0}, dict[str, int]),
+            torch.compiler.is_compiling(),
+            attempt(lambda: torch.compile(len, mode="nonsense")),
+            attempt(lambda: torch.compile(len, mode="default", options={})))
 
 
 @program
@@ -80,7 +89,8 @@ def distributed_without_a_group(torch):
     skip_if_built_with_cuda(torch)
     importing(torch, "distributed")
     d = torch.distributed
-    return [d.is_initialized(), d.is_nccl_available(), d.is_torchelastic_launched(), attempt(d.get_rank), attempt(d.get_world_size), attempt(d.barrier)]
+    return [d.is_initialized(), d.is_nccl_available(), d.is_torchelastic_launched(), attempt(d.get_rank),
+            attempt(d.get_world_size), attempt(d.barrier)]
 
 
 @program
@@ -88,16 +98,23 @@ def close_and_not(torch):
     importing(torch, "testing")
     x, t = torch.tensor([1.0, 2.0, 4.0]), torch.testing.assert_close
     nan = torch.tensor([float("nan")])
-    pairs = [(x, x + 1e-7), (x, x + 1), (x.reshape(1, 3), x.reshape(1, 3) * 2), (x, x[:2]), (x, x.double()), (x, 1.0), (1.0, 1.5), (1, 2), (1j, 2j), (1, 1.0),
-             (True, False), (None, None), (None, 1), ("a", "a"), (torch.tensor(1.0), torch.tensor(2.0)), (torch.tensor([1, 2]), torch.tensor([2, 2])),
-             (torch.tensor([True, False]), torch.tensor([False, False])), ([x, x], [x, x + 1]), ([x], [x, x]), ({"a": x}, {"b": x}), ({"a": x}, {"a": x + 1}),
-             ({"a": [x, (x, x)]}, {"a": [x, (x, -x)]}), (x.numpy(), x.numpy() + 1), (x, x.numpy()), (nan, nan), (torch.zeros(0), torch.zeros(0)),
-             (torch.tensor([1 + 2j]), torch.tensor([1 + 3j])), (x.half(), x.half() * 1.0001), (float("inf"), float("inf")),
+    pairs = [(x, x + 1e-7), (x, x + 1), (x.reshape(1, 3), x.reshape(1, 3) * 2), (x, x[:2]), (x, x.double()), (x, 1.0),
+             (1.0, 1.5), (1, 2), (1j, 2j), (1, 1.0), (True, False), (None, None), (None, 1), ("a", "a"),
+             (torch.tensor(1.0), torch.tensor(2.0)), (torch.tensor([1, 2]), torch.tensor([2, 2])),
+             (torch.tensor([True, False]), torch.tensor([False, False])), ([x, x], [x, x + 1]), ([x], [x, x]),
+             ({"a": x}, {"b": x}), ({"a": x}, {"a": x + 1}), ({"a": [x, (x, x)]}, {"a": [x, (x, -x)]}),
+             (x.numpy(), x.numpy() + 1), (x, x.numpy()), (nan, nan),
+             (torch.zeros(0), torch.zeros(0)),
+             (torch.tensor([1 + 2j]), torch.tensor([1 + 3j])),
+             (x.half(), x.half() * 1.0001),
+             (float("inf"), float("inf")),
              (torch.tensor([0.0]), torch.tensor([1.0]))]
-    options = [{"rtol": 0.1}, {"rtol": 0, "atol": 0}, {"rtol": 0, "atol": 2}, {"msg": "words"}, {"msg": lambda text: "more: " + text}, {"check_stride": True}]
+    options = [{"rtol": 0.1}, {"rtol": 0, "atol": 0}, {"rtol": 0, "atol": 2}, {"msg": "words"},
+               {"msg": lambda text: "more: " + text}, {"check_stride": True}]
     def shown(call):
         return [str(part).replace("torch._tensor.Tensor", "torch.Tensor") for part in attempt(call, whole=True) or ()]
-    return ([shown(lambda a=a, b=b: t(a, b)) for a, b in pairs] + [attempt(lambda o=o: t(x, x + 1, **o), whole=True) for o in options]
+    return ([shown(lambda a=a, b=b: t(a, b)) for a, b in pairs]
+            + [attempt(lambda o=o: t(x, x + 1, **o), whole=True) for o in options]
             + [attempt(lambda: t(nan, nan, equal_nan=True)), attempt(lambda: t(x, x.double(), check_dtype=False)),
                attempt(lambda: t(torch.ones(2, 2).t(), torch.ones(2, 2), check_stride=True), whole=True)])
 
@@ -108,10 +125,13 @@ def made_tensors(torch):
     make = torch.testing.make_tensor
     dtypes = torch.float32, torch.float64, torch.int64, torch.uint8, torch.bool, torch.complex64, torch.float16
     made = [make(2, 3, dtype=dtype, device="cpu") for dtype in dtypes]
-    made += [make((4,), dtype=torch.int32, device="cpu", low=1, high=5), make(3, dtype=torch.float32, device="cpu", low=-1, high=1, requires_grad=True),
-             make(2, 4, dtype=torch.float32, device="cpu", noncontiguous=True), make((), dtype=torch.float32, device="cpu"),
+    made += [make((4,), dtype=torch.int32, device="cpu", low=1, high=5),
+             make(3, dtype=torch.float32, device="cpu", low=-1, high=1, requires_grad=True),
+             make(2, 4, dtype=torch.float32, device="cpu", noncontiguous=True),
+             make((), dtype=torch.float32, device="cpu"),
              make(50, dtype=torch.int64, device="cpu", low=-1, high=2, exclude_zero=True)]
-    return made, made[9].stride(), made[8].requires_grad, [attempt(lambda d=d: make(2, dtype=d, device="cpu", low=3, high=2)) for d in (torch.int64,)]
+    return (made, made[9].stride(), made[8].requires_grad,
+            [attempt(lambda d=d: make(2, dtype=d, device="cpu", low=3, high=2)) for d in (torch.int64,)])
 
 
 @program
@@ -125,7 +145,8 @@ def futures(torch):
     before = first.done(), whole.done()
     first.set_result(3)
     second.set_exception(ValueError("wrong"))
-    return before, first.value(), after.wait(), seen, whole.done(), attempt(second.wait), torch.futures.wait_all([first, after])
+    return (before, first.value(), after.wait(), seen, whole.done(), attempt(second.wait),
+            torch.futures.wait_all([first, after]))
 
 
 @program
@@ -133,18 +154,22 @@ def steps_of_a_profile(torch):
     importing(torch, "profiler")
     p = torch.profiler
     plans = [p.schedule(wait=1, warmup=1, active=2), p.schedule(wait=0, warmup=1, active=1, repeat=2, skip_first=2)]
-    return [[plan(step).name for step in range(10)] for plan in plans], attempt(lambda: p.schedule(wait=-1, warmup=0, active=1))
+    return ([[plan(step).name for step in range(10)] for plan in plans],
+            attempt(lambda: p.schedule(wait=-1, warmup=0, active=1)))
 
 
 @program
 def meta_tensors(torch):
     x = torch.empty(2, 3, device="meta")
     with torch.device("meta"):
-        model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(), torch.nn.Linear(16, 2))
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Flatten(),
+                                    torch.nn.Linear(16, 2))
     state = torch.random.get_rng_state()
     y = model(torch.rand(2, 3, 4, 4, device="meta"))
-    return [str(x), str(y), x.is_meta, str((x + 1).double()), str(model[0].weight.device), attempt(x.item), attempt(x.tolist), attempt(lambda: x.cpu()),
-            attempt(lambda: model.to("cpu")), model.to_empty(device="cpu")[3].weight.shape, torch.equal(state, torch.random.get_rng_state()),
+    return [str(x), str(y), x.is_meta, str((x + 1).double()), str(model[0].weight.device), attempt(x.item),
+            attempt(x.tolist), attempt(lambda: x.cpu()),
+            attempt(lambda: model.to("cpu")), model.to_empty(device="cpu")[3].weight.shape,
+            torch.equal(state, torch.random.get_rng_state()),
             {k: str(v.device) for k, v in torch.nn.Linear(1, 1).to("meta").state_dict().items()}]
 
 
@@ -152,9 +177,11 @@ def meta_tensors(torch):
 def types(torch):
     importing(torch, "types", "functional", "torch_version")
     V = torch.torch_version.TorchVersion
-    versions = [V("2.13.0+cpu") > "2.13", V("2.13.0+cpu") == "2.13.0", V("1.10.0a1") < (1, 10), V("1.2") == "1.2.0", V("1.2") == "words", V("2.0") >= (2, 0, 1),
+    versions = [V("2.13.0+cpu") > "2.13", V("2.13.0+cpu") == "2.13.0", V("1.10.0a1") < (1, 10), V("1.2") == "1.2.0",
+                V("1.2") == "words", V("2.0") >= (2, 0, 1),
                 attempt(lambda: V("1.0") > 1.0)]
-    return (torch.types.Number, torch.types._bool, isinstance(3, torch.types._Number), torch.functional.einsum("ij->j", torch.ones(2, 2)),
+    return (torch.types.Number, torch.types._bool, isinstance(3, torch.types._Number),
+            torch.functional.einsum("ij->j", torch.ones(2, 2)),
             torch.functional.block_diag(torch.ones(1, 1), torch.ones(1, 2)), versions, isinstance(3, torch.SymInt))
 
 
@@ -167,7 +194,8 @@ def old_habits(torch):
     loss = torch.nn.functional.mse_loss(x, torch.ones(2), size_average=False)
     kept = torch.nn.MSELoss(reduce=False)(x, torch.zeros(2))
     y = x.cuda() if torch.cuda.is_available() else x
-    return x, loss, kept, y.type("torch.DoubleTensor"), x.type(), torch.LongTensor(3).zero_(), x.untyped_storage().nbytes()
+    return (x, loss, kept, y.type("torch.DoubleTensor"), x.type(), torch.LongTensor(3).zero_(),
+            x.untyped_storage().nbytes())
 
 
 test_programs = cpu_only(program.test())
@@ -175,7 +203,8 @@ test_programs = cpu_only(program.test())
 
 @pytest.mark.parametrize("call", [
     lambda torch: torch.fx.symbolic_trace(None), lambda torch: torch.export.export(None),
-    lambda torch: torch.jit.load("x"), lambda torch: torch.sparse.mm(1, 2), lambda torch: torch.nested.nested_tensor([]),
+    lambda torch: torch.jit.load("x"), lambda torch: torch.sparse.mm(1, 2),
+    lambda torch: torch.nested.nested_tensor([]),
     lambda torch: torch.ao.quantization.quantize_dynamic(None),
     lambda torch: torch.library.opcheck(None),
     lambda torch: importlib.import_module("tensorgrad.utils.cpp_extension").load("x", [])])
@@ -190,12 +219,17 @@ def compiled_modules_as_they_are(torch):
     x, model, seen = torch.ones(2, 3), torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU()), []
     scripted, traced, function = torch.jit.script(model), torch.jit.trace(model, x), torch.jit.trace(lambda a: a * 2, x)
     for module in scripted, traced:
-        seen += [isinstance(module, torch.jit.ScriptModule), torch.equal(module(x), model(x)), list(module.state_dict()), module.original_name]
-    seen += [isinstance(function, torch.jit.ScriptFunction), function(x), isinstance(traced, torch.jit.TopLevelTracedModule),
-             torch.jit.freeze(torch.jit.script(model.eval()))(x).shape, torch.jit.optimize_for_inference(scripted.eval())(x).shape]
+        seen += [isinstance(module, torch.jit.ScriptModule), torch.equal(module(x), model(x)),
+                 list(module.state_dict()), module.original_name]
+    seen += [isinstance(function, torch.jit.ScriptFunction), function(x),
+             isinstance(traced, torch.jit.TopLevelTracedModule),
+             torch.jit.freeze(torch.jit.script(model.eval()))(x).shape,
+             torch.jit.optimize_for_inference(scripted.eval())(x).shape]
     for call in (lambda: torch.jit.script(3), lambda: torch.jit.freeze(model), lambda: torch.jit.trace(model),
-                 lambda: torch.jit.freeze(torch.jit.script(torch.nn.Linear(1, 1))), lambda: torch.jit.trace(lambda a: 3, x), lambda: torch.jit.trace(model, 3),
-                 lambda: torch.jit.trace(lambda a: {"x": a}, x), lambda: torch.compile(3), lambda: torch.compile(model, backend="foo"),
+                 lambda: torch.jit.freeze(torch.jit.script(torch.nn.Linear(1, 1))),
+                 lambda: torch.jit.trace(lambda a: 3, x), lambda: torch.jit.trace(model, 3),
+                 lambda: torch.jit.trace(lambda a: {"x": a}, x), lambda: torch.compile(3),
+                 lambda: torch.compile(model, backend="foo"),
                  lambda: torch.compile(model, mode="foo"), lambda: torch.compile(model, mode="default", options={})):
         try:
             seen.append(type(call()).__name__)
@@ -206,11 +240,15 @@ def compiled_modules_as_they_are(torch):
 
 def devices_that_are_not_here(torch):
     x = torch.ones(2)
-    seen = [torch.device("mps").type, torch.device("xpu", 1).index, torch.device("mps") == torch.device("mps"), x.device == torch.device("mps")]
-    for call in (lambda: x.to("mps"), lambda: x.to("xpu"), lambda: torch.nn.Linear(1, 1).to("mps"), lambda: torch.tensor([1], device="xpu"),
-                 lambda: x.to("foo"), lambda: x.to("xla"), lambda: torch.set_num_threads(1.5), lambda: torch.set_default_dtype(3),
+    seen = [torch.device("mps").type, torch.device("xpu", 1).index, torch.device("mps") == torch.device("mps"),
+            x.device == torch.device("mps")]
+    for call in (lambda: x.to("mps"), lambda: x.to("xpu"), lambda: torch.nn.Linear(1, 1).to("mps"),
+                 lambda: torch.tensor([1], device="xpu"),
+                 lambda: x.to("foo"), lambda: x.to("xla"), lambda: torch.set_num_threads(1.5),
+                 lambda: torch.set_default_dtype(3),
                  lambda: torch.set_default_dtype("float32"),
-                 lambda: torch.random.fork_rng(device_type="foo").__enter__(), lambda: torch.testing.assert_close(x.to("meta"), x.to("meta")),
+                 lambda: torch.random.fork_rng(device_type="foo").__enter__(),
+                 lambda: torch.testing.assert_close(x.to("meta"), x.to("meta")),
                  lambda: torch.testing.assert_close(x.to("meta"), x[:1].to("meta"))):
         try:
             seen.append(call())
@@ -219,7 +257,8 @@ def devices_that_are_not_here(torch):
     return seen
 
 
-@pytest.mark.parametrize("program", [compiled_modules_as_they_are, devices_that_are_not_here], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", [compiled_modules_as_they_are, devices_that_are_not_here],
+                         ids=lambda program: program.__name__)
 def test_as_pytorch_answers(program):
     from side_by_side import same
     pytest.importorskip("torch")
@@ -243,12 +282,14 @@ def test_functions_are_not_compiled():
     assert tensorgrad.compile(mode="default")(double) is double
     scripted, traced = tensorgrad.jit.script(module), tensorgrad.jit.trace(module, tensorgrad.ones(1, 2))
     assert tensorgrad.jit.script(double)(3) == 6 and scripted.weight is module.weight is traced.weight
-    with pytest.raises(NotImplementedError, match="tensorgrad has no save of RecursiveScriptModule: there is no TorchScript"):
+    with pytest.raises(NotImplementedError, match="tensorgrad has no save of RecursiveScriptModule: there is no "
+                                                  "TorchScript"):
         scripted.save("x")
 
 
 def test_a_hub_is_a_directory(tmp_path):
-    (tmp_path / "hubconf.py").write_text("dependencies = ['math']\ndef model(n, scale=1):\n    'a number'\n    return n * scale\n")
+    (tmp_path / "hubconf.py").write_text("dependencies = ['math']\ndef model(n, scale=1):\n    'a number'\n    return "
+                                         "n * scale\n")
     hub = tensorgrad.hub
     assert hub.load(tmp_path, "model", 3, source="local", scale=2) == 6
     assert hub.list(tmp_path) == ["model"] and hub.help(tmp_path, "model") == "a number"
@@ -274,7 +315,8 @@ def test_a_profile_measures(tmp_path):
     events = {event.key: event for event in prof.key_averages()}
     assert len(ready) == 1 and events["step"].count == events["torch.Tensor.exp"].count == 1
     step = events["step"]
-    assert step.cpu_time_total >= step.self_cpu_time_total + events["torch.Tensor.exp"].cpu_time_total and step.self_cpu_time_total > 0
+    assert (step.cpu_time_total >= step.self_cpu_time_total + events["torch.Tensor.exp"].cpu_time_total
+            and step.self_cpu_time_total > 0)
     assert "Self CPU time total" in prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=2)
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
     assert '"name": "step"' in (tmp_path / "trace.json").read_text()
@@ -283,7 +325,8 @@ def test_a_profile_measures(tmp_path):
 def test_a_benchmark_measures():
     from tensorgrad.utils.benchmark import Timer
     found = Timer("x.append(1)", globals={"x": (x := [])}, label="append").timeit(50)
-    assert len(x) >= 50 and found.number_per_run == 50 and 0 < found.mean < 1e-2 and repr(found).partition("\n")[2].startswith("append\n")
+    assert (len(x) >= 50 and found.number_per_run == 50 and 0 < found.mean < 1e-2
+            and repr(found).partition("\n")[2].startswith("append\n"))
     found = Timer("pass").blocked_autorange(min_run_time=0.001)
     assert found.median > 0 and found.iqr >= 0
 

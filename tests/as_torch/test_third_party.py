@@ -1,4 +1,6 @@
-"""Packages that are Python over PyTorch, unchanged, with this package in PyTorch's place: their programs print what they print with PyTorch."""
+"""Packages that are Python over PyTorch, unchanged, with this package in PyTorch's place: their programs print what
+they print with PyTorch.
+"""
 import importlib.util
 import json
 import os
@@ -13,8 +15,10 @@ from tests.as_torch.test_programs import NUMBER, numbers
 
 FOLDER = ROOT / "tests" / "as_torch" / "third_party"
 PACKAGES = {        # program: what it imports
-    "averages_and_activations.py": "entmax opt_einsum pytorch_msssim torch_ema", "einops_layers.py": "einops", "event_files.py": "tensorboardX",
-    "metrics.py": "torchmetrics", "model_summary.py": "torchinfo", "more_optimizers.py": "torch_optimizer", "neural_ode.py": "torchdiffeq",
+    "averages_and_activations.py": "entmax opt_einsum pytorch_msssim torch_ema", "einops_layers.py": "einops",
+    "event_files.py": "tensorboardX", "metrics.py": "torchmetrics", "model_summary.py": "torchinfo",
+    "more_optimizers.py": "torch_optimizer",
+    "neural_ode.py": "torchdiffeq",
     "safetensors_files.py": "safetensors",
 }
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
@@ -25,14 +29,16 @@ def missing(program):
 
 
 def ran(*arguments):
-    done = subprocess.run([sys.executable, *arguments], cwd=FOLDER, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, *arguments], cwd=FOLDER, env=ENVIRONMENT, capture_output=True, text=True,
+                          timeout=120)
     assert not done.returncode, done.stderr
     return done.stdout
 
 
 @cache
 def printed_with_pytorch():
-    return json.loads(ran(str(FOLDER.parent / "programs" / "_run_all.py"), *(program for program in PACKAGES if not missing(program))))
+    return json.loads(ran(str(FOLDER.parent / "programs" / "_run_all.py"),
+                          *(program for program in PACKAGES if not missing(program))))
 
 
 @cpu_only

@@ -191,7 +191,8 @@ def variables(torch):
     x = torch.ones(2)
     v = torch.autograd.Variable(x, requires_grad=True)
     (v * 2).sum().backward()
-    return (v, v.grad, x.requires_grad, v.data_ptr() == x.data_ptr(), isinstance(x, torch.autograd.Variable), isinstance(3, torch.autograd.Variable),
+    return (v, v.grad, x.requires_grad, v.data_ptr() == x.data_ptr(), isinstance(x, torch.autograd.Variable),
+            isinstance(3, torch.autograd.Variable),
             torch.autograd.Variable(v * 2), torch.autograd.Variable().shape)
 
 
@@ -228,7 +229,8 @@ def edges_in_place_of_tensors(torch):
     x = leaf(torch, 1., 2.)
     a, b = (x * x).unbind()
     edge = torch.autograd.graph.get_gradient_edge
-    return (torch.autograd.grad(a * b, edge(b), retain_graph=True), torch.autograd.grad(edge(a * b), x, retain_graph=True),
+    return (torch.autograd.grad(a * b, edge(b), retain_graph=True),
+            torch.autograd.grad(edge(a * b), x, retain_graph=True),
             edge(b).output_nr, edge(b).node is b.grad_fn, edge(x).output_nr, len(edge(x)))
 
 
@@ -386,21 +388,24 @@ def names_and_edges_of_steps(torch):
     def names(fn, depth=3):
         return fn.name().rstrip("0123456789"), [(names(f, depth - 1), i) for f, i in fn.next_functions if depth and f]
     x, w = torch.ones(2, 3, requires_grad=True), torch.ones(3, 2, requires_grad=True)
-    made = [x + x, x - 1, x * w.t(), x / 2, x @ w, x ** 2, 2 ** x, -x, x.exp(), x.log(), x.sqrt(), x.abs(), x.sin(), x.tanh(), x.sigmoid(),
-            x.relu(), x.sum(), x.sum(0), x.mean(), x.mean(1), x.max(), x.max(0).values, x.min(1).values, x.prod(), x.reshape(3, 2), x.t(),
-            x.transpose(0, 1), x.permute(1, 0), x.unsqueeze(0), x.squeeze(), x[0], x[0:1], x[[0, 1]], x.expand(4, 2, 3), x.clone(),
-            torch.cat([x, x]), torch.stack([x, x]), x.unbind()[1], x.chunk(2)[0], x.split(1)[1], torch.where(x > 0, x, x), x.clamp(0, 1),
-            x.clamp(min=0), x.softmax(1), x.log_softmax(1), x.double(), x.var(), x.std(0), x.norm(), x.cumsum(0), x.sort().values,
-            x.gather(0, torch.zeros(1, 3, dtype=torch.int64)), x.masked_fill(x > 0, 1.), torch.maximum(x, x), x.flip(0), x.rsqrt(), x.cos(),
-            x.log1p(), x.expm1(), x.reciprocal(), x.diagonal(), x.tril(), x.roll(1, 0), x.logsumexp(0),
-            x.amax(0), x.T, x.square(), x.detach() * x, x * 2., 1. - x, x.floor(), torch.atan2(x, x)]
+    made = [x + x, x - 1, x * w.t(), x / 2, x @ w, x ** 2, 2 ** x, -x, x.exp(), x.log(), x.sqrt(), x.abs(), x.sin(),
+            x.tanh(), x.sigmoid(), x.relu(), x.sum(), x.sum(0), x.mean(), x.mean(1), x.max(), x.max(0).values,
+            x.min(1).values, x.prod(), x.reshape(3, 2), x.t(), x.transpose(0, 1), x.permute(1, 0), x.unsqueeze(0),
+            x.squeeze(), x[0], x[0:1], x[[0, 1]], x.expand(4, 2, 3), x.clone(), torch.cat([x, x]), torch.stack([x, x]),
+            x.unbind()[1], x.chunk(2)[0], x.split(1)[1], torch.where(x > 0, x, x), x.clamp(0, 1), x.clamp(min=0),
+            x.softmax(1), x.log_softmax(1), x.double(), x.var(), x.std(0), x.norm(), x.cumsum(0), x.sort().values,
+            x.gather(0, torch.zeros(1, 3, dtype=torch.int64)), x.masked_fill(x > 0, 1.),
+            torch.maximum(x, x), x.flip(0), x.rsqrt(), x.cos(), x.log1p(), x.expm1(), x.reciprocal(), x.diagonal(),
+            x.tril(), x.roll(1, 0), x.logsumexp(0), x.amax(0), x.T, x.square(), x.detach() * x, x * 2., 1. - x,
+            x.floor(), torch.atan2(x, x)]
     return [names(t.grad_fn) for t in made]
 
 
 @program
 def operands_without_gradient(torch):
     x, w = leaf(torch, 1., 2.), torch.ones(2)
-    return [[f is None for f, _ in y.grad_fn.next_functions] for y in (x * 2, x + w, w - x, x / w, x.exp(), x @ w, torch.cat([w, x]))]
+    return [[f is None for f, _ in y.grad_fn.next_functions]
+            for y in (x * 2, x + w, w - x, x / w, x.exp(), x @ w, torch.cat([w, x]))]
 
 
 @program
@@ -456,7 +461,8 @@ def casts_in_the_graph(torch):
 @program
 def integers_are_off_the_tape(torch):
     x = leaf(torch, 1.5, 2.5)
-    return x.long().requires_grad, (x > 1).requires_grad, x.argmax().requires_grad, x.sort().indices.requires_grad, x.long()
+    return (x.long().requires_grad, (x > 1).requires_grad, x.argmax().requires_grad, x.sort().indices.requires_grad,
+            x.long())
 
 
 @program
@@ -479,7 +485,8 @@ def broadcast_operands(torch):
 
 @program
 def operands_of_length_one_and_none(torch):
-    a, b, e = torch.ones(1, 1, requires_grad=True), torch.ones((), requires_grad=True), torch.ones(0, 3, requires_grad=True)
+    a, b, e = (torch.ones(1, 1, requires_grad=True), torch.ones((), requires_grad=True),
+               torch.ones(0, 3, requires_grad=True))
     (a * b + a).sum().backward()
     (e * a).sum().backward()
     return a.grad, b.grad, e.grad
@@ -506,7 +513,8 @@ def real_functions_of_complex_numbers(torch):
 @program
 def holomorphic_functions(torch):
     z = torch.tensor([1 + 2j, -3j + 1], dtype=torch.complex128, requires_grad=True)
-    for f in (torch.exp, torch.sin, torch.log, torch.sqrt, torch.tanh, torch.reciprocal, lambda z: z ** 3, lambda z: 1j / z):
+    for f in (torch.exp, torch.sin, torch.log, torch.sqrt, torch.tanh, torch.reciprocal, lambda z: z ** 3,
+              lambda z: 1j / z):
         f(z).backward(torch.tensor([1 - 1j, 2j], dtype=torch.complex128))
     return z.grad
 
@@ -558,7 +566,8 @@ def switching_requires_grad(torch):
     x.requires_grad = False
     found += [x.requires_grad, x.requires_grad_(False).requires_grad, x.requires_grad_(True).requires_grad]
     y = x * 2
-    return [*found, y.requires_grad, y.requires_grad_().requires_grad, y.is_leaf, torch.ones(1, dtype=torch.int64).requires_grad_(False)]
+    return [*found, y.requires_grad, y.requires_grad_().requires_grad, y.is_leaf,
+            torch.ones(1, dtype=torch.int64).requires_grad_(False)]
 
 
 @program
@@ -576,7 +585,8 @@ def a_leaf_that_no_longer_wants_gradients(torch):
 @program
 def is_leaf(torch):
     x = leaf(torch, 1.)
-    return [t.is_leaf for t in (x, x * 2, x.detach(), torch.ones(1), torch.ones(1) * 2, x.data, x.clone(), x.view(1), x.detach() * 2)]
+    return [t.is_leaf for t in (x, x * 2, x.detach(), torch.ones(1), torch.ones(1) * 2, x.data, x.clone(), x.view(1),
+                                x.detach() * 2)]
 
 
 @program

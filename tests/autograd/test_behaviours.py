@@ -18,7 +18,8 @@ def leaf(torch, *values):
 
 def function(torch, forward, backward):
     """A Function made of two plain functions."""
-    return type("Made", (torch.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    return type("Made", (torch.autograd.Function,),
+                {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
 
 # ── hooks ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,9 +57,12 @@ def hooks_of_leaves_that_are_named_as_inputs(torch):
 
 
 STEP_HOOKS = {
-    "a number": lambda torch, g: 3, "one for two": lambda torch, g: (g[0],), "no tuple": lambda torch, g: g[0], "a list": lambda torch, g: list(g),
-    "three for two": lambda torch, g: (*g, g[0]), "nothing for two": lambda torch, g: (), "another size": lambda torch, g: (torch.ones(3), None),
-    "none at all": lambda torch, g: (None, None), "text": lambda torch, g: ("a", None), "another dtype": lambda torch, g: (g[0].double(), None),
+    "a number": lambda torch, g: 3, "one for two": lambda torch, g: (g[0],), "no tuple": lambda torch, g: g[0],
+    "a list": lambda torch, g: list(g),
+    "three for two": lambda torch, g: (*g, g[0]), "nothing for two": lambda torch, g: (),
+    "another size": lambda torch, g: (torch.ones(3), None),
+    "none at all": lambda torch, g: (None, None), "text": lambda torch, g: ("a", None),
+    "another dtype": lambda torch, g: (g[0].double(), None),
     "twice": lambda torch, g: (g[0] * 2, None), "nothing": lambda torch, g: None,
 }
 
@@ -77,7 +81,8 @@ def what_hooks_after_a_step_return(torch):
 @program
 def what_hooks_before_a_step_return(torch):
     found = {}
-    for name, returned in {**STEP_HOOKS, "one": lambda torch, g: (g[0] * 5,), "no gradient": lambda torch, g: (None,)}.items():
+    for name, returned in {**STEP_HOOKS, "one": lambda torch, g: (g[0] * 5,),
+                           "no gradient": lambda torch, g: (None,)}.items():
         x = leaf(torch, 1., 2.)
         y = x.exp()
         y.grad_fn.register_prehook(lambda outputs, returned=returned: returned(torch, outputs))
@@ -141,17 +146,21 @@ def hooks_are_not_pickled(torch):
 def a_step_called_by_hand(torch):
     x, y = leaf(torch, 2., 3.), leaf(torch, 5., 7.)
     power, product, g = (x ** 3).grad_fn, (x * y).grad_fn, torch.tensor([1., 10.])
-    return power(g), product(g), power(None), [attempt(call) for call in (power, lambda: power(g, g), lambda: power(gradient=g))]
+    return power(g), product(g), power(None), [attempt(call)
+                                               for call in (power, lambda: power(g, g), lambda: power(gradient=g))]
 
 
 @program
 def saved_values(torch):
     x, y = leaf(torch, 2., 3.), leaf(torch, 5., 7.)
     product, power, root, total = x * y, x ** y, x.sqrt(), x.view(1, 2).sum(1, keepdim=True)
-    found = [product.grad_fn._saved_self is x, product.grad_fn._saved_other is y, power.grad_fn._saved_exponent, root.grad_fn._saved_result,
-             root.grad_fn._saved_result.grad_fn is root.grad_fn, total.grad_fn._saved_keepdim, attempt(lambda: product.grad_fn._saved_nothing)]
+    found = [product.grad_fn._saved_self is x, product.grad_fn._saved_other is y, power.grad_fn._saved_exponent,
+             root.grad_fn._saved_result, root.grad_fn._saved_result.grad_fn is root.grad_fn,
+             total.grad_fn._saved_keepdim,
+             attempt(lambda: product.grad_fn._saved_nothing)]
     product.sum().backward()
-    return found, attempt(lambda: product.grad_fn._saved_self), (x * 2 * 3).grad_fn._sequence_nr() > product.grad_fn._sequence_nr()
+    return (found, attempt(lambda: product.grad_fn._saved_self),
+            (x * 2 * 3).grad_fn._sequence_nr() > product.grad_fn._sequence_nr())
 
 
 @program
@@ -280,8 +289,10 @@ def numbers_and_arrays_of_what_requires_grad(torch):
 @program
 def flags_that_must_be_bools(torch):
     x = torch.ones(2)
-    return [attempt(call) for call in (lambda: torch.set_grad_enabled(1), lambda: torch.set_grad_enabled("no"), lambda: x.requires_grad_("yes"),
-                                       lambda: setattr(x, "requires_grad", 3))], torch.is_grad_enabled(), x.requires_grad
+    return ([attempt(call) for call in (lambda: torch.set_grad_enabled(1), lambda: torch.set_grad_enabled("no"),
+                                        lambda: x.requires_grad_("yes"),
+                                        lambda: setattr(x, "requires_grad",
+                                                        3))], torch.is_grad_enabled(), x.requires_grad)
 
 
 @program
@@ -306,7 +317,8 @@ def threads_switched_off(torch):
 @program
 def inputs_that_are_no_tensors(torch):
     x = leaf(torch, 1., 2.)
-    return [attempt(lambda: torch.autograd.grad((x * 2).sum(), "x")), attempt(lambda: (x * 2).sum().backward(inputs=["x"]))[0],
+    return [attempt(lambda: torch.autograd.grad((x * 2).sum(), "x")),
+            attempt(lambda: (x * 2).sum().backward(inputs=["x"]))[0],
             attempt(lambda: torch.autograd.grad(x * 2, x, torch.ones(3, 3), is_grads_batched=True))]
 
 
@@ -316,7 +328,8 @@ def inputs_that_are_no_tensors(torch):
 @program
 def gradients_lie_in_memory_as_their_tensors_do(torch):
     found = []
-    for make in (lambda: torch.ones(2, 3).t(), lambda: torch.ones(2, 3, 4).permute(2, 0, 1), lambda: torch.ones(4, 4)[::2], lambda: torch.ones(2, 3)):
+    for make in (lambda: torch.ones(2, 3).t(), lambda: torch.ones(2, 3, 4).permute(2, 0, 1),
+                 lambda: torch.ones(4, 4)[::2], lambda: torch.ones(2, 3)):
         x = make().requires_grad_()
         (x * torch.arange(float(x.numel())).reshape(x.shape)).sum().backward()
         found += [x.grad, x.grad.stride()]
@@ -325,52 +338,68 @@ def gradients_lie_in_memory_as_their_tensors_do(torch):
 
 @program
 def tensors_like_others_lie_in_memory_as_they_do(torch):
-    sources = [torch.ones(2, 3).t(), torch.ones(2, 3, 4).permute(2, 0, 1), torch.ones(4, 4)[::2, ::2], torch.ones(3, 2).t().expand(2, 2, 3),
+    sources = [torch.ones(2, 3).t(), torch.ones(2, 3, 4).permute(2, 0, 1), torch.ones(4, 4)[::2, ::2],
+               torch.ones(3, 2).t().expand(2, 2, 3),
                torch.ones(2, 1, 3)]
     makers = [torch.zeros_like, torch.ones_like, torch.empty_like, lambda x: torch.full_like(x, 2),
-              lambda x: torch.clone(x, memory_format=torch.contiguous_format), lambda x: torch.zeros_like(x, memory_format=torch.contiguous_format)]
-    return [make(x).stride() for x in sources for make in makers], torch.ones_like(torch.ones(2, 3, 4, 5), memory_format=torch.channels_last).stride(), \
+              lambda x: torch.clone(x, memory_format=torch.contiguous_format),
+              lambda x: torch.zeros_like(x, memory_format=torch.contiguous_format)]
+    return [make(x).stride() for x in sources for make in makers], torch.ones_like(
+        torch.ones(2, 3, 4, 5), memory_format=torch.channels_last).stride(), \
         attempt(lambda: torch.ones_like(torch.ones(2), memory_format=torch.channels_last))
 
 
 @program
 def tensors_of_one_element_in_a_list_are_numbers(torch):
     t = torch.tensor
-    return t([t([1]), t([2])]), t([t([[1.5]]), 2]), t([[t([1]), t([2])]]), t([t(1.), t(2)]), torch.full((2,), np.int64(3)), torch.full((2,), np.float64(3))
+    return (t([t([1]), t([2])]), t([t([[1.5]]), 2]), t([[t([1]), t([2])]]), t([t(1.), t(2)]),
+            torch.full((2,), np.int64(3)), torch.full((2,), np.float64(3)))
 
 
 @program
 def mistakes(torch):
     x = torch.ones(2, 3)
     return [attempt(call) for call in (
-        lambda: torch.normal(0., 1.), lambda: x.view(torch.int64), lambda: torch.tensor(1.).view(torch.half), lambda: x.t().view(torch.half),
-        lambda: x.split([4, -1], 1), lambda: x.dsplit(2), lambda: torch.block_diag(x[0], torch.ones(2, 2, 2)), lambda: x.roll((), ()),
-        lambda: x.index_add(0, torch.tensor([2, 0]), x), lambda: x.index_fill(0, torch.tensor([5]), 1.), lambda: x.index_fill(0, torch.tensor([0.]), 1.),
-        lambda: torch.ones(2, 2, 2).H, lambda: x.masked_scatter(x > 0, torch.ones(6).long()), lambda: x.clone().copy_(3), lambda: x.clone().copy_("a"))]
+        lambda: torch.normal(0., 1.), lambda: x.view(torch.int64), lambda: torch.tensor(1.).view(torch.half),
+        lambda: x.t().view(torch.half),
+        lambda: x.split([4, -1], 1), lambda: x.dsplit(2), lambda: torch.block_diag(x[0], torch.ones(2, 2, 2)),
+        lambda: x.roll((), ()),
+        lambda: x.index_add(0, torch.tensor([2, 0]), x), lambda: x.index_fill(0, torch.tensor([5]), 1.),
+        lambda: x.index_fill(0, torch.tensor([0.]), 1.),
+        lambda: torch.ones(2, 2, 2).H, lambda: x.masked_scatter(x > 0, torch.ones(6).long()),
+        lambda: x.clone().copy_(3), lambda: x.clone().copy_("a"))]
 
 
 @program
 def results_that_are_contiguous(torch):
-    """Reductions, joins and scans return contiguous tensors, whatever the strides of their inputs: `view` accepts them."""
-    F, along = torch.nn.functional, {"softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "cummax", "sum", "mean", "std", "amax", "logsumexp", "max"}
+    """Reductions, joins and scans return contiguous tensors, whatever the strides of their inputs: `view` accepts
+    them.
+    """
+    F, along = torch.nn.functional, {"softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "cummax", "sum",
+                                     "mean", "std", "amax", "logsumexp", "max"}
     inputs = torch.arange(24.).reshape(2, 3, 4).permute(2, 0, 1), torch.arange(6.).reshape(2, 3).t()
     found = []
     for x in inputs:
         results = [getattr(x, name)(axis) for name in sorted(along) for axis in (0, -1)]
         results = [r if isinstance(r, torch.Tensor) else r[0] for r in results]
-        results += [torch.cat([x, x]), torch.stack([x, x], 1), x.repeat(*(1,) * x.ndim), x.tile(2), x.roll(1, 0), x.masked_fill(x > 3, 0), F.logsigmoid(x),
-                    x.tril(), F.softmin(x, 0), x.prod(0), x.median(0)[0], (x > 2).any(0)]
+        results += [torch.cat([x, x]), torch.stack([x, x], 1), x.repeat(*(1,) * x.ndim), x.tile(2), x.roll(1, 0),
+                    x.masked_fill(x > 3, 0), F.logsigmoid(x), x.tril(), F.softmin(x, 0), x.prod(0), x.median(0)[0],
+                    (x > 2).any(0)]
         found += [(r.stride(), r.view(-1)) for r in results]
-        found += [(r.stride(), attempt(lambda r=r: r.view(-1))) for r in (x.relu(), x.exp(), x * 2, x + x, x.clone(), F.gelu(x))]
+        found += [(r.stride(), attempt(lambda r=r: r.view(-1)))
+                  for r in (x.relu(), x.exp(), x * 2, x + x, x.clone(), F.gelu(x))]
     return found
 
 
 @program
 def random_numbers_follow_memory(torch):
     found, F = [], torch.nn.functional
-    for x in (torch.ones(4, 6).t(), torch.ones(2, 3, 4, 5).permute(0, 2, 3, 1), torch.ones(40, 6).t()[::2], torch.ones(4, 1).expand(4, 6)):
-        found += [torch.rand_like(x), torch.randn_like(x), torch.randint_like(x, 10), torch.rand_like(x, memory_format=torch.contiguous_format),
-                  torch.randn_like(x).stride(), torch.randn_like(x, requires_grad=True).requires_grad, F.dropout(x, 0.5), F.dropout(x.softmax(0), 0.5)]
+    for x in (torch.ones(4, 6).t(), torch.ones(2, 3, 4, 5).permute(0, 2, 3, 1), torch.ones(40, 6).t()[::2],
+              torch.ones(4, 1).expand(4, 6)):
+        found += [torch.rand_like(x), torch.randn_like(x), torch.randint_like(x, 10),
+                  torch.rand_like(x, memory_format=torch.contiguous_format), torch.randn_like(x).stride(),
+                  torch.randn_like(x, requires_grad=True).requires_grad,
+                  F.dropout(x, 0.5), F.dropout(x.softmax(0), 0.5)]
     wide = torch.zeros(8, 40)
     for x in (torch.zeros(6, 4).t(), wide[:, ::2], wide[:, :10]):
         found += [x.normal_().clone(), torch.nn.init.xavier_normal_(x).clone(), x.uniform_().clone()]

@@ -35,7 +35,8 @@ def test_inputs_that_come_from_each_other(op):
         x = wave(torch, torch.empty(1, 2, 5, 4)).requires_grad_()
         return values(torch.autograd.grad((op(torch, x) * wave(torch, x, 1.0)).sum(), x, create_graph=True))
     compare(program(tensorgrad), program(oracle), 1e-9, 1e-10, "gradients")
-    assert tensorgrad.autograd.gradgradcheck(lambda x: op(tensorgrad, x), wave(tensorgrad, tensorgrad.empty(1, 2, 2, 4)).requires_grad_())
+    assert tensorgrad.autograd.gradgradcheck(lambda x: op(tensorgrad, x),
+                                             wave(tensorgrad, tensorgrad.empty(1, 2, 2, 4)).requires_grad_())
 
 
 # ── gradients of gradients ────────────────────────────────────────────────────────────────────────────────────────────
@@ -44,7 +45,8 @@ LINE = [[-7.0, -2.0, -0.3, 0.4, 1.5, 8.0]]
 PLANE = np.random.default_rng(3).permutation(72).reshape(1, 2, 6, 6) / 9.0 - 4
 SPACE = PLANE.reshape(1, 2, 3, 3, 4)
 
-# PyTorch's backward of these takes the input, with which it does not vary: its gradient there is zeros, not None. Of the last ones it is None.
+# PyTorch's backward of these takes the input, with which it does not vary: its gradient there is zeros, not None. Of
+# the last ones it is None.
 FLAT = {
     "relu": (lambda F, x: F.relu(x), LINE),
     "relu6": (lambda F, x: F.relu6(x), LINE),
@@ -165,12 +167,16 @@ NANS = [[[1.0, nan, nan, 2.0], [nan, 3.0, 0.0, nan], [1.0, 2.0, 4.0, 4.0]]]
 ROWS = [[0.0, 0.0, 0.0], [1.0, 0.0, 2.0], [0.0, 0.0, 3.0], [1.0, 1.0, 1.0], [-1.0, 1.0, -1.0], [2.0, 1.0, 2.0]]
 WILD = [*ROWS, [nan, 1.0, 2.0], [inf, 1.0, 2.0], [-inf, inf, 0.0]]
 TABLES = {
-    "one": (SPECIAL, ("abs", "acosh", "asin", "atanh", "erf", "exp", "floor", "log", "log1p", "logit", "reciprocal", "relu", "rsqrt", "sgn", "sinc",
+    "one": (SPECIAL, ("abs", "acosh", "asin", "atanh", "erf", "exp", "floor", "log", "log1p", "logit", "reciprocal",
+                      "relu", "rsqrt", "sgn", "sinc",
                       "sqrt", "tan", "tanh", "nan_to_num", "deg2rad", "i0e", "sigmoid", "square", "frac", "round")),
-    "activation": (SPECIAL, ("celu", "elu", "selu", "hardtanh", "relu6", "hardswish", "hardsigmoid", "hardshrink", "softshrink", "leaky_relu",
+    "activation": (SPECIAL, ("celu", "elu", "selu", "hardtanh", "relu6", "hardswish", "hardsigmoid", "hardshrink",
+                             "softshrink", "leaky_relu",
                              "logsigmoid", "softplus", "silu", "softsign", "tanhshrink")),
-    "two": (SPECIAL[:10], ("atan2", "copysign", "fmax", "fmin", "fmod", "remainder", "maximum", "minimum", "pow", "xlogy", "logaddexp", "hypot")),
-    "rows": (ROWS, ("prod", "amax", "amin", "logsumexp", "std", "var", "cumprod", "cumsum", "logcumsumexp", "softmax", "nansum", "median")),
+    "two": (SPECIAL[:10], ("atan2", "copysign", "fmax", "fmin", "fmod", "remainder", "maximum", "minimum", "pow",
+                           "xlogy", "logaddexp", "hypot")),
+    "rows": (ROWS, ("prod", "amax", "amin", "logsumexp", "std", "var", "cumprod", "cumsum", "logcumsumexp", "softmax",
+                    "nansum", "median")),
     "wild": (WILD, ("amax", "amin", "logsumexp", "softmax", "nansum", "nanmean", "var")),
 }
 CASES = [(kind, name) for kind, (_, names) in TABLES.items() for name in names]
@@ -180,19 +186,24 @@ SPELT_OUT = {
     **{f"pow {p}": lambda torch, x, p=p: x ** p for p in (0, 1, 2, -1, 0.5, -0.5)},
     **{f"{p} pow": lambda torch, x, p=p: p ** x for p in (0, 1, 2)},
     **{f"scatter_reduce {how} {itself}": lambda torch, x, how=how, itself=itself: torch.scatter_reduce(
-        x, 1, torch.tensor([[0, 0, 1]] * len(x)), x.roll(1, 1), how, include_self=itself) for how in ("prod", "amax", "amin", "mean")
+        x, 1, torch.tensor([[0, 0, 1]] * len(x)), x.roll(1, 1), how, include_self=itself)
+       for how in ("prod", "amax", "amin", "mean")
        for itself in (True, False)},
     "renorm": lambda torch, x: torch.renorm(x, 2, 0, 1.0),
     "clamp": lambda torch, x: x.clamp(0, 1),
     "logit eps": lambda torch, x: torch.logit(x, 0.1),
 }
-CASES += [("rows" if name.startswith(("norm", "scatter", "renorm")) else "one", name) for name in SPELT_OUT if name != "i0e"]
+CASES += [("rows" if name.startswith(("norm", "scatter", "renorm")) else "one", name)
+          for name in SPELT_OUT if name != "i0e"]
 
 
 def called(torch, kind, name, *arguments):
     if name in SPELT_OUT:
         return SPELT_OUT[name](torch, *arguments)
-    result = getattr(torch.nn.functional if kind == "activation" else torch, name)(*arguments, **({"dim": 1} if kind in ("rows", "wild") else {}))
+    result = getattr(torch.nn.functional if kind == "activation" else torch, name)(*arguments,
+                                                                                   **({"dim": 1}
+                                                                                      if kind in ("rows", "wild")
+                                                                                      else {}))
     return result if isinstance(result, torch.Tensor) else result[0]
 
 
@@ -200,7 +211,8 @@ def called(torch, kind, name, *arguments):
 def test_special_values(kind, name):
     def program(torch):
         numbers = TABLES[kind][0]
-        arguments = [[a for a in numbers for _ in numbers], [b for _ in numbers for b in numbers]] if kind == "two" else [numbers]
+        arguments = ([[a for a in numbers for _ in numbers], [b for _ in numbers for b in numbers]] if kind == "two"
+                     else [numbers])
         inputs = [tensor(torch, numbers) for numbers in arguments]
         y = called(torch, kind, name, *inputs)
         return values(torch.autograd.grad(y, inputs, wave(torch, y)))
@@ -219,21 +231,27 @@ def test_the_last_nan_is_the_greatest(name, indices):
 
 def test_bfloat16_is_rounded_before_it_is_summed_up():
     def program(torch):
-        a, b = (torch.cos(torch.arange(float(n)) * 1.3).reshape(shape).bfloat16().requires_grad_() for n, shape in ((24, (4, 6)), (6, (6,))))
+        a, b = (torch.cos(torch.arange(float(n)) * 1.3).reshape(shape).bfloat16().requires_grad_()
+                for n, shape in ((24, (4, 6)), (6, (6,))))
         y = a * b
-        return [g.float().numpy() for g in torch.autograd.grad(y, (a, b), torch.sin(torch.arange(24.)).reshape(4, 6).bfloat16())]
+        return [g.float().numpy() for g in torch.autograd.grad(y, (a, b),
+                                                               torch.sin(torch.arange(24.)).reshape(4, 6).bfloat16())]
     for ours, theirs in zip(program(tensorgrad), program(oracle), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
 # ── what steps are called, and a warning ──────────────────────────────────────────────────────────────────────────────
 
-NAMED = ("x[None]", "x[..., None]", "x[:, 1]", "x[0]", "x[...]", "x[1:]", "x.sum()", "x.sum(0)", "x.mean(1)", "x.prod(1)", "x.max()", "x.max(1)[0]",
-         "x.median(1)[0]", "x.clamp(0, 1)", "x ** 2", "x ** x", "2 ** x", "x % 2", "x % x", "2 - x", "x @ x", "x @ x[0]", "x[0] @ x[0]",
-         "x.split(1)[0]", "x.split([1, 2])[0]", "x.masked_fill(x > 0, 1.0)", "x.masked_fill(x > 0, x.sum())", "torch.lerp(x, x, x)", "x[0].diag()",
-         "x.index_select(1, torch.tensor([0, 1]))", "x.round(decimals=1)", "x.round()", "torch.div(x, 2, rounding_mode='floor')", "x.deg2rad()",
-         "torch.fft.fft(x)", "x.clone().fill_(2)", "x.clone().copy_(x)", "written(x.clone())", "torch.nn.functional.avg_pool1d(x[None], 1)[0]",
-         "torch.nn.functional.max_pool3d(x[None, None], 1)", "torch.nn.functional.nll_loss(x[None], torch.tensor([[0, 1, 2]]))",
+NAMED = ("x[None]", "x[..., None]", "x[:, 1]", "x[0]", "x[...]", "x[1:]", "x.sum()", "x.sum(0)", "x.mean(1)",
+         "x.prod(1)", "x.max()", "x.max(1)[0]", "x.median(1)[0]", "x.clamp(0, 1)", "x ** 2", "x ** x", "2 ** x",
+         "x % 2", "x % x", "2 - x", "x @ x", "x @ x[0]", "x[0] @ x[0]", "x.split(1)[0]", "x.split([1, 2])[0]",
+         "x.masked_fill(x > 0, 1.0)", "x.masked_fill(x > 0, x.sum())", "torch.lerp(x, x, x)", "x[0].diag()",
+         "x.index_select(1, torch.tensor([0, 1]))", "x.round(decimals=1)",
+         "x.round()", "torch.div(x, 2, rounding_mode='floor')", "x.deg2rad()", "torch.fft.fft(x)", "x.clone().fill_(2)",
+         "x.clone().copy_(x)", "written(x.clone())",
+         "torch.nn.functional.avg_pool1d(x[None], 1)[0]",
+         "torch.nn.functional.max_pool3d(x[None, None], 1)",
+         "torch.nn.functional.nll_loss(x[None], torch.tensor([[0, 1, 2]]))",
          "x.scatter_add(0, torch.tensor([[0, 1, 0]]), x)", "x.gather(0, torch.tensor([[0, 1, 0]]))")
 
 
@@ -264,4 +282,5 @@ print([(w.category.__name__, str(w.message)) for w in caught])
 """
     caught = fresh_process(program)
     assert caught.count("UserWarning") == 1
-    assert "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient" in caught
+    assert ("Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+            "gradient" in caught)

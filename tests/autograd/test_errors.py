@@ -40,7 +40,8 @@ ERRORS = {
     "a retained gradient of what has none": lambda torch: torch.tensor([1.]).retain_grad(),
     "a number as gradient": lambda torch: setattr(leaf(torch, 1.), "grad", 3.),
     "a gradient of another size": lambda torch: setattr(leaf(torch, 1.), "grad", torch.tensor([1., 2.])),
-    "a gradient of another dtype": lambda torch: setattr(leaf(torch, 1.), "grad", torch.tensor([1.], dtype=torch.float64)),
+    "a gradient of another dtype": lambda torch: setattr(leaf(torch, 1.), "grad",
+                                                         torch.tensor([1.], dtype=torch.float64)),
     "a gradient of integers": lambda torch: setattr(leaf(torch, 1.), "grad", torch.tensor([1])),
     "a leaf written to": lambda torch: leaf(torch, 1.).add_(1),
     "a view of a leaf written to": lambda torch: leaf(torch, 1., 2.)[0].add_(1),
@@ -48,7 +49,8 @@ ERRORS = {
     "data of integers for a leaf": lambda torch: setattr(leaf(torch, 1.), "data", torch.tensor([1, 2])),
     "the edge of what needs no gradient": lambda torch: torch.autograd.graph.get_gradient_edge(torch.tensor([1.])),
     "a step copied deeply": lambda torch: __import__("copy").deepcopy(leaf(torch, 1.) * 2),
-    "only some of the gradients": lambda torch: torch.autograd.backward([leaf(torch, 1.), leaf(torch, 1.)], [torch.tensor([1.])]),
+    "only some of the gradients": lambda torch: torch.autograd.backward([leaf(torch, 1.), leaf(torch, 1.)],
+                                                                        [torch.tensor([1.])]),
     "a variable of a list": lambda torch: torch.autograd.Variable([1.]),
     "a gradient accumulated in itself": lambda torch: (lambda x: setattr(x, "grad", x))(leaf(torch, 1.)),
 }
@@ -117,12 +119,18 @@ def share(a, b):
 
 
 PASSING = {
-    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "double": lambda a, b: a + a + b, "multiply": lambda a, b: a * b,
-    "reshape": lambda a, b: a.reshape(4) + b.reshape(4), "transpose": lambda a, b: a.t() + b, "expand": lambda a, b: a.expand(3, 2, 2) + b,
-    "concat": lambda a, b: tensorgrad.cat([a, b]), "stack": lambda a, b: tensorgrad.stack([a, b]), "clone": lambda a, b: a.clone() + b.clone(),
-    "where": lambda a, b: tensorgrad.where(a > 0, a, b), "index": lambda a, b: a[0] + b[1], "flip": lambda a, b: a.flip(0) + b,
-    "sum": lambda a, b: a.sum() + b.sum(0), "cast": lambda a, b: a.float() + b.double().float(), "unbind": lambda a, b: a.unbind()[0] + b,
-    "maximum": tensorgrad.maximum if hasattr(tensorgrad, "maximum") else None, "contiguous": lambda a, b: a.t().contiguous() + b,
+    "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "double": lambda a, b: a + a + b,
+    "multiply": lambda a, b: a * b,
+    "reshape": lambda a, b: a.reshape(4) + b.reshape(4), "transpose": lambda a, b: a.t() + b,
+    "expand": lambda a, b: a.expand(3, 2, 2) + b,
+    "concat": lambda a, b: tensorgrad.cat([a, b]), "stack": lambda a, b: tensorgrad.stack([a, b]),
+    "clone": lambda a, b: a.clone() + b.clone(),
+    "where": lambda a, b: tensorgrad.where(a > 0, a, b), "index": lambda a, b: a[0] + b[1],
+    "flip": lambda a, b: a.flip(0) + b,
+    "sum": lambda a, b: a.sum() + b.sum(0), "cast": lambda a, b: a.float() + b.double().float(),
+    "unbind": lambda a, b: a.unbind()[0] + b,
+    "maximum": tensorgrad.maximum if hasattr(tensorgrad, "maximum") else None,
+    "contiguous": lambda a, b: a.t().contiguous() + b,
 }
 
 
@@ -160,7 +168,9 @@ def test_no_two_gradients_of_grad_share_memory():
 
 
 def test_grad_gives_away_what_it_owns_and_copies_the_rest():
-    """Asked for twice, a gradient comes in two pieces of memory; one that is a saved value, or that a hook has seen, is a copy."""
+    """Asked for twice, a gradient comes in two pieces of memory; one that is a saved value, or that a hook has seen, is
+    a copy.
+    """
     x, y = leaf(tensorgrad, 1., 2.), leaf(tensorgrad, 3., 5.)
     seen = []
     y.register_hook(seen.append)

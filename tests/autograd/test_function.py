@@ -93,7 +93,9 @@ def gradients_without_a_way_on(torch):
 @program
 def other_arguments(torch):
     x = leaf(torch, 1., 2.)
-    y = function(torch, lambda ctx, k, x, name, none: x * k, lambda ctx, g: (None, g * 5, None, None)).apply(3, x, "name", None)
+    y = function(torch, lambda ctx, k, x, name, none: x * k, lambda ctx, g: (None, g * 5, None, None)).apply(3, x,
+                                                                                                             "name",
+                                                                                                             None)
     y.sum().backward()
     return x.grad, len(y.grad_fn.next_functions)
 
@@ -171,7 +173,8 @@ def needs_input_grad(torch):
 @program
 def a_context_takes_any_attribute(torch):
     """`shape`, `dtype` and the like too, though steps of the tape have such attributes."""
-    names = ("shape", "dtype", "time", "edges", "_storage", "saved", "plan", "hooks", "params", "function", "trace", "several", "node", "index")
+    names = ("shape", "dtype", "time", "edges", "_storage", "saved", "plan", "hooks", "params", "function", "trace",
+             "several", "node", "index")
     seen = []
 
     def forward(ctx, x):
@@ -229,7 +232,8 @@ def the_other_name_of_backward(torch):
 def gradients_are_made_to_fit(torch):
     x, h = leaf(torch, 1., 2.), leaf(torch, 1., dtype=torch.float64)
     function(torch, lambda ctx, x: x * 1, lambda ctx, g: g.double()).apply(x).sum().backward()
-    function(torch, lambda ctx, x: x * torch.ones(3, 1, dtype=torch.float64), lambda ctx, g: g).apply(h).sum().backward()
+    function(torch, lambda ctx, x: x * torch.ones(3, 1, dtype=torch.float64),
+             lambda ctx, g: g).apply(h).sum().backward()
     return x.grad, h.grad
 
 
@@ -538,7 +542,8 @@ def apply(torch, forward, backward=None, *others):
 ERRORS = {
     "no forward": lambda torch: type("G", (torch.autograd.Function,), {}).apply(leaf(torch, 1.)),
     "no backward": lambda torch: apply(torch, lambda ctx, x: x * 1),
-    "backward twice": lambda torch: function(torch, lambda ctx, x: x * 1, first, vjp=first).apply(leaf(torch, 1.)).backward(),
+    "backward twice": lambda torch: function(torch, lambda ctx, x: x * 1, first,
+                                             vjp=first).apply(leaf(torch, 1.)).backward(),
     "too few gradients": lambda torch: apply(torch, lambda ctx, x, k: x * k, lambda ctx, g: g, 3),
     "too many gradients": lambda torch: apply(torch, lambda ctx, x: x * 1, lambda ctx, g: (g, g)),
     "a gradient for a number": lambda torch: apply(torch, lambda ctx, x, k: x * k, lambda ctx, g: (g, g), 3),

@@ -28,8 +28,10 @@ NUMBERS = {
     "a vector": lambda torch: lambda x: x ** 3,
     "a tuple": lambda torch: lambda x: ((x ** 3).sum(),),
 }
-PAIRS = {"product": lambda a, b: a * b, "one unused": lambda a, b: a * 2, "mixed": lambda a, b: (a.sum() * b.exp(), a.cumsum(0))}
-NUMBERS_OF_PAIRS = {"mixed": lambda a, b: (a ** 3 * b.sin()).sum(), "one unused": lambda a, b: (a ** 3).sum(), "bilinear": lambda a, b: (a * b).sum()}
+PAIRS = {"product": lambda a, b: a * b, "one unused": lambda a, b: a * 2,
+         "mixed": lambda a, b: (a.sum() * b.exp(), a.cumsum(0))}
+NUMBERS_OF_PAIRS = {"mixed": lambda a, b: (a ** 3 * b.sin()).sum(), "one unused": lambda a, b: (a ** 3).sum(),
+                    "bilinear": lambda a, b: (a * b).sum()}
 
 
 def outcome(call, *arguments, **options):
@@ -64,7 +66,8 @@ def everything(torch, call):
 
 def fitting(torch, name, v):
     """A vector for the outputs of one of VECTORS."""
-    return (v, torch.tensor(2.)) if name == "two outputs" else (v, torch.ones(2)) if name == "one constant output" else v
+    return ((v, torch.tensor(2.)) if name == "two outputs" else (v, torch.ones(2)) if name == "one constant output"
+            else v)
 
 
 def programs():
@@ -72,23 +75,35 @@ def programs():
         run.__name__ = name.replace(" ", "_")
         program(run)
     for name, made in VECTORS.items():
-        add(f"jacobian_{name}", lambda torch, f=made: everything(torch, lambda x, v, o: torch.autograd.functional.jacobian(f(torch), x, **o)))
-        add(f"jvp_{name}", lambda torch, f=made: everything(torch, lambda x, v, o: torch.autograd.functional.jvp(f(torch), x, v, **o)))
+        add(f"jacobian_{name}", lambda torch, f=made: everything(torch,
+                                                                 lambda x, v, o: torch.autograd.functional.jacobian(
+                                                                     f(torch), x, **o)))
+        add(f"jvp_{name}", lambda torch, f=made: everything(torch,
+                                                            lambda x, v, o: torch.autograd.functional.jvp(f(torch), x,
+                                                                                                          v, **o)))
         add(f"vjp_{name}", lambda torch, f=made, n=name: everything(
             torch, lambda x, v, o: torch.autograd.functional.vjp(f(torch), x, fitting(torch, n, v), **o)))
     for name, made in NUMBERS.items():
         for function in ("hvp", "vhp"):
             add(f"{function}_{name}", lambda torch, f=made, g=function: everything(
                 torch, lambda x, v, o: getattr(torch.autograd.functional, g)(f(torch), x, v, **o)))
-        add(f"hessian_{name}", lambda torch, f=made: everything(torch, lambda x, v, o: torch.autograd.functional.hessian(f(torch), x, **o)))
+        add(f"hessian_{name}", lambda torch, f=made: everything(torch,
+                                                                lambda x, v, o: torch.autograd.functional.hessian(
+                                                                    f(torch), x, **o)))
     for name, f in PAIRS.items():
-        add(f"jacobian_of_two_{name}", lambda torch, f=f: everything(torch, lambda x, v, o: torch.autograd.functional.jacobian(f, (x, v), **o)))
-        add(f"jvp_of_two_{name}", lambda torch, f=f: everything(torch, lambda x, v, o: torch.autograd.functional.jvp(f, (x, v), (v, x), **o)))
+        add(f"jacobian_of_two_{name}", lambda torch, f=f: everything(torch,
+                                                                     lambda x, v, o: torch.autograd.functional.jacobian(
+                                                                         f, (x, v), **o)))
+        add(f"jvp_of_two_{name}", lambda torch, f=f: everything(torch,
+                                                                lambda x, v, o: torch.autograd.functional.jvp(f, (x, v),
+                                                                                                              (v, x),
+                                                                                                              **o)))
     for name, f in NUMBERS_OF_PAIRS.items():
         for function in ("hvp", "vhp"):
             add(f"{function}_of_two_{name}", lambda torch, f=f, g=function: everything(
                 torch, lambda x, v, o: getattr(torch.autograd.functional, g)(f, (x, v), (v, x), **o)))
-        add(f"hessian_of_two_{name}", lambda torch, f=f: everything(torch, lambda x, v, o: torch.autograd.functional.hessian(f, (x, v), **o)))
+        add(f"hessian_of_two_{name}", lambda torch, f=f: everything(torch,
+                                                                    lambda x, v, o: torch.autograd.functional.hessian(f, (x, v), **o)))  # noqa: E501
 
 
 programs()
@@ -100,11 +115,13 @@ def vectorized(torch, strategies=("reverse-mode", "forward-mode")):
         for make in VECTORS.values():
             found.append(outcome(functional.jacobian, make(torch), x, vectorize=True, strategy=strategy, **options))
         for make in NUMBERS.values():
-            found.append(outcome(functional.hessian, make(torch), x, vectorize=True, outer_jacobian_strategy=strategy, **options))
+            found.append(outcome(functional.hessian, make(torch), x, vectorize=True, outer_jacobian_strategy=strategy,
+                                 **options))
         for f in PAIRS.values():
             found.append(outcome(functional.jacobian, f, (x, v), vectorize=True, strategy=strategy, **options))
         for f in NUMBERS_OF_PAIRS.values():
-            found.append(outcome(functional.hessian, f, (x, v), vectorize=True, outer_jacobian_strategy=strategy, **options))
+            found.append(outcome(functional.hessian, f, (x, v), vectorize=True, outer_jacobian_strategy=strategy,
+                                 **options))
     return found
 
 
@@ -147,14 +164,16 @@ def bad_arguments(torch):
 
         def two(x, y, number=number):
             return (x ** 3 * y).sum() if number else (x ** 3, y)
-        for attempt in ((one, x), (one, x, v[:2]), (one, x, (v, v)), (two, (x, x), (v,)), (two, (x, x), (v, v[:1])), (one, 3., v), (two, (x, 3.), v),
+        for attempt in ((one, x), (one, x, v[:2]), (one, x, (v, v)), (two, (x, x), (v,)), (two, (x, x), (v, v[:1])),
+                        (one, 3., v), (two, (x, 3.), v),
                         (one, [x], v), (one, x, 2.), (one, x.long(), v)):
             found.append(outcome(call, *attempt))
     f, g = VECTORS["curved"](torch), NUMBERS["cubic"](torch)
     for attempt in (3., (x, 3.)):
         found += [outcome(functional.jacobian, f, attempt), outcome(functional.hessian, g, attempt)]
     for strategy in ("sideways", "forward-mode"):
-        found += [outcome(functional.jacobian, f, x, strategy=strategy), outcome(functional.hessian, g, x, outer_jacobian_strategy=strategy)]
+        found += [outcome(functional.jacobian, f, x, strategy=strategy),
+                  outcome(functional.hessian, g, x, outer_jacobian_strategy=strategy)]
     return found
 
 
@@ -163,8 +182,9 @@ def in_no_grad(torch):
     functional, (x, v) = torch.autograd.functional, tensors(torch, requires_grad=True)
     f, g = VECTORS["curved"](torch), NUMBERS["cubic"](torch)
     with torch.no_grad():
-        return (functional.jacobian(f, x), functional.hessian(g, x), functional.jvp(f, x, v), functional.vjp(f, x, v, create_graph=True),
-                functional.hvp(g, x, v), functional.jvp(f, x, v, create_graph=True)[1].requires_grad,
+        return (functional.jacobian(f, x), functional.hessian(g, x), functional.jvp(f, x, v),
+                functional.vjp(f, x, v, create_graph=True), functional.hvp(g, x, v),
+                functional.jvp(f, x, v, create_graph=True)[1].requires_grad,
                 functional.jacobian(f, x, create_graph=True).requires_grad)
 
 
@@ -174,7 +194,8 @@ def results_that_are_differentiated_again(torch):
     f, g = VECTORS["curved"](torch), NUMBERS["curved"](torch)
     v.requires_grad_()
     found = [functional.jacobian(f, x, create_graph=True), functional.jacobian(f, x, create_graph=True, vectorize=True),
-             functional.hessian(g, x, create_graph=True), functional.jvp(f, x, v, create_graph=True)[1], functional.vjp(f, x, v, create_graph=True)[1],
+             functional.hessian(g, x, create_graph=True), functional.jvp(f, x, v, create_graph=True)[1],
+             functional.vjp(f, x, v, create_graph=True)[1],
              functional.hvp(g, x, v, create_graph=True)[1]]
     return [torch.autograd.grad(result.sum(), (x, v), allow_unused=True) for result in found]
 
@@ -182,7 +203,8 @@ def results_that_are_differentiated_again(torch):
 @program
 def complex_numbers(torch):
     z = torch.tensor([1. + 2.j, 0.5 - 1.j])
-    return torch.autograd.functional.jacobian(lambda z: (z * z.conj()).real, z), torch.autograd.functional.vjp(lambda z: z ** 2, z, z)
+    return (torch.autograd.functional.jacobian(lambda z: (z * z.conj()).real, z),
+            torch.autograd.functional.vjp(lambda z: z ** 2, z, z))
 
 
 test_programs = program.test(rtol=2e-5, atol=1e-5)

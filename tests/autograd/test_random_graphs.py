@@ -1,4 +1,6 @@
-"""Random small graphs give PyTorch's gradients: steps of all kinds, hooks, several roots, inner nodes as inputs, second derivatives."""
+"""Random small graphs give PyTorch's gradients: steps of all kinds, hooks, several roots, inner nodes as inputs, second
+derivatives.
+"""
 import random
 import warnings
 from functools import partial
@@ -11,25 +13,35 @@ pytestmark = pytest.mark.usefixtures("device")
 
 SHAPES = [(2, 3), (3,), (), (3, 3), (1, 3)]
 ONE = [
-    lambda T, x: x * 2, lambda T, x: x.exp() * 0.1, lambda T, x: x.sin(), lambda T, x: x.tanh(), lambda T, x: x.sigmoid(), lambda T, x: x.sum(),
-    lambda T, x: x.sum(0, keepdim=True), lambda T, x: x.reshape(-1), lambda T, x: x.t(), lambda T, x: x.unsqueeze(0), lambda T, x: x[0],
-    lambda T, x: x.softmax(-1), lambda T, x: x.double(), lambda T, x: x.float(), lambda T, x: x.clone(), lambda T, x: x.mean(-1),
-    lambda T, x: x.max(-1).values, lambda T, x: x.sort(-1).values, lambda T, x: T.stack([x, x * 3]).sum(0), lambda T, x: x.abs(),
-    lambda T, x: x.pow(2), lambda T, x: x.relu(), lambda T, x: x.clamp(-0.5, 0.5), lambda T, x: x.detach(), lambda T, x: x.cumsum(-1),
-    lambda T, x: x.unbind(0)[0], lambda T, x: x.chunk(2, 0)[-1], lambda T, x: x.expand(2, *x.shape), lambda T, x: x.logsumexp(-1),
-    lambda T, x: x.flip(0), lambda T, x: x[..., [0, 0]], lambda T, x: T.where(x > 0, x, x * 0.1), lambda T, x: x.log_softmax(0),
+    lambda T, x: x * 2, lambda T, x: x.exp() * 0.1, lambda T, x: x.sin(), lambda T, x: x.tanh(),
+    lambda T, x: x.sigmoid(), lambda T, x: x.sum(),
+    lambda T, x: x.sum(0, keepdim=True), lambda T, x: x.reshape(-1), lambda T, x: x.t(), lambda T, x: x.unsqueeze(0),
+    lambda T, x: x[0],
+    lambda T, x: x.softmax(-1), lambda T, x: x.double(), lambda T, x: x.float(), lambda T, x: x.clone(),
+    lambda T, x: x.mean(-1),
+    lambda T, x: x.max(-1).values, lambda T, x: x.sort(-1).values, lambda T, x: T.stack([x, x * 3]).sum(0),
+    lambda T, x: x.abs(),
+    lambda T, x: x.pow(2), lambda T, x: x.relu(), lambda T, x: x.clamp(-0.5, 0.5), lambda T, x: x.detach(),
+    lambda T, x: x.cumsum(-1),
+    lambda T, x: x.unbind(0)[0], lambda T, x: x.chunk(2, 0)[-1], lambda T, x: x.expand(2, *x.shape),
+    lambda T, x: x.logsumexp(-1),
+    lambda T, x: x.flip(0), lambda T, x: x[..., [0, 0]], lambda T, x: T.where(x > 0, x, x * 0.1),
+    lambda T, x: x.log_softmax(0),
     lambda T, x: x.prod(-1), lambda T, x: x.masked_fill(x > 0.3, 0.7),
 ]
 TWO = [
-    lambda T, a, b: a + b, lambda T, a, b: a * b, lambda T, a, b: a - b, lambda T, a, b: a / (b * b + 1), lambda T, a, b: T.maximum(a, b),
+    lambda T, a, b: a + b, lambda T, a, b: a * b, lambda T, a, b: a - b, lambda T, a, b: a / (b * b + 1),
+    lambda T, a, b: T.maximum(a, b),
     lambda T, a, b: T.cat([a.reshape(-1), b.reshape(-1)]), lambda T, a, b: a @ b, lambda T, a, b: T.atan2(a, b + 3),
-    lambda T, a, b: (a * a + 1) ** b, lambda T, a, b: T.where(a > b, a, b), lambda T, a, b: T.lerp(a.float(), b.float(), 0.3),
+    lambda T, a, b: (a * a + 1) ** b, lambda T, a, b: T.where(a > b, a, b),
+    lambda T, a, b: T.lerp(a.float(), b.float(), 0.3),
 ]
 
 
 def grown(T, dice, numbers):
     """Three leaves, and what came of them in some random steps."""
-    pool = [T.tensor(numbers.standard_normal(dice.choice(SHAPES)).tolist(), dtype=dice.choice([T.float32, T.float64]), requires_grad=True)
+    pool = [T.tensor(numbers.standard_normal(dice.choice(SHAPES)).tolist(), dtype=dice.choice([T.float32, T.float64]),
+                     requires_grad=True)
             for _ in range(3)]
     for _ in range(dice.randint(3, 12)):
         count, steps = (1, ONE) if dice.random() < 0.6 else (2, TWO)

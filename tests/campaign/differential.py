@@ -3,15 +3,21 @@
     python tests/campaign/differential.py --calls 20000 --seed 1 --jobs 2      differences, by class
     python tests/campaign/differential.py --seed 1 --only 1234                 one of these calls
 
-Two libraries agree about a call if both refuse it, with an exception of the same type, or both return: tensors of the same shapes, dtypes, strides
-and values, with the same gradients; and if a refusal leaves the arguments as they were. Counted apart are messages, and what is wider here: calls that
-PyTorch refuses for want of a kernel for a dtype, of a way through a layout, or of what the library of transforms that it is built with can do; gradients
-for which it has no derivative, or raises; finer values, which are those that PyTorch itself computes in double precision, rounded; and gradients that
-are not the derivative of what it computes, where ours are: central differences decide. Where PyTorch's gradient is infinite or NaN there is none to
-compare with. Results that a function does not promise number by number are compared by what it does promise: see `differential_meaning`.
+Two libraries agree about a call if both refuse it, with an exception of the same type, or both return: tensors of the
+same shapes, dtypes, strides and values, with the same gradients; and if a refusal leaves the arguments as they were.
+Counted apart are messages, and what is wider here: calls that PyTorch refuses for want of a kernel for a dtype, of a
+    way through a layout, or of what the library of transforms that it is built with can do; gradients
+for which it has no derivative, or raises; finer values, which are those that PyTorch itself computes in double
+precision, rounded; and gradients that
+are not the derivative of what it computes, where ours are: central differences decide. Where PyTorch's gradient is
+    infinite or NaN there is none to
+compare with. Results that a function does not promise number by number are compared by what it does promise: see
+`differential_meaning`.
 
-Arguments come from the tables of valid calls (`differential_calls`), from the samples of the ops, and from the signatures of functions; then some are
-changed: to other shapes, dtypes, layouts and values, to absurd numbers, to values of other types. A call is a function of the seed and its number.
+Arguments come from the tables of valid calls (`differential_calls`), from the samples of the ops, and from the
+signatures of functions; then some are
+changed: to other shapes, dtypes, layouts and values, to absurd numbers, to values of other types. A call is a function
+    of the seed and its number.
 Calls run in processes with little memory, of which one may crash or hang: the next call then has a new process.
 """
 from __future__ import annotations
@@ -33,7 +39,8 @@ from typing import Any
 
 for _pool in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_pool}_NUM_THREADS", "1")
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "common")]
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1]),
+                str(Path(__file__).parents[1] / "common")]
 
 import numpy as np  # noqa: E402
 import numpy.fft  # noqa: E402, F401  (before there is little memory)
@@ -45,7 +52,8 @@ from campaign.differential_meaning import alike, derivative, wide  # noqa: E402
 import tensorgrad  # noqa: E402
 
 BATCH, SECONDS, ROOM = 250, 20.0, 3 << 30       # calls of a process, the time of a call, the memory of a process
-KINDS = "crash", "hang", "inputs", "values", "gradients", "strides", "missing error", "extra error", "type", "wider", "finer", "derivative", "message"
+KINDS = ("crash", "hang", "inputs", "values", "gradients", "strides", "missing error", "extra error", "type", "wider",
+         "finer", "derivative", "message")
 COUNTED = KINDS[:-4]
 
 
@@ -55,10 +63,12 @@ COUNTED = KINDS[:-4]
 def neutral(value: Any, lib: Any) -> Any:
     """A result with NumPy's arrays in place of tensors."""
     if isinstance(value, lib.Tensor):
-        x = value.detach().clone().resolve_conj().resolve_neg()       # of which NumPy borrows the memory, which cannot be resized then
+        # of which NumPy borrows the memory, which cannot be resized then
+        x = value.detach().clone().resolve_conj().resolve_neg()
         wide = x.float() if x.dtype in (lib.bfloat16, lib.float16) else x
         strides = [s for s, n in zip(value.stride(), value.shape) if n > 1] if value.numel() else []
-        grad = value.requires_grad and (x.dtype.is_floating_point or x.dtype.is_complex)      # that an integer requires one is an oversight of PyTorch's
+        # that an integer requires one is an oversight of PyTorch's
+        grad = value.requires_grad and (x.dtype.is_floating_point or x.dtype.is_complex)
         return Array(str(x.dtype).replace("tensorgrad", "torch"), wide.numpy(force=True), strides, grad)
     if isinstance(value, dict):
         return {k: neutral(v, lib) for k, v in value.items()}
@@ -66,7 +76,8 @@ def neutral(value: Any, lib: Any) -> Any:
         return [neutral(v, lib) for v in value]
     if isinstance(value, (bool, int, float, complex, str, type(None))):
         return value
-    return str(value).replace("tensorgrad", "torch") if isinstance(value, (lib.dtype, lib.device)) else type(value).__name__
+    return (str(value).replace("tensorgrad", "torch") if isinstance(value, (lib.dtype, lib.device))
+            else type(value).__name__)
 
 
 @dataclass
@@ -83,7 +94,8 @@ def outcome(call: Call, lib: Any) -> dict[str, Any]:
     """The outcome of a call: a result and gradients, or an error; and the tensors it was given, afterwards."""
     leaves: list[Any] = []
     tensors: list[Any] = []
-    args, kwargs = made(call.args, lib, leaves, tensors), {k: made(v, lib, leaves, tensors) for k, v in call.kwargs.items()}
+    args, kwargs = (made(call.args, lib, leaves, tensors),
+                    {k: made(v, lib, leaves, tensors) for k, v in call.kwargs.items()})
     before = [neutral(t, lib) for t in tensors]
     lib.manual_seed(5)
     seen: dict[str, Any] = {}
@@ -119,15 +131,21 @@ def _flat(result: Any, lib: Any) -> list[Any]:
 TOLERANCE = {"torch.float16": 2e-2, "torch.bfloat16": 8e-2, "torch.float32": 1e-3, "torch.complex64": 1e-3}
 
 
-def difference(ours: Any, theirs: Any, strict: bool = False, least: float = 0, rounding: float = 0, defined: bool = False) -> str | None:
-    """How two results differ, by more than a relative tolerance of at least `least`, and `rounding`; `defined`: where theirs are finite numbers."""
+def difference(ours: Any, theirs: Any, strict: bool = False, least: float = 0, rounding: float = 0,
+               defined: bool = False) -> str | None:
+    """How two results differ, by more than a relative tolerance of at least `least`, and `rounding`; `defined`: where
+    theirs are finite numbers.
+    """
     if isinstance(theirs, (list, dict)) and type(ours) is type(theirs) and len(ours) == len(theirs):
         pairs = zip(ours.values(), theirs.values()) if isinstance(theirs, dict) else zip(ours, theirs)
-        return next((d for a, b in pairs if (d := difference(a, b, strict, least, rounding, defined)) is not None), None)
+        return next((d for a, b in pairs if (d := difference(a, b, strict, least, rounding, defined)) is not None),
+                    None)
     if not isinstance(theirs, Array) or not isinstance(ours, Array):
-        close = isinstance(theirs, (float, complex)) and isinstance(ours, type(theirs)) and np.isclose(ours, theirs, 1e-3, 1e-5, equal_nan=True)
+        close = (isinstance(theirs, (float, complex)) and isinstance(ours, type(theirs))
+                 and np.isclose(ours, theirs, 1e-3, 1e-5, equal_nan=True))
         return None if type(ours) is type(theirs) and ours == theirs or close else f"{ours!r:.60} for {theirs!r:.60}"
-    for what, a, b in (("dtype", ours.dtype, theirs.dtype), ("shape", ours.values.shape, theirs.values.shape), ("requires_grad", ours.grad, theirs.grad)):
+    for what, a, b in (("dtype", ours.dtype, theirs.dtype), ("shape", ours.values.shape, theirs.values.shape),
+                       ("requires_grad", ours.grad, theirs.grad)):
         if a != b:
             return f"{what} {a} for {b}"
     a, b = ours.values, theirs.values
@@ -138,14 +156,17 @@ def difference(ours: Any, theirs: Any, strict: bool = False, least: float = 0, r
         scale = np.abs(b[np.isfinite(b)]).max(initial=1) if b.size else 1
         absolute = max(tolerance * .1 * min(scale, 1e4), rounding * tolerance)
         same = bool((np.isclose(a, b, tolerance, absolute, equal_nan=True) | (defined & ~np.isfinite(b))).all())
-    return None if same else f"values {np.array2string(a.reshape(-1)[:6], precision=5)} for {np.array2string(b.reshape(-1)[:6], precision=5)}"
+    return (None if same else f"values {np.array2string(a.reshape(-1)[:6], precision=5)} for "
+                              f"{np.array2string(b.reshape(-1)[:6], precision=5)}")
 
 
 UNSTABLE = re.compile(r"INTERNAL ASSERT|enforce fail|0x[0-9a-f]{4}|\.cpp|Please report a bug|aten::|^$")
-NO_ROOM = re.compile(r"enforce fail|can't allocate|Storage size calculation overflowed|bad_alloc|allocate|too large|overflow")
+NO_ROOM = re.compile(r"enforce fail|can't allocate|Storage size calculation overflowed|bad_alloc|allocate|too "
+                     r"large|overflow")
 
 
-WIDER = re.compile(r"not implemented for|not differentiable with respect to|derivative for .* is not implemented|not support automatic differentiation|"
+WIDER = re.compile(r"not implemented for|not differentiable with respect to|derivative for .* is not implemented|not "
+                   r"support automatic differentiation|"
                    r"Autograd not support dtype|Got unsupported ScalarType ComplexHalf|Could not run 'aten::|"
                    r"view size is not compatible with input|Intel oneMKL")
 
@@ -158,9 +179,11 @@ def verdict(ours: dict[str, Any], theirs: dict[str, Any], call: Call) -> tuple[s
         (a, said), (b, says) = ours["error"], theirs["error"]
         if a != b:
             return None if NO_ROOM.search(says) else ("type", f"{a}({said[:90]}) for {b}({says[:90]})")
-        return None if said == says or UNSTABLE.search(says) or b == "NotImplementedError" else ("message", f"{said[:150]} ≠ {says[:150]}")
+        return (None if said == says or UNSTABLE.search(says) or b == "NotImplementedError"
+                else ("message", f"{said[:150]} ≠ {says[:150]}"))
     if "error" in theirs:
-        return "wider" if WIDER.search(theirs["error"][1]) else "missing error", f"{theirs['error'][0]}: {theirs['error'][1][:150]}"
+        return ("wider" if WIDER.search(theirs["error"][1]) else "missing error",
+                f"{theirs['error'][0]}: {theirs['error'][1][:150]}")
     if "error" in ours:
         return "extra error", f"{ours['error'][0]}: {ours['error'][1][:150]}"
     return differing(ours, theirs, call) or strided(ours, theirs)
@@ -170,7 +193,8 @@ def differing(ours: dict[str, Any], theirs: dict[str, Any], call: Call) -> tuple
     """How two results that are there differ in their values or gradients."""
     given = _arrays(theirs["inputs"])
     results = _arrays(theirs["result"])
-    huge = max((float(np.abs(x.values[np.isfinite(x.values)]).max(initial=0)) for x in given if x.values.dtype.kind in "fc"), default=0)
+    huge = max((float(np.abs(x.values[np.isfinite(x.values)]).max(initial=0))
+                for x in given if x.values.dtype.kind in "fc"), default=0)
     narrowest = max((TOLERANCE.get(x.dtype, 0) for x in results), default=0)
     for part, kind in (("result", "values"), ("inputs", "values"), ("gradients", "gradients")):
         a, b = ours.get(part), theirs.get(part)
@@ -186,8 +210,10 @@ def differing(ours: dict[str, Any], theirs: dict[str, Any], call: Call) -> tuple
                 return "derivative", found
             if kind == "values" and is_finer(call, ours, part):
                 return "finer", found
-            unkept = "requires_grad" in found and isinstance(grads := theirs.get("gradients"), tuple) and WIDER.search(grads[1])
-            return "wider" if part == "gradients" and b is None or unkept or "requires_grad True for" in found else kind, f"{part}: {found}"
+            unkept = ("requires_grad" in found and isinstance(grads := theirs.get("gradients"), tuple)
+                      and WIDER.search(grads[1]))
+            return ("wider" if part == "gradients" and b is None or unkept or "requires_grad True for" in found
+                    else kind, f"{part}: {found}")
     return None
 
 
@@ -198,7 +224,9 @@ def strided(ours: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | N
 
 
 def is_finer(call: Call, ours: dict[str, Any], part: str) -> bool:
-    """Tell whether our result is, within the tolerance of its dtypes, that of PyTorch in double precision, where PyTorch's own is not."""
+    """Tell whether our result is, within the tolerance of its dtypes, that of PyTorch in double precision, where
+    PyTorch's own is not.
+    """
     if (exact := wide(call)) == call:
         return False
     theirs = outcome(exact, torch).get(part)
@@ -319,7 +347,9 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--most", type=int, default=0, help="how many differences without a reason are no failure, if they are no crash, hang or change")
+    parser.add_argument("--most", type=int, default=0,
+                        help="how many differences without a reason are no failure, if they are no crash, hang or "
+                             "change")
     parser.add_argument("--only", type=int, help="run one call and show both outcomes")
     parser.add_argument("--messages", action="store_true", help="show differences of messages too")
     given = parser.parse_args()
@@ -333,10 +363,12 @@ def main() -> int:
     counts = Counter(kind for _, kind, _, _ in found)
     for each in sorted(found, key=lambda d: (allowed(d) is not None, KINDS.index(d[1]))):
         if each[1] in COUNTED or given.messages:
-            print(f"#{each[0]} {each[1]}: {each[3]}\n      → {each[2]}" + (f"\n      allowed: {why}" if (why := allowed(each)) else ""))
+            print(f"#{each[0]} {each[1]}: {each[3]}\n      → {each[2]}"
+                  + (f"\n      allowed: {why}" if (why := allowed(each)) else ""))
     differing = [d for d in found if d[1] in COUNTED]
     open_ = [d for d in differing if allowed(d) is None]
-    print(f"{given.calls} calls, {len(differing)} differ ({len(differing) / given.calls:.3%}), {len(open_)} without a reason: "
+    print(f"{given.calls} calls, {len(differing)} differ ({len(differing) / given.calls:.3%}), {len(open_)} without a "
+          f"reason: "
           + ", ".join(f"{kind} {counts[kind]}" for kind in KINDS if counts[kind]))
     return int(len(open_) > given.most or any(d[1] in ("crash", "hang", "inputs") for d in open_))
 

@@ -1,6 +1,7 @@
 """Calls for the differential fuzzer: what is called, with arguments that may well fit, and what is changed about them.
 
-Values are written down before there are libraries: `T` is a tensor to be made, `D` a constant to be looked up; `made` makes them for one library.
+Values are written down before there are libraries: `T` is a tensor to be made, `D` a constant to be looked up; `made`
+    makes them for one library.
 """
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ LEFT_OUT = re.compile(r"""^(set_|get_|use_|is_(anomaly|autocast|deterministic|gr
     matrix_rank$|.*_packed|data_ptr|storage|untyped_storage|share_memory|register_|record_stream|reinforce|resize$|resize_as$|map|apply_|module_load|
     as_subclass|backward|cuda|xpu|ipu|pin_memory|numpy$|new$|retain_grad|lobpcg|pca_lowrank|svd_lowrank|multi_head_attention_forward|__array|dim_order|
     empty|new_empty|unsafe_|__reduce|__setstate|__deepcopy|__class|__new|__init|__subclass|__dir|__get(attr|state|newargs)|__(set|del)attr|__str|__repr|
-    __format|__hash|__sizeof|__dlpack|__torch|__iter|__len|__cuda|__contains|random_)""".replace("\n    ", ""))
+    __format|__hash|__sizeof|__dlpack|__torch|__iter|__len|__cuda|__contains|random_)""".replace("\n    ", ""))  # noqa: E501
 
 
 # ── values, before there are libraries ────────────────────────────────────────────────────────────────────────────────
@@ -51,32 +52,40 @@ class T:
         rng = np.random.default_rng(self.seed)
         if self.given:
             values = np.resize(np.array(self.given), shape) if math.prod(shape) else np.zeros(shape)
-            return np.sort(np.nan_to_num(values)) if self.kind == "up" else values       # among NaN, and what is not sorted, nothing is found
-        values = {"i": lambda: rng.integers(0, max(self.high, 1), shape), "b": lambda: rng.random(shape) < .5, "p": lambda: rng.uniform(.1, 3, shape),
-                  "m": lambda: rng.integers(0, 2, shape), "q": lambda: rng.random(shape), "up": lambda: np.sort(rng.normal(size=shape)),
+            # among NaN, and what is not sorted, nothing is found
+            return np.sort(np.nan_to_num(values)) if self.kind == "up" else values
+        values = {"i": lambda: rng.integers(0, max(self.high, 1), shape), "b": lambda: rng.random(shape) < .5,
+                  "p": lambda: rng.uniform(.1, 3, shape),
+                  "m": lambda: rng.integers(0, 2, shape), "q": lambda: rng.random(shape),
+                  "up": lambda: np.sort(rng.normal(size=shape)),
                   "f": lambda: rng.normal(size=shape)}[self.kind]()
         if self.dtype.startswith("complex"):
             return values + 1j * rng.normal(size=shape)
-        return np.abs(values) * 2 if self.dtype == "uint8" else values * 2 if self.kind == "f" and self.dtype.startswith("int") else values
+        return (np.abs(values) * 2 if self.dtype == "uint8" else values * 2
+                if self.kind == "f" and self.dtype.startswith("int") else values)
 
     def made(self, lib: Any, leaves: list[Any]) -> Any:
         """The tensor."""
         shape, layout = self.shape, self.layout if self.shape else "plain"
-        base = {"plain": shape, "transposed": shape[::-1], "sliced": (*shape[:-1], shape[-1] * 2) if shape else (), "offset": (shape[0] + 1, *shape[1:])
+        base = {"plain": shape, "transposed": shape[::-1], "sliced": (*shape[:-1], shape[-1] * 2) if shape else (),
+                "offset": (shape[0] + 1, *shape[1:])
                 if shape else (), "expanded": (1, *shape[1:])}[layout]
         values = self.array(base)
         dtype = getattr(lib, self.dtype)
-        wide = np.complex128 if self.dtype.startswith("complex") else np.float64 if self.dtype.startswith(("float", "bfloat")) else self.dtype
+        wide = (np.complex128 if self.dtype.startswith("complex") else np.float64
+                if self.dtype.startswith(("float", "bfloat")) else self.dtype)
         with np.errstate(all="ignore"):
             x = lib.tensor(np.asarray(values).astype(wide)).to(dtype)
         if self.grad and x.dtype.is_floating_point | x.dtype.is_complex:
             x.requires_grad_()
             leaves.append(x)
-        return {"plain": lambda: x, "transposed": lambda: x.permute(*range(len(shape))[::-1]), "sliced": lambda: x[..., ::2], "offset": lambda: x[1:],
+        return {"plain": lambda: x, "transposed": lambda: x.permute(*range(len(shape))[::-1]),
+                "sliced": lambda: x[..., ::2], "offset": lambda: x[1:],
                 "expanded": lambda: x.expand(shape)}[layout]()
 
     def __repr__(self) -> str:
-        words = [f"{self.kind}{list(self.shape)}", self.dtype, self.layout * (self.layout != "plain"), "grad" * self.grad, str(self.given or "")]
+        words = [f"{self.kind}{list(self.shape)}", self.dtype, self.layout * (self.layout != "plain"),
+                 "grad" * self.grad, str(self.given or "")]
         return "<" + " ".join(filter(None, words)) + ">"
 
 
@@ -122,9 +131,12 @@ def _letter(kind: str) -> Any:
 
 
 LETTERS = {kind: _letter(kind) for kind in "f p m q up".split()} | {
-    "b": lambda *s: T(s, "b", "bool"), "i": lambda high, *s: T(s, "i", "int64", high), "c": lambda *s: T(s, "f", "complex64"),
-    "sq": lambda *s: T(s, given=(3., 1., .5, -1., 4., 1., .25, .75, 2.)), "spd": lambda *s: T(s, "f", given=(4., 1., .5, 1., 3., .25, .5, .25, 2.)),
-    "labels": lambda *s: T(s, "i", "int64", given=(1, 3, 2, 2, 1)), "at": lambda *v: T((len(v),), "i", "int64", given=v),
+    "b": lambda *s: T(s, "b", "bool"), "i": lambda high, *s: T(s, "i", "int64", high),
+    "c": lambda *s: T(s, "f", "complex64"),
+    "sq": lambda *s: T(s, given=(3., 1., .5, -1., 4., 1., .25, .75, 2.)),
+    "spd": lambda *s: T(s, "f", given=(4., 1., .5, 1., 3., .25, .5, .25, 2.)),
+    "labels": lambda *s: T(s, "i", "int64", given=(1, 3, 2, 2, 1)),
+    "at": lambda *v: T((len(v),), "i", "int64", given=v),
     "pivots": lambda n: T((n,), "i", "int32", given=(1,) * n), "dtype": D}
 
 
@@ -135,25 +147,32 @@ def _valid() -> dict[str, list[Call]]:
         for arguments in text.split(" | "):
             args, kwargs = eval(f"(lambda *a, **k: (list(a), k))({arguments})", dict(LETTERS))
             for name in names:
-                found.setdefault(f"Tensor{name}" if name.startswith(".") else f"torch.{name}", []).append(Call("", args, kwargs))
+                found.setdefault(f"Tensor{name}" if name.startswith(".") else f"torch.{name}",
+                                 []).append(Call("", args, kwargs))
     return found
 
 
 def _from_sample(row: Any) -> list[T]:
     """The tensors of an op's sample."""
     return [T(v.shape, {"f": "p" if v.low > 0 else "f", "c": "f"}.get(v.kind, v.kind),
-              {"f": "float32", "c": "complex64", "i": "int64", "b": "bool"}[v.kind], int(v.high)) for v in row.inputs if isinstance(v, Values)]
+              {"f": "float32", "c": "complex64", "i": "int64", "b": "bool"}[v.kind], int(v.high))
+            for v in row.inputs if isinstance(v, Values)]
 
 
-ALIASES = dict(abs="absolute", acos="arccos", asin="arcsin", atan="arctan", cosh="cosh", pow="power", mul="multiply", sub="subtract", div="divide", add="add",
-               softmax="softmax", std="variance", var="variance", eq="equal", atan2="arctan2", sort="sort_dim", norm="vector_norm", diff="cumsum")
+ALIASES = dict(abs="absolute", acos="arccos", asin="arcsin", atan="arctan", cosh="cosh", pow="power", mul="multiply",
+               sub="subtract", div="divide", add="add", softmax="softmax", std="variance", var="variance", eq="equal",
+               atan2="arctan2", sort="sort_dim",
+               norm="vector_norm", diff="cumsum")
 RANDOM_ROWS = "add multiply sum softmax cumsum sin flip concat".split()
-TENSORS = frozenset("""input weight bias target other x x1 x2 y a b A B tensor tensors mat mat2 vec tensor1 tensor2 input1 input2 grid indices
-    running_mean running_var anchor positive negative var end source index mask values pos_weight source src theta query key value self v hx data""".split())
-WORDS = {"reduction": "mean sum none", "mode": "constant reflect nearest bilinear mean sum reduced", "norm": "ortho forward backward",
-         "reduce": "sum prod mean amax amin", "approximate": "none tanh", "side": "left right", "UPLO": "L U", "rounding_mode": "floor trunc",
-         "padding": "same valid", "ord": "fro nuc",
-         "interpolation": "linear lower nearest", "indexing": "ij xy", "driver": "gelsd gesvd", "pad_mode": "reflect", "padding_mode": "zeros border"}
+TENSORS = frozenset("""input weight bias target other x x1 x2 y a b A B tensor tensors mat mat2 vec tensor1 tensor2
+    input1 input2 grid indices
+    running_mean running_var anchor positive negative var end source index mask values pos_weight source src theta
+    query key value self v hx data""".split())
+WORDS = {"reduction": "mean sum none", "mode": "constant reflect nearest bilinear mean sum reduced",
+         "norm": "ortho forward backward", "reduce": "sum prod mean amax amin", "approximate": "none tanh",
+         "side": "left right", "UPLO": "L U", "rounding_mode": "floor trunc", "padding": "same valid", "ord": "fro nuc",
+         "interpolation": "linear lower nearest", "indexing": "ij xy", "driver": "gelsd gesvd", "pad_mode": "reflect",
+         "padding_mode": "zeros border"}
 
 
 def targets() -> list[str]:
@@ -163,9 +182,12 @@ def targets() -> list[str]:
         ours, theirs = tensorgrad, torch
         for part in filter(None, space.split(".")):
             ours, theirs = getattr(ours, part), getattr(theirs, part)
-        found += [".".join(filter(None, ("torch", space, n))) for n in dir(theirs) if not n.startswith("_") and not LEFT_OUT.match(n) and hasattr(ours, n)
-                  and callable(getattr(theirs, n)) and not isinstance(getattr(theirs, n), type) and not inspect.ismodule(getattr(theirs, n))]
-    methods = [n for n in dir(torch.Tensor) if not LEFT_OUT.match(n) and (not n.startswith("_") or n.startswith("__")) and hasattr(tensorgrad.Tensor, n)
+        found += [".".join(filter(None, ("torch", space, n))) for n in dir(theirs)
+                  if not n.startswith("_") and not LEFT_OUT.match(n) and hasattr(ours, n)
+                  and callable(getattr(theirs, n)) and not isinstance(getattr(theirs, n), type)
+                  and not inspect.ismodule(getattr(theirs, n))]
+    methods = [n for n in dir(torch.Tensor) if not LEFT_OUT.match(n) and (not n.startswith("_") or n.startswith("__"))
+               and hasattr(tensorgrad.Tensor, n)
                and callable(getattr(torch.Tensor, n)) and hasattr(getattr(torch.Tensor, n), "__name__")]
     return sorted(found) + [f"Tensor.{n}" for n in sorted(methods)]
 
@@ -192,7 +214,8 @@ def _parameters(path: str, rng: random.Random) -> list[Parameter]:
             continue
         if all(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
             continue
-        return [Parameter(_kind(p), p.name, None if p.default is p.empty else str(p.default), p.default is None, p.kind is p.KEYWORD_ONLY)
+        return [Parameter(_kind(p), p.name, None if p.default is p.empty else str(p.default), p.default is None,
+                          p.kind is p.KEYWORD_ONLY)
                 for p in found if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     return [Parameter("Tensor", n, None, False) for n in ("self", "other")[:rng.choice((1, 1, 2))]]
 
@@ -209,7 +232,8 @@ def _kind(p: inspect.Parameter) -> str:
             return "Ints" if word == "List[int]" else word
     if p.name in ("dim", "n", "k"):
         return "int"
-    return "Ints" if p.name in ("size", "dims", "kernel_size", "shape") else "Tensor" if p.default is p.empty else "float"
+    return ("Ints" if p.name in ("size", "dims", "kernel_size", "shape") else "Tensor" if p.default is p.empty
+            else "float")
 
 
 def fitting(path: str, rng: random.Random) -> Call:
@@ -226,7 +250,8 @@ def fitting(path: str, rng: random.Random) -> Call:
     room = max(len(spare[0].shape), 1)
     call, positional = Call(path, []), True
     for p in _parameters(path, rng):
-        if p.name in ("out", "names", "layout", "device", "pin_memory", "generator", "memory_format") or p.kind == "Generator":
+        if (p.name in ("out", "names", "layout", "device", "pin_memory", "generator", "memory_format")
+                or p.kind == "Generator"):
             positional = False
             continue
         if p.default is not None and (not positional or rng.random() < .6):
@@ -265,10 +290,12 @@ def _value(p: Parameter, rng: random.Random, spare: list[T], room: int, params: 
 
 # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-ODD = [None, "a", 1.5, True, 0, -1, (), [1], object, 1j, T((2, 3)), T(()), T((), "i", "int64"), np.float32(2), np.int64(1)]
-NUMBERS = [-1, 0, 1, -3, 5, 100, -100, 2**31, -2**63, 2**63 - 1, 2**63, True, 1.5, 2., -.5, float("nan"), float("inf"), -float("inf"), 1e300, 1j, np.int64(2),
-           np.float64(.5), T((), "i", "int64"), T(()), T((1,), "i", "int64")]
-SPECIAL = [(float("nan"), 1.), (float("inf"), -1., 0.), (0.,), (-0., 1e-30), (1e30, -1e30, 2.), (-2., -1., -3.), (-1, 2), (100, 0)]
+ODD = [None, "a", 1.5, True, 0, -1, (), [1], object, 1j, T((2, 3)), T(()), T((), "i", "int64"), np.float32(2),
+       np.int64(1)]
+NUMBERS = [-1, 0, 1, -3, 5, 100, -100, 2**31, -2**63, 2**63 - 1, 2**63, True, 1.5, 2., -.5, float("nan"), float("inf"),
+           -float("inf"), 1e300, 1j, np.int64(2), np.float64(.5), T((), "i", "int64"), T(()), T((1,), "i", "int64")]
+SPECIAL = [(float("nan"), 1.), (float("inf"), -1., 0.), (0.,), (-0., 1e-30), (1e30, -1e30, 2.), (-2., -1., -3.),
+           (-1, 2), (100, 0)]
 
 
 def changed(value: Any, rng: random.Random) -> Any:
@@ -302,13 +329,16 @@ def _changed_tensor(x: T, rng: random.Random) -> Any:
         return replace(x, dtype=rng.choice(DTYPES))
     if how < .55:
         axis = rng.randrange(len(shape) or 1)
-        other = [(), (0,), (1,), (2, 3), (*shape, 1), (1, *shape), shape[1:], shape[:-1], shape[::-1], (*shape[:axis], 0, *shape[axis + 1:]),
-                 (*shape[:axis], 1, *shape[axis + 1:]), (*shape[:axis], *(n + 1 for n in shape[axis:axis + 1]), *shape[axis + 1:])]
+        other = [(), (0,), (1,), (2, 3), (*shape, 1), (1, *shape), shape[1:], shape[:-1], shape[::-1],
+                 (*shape[:axis], 0, *shape[axis + 1:]),
+                 (*shape[:axis], 1, *shape[axis + 1:]),
+                 (*shape[:axis], *(n + 1 for n in shape[axis:axis + 1]), *shape[axis + 1:])]
         return replace(x, shape=rng.choice(other))
     if how < .7:
         return replace(x, layout=rng.choice(["transposed", "sliced", "offset", "expanded"]))
     if how < .9:
-        return replace(x, given=tuple(map(int, (v for v in rng.choice(SPECIAL[5:])))) if x.kind in "ib" else rng.choice(SPECIAL))
+        return replace(x, given=tuple(map(int, (v for v in rng.choice(SPECIAL[5:])))) if x.kind in "ib"
+                       else rng.choice(SPECIAL))
     return rng.choice(ODD)
 
 
@@ -326,7 +356,8 @@ def call_of(seed: int, number: int, paths: list[str]) -> Call:
         if how < .04 and call.args:
             del call.args[-1]
         elif how < .07:
-            call.kwargs[rng.choice(("foo", "dim", "out", "dtype", "axis"))] = rng.choice([1, None, T((2, 3)), T((0,)), D("float64"), D("int32")])
+            call.kwargs[rng.choice(("foo", "dim", "out", "dtype", "axis"))] = rng.choice(
+                [1, None, T((2, 3)), T((0,)), D("float64"), D("int32")])
         elif keys:
             place = rng.choice(keys)
             held = call.args if isinstance(place, int) else call.kwargs
@@ -344,7 +375,9 @@ def _flavoured(value: Any, rng: random.Random) -> Any:
         return value
     value = replace(value, seed=rng.randrange(1000), grad=rng.random() < .4)
     if value.dtype == "float32" and rng.random() < .3:
-        value = replace(value, dtype=rng.choice(["float64", "float64", "bfloat16", "float16", "complex64", "int64", "int32", "bool", "uint8"]))
+        value = replace(value,
+                        dtype=rng.choice(["float64", "float64", "bfloat16", "float16", "complex64", "int64", "int32",
+                                          "bool", "uint8"]))
     return replace(value, layout=rng.choice(["transposed", "sliced"])) if rng.random() < .1 else value
 
 

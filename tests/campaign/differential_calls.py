@@ -1,8 +1,9 @@
 """Valid calls of functions whose arguments must fit together, which the fuzzer changes: `names: arguments | arguments`.
 
-`f(2, 3)` is a tensor of float32 numbers, `p` of positive ones, `c` of complex ones, `b` of bools, `i(5, 2, 3)` of integers below 5, `sq` of
-matrices far from singular, `spd` of positive definite ones, `m` of zeros and ones, `q` of numbers between them, `up` of ascending ones, `at` of the
-integers given, `labels` of numbers above 0, which is the blank. A name with a dot is of a namespace, one that begins with a dot is a method.
+`f(2, 3)` is a tensor of float32 numbers, `p` of positive ones, `c` of complex ones, `b` of bools, `i(5, 2, 3)` of
+integers below 5, `sq` of matrices far from singular, `spd` of positive definite ones, `m` of zeros and ones, `q` of
+numbers between them, `up` of ascending ones, `at` of the integers given, `labels` of numbers above 0, which is the
+blank. A name with a dot is of a namespace, one that begins with a dot is a method.
 """
 
 CALLS = """
@@ -183,4 +184,4 @@ lstm: f(5, 2, 3), (f(1, 2, 4), f(1, 2, 4)), [f(16, 3), f(16, 4), f(16), f(16)], 
 gru: f(5, 2, 3), f(1, 2, 4), [f(12, 3), f(12, 4), f(12), f(12)], True, 1, 0., False, False, False
 rnn_tanh rnn_relu: f(5, 2, 3), f(1, 2, 4), [f(4, 3), f(4, 4), f(4), f(4)], True, 1, 0., False, False, False
 nn.functional.linear_cross_entropy: f(4, 3), f(5, 3), i(5, 4)
-"""
+"""  # noqa: E501

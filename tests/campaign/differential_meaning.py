@@ -1,6 +1,8 @@
-"""Results that are not the same numbers and mean the same: what a function promises of its result, for those that promise less than each number.
+"""Results that are not the same numbers and mean the same: what a function promises of its result, for those that
+promise less than each number.
 
-Factors are compared by what they multiply to, places by what stands there, and gradients by the differences of PyTorch's own results.
+Factors are compared by what they multiply to, places by what stands there, and gradients by the differences of
+PyTorch's own results.
 """
 from __future__ import annotations
 
@@ -29,11 +31,13 @@ def orthonormal(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def of_svd(a: np.ndarray, u: np.ndarray, s: np.ndarray, v: np.ndarray) -> list[Any]:
     k = s.shape[-1]
-    return [((u[..., :k] * s[..., None, :]) @ adjoint(v[..., :k]), a), orthonormal(u), orthonormal(v), (np.sort(s)[..., ::-1], s)]
+    return [((u[..., :k] * s[..., None, :]) @ adjoint(v[..., :k]), a), orthonormal(u), orthonormal(v),
+            (np.sort(s)[..., ::-1], s)]
 
 
 def of_qr(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> list[Any]:
-    return [(q @ r, a), orthonormal(q), (np.triu(r), r)] if q.ndim == a.ndim else [(adjoint(r) @ r, adjoint(a) @ a), (np.triu(r), r)]
+    return ([(q @ r, a), orthonormal(q), (np.triu(r), r)] if q.ndim == a.ndim
+            else [(adjoint(r) @ r, adjoint(a) @ a), (np.triu(r), r)])
 
 
 def of_geqrf(a: np.ndarray, packed: np.ndarray, tau: np.ndarray) -> list[Any]:
@@ -48,7 +52,8 @@ def of_geqrf(a: np.ndarray, packed: np.ndarray, tau: np.ndarray) -> list[Any]:
 def of_eigh(a: np.ndarray, values: np.ndarray, vectors: np.ndarray, lower: bool = True) -> list[Any]:
     half = np.tril(a, -1) if lower else adjoint(np.triu(a, 1))
     whole = half + adjoint(half) + np.eye(a.shape[-1]) * a.real
-    return [((vectors * values[..., None, :]) @ adjoint(vectors), whole), orthonormal(vectors), (np.sort(values), values)]
+    return [((vectors * values[..., None, :]) @ adjoint(vectors), whole), orthonormal(vectors),
+            (np.sort(values), values)]
 
 
 def of_eig(a: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> list[Any]:
@@ -71,8 +76,10 @@ def of_lu(a: np.ndarray, packed: np.ndarray, pivots: np.ndarray, *info: np.ndarr
     return [(flat.reshape(a.shape), a)]
 
 
-FACTORS = {"linalg.svd": lambda a, u, s, vh: of_svd(a, u, s, adjoint(vh)), "svd": of_svd, "linalg.qr": of_qr, "qr": of_qr, "geqrf": of_geqrf,
-           "linalg.eigh": of_eigh, "linalg.eig": of_eig, "linalg.lu_factor": of_lu, "linalg.lu_factor_ex": of_lu, "lu": of_lu,
+FACTORS = {"linalg.svd": lambda a, u, s, vh: of_svd(a, u, s, adjoint(vh)), "svd": of_svd, "linalg.qr": of_qr,
+           "qr": of_qr, "geqrf": of_geqrf,
+           "linalg.eigh": of_eigh, "linalg.eig": of_eig, "linalg.lu_factor": of_lu, "linalg.lu_factor_ex": of_lu,
+           "lu": of_lu,
            "pinverse": of_pinv, "linalg.pinv": of_pinv}
 
 
@@ -85,8 +92,10 @@ def factors(name: str, a: Any, found: list[Any]) -> bool:
     tolerance = EXACT.get(a.dtype, 1e-4)
     x = a.values.astype(np.complex128 if np.iscomplexobj(a.values) else np.float64)
     with np.errstate(all="ignore"):
-        pairs = FACTORS[name](x, *[part.values.astype(np.complex128 if np.iscomplexobj(part.values) else np.float64) for part in found])
-    return all(bool((np.abs(b - c) <= tolerance * max(np.abs(c).max(initial=0), np.finfo(np.float32).tiny)).all()) for b, c in pairs)
+        pairs = FACTORS[name](x, *[part.values.astype(np.complex128 if np.iscomplexobj(part.values) else np.float64)
+                                   for part in found])
+    return all(bool((np.abs(b - c) <= tolerance * max(np.abs(c).max(initial=0), np.finfo(np.float32).tiny)).all())
+               for b, c in pairs)
 
 
 # ── places ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,28 +108,35 @@ def places(name: str, x: Any, found: list[Any], theirs: list[Any]) -> bool:
     if name not in CHOOSING or not found or found[-1].dtype != "torch.int64":
         return False
     where, other = found[-1].values, theirs[-1].values
-    if any(not np.array_equal(a.values, b.values, equal_nan=True) for a, b in zip(found[:-1], theirs[:-1], strict=True)):
+    if any(not np.array_equal(a.values, b.values, equal_nan=True)
+           for a, b in zip(found[:-1], theirs[:-1], strict=True)):
         return False
     for axis in range(x.values.ndim):
         i, j = (p if p.ndim == x.values.ndim else np.expand_dims(p, axis) for p in (where, other))
-        if i.shape[:axis] + i.shape[axis + 1:] == x.values.shape[:axis] + x.values.shape[axis + 1:] and i.max(initial=0) < x.values.shape[axis]:
-            held = [np.take_along_axis(x.values, p, axis) for p in (i, j)] if j.max(initial=0) < x.values.shape[axis] else [0, 1]
+        if (i.shape[:axis] + i.shape[axis + 1:] == x.values.shape[:axis] + x.values.shape[axis + 1:]
+                and i.max(initial=0) < x.values.shape[axis]):
+            held = ([np.take_along_axis(x.values, p, axis) for p in (i, j)] if j.max(initial=0) < x.values.shape[axis]
+                    else [0, 1])
             if np.array_equal(*held, equal_nan=x.values.dtype.kind in "fc"):
                 return True
     return False
 
 
 def kept(call: Call, found: Any, theirs: Any) -> bool:
-    """Tell whether a tensor that was resized holds what it held, in the order of its memory: what was never written is not defined."""
+    """Tell whether a tensor that was resized holds what it held, in the order of its memory: what was never written is
+    not defined.
+    """
     if not call.path.endswith((".resize_", ".resize_as_")):
         return False
     n = int(np.prod(call.args[0].shape))
-    return np.array_equal(found.values.reshape(-1)[:n], theirs.values.reshape(-1)[:n], equal_nan=found.values.dtype.kind in "fc")
+    return np.array_equal(found.values.reshape(-1)[:n], theirs.values.reshape(-1)[:n],
+                          equal_nan=found.values.dtype.kind in "fc")
 
 
 def alike(call: Call, inputs: list[Any], found: list[Any], theirs: list[Any]) -> bool:
     """Tell whether results that differ both are what the function promises."""
-    if not inputs or not found or [(x.dtype, x.values.shape, x.grad) for x in found] != [(x.dtype, x.values.shape, x.grad) for x in theirs]:
+    if (not inputs or not found or [(x.dtype, x.values.shape, x.grad) for x in found]
+            != [(x.dtype, x.values.shape, x.grad) for x in theirs]):
         return False
     name = re.sub(r"^(torch|Tensor)\.", "", call.path)
     return factors(name, inputs[0], found) or places(name, inputs[0], found, theirs) or kept(call, found[0], theirs[0])
@@ -147,7 +163,9 @@ def tensors_of(result: Any) -> list[Any]:
 
 
 def summed(call: Call, way: list[np.ndarray] | None, step: float) -> tuple[float, list[Any]]:
-    """The sum of PyTorch's results with the fuzzer's weights, some steps along a way from the leaves; and the leaves."""
+    """The sum of PyTorch's results with the fuzzer's weights, some steps along a way from the leaves; and the
+    leaves.
+    """
     leaves: list[Any] = []
     args, kwargs = made(call.args, torch, leaves, []), {k: made(v, torch, leaves, []) for k, v in call.kwargs.items()}
     for leaf, direction in zip(leaves, way or [], strict=False):
@@ -159,13 +177,16 @@ def summed(call: Call, way: list[np.ndarray] | None, step: float) -> tuple[float
 
 
 def derivative(call: Call, gradients: list[Any]) -> bool:
-    """Tell whether the gradients of a call in double precision are the derivatives of what PyTorch computes, by central differences."""
+    """Tell whether the gradients of a call in double precision are the derivatives of what PyTorch computes, by central
+    differences.
+    """
     rng = np.random.default_rng(0)
     leaves = summed(call, None, 0)[1]
     for _ in range(3):
         way = [rng.normal(size=x.shape) + (1j * rng.normal(size=x.shape) if x.is_complex() else 0) for x in leaves]
         slope = (summed(call, way, 1e-6)[0] - summed(call, way, -1e-6)[0]) / 2e-6
-        ours = sum(float((g.values.conj() * d).sum().real) for g, d in zip(gradients, way, strict=True) if g is not None)
+        ours = sum(float((g.values.conj() * d).sum().real) for g, d in zip(gradients, way, strict=True)
+                   if g is not None)
         if not abs(slope - ours) <= 1e-4 * max(abs(slope), abs(ours), 1):
             return False
     return True

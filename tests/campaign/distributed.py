@@ -1,9 +1,12 @@
-"""Random collectives and messages of 2 to 4 ranks of one machine, compared with NumPy, while strangers besiege the store and ranks are killed:
-python tests/campaign/distributed.py --groups 40 --kills 20 --seed 1
+"""Random collectives and messages of 2 to 4 ranks of one machine, compared with NumPy, while strangers besiege the
+store and ranks are killed: python tests/campaign/distributed.py --groups 40 --kills 20 --seed 1
 
-A group's ranks are processes that make one random program of calls, sizes, dtypes, roots, asynchronous or not, from one seed, and compare each result bit for
-bit. Strangers connect to the port of its store: some are silent, some send garbage, claim lengths, or stop half way. In some groups one rank is killed after
-a random while: all others must raise an error that names it, within 30 s. The exit status is 1 if a result was another, a rank hung or raised something else.
+A group's ranks are processes that make one random program of calls, sizes, dtypes, roots, asynchronous or not, from one
+seed, and compare each result bit for
+bit. Strangers connect to the port of its store: some are silent, some send garbage, claim lengths, or stop half way. In
+    some groups one rank is killed after
+a random while: all others must raise an error that names it, within 30 s. The exit status is 1 if a result was another,
+    a rank hung or raised something else.
 """
 import argparse
 import json
@@ -32,7 +35,8 @@ from tensorgrad.distributed.transport.base import Call  # noqa: E402
 from tensorgrad.dtype import bfloat16  # noqa: E402
 
 DTYPES = ("f4", "f8", "f2", "i1", "i4", "i8", "u1", "?", "c8", "c16", bfloat16.numpy)
-OPS = {"b": ("SUM", "MAX", "MIN", "BAND", "BOR"), "i": ("SUM", "PRODUCT", "MAX", "MIN", "BAND", "BOR", "BXOR"), "f": ("SUM", "PRODUCT", "MAX", "MIN"),
+OPS = {"b": ("SUM", "MAX", "MIN", "BAND", "BOR"), "i": ("SUM", "PRODUCT", "MAX", "MIN", "BAND", "BOR", "BXOR"),
+       "f": ("SUM", "PRODUCT", "MAX", "MIN"),
        "c": ("SUM",), "V": ("SUM", "MAX")}
 OPS["u"] = OPS["i"]
 GARBAGE = (b"", b"x", struct.pack("!I", 1 << 31) * 20, b"GET / HTTP/1.1\r\n\r\n", bytes(64), bytes(63))
@@ -46,7 +50,8 @@ def data(seed, count, dtype):
         return chance.random(count) > 0.5
     if dtype.kind in "iu":
         return chance.integers(-100 if dtype.kind == "i" else 0, 100, count).astype(dtype)
-    return (chance.standard_normal(count) + (1j * chance.standard_normal(count) if dtype.kind == "c" else 0)).astype(dtype)
+    return (chance.standard_normal(count) + (1j * chance.standard_normal(count) if dtype.kind == "c" else 0)).astype(
+        dtype)
 
 
 def folded(arrays, op):
@@ -65,10 +70,12 @@ class Program:
         """Make a call; its result is compared at once, or after further calls if it is asynchronous."""
         chance, self.calls = self.chance, self.calls + 1
         count = int(10 ** chance.uniform(0, chance.choice((1, 3, 5, 6)))) - chance.randint(0, 1)
-        dtype, seed, root, later = chance.choice(DTYPES), chance.randrange(1 << 40), chance.randrange(self.size), chance.random() < 0.4
+        dtype, seed, root, later = (chance.choice(DTYPES), chance.randrange(1 << 40), chance.randrange(self.size),
+                                    chance.random() < 0.4)
         op = ReduceOp[chance.choice(OPS[np.dtype(dtype).kind])]
-        kind = chance.choice((self.allreduce, self.allreduce, self.reduce, self.reduce_scatter, self.broadcast, self.allgather, self.gather, self.scatter,
-                              self.alltoall, self.barrier, self.ring, self.anyone))
+        kind = chance.choice((self.allreduce, self.allreduce, self.reduce, self.reduce_scatter, self.broadcast,
+                              self.allgather, self.gather, self.scatter, self.alltoall, self.barrier, self.ring,
+                              self.anyone))
         call = Call(kind.__name__, self.calls, ((count,),), (str(np.dtype(dtype)),), "cpu", f"{op} {root}", later)
         work, found, expected = kind(call, count, dtype, seed, root, op)
         self.pending.append((call, work, found, expected))
@@ -91,12 +98,14 @@ class Program:
     def reduce(self, call, count, dtype, seed, root, op):
         arrays = self.arrays(seed, count, dtype)
         found = arrays[self.rank].copy()
-        return self.transport.reduce(call, found, root, op), found, folded(arrays, op) if self.rank == root else arrays[self.rank]
+        return (self.transport.reduce(call, found, root, op), found,
+                folded(arrays, op) if self.rank == root else arrays[self.rank])
 
     def reduce_scatter(self, call, count, dtype, seed, root, op):
         arrays = self.arrays(seed, count * self.size, dtype)
         found = np.empty(count, dtype)
-        return self.transport.reduce_scatter(call, found, arrays[self.rank], op), found, folded(arrays, op)[self.rank * count:(self.rank + 1) * count]
+        return (self.transport.reduce_scatter(call, found, arrays[self.rank], op), found,
+                folded(arrays, op)[self.rank * count:(self.rank + 1) * count])
 
     def broadcast(self, call, count, dtype, seed, root, op):
         arrays = self.arrays(seed, count, dtype)
@@ -124,7 +133,8 @@ class Program:
         sent = [data((seed, rank), sum(counts[rank]), dtype) for rank in range(self.size)]
         got = [row[self.rank] for row in counts]
         found = np.empty(sum(got), dtype)
-        expected = np.concatenate([np.split(sent[rank], np.cumsum(counts[rank])[:-1])[self.rank] for rank in range(self.size)])
+        expected = np.concatenate([np.split(sent[rank], np.cumsum(counts[rank])[:-1])[self.rank]
+                                   for rank in range(self.size)])
         return self.transport.alltoall(call, found, sent[self.rank], got, counts[self.rank]), found, expected
 
     def barrier(self, call, count, dtype, seed, root, op):
@@ -136,7 +146,8 @@ class Program:
         few = np.empty(count // 2, dtype)
         before, following, own = (self.rank - 1) % self.size, (self.rank + 1) % self.size, arrays[self.rank]
         first = self.transport.receive(found, before, 1, True) if seed % 2 else None
-        works = [self.transport.send(own[:count // 2], following, 2, True), self.transport.send(own, following, 1, True)]
+        works = [self.transport.send(own[:count // 2], following, 2, True),
+                 self.transport.send(own, following, 1, True)]
         first = first or self.transport.receive(found, before, 1, True)
         self.transport.receive(few, before, 2, False)
         for work in works:
@@ -165,7 +176,8 @@ def rank_of(directory, rank, size, seed, steps):
         if rank:
             while not (directory / "port").exists():
                 time.sleep(0.005)
-        store = TCPStore("127.0.0.1", int((directory / "port").read_text()) if rank else 0, size, rank == 0, timedelta(seconds=120), wait_for_workers=False)
+        store = TCPStore("127.0.0.1", int((directory / "port").read_text()) if rank else 0, size, rank == 0,
+                         timedelta(seconds=120), wait_for_workers=False)
         if rank == 0:
             (directory / "port.new").write_text(str(store.port))
             (directory / "port.new").rename(directory / "port")
@@ -208,7 +220,8 @@ def group(chance, steps, kills):
     context = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
-        processes = [context.Process(target=rank_of, args=(directory, rank, size, seed, 1 << 40 if kills else steps)) for rank in range(size)]
+        processes = [context.Process(target=rank_of, args=(directory, rank, size, seed, 1 << 40 if kills else steps))
+                     for rank in range(size)]
         for process in processes:
             process.start()
         end, began = time.monotonic() + 150, 0.0
@@ -229,7 +242,8 @@ def group(chance, steps, kills):
             process.join()
         for stranger in held:
             stranger.close()
-        ends = {rank: json.loads(path.read_text()) for rank in range(size) if (path := directory / f"rank{rank}").exists()}
+        ends = {rank: json.loads(path.read_text()) for rank in range(size)
+                if (path := directory / f"rank{rank}").exists()}
     wrong = [f"rank {rank} hung" for rank in hung]
     for rank, ended in ends.items():
         if kills and rank != victim:
@@ -260,8 +274,9 @@ def main():
         failed += bool(wrong)
         for line in wrong:
             print(line, flush=True)
-    print(f"distributed: {groups} groups, {calls:,} calls, {sieges:,} sieges of the store, {killed} ranks killed, seen by all others after "
-          f"{slowest:.2f} s at most, {failed} groups with findings, {time.monotonic() - began:.0f} s")
+    print(f"distributed: {groups} groups, {calls:,} calls, {sieges:,} sieges of the store, {killed} ranks killed, seen "
+          f"by all others after {slowest:.2f} s at most, {failed} groups with findings, {time.monotonic() - began:.0f} "
+          f"s")
     return bool(failed)
 
 

@@ -441,9 +441,11 @@ def odd(r):
     return r.choice(
         [
             lambda: None,
-            lambda: r.choice([0, -1, 2**40, 10**400, 1.5, float("nan"), float("inf"), "x\x1b[2J", b"x", True, (), [], {}, 1j]),
+            lambda: r.choice([0, -1, 2**40, 10**400, 1.5, float("nan"), float("inf"), "x\x1b[2J", b"x", True, (), [],
+                              {}, 1j]),
             lambda: tg.ones(r.choice([(), (0,), (1,), (2,), (3,), (2, 3), (3, 2), (200, 300), (2, 3, 1)])),
-            lambda: tg.ones(r.choice([(), (2,), (2, 3)]), dtype=r.choice([tg.float64, tg.int64, tg.bool, tg.complex64, tg.float16])),
+            lambda: tg.ones(r.choice([(), (2,), (2, 3)]),
+                            dtype=r.choice([tg.float64, tg.int64, tg.bool, tg.complex64, tg.float16])),
             lambda: tg.ones(()).expand(r.choice([(2,), (2, 3), (10**6,), (2**20, 2**20)])),
             lambda: tg.ones(3, 2).t(),
             lambda: tg.ones(12)[:: r.choice([2, 6])],

@@ -1,8 +1,8 @@
 """Spoiled files, read by the thousand: python tests/campaign/files.py --cases 20000 --seed 1
 
 Each is read in a worker process of little memory, and what was read is then used: shown, loaded into a model and an
-optimizer, which takes a step. A case fails if the worker dies or hangs, if memory runs out, if an error is of a kind that
-is not documented or holds control characters, or if anything is imported, run or opened meanwhile. A failing
+optimizer, which takes a step. A case fails if the worker dies or hangs, if memory runs out, if an error is of a kind
+that is not documented or holds control characters, or if anything is imported, run or opened meanwhile. A failing
 case is shown by its number, and `--only NUMBER` repeats it.
 """
 
@@ -35,7 +35,10 @@ FORBIDDEN = set(
 
 
 class Watch:
-    """A watch on what happens while a file is read. An audit hook stays for good; it looks on between `begin` and `end` only."""
+    """A watch on what happens while a file is read.
+
+    An audit hook stays for good; it looks on between `begin` and `end` only.
+    """
 
     def __init__(self, path):
         self.path, self.looking, self.events, self.literals = path, False, [], False

@@ -2,12 +2,15 @@
 
     python tests/campaign/kernels.py --level public --calls 1000000 --jobs 2 --sanitizers
 
-public: functions and modules of the package, well formed and not, with first and second gradients, and tensors changed between them.
+public: functions and modules of the package, well formed and not, with first and second gradients, and tensors changed
+    between them.
 direct: the functions of the compiled module themselves, with any arguments.
-memory: public calls in which the n-th request for memory fails: they raise MemoryError, or give what they give with enough of it.
+memory: public calls in which the n-th request for memory fails: they raise MemoryError, or give what they give with
+    enough of it.
 
-A crash, a hang or an exception that is none of PyTorch's is printed as the shortest program found that does it; `--replay PROGRAM` runs such a one.
-`--sanitizers` compiles the kernels with AddressSanitizer and UBSan (Linux); `memory` compiles them with TENSORGRAD_DEBUG=1. The seed decides all calls.
+A crash, a hang or an exception that is none of PyTorch's is printed as the shortest program found that does it;
+`--replay PROGRAM` runs such a one. `--sanitizers` compiles the kernels with AddressSanitizer and UBSan (Linux);
+`memory` compiles them with TENSORGRAD_DEBUG=1. The seed decides all calls.
 """
 import argparse
 import functools
@@ -63,8 +66,10 @@ def main():
         program = public_calls.program
     if given.level == "memory":
         import short_memory
-        program, check, patience = functools.partial(program, large=0.4), short_memory.run, workers.SECONDS * short_memory.RUNS
-    campaign = workers.Campaign(lambda number: program(given.seed << 32 | number), names, prepared, check, given.jobs, isolated, patience)
+        program, check, patience = (functools.partial(program, large=0.4), short_memory.run,
+                                    workers.SECONDS * short_memory.RUNS)
+    campaign = workers.Campaign(lambda number: program(given.seed << 32 | number), names, prepared, check, given.jobs,
+                                isolated, patience)
     return 0 if workers.report(f"kernels, {given.level}", campaign.run(given.calls, given.seconds)) else 1
 
 

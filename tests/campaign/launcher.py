@@ -1,8 +1,10 @@
-"""Kill launchers and workers at random moments, and look for what is left of them: processes, shared memory, open files.
+"""Kill launchers and workers at random moments, and look for what is left of them: processes, shared memory, open
+files.
 
-Each kill starts a job of `python -m tensorgrad.distributed.run` whose workers share tensors, reduce over gloo and have children of their own, some of which
-leave the workers' session. After a random time SIGKILL goes to the launcher, a worker or a child, or a signal that asks goes to the launcher. All processes
-must be gone within a minute, and no segment may be in /dev/shm that nobody holds. The last line tells the figures; the exit status is 1 if something was
+Each kill starts a job of `python -m tensorgrad.distributed.run` whose workers share tensors, reduce over gloo and have
+children of their own, some of which leave the workers' session. After a random time SIGKILL goes to the launcher, a
+worker or a child, or a signal that asks goes to the launcher. All processes must be gone within a minute, and no
+segment may be in /dev/shm that nobody holds. The last line tells the figures; the exit status is 1 if something was
 found.
 
     python tests/campaign/launcher.py --kills 100 --seed 0
@@ -50,7 +52,7 @@ if __name__ == "__main__":
         queue.put(x)
         back.get()
         dist.all_reduce(x)
-"""
+"""  # noqa: E501
 WAYS = ("launcher", "worker", "child", "SIGTERM", "SIGINT", "SIGHUP")
 
 
@@ -61,8 +63,10 @@ def trial(draw, folder):
     program.write_text(WORKER)
     pids = folder / "pids"
     pids.mkdir()
-    words = ["--nproc-per-node", "2", "--shutdown-timeout", "5", "--max-restarts", str(draw.choice([0, 1])), str(program), str(pids)]
-    launcher = subprocess.Popen([sys.executable, "-W", "ignore", "-m", "tensorgrad.distributed.run", *words], cwd=ROOT, stdout=subprocess.DEVNULL,
+    words = ["--nproc-per-node", "2", "--shutdown-timeout", "5", "--max-restarts", str(draw.choice([0, 1])),
+             str(program), str(pids)]
+    launcher = subprocess.Popen([sys.executable, "-W", "ignore", "-m", "tensorgrad.distributed.run", *words], cwd=ROOT,
+                                stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL, env=os.environ | {"OMP_NUM_THREADS": "1"})
     way = draw.choice(WAYS)
     if way in ("worker", "child"):
@@ -74,16 +78,19 @@ def trial(draw, folder):
         os.kill(target, getattr(signal, way, signal.SIGKILL))
     except ProcessLookupError:
         pass
-    if way in ("worker", "child"):              # the job may go on: a worker may start again, a child may be one that nobody waits for
+    # the job may go on: a worker may start again, a child may be one that nobody waits for
+    if way in ("worker", "child"):
         time.sleep(draw.uniform(0, 2))
         launcher.send_signal(signal.SIGTERM)
     try:
         launcher.wait(60)
-        until(lambda: not [pid for kind in ("worker", "child") for pid in known(kind) if is_running(pid)], "the end of all")
+        until(lambda: not [pid for kind in ("worker", "child") for pid in known(kind) if is_running(pid)],
+              "the end of all")
         until(lambda: nothing_is_left(before), "the end of shared memory")
     except (AssertionError, subprocess.TimeoutExpired) as error:
         launcher.kill()
-        return way, f"{error}: {[pid for pid in known('worker') + known('child') if is_running(pid)]} {shared_memory() - before}"
+        return (way, f"{error}: {[pid for pid in known('worker') + known('child') if is_running(pid)]} "
+                     f"{shared_memory() - before}")
     return way, None
 
 
@@ -92,7 +99,8 @@ def main():
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    for name in ("SIGINT", "SIGHUP"):           # which nohup, and shells for what runs in the background, let processes ignore
+    # which nohup, and shells for what runs in the background, let processes ignore
+    for name in ("SIGINT", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     draw, begin, counts, found = random.Random(args.seed), time.monotonic(), dict.fromkeys(WAYS, 0), 0
     for number in range(args.kills):

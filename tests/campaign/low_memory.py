@@ -2,9 +2,10 @@
 
     python -m tests.campaign.low_memory [--seed 0] [--rounds 2] [--only matmul lstm]
 
-Each case runs alone in a fresh process, which imports the package, then may map so many bytes more (RLIMIT_AS) and runs the case there. The limits grow from
-what the case surely lacks to what it needs. It prints, by case, calls that succeeded, clean errors, other errors and crashes; the exit status is 1 if there
-was a crash, a hang, another error, or an input that an error changed.
+Each case runs alone in a fresh process, which imports the package, then may map so many bytes more (RLIMIT_AS) and runs
+the case there. The limits grow from what the case surely lacks to what it needs. It prints, by case, calls that
+succeeded, clean errors, other errors and crashes; the exit status is 1 if there was a crash, a hang, another error, or
+an input that an error changed.
 """
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ CASES = {
     "layer_norm": ("x, w, b = leaf(n, n), leaf(n), leaf(n)", "F.layer_norm(x, (n,), w, b).square().sum().backward()"),
     "rms_norm": ("x, w = leaf(n, n), leaf(n)", "F.rms_norm(x, (n,), w).square().sum().backward()"),
     "group_norm": ("x, w = leaf(8, 32, n // 4, 16), leaf(32)", "F.group_norm(x, 8, w, w).square().sum().backward()"),
-    "batch_norm": ("x, w = leaf(8, 32, n // 4, 16), leaf(32)", "F.batch_norm(x, None, None, w, w, True).square().sum().backward()"),
+    "batch_norm": ("x, w = leaf(8, 32, n // 4, 16), leaf(32)",
+                   "F.batch_norm(x, None, None, w, w, True).square().sum().backward()"),
     "sum": ("x = randn(n, n)", "x.sum(0), x.T.sum(1), x.sum()"),
     "sum backward": ("x = leaf(n, n)", "(x.sum(0) * x.sum(1).mean()).sum().backward()"),
     "mean of a transposed": ("x = randn(n, 3, n).permute(2, 1, 0)", "x.mean((0, 2)), x.var(1)"),
@@ -41,14 +43,19 @@ CASES = {
     "lstm": ("m, x = torch.nn.LSTM(n // 4, n // 4), leaf(16, 8, n // 4)", "m(x)[0].sum().backward()"),
     "gru": ("m, x = torch.nn.GRU(n // 4, n // 4), leaf(16, 8, n // 4)", "m(x)[0].sum().backward()"),
     "conv": ("x, w = leaf(2, 16, n // 4, n // 4), leaf(16, 16, 3, 3)", "F.conv2d(x, w, padding=1).sum().backward()"),
-    "strided conv": ("x, w = leaf(2, 16, n // 4, n // 4), leaf(32, 16, 3, 3)", "F.conv2d(x, w, stride=2, padding=1).sum().backward()"),
-    "dilated conv": ("x, w = leaf(2, 16, n // 4, n // 4), leaf(16, 16, 3, 3)", "F.conv2d(x, w, dilation=2).sum().backward()"),
-    "depthwise conv": ("x, w = leaf(2, 32, n // 4, n // 4), leaf(32, 1, 3, 3)", "F.conv2d(x, w, groups=32).sum().backward()"),
+    "strided conv": ("x, w = leaf(2, 16, n // 4, n // 4), leaf(32, 16, 3, 3)",
+                     "F.conv2d(x, w, stride=2, padding=1).sum().backward()"),
+    "dilated conv": ("x, w = leaf(2, 16, n // 4, n // 4), leaf(16, 16, 3, 3)",
+                     "F.conv2d(x, w, dilation=2).sum().backward()"),
+    "depthwise conv": ("x, w = leaf(2, 32, n // 4, n // 4), leaf(32, 1, 3, 3)",
+                       "F.conv2d(x, w, groups=32).sum().backward()"),
     "conv1d": ("x, w = leaf(4, 32, n), leaf(32, 32, 5)", "F.conv1d(x, w).sum().backward()"),
-    "conv_transpose": ("x, w = leaf(2, 16, n // 8, n // 8), leaf(16, 16, 4, 4)", "F.conv_transpose2d(x, w, stride=2).sum().backward()"),
+    "conv_transpose": ("x, w = leaf(2, 16, n // 8, n // 8), leaf(16, 16, 4, 4)",
+                       "F.conv_transpose2d(x, w, stride=2).sum().backward()"),
     "max_pool": ("x = leaf(2, 16, n // 2, n // 2)", "F.max_pool2d(x, 3, 2).sum().backward()"),
     "avg_pool": ("x = leaf(2, 16, n // 2, n // 2)", "F.avg_pool2d(x, 3, 2).sum().backward()"),
-    "interpolate": ("x = leaf(2, 4, n // 4, n // 4)", "F.interpolate(x, scale_factor=2.0, mode='bilinear').sum().backward()"),
+    "interpolate": ("x = leaf(2, 4, n // 4, n // 4)",
+                    "F.interpolate(x, scale_factor=2.0, mode='bilinear').sum().backward()"),
     "gelu": ("x = leaf(n, n)", "F.gelu(x).sum().backward()"),
     "dropout": ("x = leaf(n, n)", "F.dropout(x, 0.5).sum().backward()"),
     "embedding": ("w, i = leaf(n, 64), torch.randint(n, (n * 4,))", "F.embedding(i, w).sum().backward()"),
@@ -93,8 +100,9 @@ except Exception as error:
 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 if outcome == "clean" and kept is not None and kept != inputs(): outcome = "changed"
 print(outcome.splitlines()[0][:200])
-"""
-CHANGING = {"in place", "Adam", "SGD", "clip_grad_norm_"}      # several writes, of which the first may be done when the next has no room
+"""  # noqa: E501
+# several writes, of which the first may be done when the next has no room
+CHANGING = {"in place", "Adam", "SGD", "clip_grad_norm_"}
 
 
 def outcome(case: str, n: int, extra: int, seed: int) -> str:
@@ -132,8 +140,10 @@ def main() -> int:
             if kind not in ("result", "clean"):
                 bad.append(f"{case}: n={n}, {extra / MEGABYTE:.1f} MB, seed {seed}: {found}")
         total.update(counts)
-        print(f"{case:<34}{counts['result']:>9}{counts['clean']:>8}{counts['other']:>8}{counts['changed']:>9}{counts['crash'] + counts['hang']:>9}", flush=True)
-    print(f"{'all':<34}{total['result']:>9}{total['clean']:>8}{total['other']:>8}{total['changed']:>9}{total['crash'] + total['hang']:>9}")
+        print(f"{case:<34}{counts['result']:>9}{counts['clean']:>8}{counts['other']:>8}{counts['changed']:>9}"
+              f"{counts['crash'] + counts['hang']:>9}", flush=True)
+    print(f"{'all':<34}{total['result']:>9}{total['clean']:>8}{total['other']:>8}{total['changed']:>9}"
+          f"{total['crash'] + total['hang']:>9}")
     print(*bad, sep="\n")
     return int(bool(bad))
 

@@ -1,7 +1,8 @@
 """Calls of the functions of the compiled module itself, with any arguments.
 
-A kernel's row (native/kernels.rows) says how a call is well formed: sizes that arrays share, and the numbers with them. Most calls here are that, and then
-spoilt at some places; so the check of the row is met close to where it must hold. All other functions get objects at random.
+A kernel's row (native/kernels.rows) says how a call is well formed: sizes that arrays share, and the numbers with them.
+Most calls here are that, and then spoilt at some places; so the check of the row is met close to where it must hold.
+All other functions get objects at random.
 """
 import importlib.util
 import random
@@ -50,7 +51,8 @@ class Odd:
     def __index__(self):
         import gc
         for found in gc.get_objects():
-            if type(found) is list and found and type(found[0]) is tuple and any(type(x) is np.ndarray for x in found[0]):
+            if (type(found) is list and found and type(found[0]) is tuple
+                    and any(type(x) is np.ndarray for x in found[0])):
                 found.clear()
         return 1
 
@@ -61,7 +63,8 @@ class Odd:
 def names():
     """Return the names that programs use besides values.py."""
     from numpy._core import _multiarray_umath as core
-    return {"Awkward": Awkward, "Odd": Odd, "capsules": [core._ARRAY_API, core._UFUNC_API, np.random.MT19937(0).capsule]}
+    return {"Awkward": Awkward, "Odd": Odd,
+            "capsules": [core._ARRAY_API, core._UFUNC_API, np.random.MT19937(0).capsule]}
 
 
 def rows():
@@ -71,12 +74,14 @@ def rows():
     spec = importlib.util.spec_from_file_location("rows", NATIVE / "rows.py")
     sys.modules["rows"] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return {kernel: row for row in module.parse((NATIVE / "kernels.rows").read_text()) for kernel in row.kernels if hasattr(native, kernel)}
+    return {kernel: row for row in module.parse((NATIVE / "kernels.rows").read_text())
+            for kernel in row.kernels if hasattr(native, kernel)}
 
 
 ROWS = rows()
 KERNELS = sorted(ROWS)
-OTHERS = sorted(name for name in dir(native) if callable(getattr(native, name)) and not name.startswith("_") and name not in ROWS)
+OTHERS = sorted(name for name in dir(native) if callable(getattr(native, name)) and not name.startswith("_")
+                and name not in ROWS)
 
 
 def changes_the_process(text):
@@ -105,11 +110,14 @@ class Draw:
         rng, n = self.rng, {}
         for a in row.arguments:
             if not a.is_array:
-                n[a.name] = {"flag": rng.randint(0, 1), "count": rng.choice((0, 0, 1, 2)), "range": rng.randint(*a.limits),
-                             "integer": rng.choice((-100, 0, 1, 2)), "real": 0.5, "real?": 0.5, "step": 1}.get(a.kind, self.amount())
+                n[a.name] = {"flag": rng.randint(0, 1), "count": rng.choice((0, 0, 1, 2)),
+                             "range": rng.randint(*a.limits), "integer": rng.choice((-100, 0, 1, 2)), "real": 0.5,
+                             "real?": 0.5, "step": 1}.get(a.kind,
+                                                          self.amount())
         if "oh" in n:
             for axis in "hw":
-                n[f"k{axis}"], n[f"step_{axis}"], n[f"apart_{axis}"] = rng.randint(1, 4), rng.randint(1, 3), rng.choice((1, 1, 2))
+                n[f"k{axis}"], n[f"step_{axis}"], n[f"apart_{axis}"] = (rng.randint(1, 4), rng.randint(1, 3),
+                                                                        rng.choice((1, 1, 2)))
                 n[axis] = max(n[axis], n[f"apart_{axis}"] * (n[f"k{axis}"] - 1) + 1 - 2 * n[f"before_{axis}"])
                 room = n[axis] + 2 * n[f"before_{axis}"] - n[f"apart_{axis}"] * (n[f"k{axis}"] - 1) - 1
                 n[f"o{axis}"] = room // n[f"step_{axis}"] + 1
@@ -140,7 +148,8 @@ class Draw:
         if a.strided:
             layout = rng.choice(("plain", "plain", "transposed", "expanded", "sliced", "reversed"))
             if self.flags & set(steps) and layout != "expanded": layout = "plain"
-            if layout != "plain" and steps[-1] == "1": layout = "expanded" if layout == "expanded" and len(shape) > 1 else "plain"
+            if layout != "plain" and steps[-1] == "1":
+                layout = "expanded" if layout == "expanded" and len(shape) > 1 else "plain"
             if a.written and layout == "expanded": layout = "transposed" if steps[-1] != "1" else "plain"
             strides = self.strides(shape, layout)
             for step, stride in zip(steps, strides):
@@ -168,12 +177,14 @@ class Draw:
             first += count
         if self.rng.random() < 0.2:
             rows = n["rows"]
-            found[-1] = self.rng.choice(((-1, 1), (0, rows + 1), (rows, 1), (2**62, 2**62), (1, -1), (-2**63, 1), (2**63 - 1, 1)))
+            found[-1] = self.rng.choice(((-1, 1), (0, rows + 1), (rows, 1), (2**62, 2**62), (1, -1), (-2**63, 1),
+                                         (2**63 - 1, 1)))
         return f"np.array({found}, 'i8')"
 
     def written(self, shape, dtype, layout="plain", values="range"):
         text = f"array(({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''}), {dtype!r}"
-        return text + (f", {layout!r}" if layout != "plain" or values != "range" else "") + (f", {values!r}" if values != "range" else "") + ")"
+        return (text + (f", {layout!r}" if layout != "plain" or values != "range" else "")
+                + (f", {values!r}" if values != "range" else "") + ")")
 
     def name(self, name, text):
         self.arrays[name] = text
@@ -185,19 +196,24 @@ class Draw:
         if change < 0.1: return "None"
         if change < 0.2: return rng.choice(OBJECTS)
         other = rng.choice(list(self.arrays))
-        if change < 0.4: return other + rng.choice(("", "", "[1:]", "[:-1]", ".T", "[::-1]", "[..., ::2]", ".ravel()[:1]", ".reshape(-1)", "[None]"))
+        if change < 0.4:
+            return other + rng.choice(("", "", "[1:]", "[:-1]", ".T", "[::-1]", "[..., ::2]", ".ravel()[:1]",
+                                       ".reshape(-1)", "[None]"))
         shape = [rng.choice((0, 1, 2, 3, 5, 40)) for _ in range(rng.randint(0, 4))]
-        if change < 0.5 and text.startswith("array"): return re.sub(r"'[a-z?S]\d?'", repr(rng.choice(DTYPES)), text, count=1)
+        if change < 0.5 and text.startswith("array"):
+            return re.sub(r"'[a-z?S]\d?'", repr(rng.choice(DTYPES)), text, count=1)
         if change < 0.7 and (found := re.match(r"array\(\(([\d, ]+)\)", text)):
             given = [int(n) for n in found[1].replace(" ", "").split(",") if n]
             k = rng.randrange(len(given))
             given[k] = max(given[k] + rng.choice((-1, -1, 1)), 0)
             return self.written(given, dtype)
-        return self.written(shape, rng.choice((dtype, dtype, *DTYPES)), rng.choice(("plain", *LAYOUTS)), rng.choice(("range", "wild", "nan")))
+        return self.written(shape, rng.choice((dtype, dtype, *DTYPES)), rng.choice(("plain", *LAYOUTS)),
+                            rng.choice(("range", "wild", "nan")))
 
     def spoilt_number(self, text):
         rng = self.rng
-        if rng.random() < 0.4 and re.fullmatch(r"-?\d+", text): return str(rng.choice((int(text) + 1, int(text) - 1, int(text) * 2, -int(text), 0)))
+        if rng.random() < 0.4 and re.fullmatch(r"-?\d+", text):
+            return str(rng.choice((int(text) + 1, int(text) - 1, int(text) * 2, -int(text), 0)))
         return rng.choice(NUMBERS)
 
     def kernel(self, kernel):
@@ -216,7 +232,8 @@ class Draw:
             given[arrays:] = [rng.choice(POWERS) if rng.random() < 0.6 else given_ for given_ in given[arrays:]]
         for _ in range(wrong):
             k = rng.randrange(len(given))
-            given[k] = self.spoilt_number(given[k]) if k >= arrays else self.spoilt_array(given[k], dtype) if given[k] in self.arrays else rng.choice(OBJECTS)
+            given[k] = (self.spoilt_number(given[k]) if k >= arrays else self.spoilt_array(given[k], dtype)
+                        if given[k] in self.arrays else rng.choice(OBJECTS))
         if rng.random() < 0.02: del given[rng.randrange(len(given))]
         if rng.random() < 0.02: given.append(rng.choice(OBJECTS))
         return self.call(kernel, given)
@@ -227,7 +244,8 @@ class Draw:
         for r in range(rng.choice((0, 1, 1, 2, 3, 9))):
             shape, parts = [self.amount() for _ in range(rng.randint(0, 2))], []
             for a in row.arrays:
-                parts.append("None" if a.optional and rng.random() < 0.4 else self.name(f"{a.name}{r}", self.written([] if a.counts else shape, dtype)))
+                parts.append("None" if a.optional and rng.random() < 0.4
+                             else self.name(f"{a.name}{r}", self.written([] if a.counts else shape, dtype)))
             if rng.random() < 0.3:
                 k = rng.randrange(len(parts))
                 parts[k] = self.spoilt_array(parts[k], dtype) if parts[k] in self.arrays else rng.choice(OBJECTS)
@@ -249,7 +267,8 @@ class Draw:
         rng = self.rng
         given = [rng.choice(OBJECTS) for _ in range(rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 13)))]
         if function == "map":
-            arrays = [self.written([rng.choice((1, 2, 3, 64)) for _ in range(rng.randint(0, 3))], rng.choice(("f4", "f4", "f8", *DTYPES)),
+            arrays = [self.written([rng.choice((1, 2, 3, 64)) for _ in range(rng.randint(0, 3))],
+                                   rng.choice(("f4", "f4", "f8", *DTYPES)),
                                    rng.choice(("plain", *LAYOUTS))) for _ in range(3)]
             inside = [rng.choice((*arrays, *arrays, rng.choice(OBJECTS))) for _ in range(rng.randint(0, 4))]
             named = rng.choice(("", "", f", out={arrays[0]}", f", out={rng.choice(OBJECTS)}", ", axis=1"))
@@ -259,7 +278,8 @@ class Draw:
         text = f"found = native.{function}({', '.join(given)})"
         if changes_the_process(text):
             return text + "\ntg.ones(3, requires_grad=True).exp().sum().backward()"
-        return text + f"\nrepr(found), found == found\nif callable(found): found({', '.join(rng.choice(OBJECTS) for _ in range(rng.randint(0, 3)))})"
+        return (text + f"\nrepr(found), found == found\nif callable(found): "
+                       f"found({', '.join(rng.choice(OBJECTS) for _ in range(rng.randint(0, 3)))})")
 
 
 def program(seed):

@@ -1,23 +1,34 @@
 """Public calls that reach compiled kernels, drawn at random: well formed ones, and the same with something wrong.
 
-A template is a program with places in it: <N C> is a tensor of two sizes that all places share, {C} such a size as a number, and `number`, `axis`,
-`choice` … what their names say (`Draw.place`). In some calls a place gets something else: another dtype, layout, shape, a number far too large.
+A template is a program with places in it: <N C> is a tensor of two sizes that all places share, {C} such a size as a
+    number, and `number`, `axis`,
+`choice` … what their names say (`Draw.place`). In some calls a place gets something else: another dtype, layout, shape,
+a number far too large.
 """
 import random
 import re
 
-DTYPES = ["float64"] * 3 + ["float16", "bfloat16", "bool", "uint8", "int8", "int16", "int32", "int64", "int64", "complex64", "complex128"]
-LAYOUTS = ["expanded", "overlapping", "sliced", "transposed", "reversed", "unaligned", "unaligned", "offset", "swapped", "readonly"]
-NUMBERS = ["-1", "-1", "0", "0", "1", "-7", "2**31", "2**31-1", "-2**31", "2**32+1", "2**40", "2**62", "2**63-1", "-2**63", "2**63", "2**70", "1.5", "True",
-           "None", "'x'", "()", "(1, 2)", "(-1, -1)", "[0]", "(0, 0)", "(2**62, 2**62)", "tg.tensor(2)", "float('nan')"]
-REALS = ["0", "-1.0", "float('nan')", "float('inf')", "-float('inf')", "1e308", "None", "'x'", "1e-320", "True", "2**70", "1j", "tg.ones(2)"]
+DTYPES = ["float64"] * 3 + ["float16", "bfloat16", "bool", "uint8", "int8", "int16", "int32", "int64", "int64",
+                            "complex64", "complex128"]
+LAYOUTS = ["expanded", "overlapping", "sliced", "transposed", "reversed", "unaligned", "unaligned", "offset", "swapped",
+           "readonly"]
+NUMBERS = ["-1", "-1", "0", "0", "1", "-7", "2**31", "2**31-1", "-2**31", "2**32+1", "2**40", "2**62", "2**63-1",
+           "-2**63", "2**63", "2**70", "1.5", "True", "None", "'x'", "()", "(1, 2)", "(-1, -1)", "[0]", "(0, 0)",
+           "(2**62, 2**62)", "tg.tensor(2)", "float('nan')"]
+REALS = ["0", "-1.0", "float('nan')", "float('inf')", "-float('inf')", "1e308", "None", "'x'", "1e-320", "True",
+         "2**70", "1j", "tg.ones(2)"]
 
-MAPS = """neg abs square reciprocal sqrt rsqrt exp expm1 log log1p tanh sigmoid erf relu sin cos floor sign exp2 log2 isnan nan_to_num clone ravel t flip:0
-    nn.functional.hardsigmoid nn.functional.hardswish nn.functional.logsigmoid nn.functional.silu nn.functional.mish nn.functional.gelu
-    nn.functional.leaky_relu nn.functional.hardtanh nn.functional.elu nn.functional.softplus nn.functional.selu nn.functional.relu6""".split()
+MAPS = """neg abs square reciprocal sqrt rsqrt exp expm1 log log1p tanh sigmoid erf relu sin cos floor sign exp2 log2
+    isnan nan_to_num clone ravel t flip:0 nn.functional.hardsigmoid nn.functional.hardswish nn.functional.logsigmoid
+    nn.functional.silu nn.functional.mish
+    nn.functional.gelu
+    nn.functional.leaky_relu nn.functional.hardtanh nn.functional.elu nn.functional.softplus nn.functional.selu
+    nn.functional.relu6""".split()
 PAIRS = "add sub mul div maximum minimum pow atan2 fmod eq lt where:a>0 lerp:0.3 hypot logaddexp".split()
-REDUCTIONS = "sum mean prod amax amin var std norm logsumexp any all argmax argmin max min median cumsum cumprod logcumsumexp softmax log_softmax".split()
-LOSSES = """mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll_loss soft_margin_loss""".split()
+REDUCTIONS = ("sum mean prod amax amin var std norm logsumexp any all argmax argmin max min median cumsum cumprod "
+              "logcumsumexp softmax log_softmax".split())
+LOSSES = (
+    """mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll_loss soft_margin_loss""".split())  # noqa: E501
 
 
 def lines(text):
@@ -119,9 +130,9 @@ def convolutions():
             yield f"y = F.conv{n}d(<B C {axes}>, <C 1 {kernel}>, None, {about}, groups={{C}})"
             yield f"y = F.conv_transpose{n}d(<B C {axes}>, <C O {kernel}>, <O>, {about}, output_padding=number(0, 1))"
             yield f"y = F.conv_transpose{n}d(<B C {axes}>, <C 1 {kernel}>, <C>, {about}, groups={{C}})"
-        yield f"y = F.conv{n}d(<B C {axes}>, <O C {window}>, padding=choice('same', 'valid', 'x'), dilation=number(1, 2))"
+        yield f"y = F.conv{n}d(<B C {axes}>, <O C {window}>, padding=choice('same', 'valid', 'x'), dilation=number(1, 2))"  # noqa: E501
         yield f"y = tg.nn.Conv{n}d({{C}}, {{O}}, number(1, 4), stride=number(1, 2), padding=number(0, 2))(<B C {axes}>)"
-        yield f"module = tg.nn.Conv{n}d({{C}}, {{O}}, 3, padding=1); module.weight.data = <O C {window}>; y = module(<B C {axes}>)"
+        yield f"module = tg.nn.Conv{n}d({{C}}, {{O}}, 3, padding=1); module.weight.data = <O C {window}>; y = module(<B C {axes}>)"  # noqa: E501
         yield f"y = tg.nn.LazyConv{n}d({{O}}, number(1, 3))(<B C {axes}>)"
     yield "y = F.unfold(<B C H W>, number(1, 3), dilation=number(1, 2), padding=number(0, 2), stride=number(1, 2))"
     yield "y = F.fold(<B 4*C L>, (number(2, 5), number(2, 5)), 2)"
@@ -136,8 +147,9 @@ def poolings():
         yield f"y = F.max_pool{n}d(<B C {axes}>, {about}, dilation=number(1, 2), ceil_mode=flag)"
         yield f"y, at = F.max_pool{n}d(<B C {axes}>, number(1, 3), return_indices=True, ceil_mode=flag)"
         yield (f"y, at = F.max_pool{n}d(<B C {axes}>, number(1, 2), return_indices=True)\n"
-               f"y = F.max_unpool{n}d(y, at, number(1, 2), output_size=choice(None, ({'2,' * n}), ({'9,' * n}), (-1,)))")
-        yield f"y = F.max_unpool{n}d(<B C {axes}>, <i 9 : B C {axes}>, number(1, 2), output_size=choice(None, ({'2,' * n}), ({'9,' * n})))"
+               f"y = F.max_unpool{n}d(y, at, number(1, 2), output_size=choice(None, ({'2,' * n}), ({'9,' * n}), "
+               f"(-1,)))")
+        yield f"y = F.max_unpool{n}d(<B C {axes}>, <i 9 : B C {axes}>, number(1, 2), output_size=choice(None, ({'2,' * n}), ({'9,' * n})))"  # noqa: E501
         yield f"y = F.avg_pool{n}d(<B C {axes}>, {about}, ceil_mode=flag, count_include_pad=flag)"
         yield f"y = F.adaptive_max_pool{n}d(<B C {axes}>, number(1, 4), return_indices=flag)"
         yield f"y = F.adaptive_avg_pool{n}d(<B C {axes}>, number(1, 4))"
@@ -145,9 +157,9 @@ def poolings():
         yield f"module = tg.nn.MaxPool{n}d(2); module.kernel_size = number(1, 3); y = module(<B C {axes}>)"
     yield "y = F.avg_pool2d(<B C H W>, number(1, 3), divisor_override=number(1, 3))"
     yield "y = F.fractional_max_pool2d(<B C H W>, 2, output_ratio=real)"
-    yield "y = F.interpolate(<B C H W>, scale_factor=number(1, 2), mode=choice('nearest', 'bilinear', 'bicubic', 'area'))"
-    yield "y = F.grid_sample(<B C H W>, <B D L 2>, mode=choice('nearest', 'bilinear'), padding_mode=choice('zeros', 'border', 'reflection'))"
-    yield "y = F.pad(<B C H W>, (number(0, 2), number(0, 2)), mode=choice('constant', 'reflect', 'replicate', 'circular'))"
+    yield "y = F.interpolate(<B C H W>, scale_factor=number(1, 2), mode=choice('nearest', 'bilinear', 'bicubic', 'area'))"  # noqa: E501
+    yield "y = F.grid_sample(<B C H W>, <B D L 2>, mode=choice('nearest', 'bilinear'), padding_mode=choice('zeros', 'border', 'reflection'))"  # noqa: E501
+    yield "y = F.pad(<B C H W>, (number(0, 2), number(0, 2)), mode=choice('constant', 'reflect', 'replicate', 'circular'))"  # noqa: E501
 
 
 def normalizations():
@@ -192,7 +204,7 @@ def losses():
         y = F.cosine_embedding_loss(<N M>, <N M>, <N>)
         y = F.triplet_margin_loss(<N M>, <N M>, <N M>, p=real)
         y = F.ctc_loss(<L N C>, <i C : N K>, <i L : N>, <i K : N>)
-    """)
+    """)  # noqa: E501
 
 
 def attentions():
@@ -203,26 +215,27 @@ def attentions():
         y = F.scaled_dot_product_attention(<B 2*G N K>, <B G M K>, <B G M K>, enable_gqa=flag)
         y = tg.nn.MultiheadAttention(2 * {K}, number(1, 2), batch_first=flag)(<B N 2*K>, <B M 2*K>, <B M 2*K>, key_padding_mask=choice(None, <b B M>))
         y = tg.nn.TransformerEncoderLayer(2 * {K}, number(1, 2), {M}, batch_first=True)(<B N 2*K>)
-    """)
+    """)  # noqa: E501
 
 
 def recurrent():
     for kind, states in (("LSTM", "(<k B H>, <k B H>)"), ("GRU", "<k B H>"), ("RNN", "<k B H>")):
         for layers in (1, 2, 0, -1):
-            yield f"y = tg.nn.{kind}({{I}}, {{H}}, num_layers={layers}, bidirectional=flag, bias=flag, batch_first=flag)(<L B I>)"
+            yield f"y = tg.nn.{kind}({{I}}, {{H}}, num_layers={layers}, bidirectional=flag, bias=flag, batch_first=flag)(<L B I>)"  # noqa: E501
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(<L B I>, {states.replace('k', '1')})"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(<L I>, {states.replace('k B', '1')})"
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(rnn.pack_padded_sequence(<L B I>, <i L : B> + 1, enforce_sorted=flag))"
-        yield f"y = tg.nn.{kind}({{I}}, {{H}})(rnn.pack_sequence([<L I>, <K I>], enforce_sorted=False), {states.replace('k B', '1 2')})"
+        yield f"y = tg.nn.{kind}({{I}}, {{H}})(rnn.pack_sequence([<L I>, <K I>], enforce_sorted=False), {states.replace('k B', '1 2')})"  # noqa: E501
         yield f"y = tg.nn.{kind}({{I}}, {{H}})(rnn.PackedSequence(<L I>, <i L : K>, choice(None, <i K : B>)))"
         rows = {"LSTM": 4, "GRU": 3, "RNN": 1}[kind]
-        for name, shape in (("weight_hh_l0", f"{rows}*H H"), ("weight_ih_l0", f"{rows}*H I"), ("bias_hh_l0", f"{rows}*H")):
+        for name, shape in (("weight_hh_l0", f"{rows}*H H"), ("weight_ih_l0", f"{rows}*H I"),
+                            ("bias_hh_l0", f"{rows}*H")):
             yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.{name}.data = <{shape}>; y = module(<L B I>)"
-        yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.hidden_size = number(1, 4); module.num_layers = 2; y = module(<L B I>)"
+        yield f"module = tg.nn.{kind}({{I}}, {{H}}); module.hidden_size = number(1, 4); module.num_layers = 2; y = module(<L B I>)"  # noqa: E501
         cell = "(<B H>, <B H>)" if kind == "LSTM" else "<B H>"
         yield f"y = tg.nn.{kind}Cell({{I}}, {{H}})(<B I>, {cell})"
         yield f"y = tg.nn.{kind}Cell({{I}}, {{H}})(<I>)"
-    yield "y = rnn.pad_packed_sequence(rnn.pack_padded_sequence(<L B I>, <i L : B> + 1, enforce_sorted=False), total_length=number(1, 9))"
+    yield "y = rnn.pad_packed_sequence(rnn.pack_padded_sequence(<L B I>, <i L : B> + 1, enforce_sorted=False), total_length=number(1, 9))"  # noqa: E501
 
 
 def indexings():
@@ -273,7 +286,7 @@ def indexings():
         <N M>.scatter_add_(0, <i N : K M>, a[:2])
         <N M>.index_add_(0, <i N : N>, a)
         <N M>.index_copy_(0, <i N : N>, a.flip(0))
-    """)
+    """)  # noqa: E501
 
 
 def copies():
@@ -342,27 +355,31 @@ def streams():
 
 
 def optimizers():
-    kinds = ["SGD(ps, lr=real)", "SGD(ps, lr=0.1, momentum=real, nesterov=flag, dampening=0)", "Adam(ps, lr=real, amsgrad=flag)",
+    kinds = ["SGD(ps, lr=real)", "SGD(ps, lr=0.1, momentum=real, nesterov=flag, dampening=0)",
+             "Adam(ps, lr=real, amsgrad=flag)",
              "AdamW(ps, weight_decay=real)", "Adam(ps, betas=(real, 0.9))"]
     for kind in kinds:
-        made = f"ps = [w.requires_grad_() for w in (<N M>, <K>, <N>)]\noptim = tg.optim.{kind[:-1]}, foreach=choice(None, True, False))"
+        made = (f"ps = [w.requires_grad_() for w in (<N M>, <K>, <N>)]\noptim = tg.optim.{kind[:-1]}, "
+                f"foreach=choice(None, True, False))")
         yield f"{made}\ntrained(optim, *ps)"
         yield f"{made}\ntrained(optim, *ps)\nps[0].data = <any>\ntrained(optim, *ps)"
         yield f"{made}\ntrained(optim, *ps)\nps[0].grad = <any>\noptim.step()"
-        yield f"{made}\ntrained(optim, *ps)\nfor key in optim.state[ps[0]]: optim.state[ps[0]][key] = <any>\ntrained(optim, *ps)"
+        yield f"{made}\ntrained(optim, *ps)\nfor key in optim.state[ps[0]]: optim.state[ps[0]][key] = <any>\ntrained(optim, *ps)"  # noqa: E501
         yield f"{made}\ntrained(optim, *ps)\nif optim.state[ps[0]]: optim.state[ps[0]].popitem()\ntrained(optim, *ps)"
-        yield (f"{made}\ntrained(optim, *ps)\nstate = optim.state_dict()\nfor key in state['state'].get(0, {{}}): state['state'][0][key] = <any>\n"
-               "optim.load_state_dict(state)\ntrained(optim, *ps)")
-        yield f"{made}\ntrained(optim, *ps)\noptim.param_groups[0]['lr'] = real\noptim.param_groups[0]['params'].append(ps[0])\ntrained(optim, *ps)"
+        yield (f"{made}\ntrained(optim, *ps)\nstate = optim.state_dict()\nfor key in state['state'].get(0, {{}}): "
+               "state['state'][0][key] = <any>\noptim.load_state_dict(state)\ntrained(optim, *ps)")
+        yield f"{made}\ntrained(optim, *ps)\noptim.param_groups[0]['lr'] = real\noptim.param_groups[0]['params'].append(ps[0])\ntrained(optim, *ps)"  # noqa: E501
         yield f"{made}\ntrained(optim, *ps)\nps[0].grad = ps[0].data; ps[1].grad = ps[1].data\noptim.step()"
-        yield f"{made}\ntrained(optim, *ps)\nps[1].data = ps[0].data.view(-1)[1:]; ps[1].grad = ps[0].grad.view(-1)[1:]\noptim.step()"
+        yield f"{made}\ntrained(optim, *ps)\nps[1].data = ps[0].data.view(-1)[1:]; ps[1].grad = ps[0].grad.view(-1)[1:]\noptim.step()"  # noqa: E501
         yield f"{made}\ntrained(optim, *ps)\nps[0].data.resize_({{K}}, {{N}}); optim.step()"
     yield "ps = [<N M>.requires_grad_()]; ps[0].grad = <N M>; y = tg.nn.utils.clip_grad_norm_(ps, real, norm_type=real)"
 
 
-FAMILIES = [list(family()) for family in (maps, pairs, reductions, products, convolutions, poolings, normalizations, losses, attentions,
+FAMILIES = [list(family()) for family in (maps, pairs, reductions, products, convolutions, poolings, normalizations,
+                                          losses, attentions,
                                           recurrent, indexings, copies, streams, optimizers)]
-PLACE = re.compile(r"<([^<>=]+)>|\{(\w)\}|\b(number|choice|real|flag|axis|axes|dtype)\b(?!=)(\(((?:[^()]|\([^()]*\))*)\))?")
+PLACE = re.compile(r"<([^<>=]+)>|\{(\w)\}|\b(number|choice|real|flag|axis|axes|dtype)\b(?!=)(\(((?:[^()]"
+                   r"|\([^()]*\))*)\))?")
 
 
 class Draw:
@@ -371,7 +388,8 @@ class Draw:
     def __init__(self, rng, large=0.04):
         self.rng, self.lines, self.sizes, self.tensors = rng, [], {}, []
         self.large = large
-        self.wrong = rng.choice((0, 0, 0.1, 0.1, 0.3))                  # how often a place gets what does not belong there
+        # how often a place gets what does not belong there
+        self.wrong = rng.choice((0, 0, 0.1, 0.1, 0.3))
         self.base = [self.size(f"axis {k}") for k in range(rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5)))]
 
     def size(self, name):
@@ -383,7 +401,8 @@ class Draw:
             return self.size(first) * self.size(second)
         if name not in self.sizes:
             low = self.rng.random()
-            self.sizes[name] = 0 if low < 0.04 else self.rng.choice((17, 33, 64, 130)) if low > 1 - self.large else self.rng.randint(1, 6)
+            self.sizes[name] = (0 if low < 0.04 else self.rng.choice((17, 33, 64, 130)) if low > 1 - self.large
+                                else self.rng.randint(1, 6))
         return self.sizes[name]
 
     def is_wrong(self):
@@ -413,7 +432,8 @@ class Draw:
 
     def tensor(self, text):
         rng, about = self.rng, text.strip()
-        kind = about.split()[0] if about.split() and about.split()[0] in ("i", "b", "out", "stat", "unit", "any", "byte") else ""
+        kind = (about.split()[0] if about.split() and about.split()[0] in ("i", "b", "out", "stat", "unit", "any",
+                                                                           "byte") else "")
         names = about.removeprefix(kind).strip()
         dtype, values, layout, grad = "float32", "range", "plain", False
         if kind == "i":
@@ -438,7 +458,8 @@ class Draw:
         if dtype != "float32": given.append(repr(dtype))
         if layout != "plain": given.append(f"layout={layout!r}")
         if values != "range": given.append(f"values={values!r}")
-        if grad and dtype in ("float32", "float64", "float16", "bfloat16", "complex64", "complex128"): given.append("grad=True")
+        if grad and dtype in ("float32", "float64", "float16", "bfloat16", "complex64", "complex128"):
+            given.append("grad=True")
         self.lines.append(f"{name} = tensor({', '.join(given)})")
         self.tensors.append(name)
         return name
@@ -460,17 +481,20 @@ class Draw:
         if kind == "dtype": return f"tg.{rng.choice(['float32'] * 4 + DTYPES)}"
         n = max(len(self.base), 1)
         if kind == "axis": return str(rng.randint(-n, n - 1) if rng.random() < 0.9 else rng.randint(-5, 5))
-        return f"({''.join(f'{k}, ' for k in rng.sample(range(n), rng.randint(0, n)))})" if rng.random() < 0.8 else "None"
+        return (f"({''.join(f'{k}, ' for k in rng.sample(range(n), rng.randint(0, n)))})" if rng.random() < 0.8
+                else "None")
 
     def between(self):
         """Choose what is done to a tensor between forward and backward."""
         rng, name = self.rng, self.rng.choice(self.tensors)
         shape = tuple(rng.randint(0, 4) for _ in range(rng.randint(0, 3)))
-        return rng.choice((f"{name}.data = tensor({shape}, {rng.choice(DTYPES)!r})", f"{name}.data = {name}.data[:0]", f"{name}.data = {name}.data.double()",
-                           f"{name}.detach().resize_({shape})", f"{name}.data.set_(tensor({shape}))", f"{name}.detach().numpy()[...] = 2**20",
+        return rng.choice((f"{name}.data = tensor({shape}, {rng.choice(DTYPES)!r})", f"{name}.data = {name}.data[:0]",
+                           f"{name}.data = {name}.data.double()", f"{name}.detach().resize_({shape})",
+                           f"{name}.data.set_(tensor({shape}))", f"{name}.detach().numpy()[...] = 2**20",
                            f"{name}.data.fill_(float('nan'))", f"{name}.data = {name}.data.mT",
                            f"{name}.detach().zero_()", f"{name}.data = {name}.data.flatten()",
-                           f"{name}.requires_grad_(False)", f"{name}.detach_()", f"{name}.data.resize_(1).resize_({shape})"))
+                           f"{name}.requires_grad_(False)", f"{name}.detach_()",
+                           f"{name}.data.resize_(1).resize_({shape})"))
 
     def text(self):
         template = self.rng.choice(self.rng.choice(FAMILIES))

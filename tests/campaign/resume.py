@@ -1,8 +1,9 @@
-"""Training runs that are killed at random, and must end to the bit as one that nobody kills: python tests/campaign/resume.py --kills 200 --seed 1
+"""Training runs that are killed at random, and must end to the bit as one that nobody kills: python
+tests/campaign/resume.py --kills 200 --seed 1
 
-Each run of a program of tests/experiment/killed starts anew until it finishes. Its processes are killed by SIGKILL after a random number of steps and a random
-while, before their first step, or before and after a call that writes a checkpoint to the disk. The exit status is 1 if a run ended otherwise, or not at all;
-its kills are shown.
+Each run of a program of tests/experiment/killed starts anew until it finishes. Its processes are killed by SIGKILL
+after a random number of steps and a random while, before their first step, or before and after a call that writes a
+checkpoint to the disk. The exit status is 1 if a run ended otherwise, or not at all; its kills are shown.
 """
 import argparse
 import random
@@ -54,7 +55,8 @@ def main():
             in_saves += sum(kill.call is not None for kill in kills[:ended.killed])
         if failed >= 10:
             break
-    print(f"resume: {killed} kills, {in_saves} of them in saves, {runs} runs, {failed} ended otherwise, {time.monotonic() - began:.0f} s")
+    print(f"resume: {killed} kills, {in_saves} of them in saves, {runs} runs, {failed} ended otherwise, "
+          f"{time.monotonic() - began:.0f} s")
     return bool(failed)
 
 

@@ -1,4 +1,7 @@
-"""Calls while memory is short: the n-th request for it fails, for some n. They raise MemoryError, or their results are those of enough memory."""
+"""Calls while memory is short: the n-th request for it fails, for some n.
+
+They raise MemoryError, or their results are those of enough memory.
+"""
 import numpy as np
 import workers
 
@@ -17,7 +20,8 @@ def numbers(program, names):
         exec(compile(program, "<call>", "exec"), found)
     except Exception as error:
         return {}, error
-    arrays = {name: value.detach().numpy(force=True) for name, value in found.items() if isinstance(value, tg.Tensor) and value.dtype is not tg.bfloat16}
+    arrays = {name: value.detach().numpy(force=True) for name, value in found.items()
+              if isinstance(value, tg.Tensor) and value.dtype is not tg.bfloat16}
     return arrays, None
 
 

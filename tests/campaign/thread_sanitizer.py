@@ -1,7 +1,10 @@
-"""The compiled kernels under ThreadSanitizer: `python tests/campaign/thread_sanitizer.py`. It builds them with -fsanitize=thread and runs itself with them.
+"""The compiled kernels under ThreadSanitizer: `python tests/campaign/thread_sanitizer.py`.
 
-Several threads of Python call kernels of all kinds at once, while another changes how many threads there are, and memory comes and goes.
-It reports each access to the same memory that no lock or atomic orders, and fails if there is one in a file of ours. NumPy, OpenBLAS and Python are not
+It builds them with -fsanitize=thread and runs itself with them.
+
+Several threads of Python call kernels of all kinds at once, while another changes how many threads there are, and
+memory comes and goes. It reports each access to the same memory that no lock or atomic orders, and fails if there is
+one in a file of ours. NumPy, OpenBLAS and Python are not
 built so: what they do with their own memory is not looked at.
 """
 from __future__ import annotations
@@ -18,7 +21,8 @@ SECONDS = float(os.environ.get("SECONDS", "20"))
 
 
 def library(name: str) -> str | None:
-    found = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    found = subprocess.run(["cc", f"-print-file-name={name}"], capture_output=True, text=True,
+                           check=True).stdout.strip()
     return found if os.path.isabs(found) else None
 
 
@@ -28,12 +32,16 @@ def main() -> int:
         print("the compiler has no ThreadSanitizer")
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "native/build.py", folder, "only=AVX2", "-fsanitize=thread", "-g", "-O1"], cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "native/build.py", folder, "only=AVX2", "-fsanitize=thread", "-g", "-O1"],
+                       cwd=ROOT, check=True)
         log = Path(folder, "log")
-        environment = {**os.environ, "LD_PRELOAD": runtime, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'common'}", "OPENBLAS_NUM_THREADS": "1",
-                       "SANITIZED_KERNELS": str(next(Path(folder).glob("*.so"))), "TSAN_OPTIONS": f"log_path={log} exitcode=0 history_size=4"}
+        environment = {**os.environ, "LD_PRELOAD": runtime, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests' / 'common'}",
+                       "OPENBLAS_NUM_THREADS": "1",
+                       "SANITIZED_KERNELS": str(next(Path(folder).glob("*.so"))),
+                       "TSAN_OPTIONS": f"log_path={log} exitcode=0 history_size=4"}
         ran = subprocess.run(["setarch", "-R", sys.executable, __file__, "work"], cwd=ROOT, env=environment)
-        reports = [report for path in Path(folder).glob("log.*") for report in path.read_text().split("==================") if "WARNING" in report]
+        reports = [report for path in Path(folder).glob("log.*")
+                   for report in path.read_text().split("==================") if "WARNING" in report]
     ours = [report for report in reports if "_compiled" in report or "/native/" in report]
     print(*ours[:5], sep="\n")
     print(f"{len(ours)} reports in files of ours, of {len(reports)}")
@@ -51,12 +59,15 @@ def work() -> None:
     lstm = torch.nn.LSTM(32, 64)
 
     def step(draw: torch.Generator) -> None:
-        a, b = torch.randn(130, 170, generator=draw, requires_grad=True), torch.randn(170, 190, generator=draw, requires_grad=True)
+        a, b = (torch.randn(130, 170, generator=draw, requires_grad=True),
+                torch.randn(170, 190, generator=draw, requires_grad=True))
         (a @ b).exp().mean().backward()
         w = kernel.clone().requires_grad_()
-        (functional.conv2d(image, w, padding=1).relu().square().sum() + functional.max_pool2d(image * w.sum(), 3, 2).sum()).backward()
+        (functional.conv2d(image, w, padding=1).relu().square().sum()
+         + functional.max_pool2d(image * w.sum(), 3, 2).sum()).backward()
         y = x.clone().requires_grad_()
-        (functional.layer_norm(y, (400,)).softmax(1).log().sum() + functional.cross_entropy(y, torch.arange(60))).backward()
+        (functional.layer_norm(y, (400,)).softmax(1).log().sum()
+         + functional.cross_entropy(y, torch.arange(60))).backward()
         q = torch.randn(2, 4, 40, 16, requires_grad=True)
         functional.scaled_dot_product_attention(q, q, q).sum().backward()
         lstm(torch.randn(8, 16, 32))[0].sum().backward()

@@ -1,4 +1,5 @@
-"""The parts that calls of the campaign are made of: arrays and tensors of any shape, dtype, layout and values, and how a result is pulled back twice.
+"""The parts that calls of the campaign are made of: arrays and tensors of any shape, dtype, layout and values, and how
+a result is pulled back twice.
 
 A call is a program in text whose names are those of this file, so that what a report prints can be run as it is.
 """
@@ -32,14 +33,18 @@ def numbers(count, dtype, values):
 
 
 def array(shape, dtype="f4", layout="plain", values="range"):
-    """An array. The last element of each layout ends where its memory ends, so that a sanitizer sees what goes beyond."""
+    """An array.
+
+    The last element of each layout ends where its memory ends, so that a sanitizer sees what goes beyond.
+    """
     shape, count = tuple(shape), prod(shape)
     with np.errstate(all="ignore"):
         if layout == "expanded":                            # all rows, or all elements, are one
             return np.broadcast_to(numbers(prod(shape[1:]), dtype, values).reshape(shape[1:]), shape)
         if layout == "overlapping":
             memory = numbers(sum(n - 1 for n in shape) + 1, dtype, values)
-            return np.lib.stride_tricks.as_strided(memory, shape, (memory.itemsize,) * len(shape)) if count else memory[:0].reshape(shape)
+            return (np.lib.stride_tricks.as_strided(memory, shape, (memory.itemsize,) * len(shape)) if count
+                    else memory[:0].reshape(shape))
         if layout == "sliced" and shape:
             return numbers(count * 2, dtype, values).reshape(*shape[:-1], shape[-1] * 2)[..., 1::2]
         flat = numbers(count, dtype, values)

@@ -1,7 +1,8 @@
 """Processes that run calls until one of them dies, and go on after it.
 
-`campaign` forks them from this process, which has imported all and called nothing. A worker notes the number of the call that it begins in memory
-that it shares, so a crash belongs to a call; that call then runs alone, again and again, as long as it still crashes with a line or an argument less.
+`campaign` forks them from this process, which has imported all and called nothing. A worker notes the number of the
+call that it begins in memory that it shares, so a crash belongs to a call; that call then runs alone, again and again,
+as long as it still crashes with a line or an argument less.
 """
 import ast
 import contextlib
@@ -56,7 +57,8 @@ def run(program, names):
 
 def described(error):
     """An exception that no call should end with, and where it came from."""
-    frames = [f"{os.path.basename(frame.filename)}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+    frames = [f"{os.path.basename(frame.filename)}:{frame.lineno}"
+              for frame in traceback.extract_tb(error.__traceback__)]
     return f"{type(error).__name__}: {str(error).splitlines()[0][:100] if str(error) else ''} ({frames[-1]})"
 
 
@@ -93,10 +95,15 @@ def reason_of(status, log, patience=SECONDS):
 
 
 class Campaign:
-    """`calls` calls, of which program(number) gives the text, in `jobs` processes. prepare() runs first in each; a check may take `patience` seconds."""
+    """`calls` calls, of which program(number) gives the text, in `jobs` processes.
 
-    def __init__(self, program, names, prepare=lambda: None, check=run, jobs=1, isolated=lambda text: False, patience=SECONDS):
-        self.program, self.names, self.prepare, self.check, self.jobs, self.isolated = program, names, prepare, check, jobs, isolated
+    prepare() runs first in each; a check may take `patience` seconds.
+    """
+
+    def __init__(self, program, names, prepare=lambda: None, check=run, jobs=1, isolated=lambda text: False,
+                 patience=SECONDS):
+        self.program, self.names, self.prepare, self.check, self.jobs, self.isolated = (program, names, prepare, check,
+                                                                                        jobs, isolated)
         self.patience = patience
         self.figures = Figures()
 
@@ -252,6 +259,7 @@ def callee(text):
 
 def report(name, figures):
     """Print a line of figures; return True if nothing was found."""
-    print(f"{name}: {figures.calls:,} calls, {figures.raised:,} raised, {figures.crashes:,} crashes, {len(figures.findings)} findings, "
-          f"{figures.seconds:.0f} s, {figures.calls / max(figures.seconds, 1e-9):,.0f} a second")
+    print(f"{name}: {figures.calls:,} calls, {figures.raised:,} raised, {figures.crashes:,} crashes, "
+          f"{len(figures.findings)} findings, {figures.seconds:.0f} s, "
+          f"{figures.calls / max(figures.seconds, 1e-9):,.0f} a second")
     return not figures.findings

@@ -3,8 +3,8 @@
     with opened(html, width=PHONE) as page:         # text, or the path of a file
         page.click("text=Next")
 
-A page that logs an error, raises one, or asks for anything from outside itself fails the test. With SCREENSHOTS=folder in the
-environment, what each test looked at last is saved there.
+A page that logs an error, raises one, or asks for anything from outside itself fails the test. With SCREENSHOTS=folder
+in the environment, what each test looked at last is saved there.
 """
 import os
 import shutil
@@ -45,13 +45,16 @@ def opened(content, width=DESKTOP, dark=False, **options):
         browser = playwright.chromium.launch(executable_path=program, timeout=60_000, args=["--no-sandbox"])
         try:
             size = {"width": width[0], "height": width[1]}
-            context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light", offline=True, **options)
+            context = browser.new_context(viewport=size, color_scheme="dark" if dark else "light", offline=True,
+                                          **options)
             page = context.new_page()
             page.set_default_timeout(60_000)
             page.problems = problems = []
-            page.on("console", lambda message: message.type in ("error", "warning") and problems.append(f"console: {message.text}"))
+            page.on("console", lambda message: message.type in ("error", "warning")
+                    and problems.append(f"console: {message.text}"))
             page.on("pageerror", lambda error: problems.append(f"error: {error}"))
-            page.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:")) or problems.append(f"asks for {request.url}"))
+            page.on("request", lambda request: request.url.startswith(("file:", "data:", "blob:"))
+                    or problems.append(f"asks for {request.url}"))
             page.goto(Path(path).resolve().as_uri())
             yield page
             keep(page, width)
@@ -80,7 +83,7 @@ OVERLAPS = """selector => {
       if (Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1) found.push([boxes[i][0], boxes[j][0]]);
     }
   return found;
-}"""
+}"""  # noqa: E501
 
 
 def overlaps(page, selector="svg text"):

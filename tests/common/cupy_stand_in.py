@@ -1,6 +1,8 @@
-"""A stand-in for the part of CuPy that NCCL's transport uses: devices are threads, their memory is NumPy's, and streams do their work later, in order.
+"""A stand-in for the part of CuPy that NCCL's transport uses: devices are threads, their memory is NumPy's, and streams
+do their work later, in order.
 
-It refuses what CuPy would refuse: calls that are not in `table`, arguments of other types, memory that is not on the device of the communicator, ends of
+It refuses what CuPy would refuse: calls that are not in `table`, arguments of other types, memory that is not on the
+    device of the communicator, ends of
 messages that do not fit together. Ranks are threads of one process.
 """
 import ctypes
@@ -47,7 +49,8 @@ class Array:
 
 def at(pointer, size, device):
     """The bytes at an address of a device."""
-    if not any(start <= pointer and pointer + size <= start + held and where == device for start, (held, where) in list(Array.memory.items())):
+    if not any(start <= pointer and pointer + size <= start + held and where == device
+               for start, (held, where) in list(Array.memory.items())):
         raise NcclError("INVALID_ARGUMENT")
     return np.frombuffer((ctypes.c_char * size).from_address(pointer), np.uint8)
 
@@ -110,7 +113,8 @@ class Meeting:
     """The state that communicators of a name share: the calls of each rank, in order."""
 
     def __init__(self, size):
-        self.size, self.changed, self.calls, self.mail = size, threading.Condition(), defaultdict(dict), defaultdict(deque)
+        self.size, self.changed, self.calls, self.mail = (size, threading.Condition(), defaultdict(dict),
+                                                          defaultdict(deque))
         self.ranks = set()
 
     def until(self, condition, aborted=lambda: False):
@@ -125,7 +129,8 @@ class Meeting:
 
 
 def stand_in(table, version, stream=Stream):
-    """A module like CuPy of that version, for as many ranks as there are threads; `table` has the enumeration and the arguments of each call.
+    """A module like CuPy of that version, for as many ranks as there are threads; `table` has the enumeration and the
+    arguments of each call.
 
     `stream` makes the current stream of a thread.
     """
@@ -133,11 +138,14 @@ def stand_in(table, version, stream=Stream):
         device, group, stream = 0, None, None
     meetings, here = {}, Here()
     types = {table["NCCL_" + name]: np.dtype(kind) for name, kind in (
-        ("INT8", "i1"), ("UINT8", "u1"), ("INT32", "i4"), ("UINT32", "u4"), ("INT64", "i8"), ("UINT64", "u8"), ("FLOAT16", "f2"), ("FLOAT32", "f4"),
+        ("INT8", "i1"), ("UINT8", "u1"), ("INT32", "i4"), ("UINT32", "u4"), ("INT64", "i8"), ("UINT64", "u8"),
+        ("FLOAT16", "f2"), ("FLOAT32", "f4"),
         ("FLOAT64", "f8"), ("BFLOAT16", ml_dtypes.bfloat16))}
     reductions = {table["NCCL_" + name]: function for name, function in (
-        ("SUM", lambda all: np.add.reduce(all)), ("PROD", lambda all: np.multiply.reduce(all)), ("MAX", lambda all: np.maximum.reduce(all)),
-        ("MIN", lambda all: np.minimum.reduce(all)), ("AVG", lambda all: np.add.reduce(all) / all.dtype.type(len(all))))}
+        ("SUM", lambda all: np.add.reduce(all)), ("PROD", lambda all: np.multiply.reduce(all)),
+        ("MAX", lambda all: np.maximum.reduce(all)),
+        ("MIN", lambda all: np.minimum.reduce(all)),
+        ("AVG", lambda all: np.add.reduce(all) / all.dtype.type(len(all))))}
 
     def current():
         if here.stream is None:
@@ -164,7 +172,8 @@ def stand_in(table, version, stream=Stream):
         def __init__(self, *arguments):
             ndev, name, self.rank = arguments
             assert len(table["NcclCommunicator"].split()) == 3 and len(name) == 128
-            assert type(name) is bytes if version >= 14 else type(name) is tuple and all(-128 <= number < 128 for number in name)
+            assert (type(name) is bytes if version >= 14 else type(name) is tuple
+                    and all(-128 <= number < 128 for number in name))
             self.device, self.meeting, self.order = here.device, meetings.setdefault(name, Meeting(ndev)), 0
             assert self.rank not in self.meeting.ranks and ndev == self.meeting.size
             self.meeting.change(lambda: self.meeting.ranks.add(self.rank))
@@ -176,7 +185,8 @@ def stand_in(table, version, stream=Stream):
 
         def begin(self, call, collective):
             assert self.ended is None and here.device == self.device
-            assert 0 <= getattr(call, "root", 0) < self.meeting.size and 0 <= getattr(call, "peer", 0) < self.meeting.size
+            assert (0 <= getattr(call, "root", 0) < self.meeting.size and 0 <= getattr(call, "peer", 0)
+                    < self.meeting.size)
             stream = Stream.streams[call.stream]
 
             def run():
@@ -192,11 +202,13 @@ def stand_in(table, version, stream=Stream):
         def together(self, call, sent, received):
             """A collective: hand over bytes at one address; once all ranks have, put what comes of them at another."""
             size = types[call.datatype].itemsize * (getattr(call, "count", None) or getattr(call, "recvcount", 0))
-            pieces = {"allGather": (1, self.meeting.size), "reduceScatter": (self.meeting.size, 1)}.get(call.name, (1, 1))
+            pieces = {"allGather": (1, self.meeting.size), "reduceScatter": (self.meeting.size, 1)}.get(call.name,
+                                                                                                        (1, 1))
             alike = call.name, size, call.datatype, getattr(call, "op", None), getattr(call, "root", None)
 
             def run():
-                self.order += 1         # as the device does it, which streams may do in any order that events leave open
+                # as the device does it, which streams may do in any order that events leave open
+                self.order += 1
                 order = self.order
                 data = at(sent, size * pieces[0], self.device).copy().view(types[call.datatype])
                 self.meeting.change(lambda: self.meeting.calls[order].__setitem__(self.rank, (alike, data)))
@@ -297,12 +309,17 @@ def stand_in(table, version, stream=Stream):
         thread = threading.Thread(target=lambda: [work() for work in works])
         thread.start()
         return thread
-    calls = {"get_unique_id": get_unique_id, "groupStart": groupStart, "groupEnd": groupEnd, "NcclCommunicator": NcclCommunicator}
-    assert calls.keys() | {name for name in vars(NcclCommunicator) if not name.startswith("_")} - {"aborted", "begin", "together", "result"} <= table.keys()
-    nccl = SimpleNamespace(available=True, NcclError=NcclError, **calls, **{name: value for name, value in table.items() if name.startswith("NCCL_")})
+    calls = {"get_unique_id": get_unique_id, "groupStart": groupStart, "groupEnd": groupEnd,
+             "NcclCommunicator": NcclCommunicator}
+    assert (calls.keys() | {name for name in vars(NcclCommunicator) if not name.startswith("_")}
+            - {"aborted", "begin", "together", "result"} <= table.keys())
+    nccl = SimpleNamespace(available=True, NcclError=NcclError, **calls,
+                           **{name: value for name, value in table.items() if name.startswith("NCCL_")})
 
     def take_device(number):
         """Make this thread the host of a device."""
         here.device = number
-    return SimpleNamespace(__version__=f"{version}.0.0", take_device=take_device, zeros=lambda size, dtype: Array(np.zeros(size, dtype), here.device),
-                           cuda=SimpleNamespace(nccl=nccl, Device=Device, Stream=Stream, Event=Event, get_current_stream=current))
+    return SimpleNamespace(__version__=f"{version}.0.0", take_device=take_device,
+                           zeros=lambda size, dtype: Array(np.zeros(size, dtype), here.device),
+                           cuda=SimpleNamespace(nccl=nccl, Device=Device, Stream=Stream, Event=Event,
+                                                get_current_stream=current))

@@ -49,7 +49,8 @@ class Net(nn.Module):
 
     def forward(self, x, way="both"):
         h = self.first(self.first(x).tanh())
-        return {"left": lambda: self.left(h), "right": lambda: self.right(h), "both": lambda: self.left(h) + self.right(h).sin()}[way]()
+        return {"left": lambda: self.left(h), "right": lambda: self.right(h),
+                "both": lambda: self.left(h) + self.right(h).sin()}[way]()
 
 
 def net(seed=0):

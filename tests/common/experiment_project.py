@@ -20,7 +20,7 @@ class Tiny(torch.nn.Module):
         self.net = torch.nn.Sequential(torch.nn.Linear(8, width), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(width, 3))
     def forward(self, batch):
         return self.net(batch["img"])
-""",
+""",  # noqa: E501
     "datasets/__init__.py": """
 import tensorgrad as torch
 from tensorgrad.experiment import DataModule, datasets
@@ -65,7 +65,7 @@ class AtStep(Callback):
             return
         who, name = (os.getppid(), self.what.removeprefix("parent-")) if self.what.startswith("parent-") else (os.getpid(), self.what)
         os.kill(who, getattr(signal, name))
-""",
+""",  # noqa: E501
     "configs/plain.yaml": """
 train_dataset: {dataset: {name: tiny-ds, args: {size: 48}}, batch_size: 8, shuffle: true}
 val_dataset: {dataset: {name: tiny-ds, args: {size: 16, seed: 1}}, batch_size: 8, shuffle: false}

@@ -1,6 +1,7 @@
 """Programs that are killed and started again until they finish: `finish` starts them, and kills them at given moments.
 
-A program prints a line `step …` after each step, goes on by itself when it is started again, and prints `digest <text>` when it has finished. It is run by
+A program prints a line `step …` after each step, goes on by itself when it is started again, and prints `digest <text>`
+when it has finished. It is run by
 this file, which can kill it in the middle of a save: before and after each call that writes a file to the disk.
 """
 import hashlib
@@ -16,12 +17,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 KILLED = -signal.SIGKILL, -signal.SIGALRM
-IN_SAVES = "open", "fsync", "replace", "replaced", "link", "linked"      # of the file's name before there is anything in it, of what is in it, …
+# of the file's name before there is anything in it, of what is in it, …
+IN_SAVES = "open", "fsync", "replace", "replaced", "link", "linked"
 
 
 @dataclass(frozen=True)
 class Kill:
-    """A moment: so many seconds after the `count`-th step of a process (0: its start), or at the `count`-th call of a kind in its saves."""
+    """A moment: so many seconds after the `count`-th step of a process (0: its start), or at the `count`-th call of a
+    kind in its saves.
+    """
     count: int
     seconds: float = 0.0
     call: str | None = None
@@ -44,12 +48,14 @@ def moments(seed, number, steps, saving=0.4, longest=0.03):
 def finish(program, *arguments, kills=(), fresh=False):
     """Start a program until it finishes, and kill one process after the other at these moments.
 
-    The processes are forks of one that has imported the package, which is most of what a start costs; with `fresh`, each is an interpreter of its own.
+    The processes are forks of one that has imported the package, which is most of what a start costs; with `fresh`,
+    each is an interpreter of its own.
     """
     steps = killed = 0
     for group in [[kill] for kill in [*kills, None]] if fresh else [[*kills, None]]:
         given = json.dumps([kill and [kill.count, kill.seconds, kill.call] for kill in group])
-        done = subprocess.run([sys.executable, "-W", "error", __file__, given, str(program), *map(str, arguments)], cwd=ROOT, text=True, capture_output=True,
+        done = subprocess.run([sys.executable, "-W", "error", __file__, given, str(program), *map(str, arguments)],
+                              cwd=ROOT, text=True, capture_output=True,
                               env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)})
         words = [line.split() for line in done.stdout.splitlines() if line]
         codes = [int(word[1]) for word in words if word[0] == "ended"]
@@ -58,7 +64,8 @@ def finish(program, *arguments, kills=(), fresh=False):
         if codes[-1:] == [0] and words[-2][0] == "digest":
             return Finished(words[-2][1], killed, steps)
         if not codes or codes[-1] not in KILLED:
-            raise AssertionError(f"{program} ended with {codes[-1:]}, after {killed} kills of {group}:\n{done.stderr[-4000:]}")
+            raise AssertionError(f"{program} ended with {codes[-1:]}, after {killed} kills of "
+                                 f"{group}:\n{done.stderr[-4000:]}")
     raise AssertionError(f"{program} did not finish")
 
 
@@ -105,7 +112,10 @@ def arm(call, count):
 
 
 def arm_timer(count, seconds):
-    """Let this process die so many seconds after it has printed its count-th step. Its own timer does that: another process might be late."""
+    """Let this process die so many seconds after it has printed its count-th step.
+
+    Its own timer does that: another process might be late.
+    """
     def start():
         signal.signal(signal.SIGALRM, signal.SIG_DFL)       # ends the process as suddenly as SIGKILL
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))

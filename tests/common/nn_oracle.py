@@ -87,7 +87,9 @@ def cases(*programs):
 
 
 def raising(action):
-    """Return a program that returns the error of an action instead of raising it, so that one program can try several."""
+    """Return a program that returns the error of an action instead of raising it, so that one program can try
+    several.
+    """
     try:
         return action()
     except Exception as error:

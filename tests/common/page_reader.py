@@ -1,4 +1,6 @@
-"""Reads a saved page as a person would: rules as they are printed, evaluated with the numbers that are shown. Knows nothing of the engine.
+"""Reads a saved page as a person would: rules as they are printed, evaluated with the numbers that are shown.
+
+Knows nothing of the engine.
 
     program, gradients = read(page)
     for told in gradients:
@@ -33,18 +35,22 @@ class Told:
         self.before = numbers.get(attributes["data-before"])
         arrays = [self.share, *(value for value in self.letters.values() if isinstance(value, np.ndarray))]
         rough = any(array.size > EXACT for array in arrays)
-        self.slack = (2 ** -14 if rough else 2 ** -20) * (1 + max(np.abs(array).max(initial=0) for array in arrays))      # of what is shown
+        # of what is shown
+        self.slack = (2 ** -14 if rough else 2 ** -20) * (1 + max(np.abs(array).max(initial=0) for array in arrays))
         self.definitions = ""               # of letters, which a rule of the same step has told already
 
 
 # Where a step begins, or a part of it; a row with its name and its numbers; a gradient; the data of the script.
-PIECES = re.compile(r'(?P<step><section|<div class="part">)|<dt>(?P<name>.*?)</dt><dd>(?P<value>.*?)</dd>|<div (?P<told>class="told[^>]*)>'
+PIECES = re.compile(r'(?P<step><section|<div class="part">)|<dt>(?P<name>.*?)</dt><dd>(?P<value>.*?)</dd>|<div '
+                    r'(?P<told>class="told[^>]*)>'
                     r'|<script type="?application/json"? id="?(?P<id>\w+)"?>(?P<data>.*?)</script>', re.DOTALL)
 ATTRIBUTE, KEY, TAG = re.compile(r'([\w-]+)="([^"]*)"'), re.compile(r'data-show="([^"]*)"'), re.compile(r"<[^>]*>")
 
 
 def pieces(text):
-    """The data of a page's script, and its steps: (rows, gradients), where a row is (name, text, key of an array or None)."""
+    """The data of a page's script, and its steps: (rows, gradients), where a row is (name, text, key of an array or
+    None).
+    """
     data, steps = {}, []
     for piece in PIECES.finditer(text):
         if piece["step"]:
@@ -55,7 +61,8 @@ def pieces(text):
             data[piece["id"]] = json.loads(piece["data"])
         elif steps:
             key = KEY.search(piece["value"])
-            steps[-1][0].append((unescape(TAG.sub("", piece["name"])), unescape(TAG.sub("", piece["value"])), unescape(key[1]) if key else None))
+            steps[-1][0].append((unescape(TAG.sub("", piece["name"])), unescape(TAG.sub("", piece["value"])),
+                                 unescape(key[1]) if key else None))
     return data, steps
 
 
@@ -69,7 +76,8 @@ def unpacked(shape, kind, size, packed):
 def read(text):
     """The program of a page, and the gradients that its steps give."""
     data, steps = pieces(text)
-    numbers = {key: unpacked(*data["numbers"][value] if isinstance(value, str) else value) for key, value in data["numbers"].items()}
+    numbers = {key: unpacked(*data["numbers"][value] if isinstance(value, str) else value)
+               for key, value in data["numbers"].items()}
     found = []
     for rows, told in steps:
         shown = {}
@@ -81,7 +89,8 @@ def read(text):
                 shown[name] = 0.0
             else:
                 try:
-                    shown[name] = json.loads(written.replace("−", "-").replace("(", "[").replace(",)", "]").replace(")", "]").lower().replace("'", '"'))
+                    shown[name] = json.loads(written.replace("−", "-").replace("(", "[").replace(",)", "]").replace(")",
+                                                                                                                    "]").lower().replace("'", '"'))  # noqa: E501
                 except ValueError:
                     shown[name] = written
         definitions = ""
@@ -109,7 +118,8 @@ class Reader:
         if told.op == "matmul":             # a vector is a row on the left, a column on the right
             for name, axis in (("b", -1), ("a", -2)):
                 if np.ndim(self.letters[name]) == 1:
-                    self.letters |= {name: np.expand_dims(self.letters[name], axis), "g": np.expand_dims(self.letters["g"], axis)}
+                    self.letters |= {name: np.expand_dims(self.letters[name], axis),
+                                     "g": np.expand_dims(self.letters["g"], axis)}
 
     # tokens
 
@@ -147,9 +157,11 @@ class Reader:
 
     def rule(self):
         self.text, _, definitions = self.text.partition(", with ")
-        left = dict(part.split(" = ", 1) for part in re.split(r", (?=\w+ = )", definitions or self.told.definitions) if part)
+        left = dict(part.split(" = ", 1) for part in re.split(r", (?=\w+ = )", definitions or self.told.definitions)
+                    if part)
         while left:                         # those first that need no others
-            name = next(name for name, formula in left.items() if not any(re.search(rf"(?<!\w){other}(?!\w)", formula) for other in left if other != name))
+            name = next(name for name, formula in left.items()
+                        if not any(re.search(rf"(?<!\w){other}(?!\w)", formula) for other in left if other != name))
             inner = Reader(self.told)
             inner.letters, inner.text = self.letters, left.pop(name)
             self.letters[name] = inner.choice()
@@ -245,7 +257,8 @@ class Reader:
             return self.count()
         name = SPELLED.get(name, name)
         if name == "g" and name not in self.letters:            # of several results
-            return [self.letters[each] for each in sorted(each for each in self.letters if re.fullmatch("g[₀-₉]+", each))]
+            return [self.letters[each] for each in sorted(each for each in self.letters
+                                                          if re.fullmatch("g[₀-₉]+", each))]
         value = self.letters[name]
         if name in ("g", "out") and self.letters.get("keepdims") is False and np.ndim(value) < self.told.share.ndim:
             value = np.reshape(value, kept(self, value, self.told.share.shape))
@@ -257,7 +270,8 @@ class Reader:
         """The number of elements that a mean is of."""
         if "target" in self.letters:
             return np.size(self.letters["target"])
-        arrays = [np.shape(self.told.share), *(np.shape(self.letters[name]) for name in ("x", "y") if name in self.letters)]
+        arrays = [np.shape(self.told.share),
+                  *(np.shape(self.letters[name]) for name in ("x", "y") if name in self.letters)]
         return prod(np.broadcast_shapes(*arrays)) // np.size(self.letters["g"])
 
     def call(self, name):
@@ -316,7 +330,9 @@ class Reader:
 
 
 def axes(reader, x):
-    """The axes that a step goes along, which its rows tell, or its name: layer norm the last ones, batch norm all but the channels."""
+    """The axes that a step goes along, which its rows tell, or its name: layer norm the last ones, batch norm all but
+    the channels.
+    """
     rows = reader.letters
     if reader.told.op == "batch_norm":
         return (0, *range(2, x.ndim))
@@ -327,7 +343,8 @@ def axes(reader, x):
 
 
 def total(reader, x, axis=None):
-    if axis is None and reader.told.op.endswith("_norm") and reader.told.input in ("w", "b"):       # the sum is as large as the weights
+    # the sum is as large as the weights
+    if axis is None and reader.told.op.endswith("_norm") and reader.told.input in ("w", "b"):
         return x if reader.told.op not in ("batch_norm", "group_norm") else x.sum((0, *range(2, x.ndim)))
     return x.sum(axis) if axis is not None else x.sum(axes(reader, x), keepdims=True)
 
@@ -363,18 +380,27 @@ def axis_of(axis):
 
 
 FUNCTIONS = {
-    "Σ": total, "mean": lambda reader, x: x.mean(axes(reader, x), keepdims=True), "softmax": softmax, "onehot": onehot, "group_mean": group_mean,
-    "exp": lambda _, x: np.exp(x), "log": lambda _, x: np.log(x), "sin": lambda _, x: np.sin(x), "cos": lambda _, x: np.cos(x),
+    "Σ": total, "mean": lambda reader, x: x.mean(axes(reader, x), keepdims=True), "softmax": softmax, "onehot": onehot,
+    "group_mean": group_mean,
+    "exp": lambda _, x: np.exp(x), "log": lambda _, x: np.log(x), "sin": lambda _, x: np.sin(x),
+    "cos": lambda _, x: np.cos(x),
     "erf": lambda _, x: np.vectorize(erf)(x), "σ": lambda _, x: 1 / (1 + np.exp(-x)), "sgn": lambda _, x: np.sign(x),
-    "clamp": lambda _, x, lo, hi: np.clip(x, lo, hi), "shape": lambda _, shape: shape, "zeros": lambda _, shape: np.zeros(shape),
-    "broadcast_to": lambda reader, x, shape: np.broadcast_to(np.reshape(x, kept(reader, x, shape)), shape), "reshape": lambda _, x, shape: np.reshape(x, shape),
-    "unsqueeze": lambda _, x, axis: np.expand_dims(x, axis_of(axis)), "flip": lambda _, x, axis: np.flip(x, axis_of(axis)),
-    "cumsum": lambda reader, x: np.cumsum(x, reader.letters["axis"]), "cumprod": lambda reader, x: np.cumprod(x, reader.letters["axis"]),
-    "roll": lambda reader, x, shift: np.roll(x, shift, axis_of(reader.letters["axis"])), "inverse": lambda _, axes: np.argsort(axes).tolist(),
+    "clamp": lambda _, x, lo, hi: np.clip(x, lo, hi), "shape": lambda _, shape: shape,
+    "zeros": lambda _, shape: np.zeros(shape),
+    "broadcast_to": lambda reader, x, shape: np.broadcast_to(np.reshape(x, kept(reader, x, shape)), shape),
+    "reshape": lambda _, x, shape: np.reshape(x, shape),
+    "unsqueeze": lambda _, x, axis: np.expand_dims(x, axis_of(axis)),
+    "flip": lambda _, x, axis: np.flip(x, axis_of(axis)),
+    "cumsum": lambda reader, x: np.cumsum(x, reader.letters["axis"]),
+    "cumprod": lambda reader, x: np.cumprod(x, reader.letters["axis"]),
+    "roll": lambda reader, x, shift: np.roll(x, shift, axis_of(reader.letters["axis"])),
+    "inverse": lambda _, axes: np.argsort(axes).tolist(),
     "permute": lambda _, x, axes: np.transpose(x, axes), "swapaxes": lambda _, x, a, b: np.swapaxes(x, a, b),
     "tril": lambda reader, x: np.tril(x, reader.letters["k"]), "pad": pad,
-    "stack": lambda reader, g: np.stack(g, reader.letters["axis"]), "cat": lambda reader, g: np.concatenate(g, reader.letters["axis"]),
-    "unfold": lambda reader, g, kernel: windows_of(reader, g), "fold": lambda reader, g, size: folded(reader.letters, g, size),
+    "stack": lambda reader, g: np.stack(g, reader.letters["axis"]),
+    "cat": lambda reader, g: np.concatenate(g, reader.letters["axis"]),
+    "unfold": lambda reader, g, kernel: windows_of(reader, g),
+    "fold": lambda reader, g, size: folded(reader.letters, g, size),
     "unfold_backward": lambda reader, g, shape: unfolded(reader.letters, g, shape),
     "axes_of": lambda reader, _, axis: axis,
     "scatter_add": lambda reader, x, g, index: scatter_add(x, g, index, reader.letters["axis"]),
@@ -405,9 +431,12 @@ def windows(rows, size):
     """For each window: its place, and the places of its cells that are inside."""
     kernel, stride, dilation = rows["kernel"], rows["stride"], rows.get("dilation") or [1] * len(size)
     widths = rows.get("widths") or [[p, p] for p in rows["padding"]]
-    length = [(n + a + b - d * (k - 1) - 1) // s + 1 for n, (a, b), k, s, d in zip(size, widths, kernel, stride, dilation, strict=True)]
+    length = [(n + a + b - d * (k - 1) - 1) // s + 1
+              for n, (a, b), k, s, d in zip(size, widths, kernel, stride, dilation, strict=True)]
     for window in product(*map(range, length)):
-        places = [(cell, tuple(w * s + c * d - a for w, s, c, d, (a, _) in zip(window, stride, cell, dilation, widths, strict=True)))
+        places = [(cell,
+                   tuple(w * s + c * d - a for w, s, c, d, (a, _) in zip(window, stride, cell, dilation, widths,
+                                                                         strict=True)))
                   for cell in product(*map(range, kernel))]
         yield window, [(cell, at) for cell, at in places if all(0 <= i < n for i, n in zip(at, size, strict=True))]
 
@@ -491,14 +520,20 @@ def unfolded(rows, g, shape):
     return out
 
 
-WORDS = {"each g goes to the place of the largest element of its window": to_largest, "scale · each g, added to all places of its window": to_windows,
-         "each g[n, o] · w[o, c], added to the window of x[n, c]": to_input, "Σ_n x[n, c] ⋆ g[n, o]: each window of x times its g": to_kernel,
-         "Σ_c g[n, c] ⋆ w[o, c]: each window of g times w": from_input, "Σ_n g[n, c] ⋆ y[n, o]: each window of g times its y": to_turned_kernel,
-         "Σ of g[n, o] over the batch n and all places": lambda rows, shape: rows["g"].sum((0, *range(2, rows["g"].ndim)))}
+WORDS = {"each g goes to the place of the largest element of its window": to_largest,
+         "scale · each g, added to all places of its window": to_windows,
+         "each g[n, o] · w[o, c], added to the window of x[n, c]": to_input,
+         "Σ_n x[n, c] ⋆ g[n, o]: each window of x times its g": to_kernel,
+         "Σ_c g[n, c] ⋆ w[o, c]: each window of g times w": from_input,
+         "Σ_n g[n, c] ⋆ y[n, o]: each window of g times its y": to_turned_kernel,
+         "Σ of g[n, o] over the batch n and all places": lambda rows, shape: rows["g"].sum(
+             (0, *range(2, rows["g"].ndim)))}
 
 
 def evaluated(told):
-    """Evaluate a rule on the numbers that are shown; sum the result over the axes along which the input was broadcast."""
+    """Evaluate a rule on the numbers that are shown; sum the result over the axes along which the input was
+    broadcast.
+    """
     shape = told.share.shape
     words = next((function for start, function in WORDS.items() if told.rule.startswith(start)), None)
     with np.errstate(all="ignore"):

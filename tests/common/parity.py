@@ -47,7 +47,8 @@ def close(mine, reference, tolerance, what=""):
     if SHOW_DIFF and different.any():
         for place in np.argwhere(different)[:20]:
             print(f"{what} {tuple(map(int, place))}: {a[tuple(place)]} PyTorch: {b[tuple(place)]}")
-    assert not different.any(), f"{what}: {different.sum()} of {a.size} values differ, at most by {np.abs(a - b).max():.3g}"
+    assert not different.any(), (f"{what}: {different.sum()} of {a.size} values differ, at most by "
+                                 f"{np.abs(a - b).max():.3g}")
 
 
 def weighted(output):

@@ -28,7 +28,8 @@ def as_threads(size, program, timeout=60, backend="gloo", **options):
                 dist.destroy_process_group()
     before, world._world = world._world, PerThread()
     try:
-        _run([threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)], errors, time.monotonic() + timeout)
+        _run([threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(size)], errors,
+             time.monotonic() + timeout)
     finally:
         world._world = before
     for error in errors.values():           # the first one first

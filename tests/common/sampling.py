@@ -3,7 +3,8 @@
     Sample(real(2, 3), positive(3), axis=1)                      two arrays and a parameter
     Sample(real(3, 4), None, 0.5).without("complex")             an input left out, a number; checks that do not apply
 
-Values are drawn so that formulas are smooth around them: all elements of an array differ by more than the steps of central
+Values are drawn so that formulas are smooth around them: all elements of an array differ by more than the steps of
+    central
 differences, and none is next to 0.
 """
 from __future__ import annotations
@@ -40,7 +41,10 @@ class Values:
     diagonal: float = 0.0    # added to the diagonals of matrices
 
     def draw(self, rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
-        """The array. Of the given floating point dtype, if it is one of such numbers; kind f becomes complex with a complex dtype."""
+        """The array.
+
+        Of the given floating point dtype, if it is one of such numbers; kind f becomes complex with a complex dtype.
+        """
         if self.kind == "b":
             return rng.random(self.shape) < 0.5
         if self.kind == "i":
@@ -55,12 +59,15 @@ class Values:
 
     def _integers(self, rng: np.random.Generator) -> np.ndarray:
         if self.order == "distinct":
-            rows = [rng.permutation(np.arange(self.low, self.high))[:self.shape[-1]] for _ in range(math.prod(self.shape[:-1]))]
+            rows = [rng.permutation(np.arange(self.low, self.high))[:self.shape[-1]]
+                    for _ in range(math.prod(self.shape[:-1]))]
             return np.array(rows, "int64").reshape(self.shape)
         return rng.integers(int(self.low), int(self.high), self.shape)
 
     def _apart(self, rng: np.random.Generator) -> np.ndarray:
-        """Numbers in random order, one from the middle of each of as many equal parts of the interval, and none next to 0."""
+        """Numbers in random order, one from the middle of each of as many equal parts of the interval, and none next to
+        0.
+        """
         count = math.prod(self.shape)
         spots = (np.arange(count) + rng.uniform(0.25, 0.75, count)) / max(count, 1)
         values = self.low + (self.high - self.low) * rng.permutation(spots)
@@ -85,12 +92,15 @@ class Row:
         return replace(self, skipped=self.skipped | set(checks))
 
     def through(self, function: Callable[[Any], Any]) -> Row:
-        """Return the sample with `function` applied to the first input, a tensor: to make it symmetric, for instance."""
+        """Return the sample with `function` applied to the first input, a tensor: to make it symmetric, for
+        instance.
+        """
         return replace(self, first=function)
 
     def reshaped(self, shape: tuple[int, ...]) -> Row:
         """The sample with all its arrays in one shape."""
-        return replace(self, inputs=tuple(replace(each, shape=shape) if isinstance(each, Values) else each for each in self.inputs))
+        return replace(self, inputs=tuple(replace(each, shape=shape) if isinstance(each, Values) else each
+                                          for each in self.inputs))
 
     def prepared(self, inputs: Sequence[Any]) -> list[Any]:
         """The op's inputs, of tensors of the drawn arrays."""

@@ -22,7 +22,8 @@ def outcome(program, torch):
     """Return the program's result or its exception, and the warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
-        warnings.filterwarnings('ignore', r'the \(type, exc, tb\) signature of throw')      # Python's, from 3.12 on, to PyTorch
+        # Python's, from 3.12 on, to PyTorch
+        warnings.filterwarnings('ignore', r'the \(type, exc, tb\) signature of throw')
         torch.manual_seed(0)
         torch.set_warn_always(True)         # else each warning comes once in a process, whichever test is the first
         if hasattr(torch._C, '_functorch'):     # how vmap does it inside, which varies with what was imported before
@@ -76,5 +77,6 @@ def attempt(function, whole=False):
         return function()
     except Exception as error:
         text = str(error).replace('tensorgrad', 'torch')
-        says = not isinstance(error, NotImplementedError) or text.endswith(' mode') or not re.search('does not implement|is not known', text)
+        says = (not isinstance(error, NotImplementedError) or text.endswith(' mode')
+                or not re.search('does not implement|is not known', text))
         return type(error).__name__.lstrip('_'), (text if whole else text.split('\n')[0]) if says else ''

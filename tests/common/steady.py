@@ -1,4 +1,6 @@
-"""Settings of Hypothesis: each run tries the same examples, and however slow the machine is, none of them fails for its time."""
+"""Settings of Hypothesis: each run tries the same examples, and however slow the machine is, none of them fails for its
+time.
+"""
 from hypothesis import HealthCheck, settings
 
 

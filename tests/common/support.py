@@ -1,4 +1,6 @@
-"""Common parts of tests: the device under test, programs in separate processes, programs that are run beside PyTorch."""
+"""Common parts of tests: the device under test, programs in separate processes, programs that are run beside
+PyTorch.
+"""
 import os
 import subprocess
 import sys
@@ -45,7 +47,8 @@ def on_device(tensor):
 
 def fresh_process(program, *, fails=False, **environment):
     """Run a Python program in a separate process, and return its output; with `fails`, the last line of its error."""
-    settings = {name: value for name, value in os.environ.items() if name not in ("TENSORGRAD_SIMULATED_CUDA", "DEVICE")}
+    settings = {name: value for name, value in os.environ.items()
+                if name not in ("TENSORGRAD_SIMULATED_CUDA", "DEVICE")}
     ran = subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=ROOT, env=settings | environment,
                          capture_output=True, text=True, timeout=120)
     assert bool(ran.returncode) == fails and "Exception ignored" not in ran.stderr, ran.stderr
@@ -99,7 +102,8 @@ class Programs(list):
 def is_running(pid):
     """Return True if a process exists and is no zombie."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z" if os.path.exists("/proc/self/stat") else not os.kill(int(pid), 0)
+        return (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+                if os.path.exists("/proc/self/stat") else not os.kill(int(pid), 0))
     except OSError:
         return False
 
@@ -114,7 +118,9 @@ def until(found, what="it", seconds=60):
 
 
 def shared_memory():
-    """The names of segments and semaphores that there are now, but for MPI libraries', which leave theirs when a job is aborted."""
+    """The names of segments and semaphores that there are now, but for MPI libraries', which leave theirs when a job is
+    aborted.
+    """
     names = os.listdir("/dev/shm") if os.path.isdir("/dev/shm") else []
     return {name for name in names if not name.startswith(("mpich_", "vader_", "sm_segment", "osc_", "psm2_"))}
 

@@ -29,7 +29,8 @@ def forms(inputs, outputs, picklable=True, lengths=(2, 50)):
 def equal(a, b):
     """Return True if two results have equal structures and equal values."""
     if isinstance(a, Tensor):
-        return isinstance(b, Tensor) and a.dtype == b.dtype and a.shape == b.shape and ((a == b) | ((a != a) & (b != b))).all().item()
+        return (isinstance(b, Tensor) and a.dtype == b.dtype and a.shape == b.shape
+                and ((a == b) | ((a != a) & (b != b))).all().item())
     if isinstance(a, (list, tuple)):
         return type(a) is type(b) and len(a) == len(b) and all(map(equal, a, b))
     if isinstance(a, dict):

@@ -79,7 +79,8 @@ def test_an_override_ends_with_an_exception(op):
 
 
 @pytest.mark.parametrize("name", [const.OP.EXP, "exp", OPS["exp"]], ids=["enum", "name", "class"])
-@pytest.mark.parametrize("device", [const.DEVICE.CPU, "cpu", tensorgrad.device("cpu"), NumpyStorage], ids=["enum", "name", "device", "class"])
+@pytest.mark.parametrize("device", [const.DEVICE.CPU, "cpu", tensorgrad.device("cpu"), NumpyStorage],
+                         ids=["enum", "name", "device", "class"])
 def test_ways_to_name_an_op_and_a_device(name, device):
     with OpDispatch.override(name, device, lambda x: x * 0 + 7):
         assert tensorgrad.ones(1).exp().item() == 7
@@ -167,7 +168,8 @@ def test_a_pair_serves_first_gradients(op):
     with OpDispatch.override("cubed", "cpu", pair):
         y = OpDispatch.execute("cubed", x)
         y.backward(tensorgrad.tensor([1., 10.]))
-    assert x.grad.tolist() == [3., 120.] and pair.calls == {"forward": 1, "backward": 1} and y.grad_fn.name() == "CubedBackward0"
+    assert (x.grad.tolist() == [3., 120.] and pair.calls == {"forward": 1, "backward": 1}
+            and y.grad_fn.name() == "CubedBackward0")
 
 
 def test_higher_derivatives_go_through_the_definition(op):
@@ -198,7 +200,8 @@ def test_a_pair_without_tape_keeps_nothing(op):
 def test_a_pair_gives_way_to_hooks_on_saved_values(op):
     pair, seen = Counted(), []
     x = leaf(1., 2.)
-    with OpDispatch.override("cubed", "cpu", pair), tensorgrad.autograd.graph.saved_tensors_hooks(lambda t: seen.append(1) or t, lambda t: t):
+    with OpDispatch.override("cubed", "cpu", pair), tensorgrad.autograd.graph.saved_tensors_hooks(
+        lambda t: seen.append(1) or t, lambda t: t):
         OpDispatch.execute("cubed", x).sum().backward()
     assert seen == [1] and pair.calls["backward"] == 0 and x.grad.tolist() == [3., 12.]
 
@@ -250,7 +253,8 @@ def test_a_pair_may_be_a_pair_object_or_a_class(op):
         x = leaf(2.)
         with OpDispatch.override("cubed", "cpu", pair):
             OpDispatch.execute("cubed", x).backward()
-            assert NumpyStorage.xp.cubed(np.array([2.])).tolist() == [8.], "formulas see a pair's result, not its residual"
+            assert NumpyStorage.xp.cubed(np.array([2.])).tolist() == [8.], ("formulas see a pair's result, not its "
+                                                                            "residual")
         assert x.grad.tolist() == [12.]
 
 
@@ -282,12 +286,15 @@ def test_gradients_of_a_pair_are_summed_over_broadcast_axes():
     assert x.grad.shape == (2, 3) and w.grad.tolist() == [2., 2., 2.]
 
 
-PAIRS = [name for name, op in OPS.items() if any(isinstance(kernel, Pair) for kernels in op.kernels.registered.values() for kernel in kernels)]
+PAIRS = [name for name, op in OPS.items() if any(isinstance(kernel, Pair) for kernels in op.kernels.registered.values()
+                                                 for kernel in kernels)]
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_gradients_of_registered_pairs_are_arrays_of_their_own(name):
-    """The engine takes them as they are: none may be a view of another, of the upstream gradient or of what was kept."""
+    """The engine takes them as they are: none may be a view of another, of the upstream gradient or of what was
+    kept.
+    """
     op = OPS[name]
     pair = next(kernel for kernel in reversed(op.kernels.registered[NumpyStorage]) if isinstance(kernel, Pair))
     for sample in SAMPLES[name]:
@@ -296,7 +303,8 @@ def test_gradients_of_registered_pairs_are_arrays_of_their_own(name):
         if served is NotImplemented:
             continue
         y, residual = served
-        kept = [a for a in (residual if isinstance(residual, (tuple, list)) else [residual]) if isinstance(a, np.ndarray)]
+        kept = [a for a in (residual if isinstance(residual, (tuple, list)) else [residual])
+                if isinstance(a, np.ndarray)]
         g = [np.ones_like(part) for part in y] if op.several else np.ones_like(y)
         needs = tuple(isinstance(a, np.ndarray) and a.dtype.kind == "f" for a in arrays)
         before = [a.copy() for a in kept]
@@ -313,13 +321,16 @@ def test_gradients_of_registered_pairs_are_arrays_of_their_own(name):
 
 def test_ops_are_enumerated():
     assert {member.value for member in const.OP} == set(OPS)
-    assert const.OP.SOFTMAX.value == "softmax" and const.OP("softmax") is const.OP.SOFTMAX and const.OP["SOFTMAX"] is const.OP.SOFTMAX
+    assert (const.OP.SOFTMAX.value == "softmax" and const.OP("softmax") is const.OP.SOFTMAX
+            and const.OP["SOFTMAX"] is const.OP.SOFTMAX)
     assert tensorgrad.OP is const.OP
 
 
-@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL", "DIV", "INVERT", "POW", "EXP", "LOG", "MASKED_FILL", "SUM_REDUCE", "MEAN_REDUCE",
-                                  "MAX_REDUCE", "MIN_REDUCE", "SQUEEZE", "UNSQUEEZE", "RESHAPE", "PERMUTE", "SELECT", "LOOKUP", "CONCAT", "RELU",
-                                  "SIGMOID", "SOFTMAX", "MATMUL", "CONV2D", "MAX_POOL2D", "AVG_POOL2D"])
+@pytest.mark.parametrize("name", ["ADD", "SUB", "MUL", "DIV", "INVERT", "POW", "EXP", "LOG", "MASKED_FILL",
+                                  "SUM_REDUCE", "MEAN_REDUCE", "MAX_REDUCE", "MIN_REDUCE", "SQUEEZE", "UNSQUEEZE",
+                                  "RESHAPE", "PERMUTE", "SELECT", "LOOKUP", "CONCAT", "RELU", "SIGMOID", "SOFTMAX",
+                                  "MATMUL", "CONV2D", "MAX_POOL2D",
+                                  "AVG_POOL2D"])
 def test_the_first_names_of_ops_name_ops_that_run_on_the_cpu(name):
     op = OPS[const.OP[name].value]
     assert op.kernels[NumpyStorage] is not None
@@ -328,7 +339,8 @@ def test_the_first_names_of_ops_name_ops_that_run_on_the_cpu(name):
 def test_devices_and_dtypes_are_enumerated():
     assert const.DTYPE.FLOAT32 is tensorgrad.float32 and const.DTYPE.FLOAT32.value == "float32"
     assert {d.name for d in const.DTYPE} == set(tensorgrad.dtype.__class__ and tensorgrad.api._dtypes.NAMED)
-    assert const.DEVICE.CPU == tensorgrad.device("cpu") == "cpu" == tensorgrad.ones(1).device and const.DEVICE.CUDA == "cuda"
+    assert (const.DEVICE.CPU == tensorgrad.device("cpu") == "cpu" == tensorgrad.ones(1).device
+            and const.DEVICE.CUDA == "cuda")
     assert tensorgrad.zeros(1, dtype=const.DTYPE.INT64, device=const.DEVICE.CPU).dtype is tensorgrad.int64
     assert tensorgrad.zeros(1, dtype="float64").dtype is tensorgrad.float64
     with pytest.raises(TypeError):
@@ -396,17 +408,20 @@ class Table:
         if name not in OPS and name not in MAKERS:
             raise AttributeError(f"the op table has no {name!r}")
         function = getattr(NumpyStorage.xp, name)
-        return lambda *args, **params: dressed(function(*bare(args), **bare(params) if isinstance(params, list) else params))
+        return lambda *args, **params: dressed(function(*bare(args),
+                                                        **bare(params) if isinstance(params, list) else params))
 
 
 def gradient_formulas(op, sample):
     """(input, formula, arguments) of each gradient of one application."""
     arrays = sample.draw("float64")
-    waves = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.dtype.kind in "fc" and sample.inputs[i].learnt]
+    waves = [i for i, a in enumerate(arrays) if isinstance(a, np.ndarray) and a.dtype.kind in "fc"
+             and sample.inputs[i].learnt]
     outs = op.forward(NumpyStorage.xp, *([arrays] if op.sequence else arrays), **sample.params)
     outs = list(outs) if op.several else [np.asarray(outs)]
     plan = Plan(op, sum(1 << i for i in waves), len(arrays))
-    node = SimpleNamespace(params=sample.params, edges=[SimpleNamespace(shape=getattr(a, "shape", None)) for a in arrays])
+    node = SimpleNamespace(params=sample.params,
+                           edges=[SimpleNamespace(shape=getattr(a, "shape", None)) for a in arrays])
     values = list(plan.save(arrays, outs))
     for extra in plan.extras:
         values.append(extra(node, values))
@@ -415,7 +430,8 @@ def gradient_formulas(op, sample):
         yield i, formula, [g if op.several else g[0], *(values[w] for w in wants)]
 
 
-CASES = [pytest.param(OPS[name], sample, id=f"{name}{sample}") for name, rows in SAMPLES.items() for sample in rows if OPS[name].differentiable]
+CASES = [pytest.param(OPS[name], sample, id=f"{name}{sample}") for name, rows in SAMPLES.items()
+         for sample in rows if OPS[name].differentiable]
 
 
 @pytest.mark.parametrize(("op", "sample"), CASES)
@@ -425,12 +441,14 @@ def test_gradient_formulas_use_operators_and_the_table_only(op, sample):
     for i, formula, arguments in formulas:
         with Region():
             expected = formula(NumpyStorage.xp, *arguments)
-            found = formula(Table(), *(a if isinstance(a, tuple) and all(isinstance(n, int) for n in a) else dressed(a) for a in arguments))
+            found = formula(Table(), *(a if isinstance(a, tuple) and all(isinstance(n, int) for n in a) else dressed(a)
+                                       for a in arguments))
         assert isinstance(found, Symbol), f"the gradient of input {i} is no array"
         np.testing.assert_array_equal(found._value, expected)
 
 
-COMPOSITES = [pytest.param(OPS[name], sample, id=f"{name}{sample}") for name, rows in SAMPLES.items() for sample in rows if OPS[name].composite]
+COMPOSITES = [pytest.param(OPS[name], sample, id=f"{name}{sample}") for name, rows in SAMPLES.items()
+              for sample in rows if OPS[name].composite]
 
 
 @pytest.mark.parametrize(("op", "sample"), COMPOSITES)
@@ -467,7 +485,8 @@ def test_formulas_that_cheat_are_found_out(cheat):
 
 def test_a_step_is_an_instance_of_its_op():
     y = leaf(1., 2.) * 3
-    assert isinstance(y.grad_fn, OPS["multiply"]) and type(y.grad_fn) is step_type(OPS["multiply"], "plain") and isinstance(y.grad_fn, Op)
+    assert (isinstance(y.grad_fn, OPS["multiply"]) and type(y.grad_fn) is step_type(OPS["multiply"], "plain")
+            and isinstance(y.grad_fn, Op))
 
 
 def test_a_storage_class_is_known_by_its_device():

@@ -15,14 +15,16 @@ def mlp():
 
 
 def cnn():
-    return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 3), nn.ReLU(), nn.Flatten(), nn.Linear(20, 2)), (2, 3, 6, 6)
+    return (nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 5, 3), nn.ReLU(), nn.Flatten(), nn.Linear(20, 2)),
+            (2, 3, 6, 6))
 
 
 def convs(inputs, weights):
     return {"convolution_input": inputs, "convolution_weight": weights}
 
 
-CASES = {   # model; the parameters that are frozen; whether its input wants a gradient; the products that backward makes then
+# model; the parameters that are frozen; whether its input wants a gradient; the products that backward makes then
+CASES = {
     "all of it": (mlp, [], False, {"matmul": 5}),
     "and the input": (mlp, [], True, {"matmul": 6}),
     "the first layer": (mlp, ["0.weight", "0.bias"], False, {"matmul": 3}),
@@ -33,7 +35,8 @@ CASES = {   # model; the parameters that are frozen; whether its input wants a g
     "convolutions": (cnn, [], False, {"matmul": 2, **convs(1, 2)}),
     "the first convolution": (cnn, ["0.weight", "0.bias"], False, {"matmul": 2, **convs(0, 1)}),
     "all but the head": (cnn, ["0.weight", "0.bias", "2.weight", "2.bias"], False, {"matmul": 1, **convs(0, 0)}),
-    "convolutions between an input and a head": (cnn, ["0.weight", "0.bias", "2.weight", "2.bias"], True, {"matmul": 2, **convs(2, 0)}),
+    "convolutions between an input and a head": (cnn, ["0.weight", "0.bias", "2.weight", "2.bias"], True,
+                                                 {"matmul": 2, **convs(2, 0)}),
 }
 
 
@@ -60,9 +63,11 @@ def test_products_of_a_backward(case, device, monkeypatch):
 
 
 LAYERS = {
-    "layer_norm": (lambda: nn.LayerNorm(4), (3, 4)), "group_norm": (lambda: nn.GroupNorm(2, 4), (3, 4, 2)), "rms_norm": (lambda: nn.RMSNorm(4), (3, 4)),
+    "layer_norm": (lambda: nn.LayerNorm(4), (3, 4)), "group_norm": (lambda: nn.GroupNorm(2, 4), (3, 4, 2)),
+    "rms_norm": (lambda: nn.RMSNorm(4), (3, 4)),
     "batch_norm": (lambda: nn.BatchNorm1d(4), (3, 4)), "batch_norm in eval": (lambda: nn.BatchNorm1d(4).eval(), (3, 4)),
-    "lstm": (lambda: nn.LSTM(4, 3), (5, 2, 4)), "gru": (lambda: nn.GRU(4, 3), (5, 2, 4)), "rnn": (lambda: nn.RNN(4, 3), (5, 2, 4))}
+    "lstm": (lambda: nn.LSTM(4, 3), (5, 2, 4)), "gru": (lambda: nn.GRU(4, 3), (5, 2, 4)),
+    "rnn": (lambda: nn.RNN(4, 3), (5, 2, 4))}
 
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="about the kernels of NumPy")
@@ -88,6 +93,7 @@ def test_kernels_leave_out_frozen_gradients(layer, monkeypatch):
         asked.clear()
         (out[0] if isinstance(out, tuple) else out).square().sum().backward()
         assert leaf.grad is not None and asked
-        hidden = 0 if "norm" in layer else 2 if layer == "lstm" else 1       # recurrent kernels find those of their states on their way
+        # recurrent kernels find those of their states on their way
+        hidden = 0 if "norm" in layer else 2 if layer == "lstm" else 1
         for needs, given in asked:
             assert sum(given) - sum(needs) <= hidden and all(g for n, g in zip(needs, given) if n)

@@ -264,12 +264,14 @@ def modes(x):
 def conversions(x):
     import copy
     import pickle
-    copy.deepcopy(x), copy.copy(x), pickle.loads(pickle.dumps(x)), repr(x), repr(x * 2), x.tolist(), x.detach().cpu().numpy(), x.double().float()
+    copy.deepcopy(x), copy.copy(x), pickle.loads(pickle.dumps(x)), repr(x), repr(x * 2), x.tolist(), x.detach().cpu().numpy(), x.double().float()  # noqa: E501
 
 
-PROGRAMS = [forward_only, forward_and_backward, higher_derivatives, higher_derivatives_left_alone, inner_gradients, hooks, functions,
-            functions_left_alone, functions_twice_differentiated, functions_that_write, writes, writes_through_views, writes_of_leaves,
-            several_results, saved_elsewhere, several_hooked, under_anomaly_mode, errors, modes, conversions]
+PROGRAMS = [forward_only, forward_and_backward, higher_derivatives, higher_derivatives_left_alone, inner_gradients,
+            hooks, functions, functions_left_alone, functions_twice_differentiated, functions_that_write, writes,
+            writes_through_views, writes_of_leaves, several_results, saved_elsewhere, several_hooked,
+            under_anomaly_mode, errors, modes,
+            conversions]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -340,7 +342,8 @@ def test_gradients_of_inner_steps_go_as_backward_comes_by(no_collector):
     h = x
     for _ in range(6):
         h = h * 2.0
-        h.register_hook(lambda g: (alive.append(sum(array() is not None for array in seen)), seen.append(weakref.ref(g.array)), None)[2])
+        h.register_hook(lambda g: (alive.append(sum(array() is not None for array in seen)),
+                                   seen.append(weakref.ref(g.array)), None)[2])
     h.sum().backward()
     assert max(alive) <= 1
     assert sum(array() is not None for array in seen) == 0
@@ -425,11 +428,13 @@ def in_place(x):
 
 
 def pooled(x):
-    return torch.nn.functional.max_pool2d(x * 2, 3, 2, 1)         # what is pooled, without its border; compiled: a byte for each result
+    # what is pooled, without its border; compiled: a byte for each result
+    return torch.nn.functional.max_pool2d(x * 2, 3, 2, 1)
 
 
 def normalized(x):
-    return torch.nn.functional.batch_norm(x * 2, None, None, training=True)       # what is normalized, its mean and deviation
+    # what is normalized, its mean and deviation
+    return torch.nn.functional.batch_norm(x * 2, None, None, training=True)
 
 
 def attention(x):
@@ -443,18 +448,23 @@ def loss(x):
 
 SMALL = 2 * 64 * 192 * 4             # the bytes of what these functions are given
 COMPILED = torch.backends.compiled.is_enabled()
-special_kernels = pytest.mark.skipif(os.environ.get("TENSORGRAD_KERNELS") == "reference", reason="the formulas keep more")
+special_kernels = pytest.mark.skipif(os.environ.get("TENSORGRAD_KERNELS") == "reference",
+                                     reason="the formulas keep more")
 
 
 def kept_by_loss(classes):
-    """Numbers for each row: the scores' largest, the logarithm of their sum, the weight; NumPy's kernel has a copy of them as logarithms, and two numbers."""
+    """Numbers for each row: the scores' largest, the logarithm of their sum, the weight; NumPy's kernel has a copy of
+    them as logarithms, and two numbers.
+    """
     return 3 if COMPILED else classes + 2
 
 
 @cpu_only
 @special_kernels
-@pytest.mark.parametrize("function, expected", [(in_place, SMALL), (pooled, SMALL + COMPILED * SMALL // 16), (normalized, SMALL + 2 * 64 * 4),
-                                                (attention, SMALL + SMALL // 3 + 2 * 4 * 64 * 4 * 2), (loss, 128 * (4 * kept_by_loss(192) + 8))],
+@pytest.mark.parametrize("function, expected",
+                         [(in_place, SMALL), (pooled, SMALL + COMPILED * SMALL // 16), (normalized, SMALL + 2 * 64 * 4),
+                          (attention, SMALL + SMALL // 3 + 2 * 4 * 64 * 4 * 2),
+                          (loss, 128 * (4 * kept_by_loss(192) + 8))],
                          ids=lambda value: getattr(value, "__name__", None))
 def test_what_a_step_keeps(function, expected):
     x = torch.randn(2, 64, 12, 16) if function in (in_place, pooled, normalized) else torch.randn(2, 64, 192)
@@ -476,15 +486,20 @@ def convolutions():
     nn = torch.nn
 
     def block(a, b):
-        return [Residuals(nn.Conv2d(a, b, 3, 1 if a == b else 2, 1, bias=False), nn.BatchNorm2d(b), nn.ReLU(inplace=True),
-                          nn.Conv2d(b, b, 3, 1, 1, bias=False), nn.BatchNorm2d(b), apart=a != b), nn.ReLU(inplace=True)]
+        return [Residuals(nn.Conv2d(a, b, 3, 1 if a == b else 2, 1, bias=False), nn.BatchNorm2d(b),
+                          nn.ReLU(inplace=True), nn.Conv2d(b, b, 3, 1, 1, bias=False), nn.BatchNorm2d(b), apart=a != b),
+                nn.ReLU(inplace=True)]
     widths = (8, 8, 16, 32)
-    model = nn.Sequential(nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1),
-                          *(layer for a, b in pairwise(widths) for layer in block(a, b)), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
-    first = 2 * 4 * 8 * 32 * 32 * 4                                       # convolved, and made positive: what PyTorch keeps, less indices
+    model = nn.Sequential(nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True),
+                          nn.MaxPool2d(3, 2, 1),
+                          *(layer for a, b in pairwise(widths) for layer in block(a, b)), nn.AdaptiveAvgPool2d(1),
+                          nn.Flatten(), nn.Linear(32, 10))
+    # convolved, and made positive: what PyTorch keeps, less indices
+    first = 2 * 4 * 8 * 32 * 32 * 4
     blocks = sum(4 * 4 * c * n * n * 4 for c, n in ((8, 16), (16, 8), (32, 4)))
     pooled = 4 * 8 * 16 * 16 * (4 + COMPILED)
-    numbers = 2 * 4 * (8 + 2 * (8 + 16 + 32)) + 4 * 32 * 4 + 4 * 4 * (10 + kept_by_loss(10))      # statistics, the last features, and the loss's
+    # statistics, the last features, and the loss's
+    numbers = 2 * 4 * (8 + 2 * (8 + 16 + 32)) + 4 * 32 * 4 + 4 * 4 * (10 + kept_by_loss(10))
     return model, torch.randn(4, 3, 64, 64), torch.arange(4), first + blocks + pooled + numbers
 
 
@@ -496,16 +511,19 @@ class Heads(torch.nn.Module):
     def forward(self, x):
         n, t, c = x.shape
         q, k, v = self.qkv(x).reshape(n, t, 3, 4, c // 4).permute(2, 0, 3, 1, 4)
-        return self.out(torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, c))
+        return self.out(torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(n, t, c))  # noqa: E501
 
 
 def words():
     nn, c, n = torch.nn, 32, 4 * 48
-    layer = [Residuals(nn.LayerNorm(c), Heads(c)), Residuals(nn.LayerNorm(c), nn.Linear(c, 4 * c), nn.GELU(), nn.Linear(4 * c, c))]
+    layer = [Residuals(nn.LayerNorm(c), Heads(c)),
+             Residuals(nn.LayerNorm(c), nn.Linear(c, 4 * c), nn.GELU(), nn.Linear(4 * c, c))]
     model = nn.Sequential(nn.Embedding(10, c), *layer, nn.LayerNorm(c), nn.Linear(c, 10), nn.Flatten(0, 1))
-    features = 3 * 2 * n * c + 3 * n * c + n * c + 2 * 4 * n * c      # around each norm; queries, keys and values; attention; around gelu
+    # around each norm; queries, keys and values; attention; around gelu
+    features = 3 * 2 * n * c + 3 * n * c + n * c + 2 * 4 * n * c
     rows = 3 * 2 * n + 2 * 4 * n                                          # statistics of the norms, sums of each head
-    return model, torch.randint(10, (4, 48)), torch.randint(10, (n,)), 4 * (features + rows) + 4 * n * (10 + kept_by_loss(10))
+    return (model, torch.randint(10, (4, 48)), torch.randint(10, (n,)),
+            4 * (features + rows) + 4 * n * (10 + kept_by_loss(10)))
 
 
 @cpu_only
@@ -540,9 +558,12 @@ def test_a_large_write_in_place_goes_piece_by_piece():
     n = 150_001
     x, a, b = torch.randn(3, n)
     before, seen = x.clone(), x[5:]
-    for name, arguments, options in [("add_", (a,), {"alpha": 0.5}), ("mul_", (x,), {}), ("addcmul_", (a, b), {"value": -2}), ("sub_", (1.5,), {}),
-                                     ("lerp_", (b, 0.25), {}), ("div_", (a,), {"rounding_mode": "floor"}), ("addcdiv_", (x, b), {}), ("mul_", (b[:1],), {})]:
-        version, expected = x._version, getattr(torch, name[:-1])(before, *[before if t is x else t for t in arguments], **options)
+    for name, arguments, options in [("add_", (a,), {"alpha": 0.5}), ("mul_", (x,), {}),
+                                     ("addcmul_", (a, b), {"value": -2}), ("sub_", (1.5,), {}),
+                                     ("lerp_", (b, 0.25), {}), ("div_", (a,), {"rounding_mode": "floor"}),
+                                     ("addcdiv_", (x, b), {}), ("mul_", (b[:1],), {})]:
+        version, expected = x._version, getattr(torch, name[:-1])(before, *[before if t is x else t for t in arguments],
+                                                                  **options)
         assert getattr(x, name)(*arguments, **options) is x and x._version == version + 1
         assert torch.equal(x, expected)
         before = x.clone()

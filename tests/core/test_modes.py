@@ -62,7 +62,8 @@ def the_same_object_twice(torch):
 def tensors_made_without_tape(torch):
     x = leaf(torch, 1.)
     with torch.no_grad():
-        made = [x * 2, torch.ones(1, requires_grad=True), x.detach(), x, torch.ones(1).requires_grad_(), x.view(1), x[0]]
+        made = [x * 2, torch.ones(1, requires_grad=True), x.detach(), x, torch.ones(1).requires_grad_(), x.view(1),
+                x[0]]
     return [(t.requires_grad, t.is_leaf) for t in made]
 
 
@@ -132,7 +133,8 @@ def decorated_functions(torch):
     after_decoration = torch.is_grad_enabled()
     with torch.no_grad():
         inside = on(x), set_off(x), torch.is_grad_enabled()
-    return (after_decoration, off(x), off_too(x), on(x), set_off(x), inference(x), inference_too(x), no_inference(x), inside, off.__name__,
+    return (after_decoration, off(x), off_too(x), on(x), set_off(x), inference(x), inference_too(x), no_inference(x),
+            inside, off.__name__,
             off.__doc__, torch.is_grad_enabled())
 
 
@@ -323,7 +325,8 @@ def test_anomaly_mode_and_hooks_are_a_threads_own():
     found = []
     with tensorgrad.autograd.set_detect_anomaly(True), \
             tensorgrad.autograd.graph.saved_tensors_hooks(lambda t: found.append("packed"), lambda t: t):
-        thread = threading.Thread(target=lambda: found.append(tensorgrad.autograd.grad(leaf(tensorgrad, 2.).exp(), leaf(tensorgrad, 1.),
+        thread = threading.Thread(target=lambda: found.append(tensorgrad.autograd.grad(leaf(tensorgrad, 2.).exp(),
+                                                                                       leaf(tensorgrad, 1.),
                                                                                         allow_unused=True)))
         thread.start()
         thread.join(60)
@@ -331,15 +334,19 @@ def test_anomaly_mode_and_hooks_are_a_threads_own():
 
 
 def test_a_new_thread_shares_no_state_of_the_tape_with_others():
-    """A new thread begins with the defaults and the registered writer, whatever the state of the thread that starts it."""
+    """A new thread begins with the defaults and the registered writer, whatever the state of the thread that starts
+    it.
+    """
     found = []
 
     def states():
         mode = modes.mode
         watching, tangents = mode.watching, mode.tangents
-        found.append((watching, tangents, mode.record, watching.watchers, watching.hooks, tangents.levels, tangents.on, mode.quiet))
-    with tensorgrad.no_grad(), tensorgrad.autograd.set_detect_anomaly(True), tensorgrad.autograd.forward_ad.dual_level(), \
-            tensorgrad.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        found.append((watching, tangents, mode.record, watching.watchers, watching.hooks, tangents.levels, tangents.on,
+                      mode.quiet))
+    with (tensorgrad.no_grad(), tensorgrad.autograd.set_detect_anomaly(True),
+          tensorgrad.autograd.forward_ad.dual_level(),
+          tensorgrad.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)):
         thread = threading.Thread(target=states)
         thread.start()
         thread.join(60)

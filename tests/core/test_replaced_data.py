@@ -1,4 +1,6 @@
-"""`x.data = y` between forward and backward: the way back sees y if it is like x was, and raises RuntimeError, or sees what it can, if it is not."""
+"""`x.data = y` between forward and backward: the way back sees y if it is like x was, and raises RuntimeError, or sees
+what it can, if it is not.
+"""
 import pytest
 from support import cpu_only
 
@@ -7,20 +9,31 @@ import tensorgrad as tg
 pytestmark = cpu_only
 
 OPS = {
-    "layer_norm": lambda t, x, w: t.nn.functional.layer_norm(x, (6,), w, w), "rms_norm": lambda t, x, w: t.nn.functional.rms_norm(x, (6,), w),
-    "group_norm": lambda t, x, w: t.nn.functional.group_norm(x, 2, w, w), "batch_norm": lambda t, x, w: t.nn.functional.batch_norm(x, None, None, w, w, True),
-    "mse_loss": lambda t, x, w: t.nn.functional.mse_loss(x, w.expand(4, 6)), "gelu": lambda t, x, w: t.nn.functional.gelu(x) * w,
-    "bce_with_logits": lambda t, x, w: t.nn.functional.binary_cross_entropy_with_logits(x, w.expand(4, 6)), "silu": lambda t, x, w: t.nn.functional.silu(x) * w,
-    "cross_entropy": lambda t, x, w: t.nn.functional.cross_entropy(x, t.tensor([0, 1, 2, 3])) + w.sum(), "softmax": lambda t, x, w: t.softmax(x, -1) * w,
-    "mul": lambda t, x, w: x * w, "linear": lambda t, x, w: t.nn.functional.linear(x, w.expand(5, 6)), "matmul": lambda t, x, w: x @ w,
-    "smooth_l1_loss": lambda t, x, w: t.nn.functional.smooth_l1_loss(x, w.expand(4, 6)), "logsumexp": lambda t, x, w: t.logsumexp(x, -1) + w.sum(),
-    "var": lambda t, x, w: x.var(-1) + w.sum(), "conv1d": lambda t, x, w: t.nn.functional.conv1d(x[None], w.reshape(1, 1, 6).expand(4, 4, 6)),
+    "layer_norm": lambda t, x, w: t.nn.functional.layer_norm(x, (6,), w, w),
+    "rms_norm": lambda t, x, w: t.nn.functional.rms_norm(x, (6,), w),
+    "group_norm": lambda t, x, w: t.nn.functional.group_norm(x, 2, w, w),
+    "batch_norm": lambda t, x, w: t.nn.functional.batch_norm(x, None, None, w, w, True),
+    "mse_loss": lambda t, x, w: t.nn.functional.mse_loss(x, w.expand(4, 6)),
+    "gelu": lambda t, x, w: t.nn.functional.gelu(x) * w,
+    "bce_with_logits": lambda t, x, w: t.nn.functional.binary_cross_entropy_with_logits(x, w.expand(4, 6)),
+    "silu": lambda t, x, w: t.nn.functional.silu(x) * w,
+    "cross_entropy": lambda t, x, w: t.nn.functional.cross_entropy(x, t.tensor([0, 1, 2, 3])) + w.sum(),
+    "softmax": lambda t, x, w: t.softmax(x, -1) * w,
+    "mul": lambda t, x, w: x * w, "linear": lambda t, x, w: t.nn.functional.linear(x, w.expand(5, 6)),
+    "matmul": lambda t, x, w: x @ w,
+    "smooth_l1_loss": lambda t, x, w: t.nn.functional.smooth_l1_loss(x, w.expand(4, 6)),
+    "logsumexp": lambda t, x, w: t.logsumexp(x, -1) + w.sum(),
+    "var": lambda t, x, w: x.var(-1) + w.sum(),
+    "conv1d": lambda t, x, w: t.nn.functional.conv1d(x[None], w.reshape(1, 1, 6).expand(4, 4, 6)),
     "max_pool1d": lambda t, x, w: t.nn.functional.max_pool1d(x[None], 2) * w[:3],
     "embedding": lambda t, x, w: t.nn.functional.embedding(t.tensor([3, 0]), x) * w,
-    "attention": lambda t, x, w: t.nn.functional.scaled_dot_product_attention(x[None], x[None], w.expand(1, 4, 6)), "sin": lambda t, x, w: x.sin() + w,
+    "attention": lambda t, x, w: t.nn.functional.scaled_dot_product_attention(x[None], x[None], w.expand(1, 4, 6)),
+    "sin": lambda t, x, w: x.sin() + w,
 }
-OTHERS = {"shorter": lambda t, v: v[:3], "small": lambda t, v: t.ones(2), "large": lambda t, v: t.ones(70, 90), "empty": lambda t, v: t.ones(0),
-          "double": lambda t, v: v.double(), "half": lambda t, v: v.half(), "turned": lambda t, v: v.t().contiguous().t(),
+OTHERS = {"shorter": lambda t, v: v[:3], "small": lambda t, v: t.ones(2), "large": lambda t, v: t.ones(70, 90),
+          "empty": lambda t, v: t.ones(0),
+          "double": lambda t, v: v.double(), "half": lambda t, v: v.half(),
+          "turned": lambda t, v: v.t().contiguous().t(),
           "wide": lambda t, v: t.ones(1).expand(v.shape)}
 
 
@@ -47,7 +60,8 @@ def test_data_of_another_form(name, other):
             assert (x.grad.shape, w.grad.shape) == shapes
 
 
-ALIKE = [name for name in OPS if name not in ("cross_entropy", "rms_norm", "batch_norm", "attention", "max_pool1d")]      # whose steps save something else
+# whose steps save something else
+ALIKE = [name for name in OPS if name not in ("cross_entropy", "rms_norm", "batch_norm", "attention", "max_pool1d")]
 
 
 @pytest.mark.parametrize("name", ALIKE)
@@ -88,7 +102,8 @@ def test_hooks_stay_with_the_tensor():
     assert calls == [(3,), (2,)]
 
 
-@pytest.mark.parametrize("loss", ["mse_loss", "l1_loss", "binary_cross_entropy_with_logits", "smooth_l1_loss", "huber_loss", "cross_entropy", "nll_loss"])
+@pytest.mark.parametrize("loss", ["mse_loss", "l1_loss", "binary_cross_entropy_with_logits", "smooth_l1_loss",
+                                  "huber_loss", "cross_entropy", "nll_loss"])
 def test_targets_that_are_written_to(loss):
     torch = pytest.importorskip("torch")
     for change in ("in place", "data", "shape"):

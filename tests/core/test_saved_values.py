@@ -182,7 +182,8 @@ def versions(torch):
 def saved_values_can_be_looked_at(torch):
     x, w = leaf(torch, 1., 2.), leaf(torch, 3., 4.)
     y, z = x * w, x.exp()
-    return y.grad_fn._saved_self, y.grad_fn._saved_other, z.grad_fn._saved_result, z.grad_fn._saved_result.grad_fn is z.grad_fn
+    return (y.grad_fn._saved_self, y.grad_fn._saved_other, z.grad_fn._saved_result,
+            z.grad_fn._saved_result.grad_fn is z.grad_fn)
 
 
 @program

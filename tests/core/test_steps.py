@@ -84,7 +84,8 @@ def test_what_a_plain_step_does_not_keep():
     read = (a * 3.0).grad_fn.read()
     assert [o.value for o in read.inputs] == [None, 3.0] and read.inputs[1].edge is None and list(read.asked) == ["b"]
     read = a.exp().grad_fn.read()
-    assert read.inputs[0].value is None and read.asked["out"].position == 1 and read.asked["out"].edge is read.results[0]
+    assert (read.inputs[0].value is None and read.asked["out"].position == 1
+            and read.asked["out"].edge is read.results[0])
     assert np.array_equal(read.asked["out"].value, a.exp().array) and [o.name for o in read.kept()] == ["out"]
     read = a.sum(1).grad_fn.read()
     assert read.asked["x_shape"][1:] == (-1, None, (2, 3), False) and read.asked["axis"].value == (1,)
@@ -107,14 +108,16 @@ def test_a_step_with_several_results():
     assert step.read().results[0] is None
 
 
-@pytest.mark.parametrize("function, cls", [(lambda x: F.softmax(x, 1), FusedStep), (lambda x: F.layer_norm(x, (3,)), ComposedStep)])
+@pytest.mark.parametrize("function, cls", [(lambda x: F.softmax(x, 1), FusedStep),
+                                           (lambda x: F.layer_norm(x, (3,)), ComposedStep)])
 def test_a_step_of_a_kernel_pair(function, cls):
     x = leaf(2, 3)
     y = function(x)
     read = y.grad_fn.read()
     assert isinstance(y.grad_fn, cls) and read.inputs[0][:3] == ("x", 0, x._node) and read.results == (y.grad_fn,)
     if cls is FusedStep:
-        assert list(read.asked) == ["out", "axis"] and read.asked["out"].value is y.array and read.inputs[0].value is None
+        assert (list(read.asked) == ["out", "axis"] and read.asked["out"].value is y.array
+                and read.inputs[0].value is None)
     else:
         assert list(read.asked) == ["x", "ndim", "eps"] and read.asked["x"].value is x and read.inputs[1].value is None
     grad((y ** 2).sum(), x, create_graph=True)
@@ -135,7 +138,8 @@ def test_values_that_were_written_to_are_stale():
     assert y.grad_fn.next_functions[0][0].read().asked["out"].stale
 
 
-@pytest.mark.parametrize("function", [lambda x: x * x, lambda x: F.softmax(x, 0), lambda x: F.layer_norm(x, (3,)), lambda x: Twice.apply(x, 2.0, x)])
+@pytest.mark.parametrize("function", [lambda x: x * x, lambda x: F.softmax(x, 0), lambda x: F.layer_norm(x, (3,)),
+                                      lambda x: Twice.apply(x, 2.0, x)])
 def test_steps_that_were_freed_keep_nothing(function):
     x = leaf(3)
     y = function(x)
@@ -144,7 +148,8 @@ def test_steps_that_were_freed_keep_nothing(function):
     step.free()
     read = step.read()
     assert step.freed and not list(read.kept()) and all(o.value is None for o in read.asked.values() if o.position >= 0)
-    assert [o.edge for o in read.inputs][0] is x._node and (isinstance(step, FunctionNode) or list(read.asked) == asked or isinstance(step, ComposedStep))
+    assert ([o.edge for o in read.inputs][0] is x._node
+            and (isinstance(step, FunctionNode) or list(read.asked) == asked or isinstance(step, ComposedStep)))
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         y.sum().backward()
     step.memory = memory
@@ -168,7 +173,8 @@ def test_a_step_of_a_function():
     read = z.grad_fn.read()
     assert read.op is None and [(o.name, o.edge) for o in read.inputs] == [("input 0", x._node), ("input 2", y._node)]
     assert read.inputs[0].value is x and read.inputs[1].value is None and read.results == (z._node,)
-    assert list(read.asked) == ["saved 0", "saved 1"] and read.asked["saved 1"].edge is z._node and read.asked["saved 1"].value.array is z.array
+    assert (list(read.asked) == ["saved 0", "saved 1"] and read.asked["saved 1"].edge is z._node
+            and read.asked["saved 1"].value.array is z.array)
     assert [o.position for o in read.asked.values()] == [0, 2] and not read.asked["saved 1"].stale
     with tg.no_grad():
         z.mul_(2)
@@ -195,15 +201,18 @@ def test_steps_back_are_those_of_the_engine():
     y.grad_fn.register_hook(lambda *g: called.append(g))
     grads = starts((y,), None, False)
     back = list(steps_back(grads))
-    assert [type(step.node).__name__ for step in back] == ["SumBackward0", "MulBackward0", "SoftmaxBackward0", "MulBackward0"] and not called
-    assert not any(step.node.freed for step in back) and x.grad is None and [step.reading.op for step in back] == [step.node.op for step in back]
+    assert ([type(step.node).__name__ for step in back] == ["SumBackward0", "MulBackward0", "SoftmaxBackward0",
+                                                            "MulBackward0"] and not called)
+    assert (not any(step.node.freed for step in back) and x.grad is None
+            and [step.reading.op for step in back] == [step.node.op for step in back])
     share = back[-1].shares[1]
     assert share.edge is w._node and share.position == 1 and np.allclose(share.before + share.gradient, share.total)
     y.backward()
-    assert np.array_equal(grads[x._node], x.grad.array) and np.array_equal(grads[w._node], w.grad.array) and len(called) == 1
+    assert (np.array_equal(grads[x._node], x.grad.array) and np.array_equal(grads[w._node], w.grad.array)
+            and len(called) == 1)
 
 
-# ── kernel pairs on fast paths ─────────────────────────────────────────────────────────────────────────────────────────
+# ── kernel pairs on fast paths ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.skipif(compiled is None, reason="the compiled fast path is not in use")
@@ -238,7 +247,8 @@ def test_one_pair_is_asked_after_the_other():
     try:
         x = leaf(2, 2)
         y = tg.tanh(x)
-        assert asked == ["second", "first"] and isinstance(y.grad_fn, FusedStep) and np.array_equal(y.array, x.array * 2)
+        assert (asked == ["second", "first"] and isinstance(y.grad_fn, FusedStep)
+                and np.array_equal(y.array, x.array * 2))
         y.sum().backward()
         assert np.array_equal(x.grad.array, np.full((2, 2), 2))
     finally:
@@ -255,7 +265,8 @@ def test_the_definition_serves_what_no_pair_does(name):
         y = getattr(xp, name)(x)
     finally:
         op.kernels.unregister(NumpyStorage, kernel)
-    assert type(y.grad_fn) is step_type(op, "plain") and np.allclose(y.array, {"sgn": np.sign, "tanh": np.tanh}[name](x.array))
+    assert (type(y.grad_fn) is step_type(op, "plain") and np.allclose(y.array,
+                                                                      {"sgn": np.sign, "tanh": np.tanh}[name](x.array)))
 
 
 def test_a_pair_promises_rows():

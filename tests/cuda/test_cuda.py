@@ -20,7 +20,8 @@ pytestmark = pytest.mark.usefixtures("two_devices")
 
 def test_what_there_is():
     assert cuda.is_available() and cuda.device_count() == 2 and cuda.current_device() == 0 and cuda.is_initialized()
-    assert cuda.is_bf16_supported() and not cuda.is_bf16_supported(including_emulation=False) and not cuda.is_tf32_supported()
+    assert (cuda.is_bf16_supported() and not cuda.is_bf16_supported(including_emulation=False)
+            and not cuda.is_tf32_supported())
     assert cuda.init() is None and cuda.get_arch_list() == [] and cuda.get_gencode_flags() == ""
 
 
@@ -38,15 +39,20 @@ def test_blocks_nest_and_restore_the_device():
 
 
 def test_moving_without_a_number_is_to_the_current_device():
-    """T8, T9: tensors and modules that are on another CUDA device follow it, and keep their dtype; those that are there stay themselves."""
-    x, model = tg.ones(2, dtype=tg.int64, device="cuda:0"), tg.nn.Sequential(tg.nn.Linear(2, 1), tg.nn.BatchNorm1d(1)).cuda(0)
+    """T8, T9: tensors and modules that are on another CUDA device follow it, and keep their dtype; those that are there
+    stay themselves.
+    """
+    x, model = (tg.ones(2, dtype=tg.int64, device="cuda:0"),
+                tg.nn.Sequential(tg.nn.Linear(2, 1), tg.nn.BatchNorm1d(1)).cuda(0))
     weight = model[0].weight
     with cuda.device(1):
         y = x.cuda()
-        assert y.device == "cuda:1" and y.dtype is tg.int64 and y.cuda() is y and y.cuda(1) is y and x.cuda(0) is x and x.device == "cuda:0"
+        assert (y.device == "cuda:1" and y.dtype is tg.int64 and y.cuda() is y and y.cuda(1) is y and x.cuda(0) is x
+                and x.device == "cuda:0")
         assert model.cuda() is model and model[0].weight is weight
         assert {str(t.device) for t in (*model.parameters(), *model.buffers())} == {"cuda:1"}
-        assert tg.LongTensor([1]).cuda().dtype is tg.int64 and x.to("cuda").device == "cuda:1" and x.cpu().cuda().device == "cuda:1"
+        assert (tg.LongTensor([1]).cuda().dtype is tg.int64 and x.to("cuda").device == "cuda:1"
+                and x.cpu().cuda().device == "cuda:1")
         z = tg.ones(2, device="cuda:0", requires_grad=True)
         (z.cuda() * 3).sum().backward()
         assert z.grad.device == "cuda:0" and z.grad.tolist() == [3, 3]
@@ -119,7 +125,8 @@ def test_computing_follows_the_operands_and_not_the_chosen_device():
 
 def test_properties():
     found = cuda.get_device_properties(1)
-    assert found.name == cuda.get_device_name(1) == "simulated device 1" and (found.major, found.minor) == cuda.get_device_capability() == (0, 0)
+    assert (found.name == cuda.get_device_name(1) == "simulated device 1"
+            and (found.major, found.minor) == cuda.get_device_capability() == (0, 0))
     assert found.total_memory == cuda.mem_get_info(1)[1] >= cuda.mem_get_info()[0] > 0
     assert repr(found).startswith("_CudaDeviceProperties(name='simulated device 1', major=0, minor=0, total_memory=")
     assert cuda.can_device_access_peer(0, 1) is False
@@ -135,9 +142,11 @@ def test_properties():
 
 def test_streams_of_simulated_devices():
     s, t = cuda.Stream(), cuda.Stream(device=1, priority=-1)
-    assert s.device == "cuda:0" and t.device == "cuda:1" and t.priority == -1 and s != t and s == s and s != 3 and len({s, t, s}) == 2
+    assert (s.device == "cuda:0" and t.device == "cuda:1" and t.priority == -1 and s != t and s == s and s != 3
+            and len({s, t, s}) == 2)
     assert s.query() is True and s.synchronize() is None and isinstance(s, tg.Stream)
-    assert repr(cuda.default_stream()) == "<torch.cuda.Stream device=cuda:0 cuda_stream=0x0>" and cuda.default_stream(1) != cuda.default_stream(0)
+    assert (repr(cuda.default_stream()) == "<torch.cuda.Stream device=cuda:0 cuda_stream=0x0>"
+            and cuda.default_stream(1) != cuda.default_stream(0))
     assert cuda.current_stream() == cuda.default_stream() and cuda.current_stream(1) == cuda.default_stream(1)
     with cuda.stream(s):
         assert cuda.current_stream() == s and cuda.current_stream(1) == cuda.default_stream(1)
@@ -169,10 +178,12 @@ def test_events_measure_time():
     end.record()
     cuda.synchronize()
     end.synchronize()
-    assert passed <= start.elapsed_time(end) <= (time.perf_counter() - first) * 1000 + 1 and repr(start).startswith("<torch.cuda.Event 0x") and end.query()
+    assert (passed <= start.elapsed_time(end) <= (time.perf_counter() - first) * 1000 + 1
+            and repr(start).startswith("<torch.cuda.Event 0x") and end.query())
     s = cuda.Stream()
     event = s.record_event()
-    assert isinstance(event, cuda.Event) and event.wait() is None and s.record_event(event) is event and event.device == "cuda:0"
+    assert (isinstance(event, cuda.Event) and event.wait() is None and s.record_event(event) is event
+            and event.device == "cuda:0")
 
 
 def test_what_events_refuse():
@@ -190,8 +201,10 @@ def test_what_events_refuse():
 def test_streams_and_events_of_any_device():
     assert type(tg.Stream()) is type(tg.Stream("cuda:1")) is cuda.Stream and type(tg.Event()) is cuda.Event
     cpu = tg.Stream("cpu")
-    assert repr(cpu) == "torch.Stream device_type=cpu, device_index=-1, stream_id=0" and cpu == tg.Stream("cpu") and cpu.query()
-    assert repr(tg.Event("cpu", enable_timing=True)) == "torch.Event device_type=cpu, device_index=-1, event_flag=1, event_id=0"
+    assert (repr(cpu) == "torch.Stream device_type=cpu, device_index=-1, stream_id=0" and cpu == tg.Stream("cpu")
+            and cpu.query())
+    assert (repr(tg.Event("cpu", enable_timing=True)) == "torch.Event device_type=cpu, device_index=-1, event_flag=1, "
+                                                         "event_id=0")
     for use in (cpu.record_event, lambda: cpu.wait_stream(cpu), tg.Event("cpu").record):
         with pytest.raises(RuntimeError, match="cpu backend doesn't support events."):
             use()
@@ -273,21 +286,26 @@ def test_stats_and_their_summary():
     x = tg.zeros(512, device="cuda")
     stats = cuda.memory_stats()
     assert list(stats) == sorted(stats) and stats["allocated_bytes.all.current"] == cuda.memory_allocated() >= 2048
-    assert stats["allocated_bytes.all.allocated"] - stats["allocated_bytes.all.freed"] == stats["allocated_bytes.all.current"] == cuda.memory_reserved()
+    assert (stats["allocated_bytes.all.allocated"] - stats["allocated_bytes.all.freed"]
+            == stats["allocated_bytes.all.current"] == cuda.memory_reserved())
     assert stats["allocation.all.allocated"] - stats["allocation.all.freed"] == stats["allocation.all.current"] > 0
     assert cuda.memory_stats_as_nested_dict()["allocated_bytes"]["all"]["peak"] == cuda.max_memory_allocated()
     text = cuda.memory_summary()
-    assert text.startswith("memory of device 0") and "Allocated memory" in text and "freed" in text and "freed" not in cuda.memory_summary(abbreviated=True)
+    assert (text.startswith("memory of device 0") and "Allocated memory" in text and "freed" in text
+            and "freed" not in cuda.memory_summary(abbreviated=True))
     cuda.reset_accumulated_memory_stats()
     stats = cuda.memory_stats()
-    assert stats["allocated_bytes.all.freed"] == 0 and stats["allocated_bytes.all.allocated"] == stats["allocated_bytes.all.current"]
+    assert (stats["allocated_bytes.all.freed"] == 0 and stats["allocated_bytes.all.allocated"]
+            == stats["allocated_bytes.all.current"])
     assert x.sum().item() == 0 and cuda.empty_cache() is None and cuda.ipc_collect() is None
 
 
 def test_old_names_warn():
-    with pytest.warns(FutureWarning, match="`torch.cuda.memory_cached` has been renamed to `torch.cuda.memory_reserved`"):
+    with pytest.warns(FutureWarning, match="`torch.cuda.memory_cached` has been renamed to "
+                                           "`torch.cuda.memory_reserved`"):
         assert cuda.memory_cached() == cuda.memory_reserved()
-    with pytest.warns(FutureWarning, match="torch.cuda.reset_max_memory_allocated now calls torch.cuda.reset_peak_memory_stats"):
+    with pytest.warns(FutureWarning, match="torch.cuda.reset_max_memory_allocated now calls "
+                                           "torch.cuda.reset_peak_memory_stats"):
         cuda.reset_max_memory_allocated()
 
 
@@ -299,7 +317,8 @@ def test_memory_runs_out(counted):
         cuda.set_per_process_memory_fraction((before + 1_000_000) / total)
         small = tg.zeros(1000, device="cuda")
         full = cuda.memory_stats()["num_ooms"]
-        with pytest.raises(tg.OutOfMemoryError, match=r"CUDA out of memory. Tried to allocate 3.81 MiB. GPU 0 has a total capacity of .* is free."):
+        with pytest.raises(tg.OutOfMemoryError, match=r"CUDA out of memory. Tried to allocate 3.81 MiB. GPU 0 has a "
+                                                      r"total capacity of .* is free."):
             tg.zeros(1_000_000, device="cuda")
         assert cuda.memory_stats()["num_ooms"] == full + 1 and tg.zeros(1_000_000, device="cuda:1").device == "cuda:1"
         assert held() == before + 4000 and small.tolist() == [0.] * 1000
@@ -359,7 +378,8 @@ def test_states():
 
 def test_marks_for_profilers():
     nvtx = cuda.nvtx
-    assert nvtx.range_push("a") == 0 and nvtx.range_push("b") == 1 and nvtx.range_pop() == 1 and nvtx.range_pop() == 0 and nvtx.range_pop() == -2
+    assert (nvtx.range_push("a") == 0 and nvtx.range_push("b") == 1 and nvtx.range_pop() == 1 and nvtx.range_pop() == 0
+            and nvtx.range_pop() == -2)
     with nvtx.range("step {}", 3):
         assert nvtx.range_push("inner") == 1 and nvtx.range_pop() == 1
     nvtx.mark("here")
@@ -382,25 +402,32 @@ def test_copies_between_devices():
     assert [p.tolist() for p in comm.scatter(x.cpu(), [1, 0], chunk_sizes=[1, 4])] == [[0.], [1., 2., 3., 4.]]
     assert comm.gather(parts).device == "cuda:0" and comm.gather(parts, destination="cpu").tolist() == x.tolist()
     assert comm.reduce_add([b, x], 1).device == "cuda:1" and comm.reduce_add([b, x]).tolist() == [0., 2., 4., 6., 8.]
-    assert [t.tolist() for t in comm.reduce_add_coalesced([[a, a], [b, b + 1]], 0)] == [[0., 2., 4., 6., 8.], [1., 3., 5., 7., 9.]]
+    assert ([t.tolist() for t in comm.reduce_add_coalesced([[a, a], [b, b + 1]], 0)]
+            == [[0., 2., 4., 6., 8.], [1., 3., 5., 7., 9.]])
     out = [tg.zeros(2, device="cuda:1"), tg.zeros(3)]
-    assert comm.scatter(x, out=out)[1] is out[1] and out[1].tolist() == [2., 3., 4.] and comm.gather(out, out=tg.zeros(5)).tolist() == x.tolist()
-    assert [t.tolist() for t in comm.broadcast(x[:2], out=[tg.zeros(2), tg.zeros(2, device="cuda:1")])] == [[0., 1.]] * 2
+    assert (comm.scatter(x, out=out)[1] is out[1] and out[1].tolist() == [2., 3., 4.]
+            and comm.gather(out, out=tg.zeros(5)).tolist() == x.tolist())
+    assert ([t.tolist() for t in comm.broadcast(x[:2], out=[tg.zeros(2), tg.zeros(2, device="cuda:1")])] == [[0., 1.]]
+            * 2)
 
 
 def test_copies_that_are_refused():
     x, comm = tg.ones(2, device="cuda"), cuda.comm
-    with pytest.raises(RuntimeError, match="Exactly one of 'devices' and 'out' must be specified, but got devices=None and out=None"):
+    with pytest.raises(RuntimeError, match="Exactly one of 'devices' and 'out' must be specified, but got devices=None "
+                                           "and out=None"):
         comm.broadcast(x)
-    with pytest.raises(RuntimeError, match="'chunk_sizes' must not be specified when 'out' is specified, but got chunk_sizes="):
+    with pytest.raises(RuntimeError, match="'chunk_sizes' must not be specified when 'out' is specified, but got "
+                                           "chunk_sizes="):
         comm.scatter(x, chunk_sizes=[1, 1], out=[x])
-    with pytest.raises(RuntimeError, match="'destination' must not be specified when 'out' is specified, but got destination=cpu"):
+    with pytest.raises(RuntimeError, match="'destination' must not be specified when 'out' is specified, but got "
+                                           "destination=cpu"):
         comm.gather([x], destination="cpu", out=x)
     with pytest.raises(AssertionError, match="reduce_add expects all inputs to be on GPUs, but input 1 is on CPU"):
         comm.reduce_add([x, x.cpu()])
     with pytest.raises(ValueError, match="input 1 has invalid size: got 1, but expected 2"):
         comm.reduce_add([x, x[:1]])
-    with pytest.raises(RuntimeError, match="reduce_add expects destination to be on the same GPU with one of the tensors"):
+    with pytest.raises(RuntimeError, match="reduce_add expects destination to be on the same GPU with one of the "
+                                           "tensors"):
         comm.reduce_add([x, x], 1)
     with pytest.warns(FutureWarning, match="Using -1 to represent CPU tensor is deprecated."):
         assert comm.gather([x], destination=-1).device == "cpu"
@@ -408,7 +435,8 @@ def test_copies_that_are_refused():
 
 def test_the_accelerator_is_cuda():
     accelerator = tg.accelerator
-    assert accelerator.is_available() and accelerator.device_count() == 2 and accelerator.current_accelerator() == "cuda"
+    assert (accelerator.is_available() and accelerator.device_count() == 2
+            and accelerator.current_accelerator() == "cuda")
     with accelerator.device_index(1):
         assert accelerator.current_device_index() == 1 and accelerator.current_stream().device == "cuda:1"
     assert accelerator.synchronize() is None and accelerator.get_memory_info()[1] == cuda.mem_get_info()[1]
@@ -466,14 +494,17 @@ def cupy(monkeypatch):
     Stream.null = object.__new__(Stream)
     Stream.null.ptr = 0
     allocator = [malloc]
-    properties = {"name": b"NVIDIA H100", "major": 9, "minor": 0, "totalGlobalMem": 80 << 30, "multiProcessorCount": 132, "warpSize": 32,
+    properties = {"name": b"NVIDIA H100", "major": 9, "minor": 0, "totalGlobalMem": 80 << 30,
+                  "multiProcessorCount": 132, "warpSize": 32,
                   "l2CacheSize": 50 << 20, "maxThreadsPerMultiProcessor": 2048}
     module = types.ModuleType("cupy")
     vars(module).update({name: getattr(np, name) for name in dir(np) if not name.startswith("__")})
     module.asnumpy, module.get_default_memory_pool = np.asarray, Pool
     module.cuda = types.SimpleNamespace(
-        Device=Device, Stream=Stream, Event=Event, ExternalStream=lambda ptr, device: types.SimpleNamespace(ptr=ptr), get_elapsed_time=lambda a, b: 2.5,
-        runtime=types.SimpleNamespace(getDeviceCount=lambda: 1, getDeviceProperties=lambda i: properties, deviceCanAccessPeer=lambda a, b: 1),
+        Device=Device, Stream=Stream, Event=Event, ExternalStream=lambda ptr, device: types.SimpleNamespace(ptr=ptr),
+        get_elapsed_time=lambda a, b: 2.5,
+        runtime=types.SimpleNamespace(getDeviceCount=lambda: 1, getDeviceProperties=lambda i: properties,
+                                      deviceCanAccessPeer=lambda a, b: 1),
         nvtx=types.SimpleNamespace(RangePush=note("push"), RangePop=note("pop"), Mark=note("mark")),
         memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError), get_allocator=lambda: allocator[0],
         set_allocator=lambda new: allocator.__setitem__(0, new))
@@ -491,8 +522,10 @@ def cupy(monkeypatch):
 
 
 def test_devices_on_cupy(cupy):
-    assert cuda.is_available() and cuda.device_count() == 1 and cuda.get_device_name() == "NVIDIA H100" and cuda.get_device_capability() == (9, 0)
-    assert cuda.get_arch_list() == ["sm_90"] and cuda.get_gencode_flags() == "-gencode compute=compute_90,code=sm_90" and cuda.is_tf32_supported()
+    assert (cuda.is_available() and cuda.device_count() == 1 and cuda.get_device_name() == "NVIDIA H100"
+            and cuda.get_device_capability() == (9, 0))
+    assert (cuda.get_arch_list() == ["sm_90"] and cuda.get_gencode_flags() == "-gencode compute=compute_90,code=sm_90"
+            and cuda.is_tf32_supported())
     assert "total_memory=81920MB, multi_processor_count=132, L2_cache_size=50MB" in repr(cuda.get_device_properties())
     cuda.synchronize()
     assert cupy.asked[-1][0] == "synchronize" and cuda.can_device_access_peer(0, 0)
@@ -504,9 +537,11 @@ def test_streams_on_cupy(cupy):
         event.record()
         later.record(s)
         s.wait_event(event)
-    assert [name for name, *_ in cupy.asked] == ["use", "record", "record", "wait", "use"] and cupy.asked[0][1] is s.native
+    assert ([name for name, *_ in cupy.asked] == ["use", "record", "record", "wait", "use"]
+            and cupy.asked[0][1] is s.native)
     assert cupy.asked[-1][1] is cupy.cuda.Stream.null and s.cuda_stream == 0xAB and event.cuda_event == 0xCD
-    assert event.elapsed_time(later) == 2.5 and s.query() and event.native.timed and cuda.ExternalStream(7).native.ptr == 7
+    assert (event.elapsed_time(later) == 2.5 and s.query() and event.native.timed
+            and cuda.ExternalStream(7).native.ptr == 7)
     s.synchronize()
     event.synchronize()
     assert [name for name, *_ in cupy.asked[-2:]] == ["stream.synchronize", "event.synchronize"]
@@ -515,13 +550,15 @@ def test_streams_on_cupy(cupy):
 def test_memory_on_cupy(cupy):
     assert cuda.memory_allocated() == 0, "nothing was used yet"
     tg.ones(2, device="cuda")
-    assert cuda.memory_allocated() == cuda.max_memory_allocated() == 300 and cuda.memory_reserved() == 512 and cuda.mem_get_info() == (60 << 30, 80 << 30)
+    assert (cuda.memory_allocated() == cuda.max_memory_allocated() == 300 and cuda.memory_reserved() == 512
+            and cuda.mem_get_info() == (60 << 30, 80 << 30))
     assert "Reserved memory   |    512 bytes |    512 bytes |              |" in cuda.memory_summary()
     cuda.empty_cache()
     cuda.set_per_process_memory_fraction(0.5)
     assert [name for name, *_ in cupy.asked] == ["free_all_blocks", "limit"]
     cuda.set_per_process_memory_fraction(1.0)
-    with pytest.raises(tg.OutOfMemoryError, match="CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 60.00"):
+    with pytest.raises(tg.OutOfMemoryError, match="CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total "
+                                                  "capacity of 80.00 GiB of which 60.00"):
         cupy.allocator[0](20 << 30)
 
 
@@ -533,11 +570,15 @@ def test_marks_on_cupy(cupy):
 
 # ── without a device ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-ANSWERS = """is_available() device_count() is_initialized() is_bf16_supported() get_arch_list() memory_allocated() max_memory_allocated() memory_reserved()
-max_memory_reserved() memory_stats() memory_stats_as_nested_dict() manual_seed(1) manual_seed_all(1) seed() seed_all() get_rng_state_all()
-set_rng_state_all([]) set_stream(None) empty_cache() stream(None).__enter__() device(-1).__enter__() set_device(-1) default_generators
+ANSWERS = """is_available() device_count() is_initialized() is_bf16_supported() get_arch_list() memory_allocated()
+max_memory_allocated() memory_reserved() max_memory_reserved() memory_stats() memory_stats_as_nested_dict()
+manual_seed(1) manual_seed_all(1) seed() seed_all() get_rng_state_all() set_rng_state_all([]) set_stream(None)
+empty_cache() stream(None).__enter__()
+device(-1).__enter__() set_device(-1)
+default_generators
 OutOfMemoryError.__mro__[1].__name__ get_gencode_flags() device_of(torch.ones(1)).__enter__()""".split()
-NEEDY = """init() current_device() synchronize() current_stream() default_stream() mem_get_info() get_device_properties(0) get_device_name()
+NEEDY = """init() current_device() synchronize() current_stream() default_stream() mem_get_info()
+get_device_properties(0) get_device_name()
 get_device_capability() initial_seed() get_rng_state() can_device_access_peer(0,1) ipc_collect()""".split()
 
 
@@ -553,9 +594,13 @@ def test_without_a_device_it_answers_as_pytorch_without_cuda_does():
 def test_without_a_device_errors_say_what_is_missing():
     calls = [*(f"cuda.{call}" for call in NEEDY), "cuda.Stream()", "cuda.Event()", "torch.accelerator.synchronize()"]
     program = "import sys; sys.modules['cupy'] = None; import tensorgrad as torch; cuda = torch.cuda\n" + "".join(
-        f"try: {call}; print('no error')\nexcept Exception as error: print([c.__name__ for c in type(error).__mro__[:3]], error)\n" for call in calls)
+        f"try: {call}; print('no error')\nexcept Exception as error: print([c.__name__ for c in "
+        f"type(error).__mro__[:3]], error)\n" for call in calls)
     *needy, stream, event, accelerator = fresh_process(program).splitlines()
-    missing = "['MissingCuda', 'ImportError', 'AssertionError'] CUDA tensors need CuPy, which is not installed: pip install"
+    missing = ("['MissingCuda', 'ImportError', 'AssertionError'] CUDA tensors need CuPy, which is not installed: pip "
+               "install")
     assert len(needy) == len(NEEDY) and all(line.startswith(missing) for line in needy), needy
-    assert "'RuntimeError'" in stream and "] torch.cuda.Stream requires CUDA support" in stream and "] torch.cuda.Event requires CUDA support" in event
-    assert "'RuntimeError'" in accelerator and accelerator.endswith("] Cannot access accelerator device when none is available.")
+    assert ("'RuntimeError'" in stream and "] torch.cuda.Stream requires CUDA support" in stream
+            and "] torch.cuda.Event requires CUDA support" in event)
+    assert ("'RuntimeError'" in accelerator
+            and accelerator.endswith("] Cannot access accelerator device when none is available."))

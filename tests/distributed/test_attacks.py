@@ -81,7 +81,8 @@ def send(connection, data):
         pass
 
 
-GARBAGE = [b"", b"\0", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 4, b"\x80\x04\x95cos\nsystem\n(S'true'\ntR." * 4, b"\xff" * 64, struct.pack("!I", 1 << 31) * 16,
+GARBAGE = [b"", b"\0", b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 4, b"\x80\x04\x95cos\nsystem\n(S'true'\ntR." * 4,
+           b"\xff" * 64, struct.pack("!I", 1 << 31) * 16,
            os.urandom(64), os.urandom(1 << 20)]
 
 
@@ -121,11 +122,14 @@ def test_slowness(monkeypatch):
 def proved(master, port=None):
     """A connection that has shown the secret."""
     secret = wire_protocol.Secret(master.port).read()
-    return wire_protocol.connect(socket.AF_INET, ("127.0.0.1", master.port), secret, b"store %d" % (port or master.port), time.monotonic() + 60)
+    return wire_protocol.connect(socket.AF_INET, ("127.0.0.1", master.port), secret,
+                                 b"store %d" % (port or master.port), time.monotonic() + 60)
 
 
-FRAMES = [struct.pack("!I", (1 << 31) + 5) + b"\1abc", struct.pack("!I", 0), struct.pack("!I", 3) + b"\1\0\0", struct.pack("!IBI", 5, Request.SET, 5),
-          struct.pack("!IBI", 9, Request.GET, 1 << 30) + b"abcd", struct.pack("!IB", 1, Request.GET), wire_protocol.join(Request.GET, [b"soon", b"key"]),
+FRAMES = [struct.pack("!I", (1 << 31) + 5) + b"\1abc", struct.pack("!I", 0), struct.pack("!I", 3) + b"\1\0\0",
+          struct.pack("!IBI", 5, Request.SET, 5), struct.pack("!IBI", 9, Request.GET, 1 << 30) + b"abcd",
+          struct.pack("!IB", 1, Request.GET),
+          wire_protocol.join(Request.GET, [b"soon", b"key"]),
           wire_protocol.join(Request.WAIT, [])]
 
 
@@ -141,7 +145,8 @@ def test_frames_that_make_no_sense(frame):
 def test_requests_that_do_not_exist():
     """There is a table of requests; no text from a peer names anything."""
     with job() as master, proved(master) as connection:
-        for number, fields in [(0, []), (16, [b"a"]), (200, [b"__class__"]), (255, []), (int(Request.SET), [b"a"]), (int(Request.COUNT), [b"a", b"b"]),
+        for number, fields in [(0, []), (16, [b"a"]), (200, [b"__class__"]), (255, []), (int(Request.SET), [b"a"]),
+                               (int(Request.COUNT), [b"a", b"b"]),
                                (int(Request.ADD), [b"a", b"__import__('os')"]), (int(Request.MULTI_SET), [b"a"])]:
             connection.sendall(wire_protocol.join(number, fields))
             size = wire_protocol.SIZE.unpack(wire_protocol.receive_exactly(connection, 4, time.monotonic() + 60))[0]
@@ -162,13 +167,16 @@ def test_answers_that_are_too_long():
 def test_another_secret_or_another_place():
     with job() as master:
         deadline = time.monotonic() + 60
-        for secret, place in [(os.urandom(32), b"store %d" % master.port), (wire_protocol.Secret(master.port).read(), b"store 1")]:
+        for secret, place in [(os.urandom(32), b"store %d" % master.port),
+                              (wire_protocol.Secret(master.port).read(), b"store 1")]:
             with pytest.raises(DistNetworkError):
                 wire_protocol.connect(socket.AF_INET, ("127.0.0.1", master.port), secret, place, deadline)
 
 
 def test_a_false_server():
-    """A client does not talk to a server that cannot prove the secret, and shows it nothing that another connection would take."""
+    """A client does not talk to a server that cannot prove the secret, and shows it nothing that another connection
+    would take.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port, heard = listener.getsockname()[1], []
 
@@ -193,7 +201,8 @@ def test_a_false_server():
 def test_a_proof_is_of_no_use_twice():
     with job() as master, stranger(master.port) as one, stranger(master.port) as two:
         secret, place, own = wire_protocol.Secret(master.port).read(), b"store %d" % master.port, bytes(32)
-        said = own + wire_protocol.proof(secret, b"guest", place, wire_protocol.receive_exactly(one, 32, time.monotonic() + 60), own)
+        said = own + wire_protocol.proof(secret, b"guest", place,
+                                         wire_protocol.receive_exactly(one, 32, time.monotonic() + 60), own)
         one.sendall(said)
         assert len(wire_protocol.receive_exactly(one, 32, time.monotonic() + 60)) == 32
         two.sendall(said)
@@ -217,7 +226,8 @@ def test_where_the_secret_is(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     master = TCPStore("127.0.0.1", 0, is_master=True, timeout=LIMIT)
     path = tmp_path / f"tensorgrad-{os.getuid()}" / f"store-{master.port}"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700 and len(path.read_bytes()) == 32
+    assert (stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+            and len(path.read_bytes()) == 32)
     for wrong in (b"", b"x" * 31, b"x" * 33, b"x" * 32):            # such as one that a killed server has left
         path.write_bytes(wrong)
         with pytest.raises((DistNetworkError, DistStoreError)):

@@ -1,4 +1,6 @@
-"""distributed.checkpoint: beside PyTorch's files, on numbers of ranks that change, through saves that die, and against hostile files."""
+"""distributed.checkpoint: beside PyTorch's files, on numbers of ranks that change, through saves that die, and against
+hostile files.
+"""
 import importlib
 import os
 import pickle
@@ -42,9 +44,11 @@ def everything(torch, fill=True):
         return made if fill else torch.zeros_like(made)
     value = (lambda given: given) if fill else (lambda given: None)
     return {"model": {"weight": tensor(2, 3), "bias": tensor(3, dtype=torch.bfloat16), "none": tensor(0, 3)},
-            "kinds": [tensor(2, dtype=getattr(torch, name)) for name in "float64 float16 int64 int32 int16 uint8 bool complex64".split()],
-            "number": tensor(dtype=torch.int64), "view": tensor(4, 6)[1:, ::2] if fill else torch.zeros(3, 3), "turned": tensor(3, 2).t(),
-            "mixed": [value(1), tensor(2), {"text": value("äöü"), "list": value([1, [2]])}], "epoch": value(3), "rate": value(0.5), "nothing": value(None),
+            "kinds": [tensor(2, dtype=getattr(torch, name))
+                      for name in "float64 float16 int64 int32 int16 uint8 bool complex64".split()],
+            "number": tensor(dtype=torch.int64), "view": tensor(4, 6)[1:, ::2] if fill else torch.zeros(3, 3),
+            "turned": tensor(3, 2).t(), "mixed": [value(1), tensor(2), {"text": value("äöü"), "list": value([1, [2]])}],
+            "epoch": value(3), "rate": value(0.5), "nothing": value(None),
             "pair": value((1, "two", 3.5)), "deep": {"a": {"b": {"c": value(True)}}}}
 
 
@@ -57,12 +61,14 @@ def shown(value):
     return type(value)(map(shown, value)) if isinstance(value, (list, tuple)) else value
 
 
-@pytest.mark.parametrize("writer, reader", [("tensorgrad", "tensorgrad"), ("tensorgrad", "torch"), ("torch", "tensorgrad")])
+@pytest.mark.parametrize("writer, reader", [("tensorgrad", "tensorgrad"), ("tensorgrad", "torch"),
+                                            ("torch", "tensorgrad")])
 def test_each_library_reads_the_other_s(writer, reader, tmp_path):
     writer, reader = pytest.importorskip(writer), pytest.importorskip(reader)
     state = everything(reader, fill=False)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")                     # PyTorch warns of a process that saves alone, though it was told to
+        # PyTorch warns of a process that saves alone, though it was told to
+        warnings.simplefilter("ignore")
         of(writer, "").save(everything(writer), checkpoint_id=tmp_path / "saved", no_dist=True)
         of(reader, "").load(state, checkpoint_id=tmp_path / "saved", no_dist=True)
     assert shown(state) == shown(everything(reader))
@@ -85,11 +91,14 @@ def errors_of_loads(torch):
         checkpoint.save({"a": torch.ones(2), "b": 3, "l": [1, torch.ones(1)]}, checkpoint_id=folder, no_dist=True)
         states = [{"a": torch.zeros(3)}, {"a": 5}, {"c": 1}, {"l": [1, torch.ones(1), torch.ones(1)]}, {}]
         partly, renamed = {"a": torch.zeros(2), "c": 1}, {}
-        checkpoint.load(partly, checkpoint_id=folder, planner=checkpoint.DefaultLoadPlanner(allow_partial_load=True), no_dist=True)
+        checkpoint.load(partly, checkpoint_id=folder, planner=checkpoint.DefaultLoadPlanner(allow_partial_load=True),
+                        no_dist=True)
         reader = checkpoint.FileSystemReader(folder)
         keys = sorted(reader.read_metadata().state_dict_metadata)
-        return [of_rank_0(lambda state=state: checkpoint.load(state, checkpoint_id=folder, no_dist=True)) for state in states] + [
-            partly, renamed, keys, attempt(lambda: checkpoint.load({}, no_dist=True)), attempt(lambda: checkpoint.save({}, no_dist=True))]
+        return [of_rank_0(lambda state=state: checkpoint.load(state, checkpoint_id=folder, no_dist=True))
+                for state in states] + [
+            partly, renamed, keys, attempt(lambda: checkpoint.load({}, no_dist=True)),
+            attempt(lambda: checkpoint.save({}, no_dist=True))]
 
 
 @program
@@ -104,7 +113,8 @@ def states_under_canonical_names(torch):
             for param in plain.parameters():
                 torch.nn.init.constant_(param, 0.5)
             model = torch.nn.parallel.DistributedDataParallel(plain)
-            first, second, third = ([{"params": list(m.parameters())[:1], "lr": 0.5}, {"params": list(m.parameters())[1:]}] for m in (model, copy, plain))
+            first, second, third = ([{"params": list(m.parameters())[:1], "lr": 0.5},
+                                     {"params": list(m.parameters())[1:]}] for m in (model, copy, plain))
             optimizer, other = cls(first), cls(second)
             model(torch.ones(3, 2)).sum().backward()
             optimizer.step()
@@ -113,15 +123,22 @@ def states_under_canonical_names(torch):
             seen += [list(ours), {key: theirs[key] for key in sorted(theirs)}]
             s.set_state_dict(copy, other, model_state_dict=dict(ours), optim_state_dict=theirs, options=options)
             state = other.state_dict()
-            seen += [copy.state_dict(), state["state"] if cls is torch.optim.Adam else None, [dict(sorted(group.items())) for group in state["param_groups"]]]
+            seen += [copy.state_dict(), state["state"] if cls is torch.optim.Adam else None,
+                     [dict(sorted(group.items())) for group in state["param_groups"]]]
         copy[0].weight.requires_grad_(False)
-        frozen = s.get_model_state_dict(copy, options=s.StateDictOptions(ignore_frozen_params=True, cpu_offload=True, full_state_dict=True))
+        frozen = s.get_model_state_dict(copy,
+                                        options=s.StateDictOptions(ignore_frozen_params=True, cpu_offload=True,
+                                                                   full_state_dict=True))
         fresh = s.get_optimizer_state_dict(plain, torch.optim.Adam(third))
         spread = s.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
-        seen += [list(frozen), fresh["state"]["0.weight"], s.set_model_state_dict(copy, dict(copy.state_dict()), options=spread)]
+        seen += [list(frozen), fresh["state"]["0.weight"],
+                 s.set_model_state_dict(copy, dict(copy.state_dict()), options=spread)]
         return seen + [attempt(lambda: s.set_model_state_dict(copy, {"0.weight": torch.ones(3)})),
-                       attempt(lambda: s.set_optimizer_state_dict(plain, torch.optim.Adam(third), {"state": {"0.bias": {}}, "param_groups": [
-                           {"params": ["0.bias"]}]})), attempt(lambda: s.get_model_state_dict(copy, options=s.StateDictOptions(broadcast_from_rank0=True)))]
+                       attempt(lambda: s.set_optimizer_state_dict(plain, torch.optim.Adam(third),
+                                                                  {"state": {"0.bias": {}}, "param_groups": [
+                           {"params": ["0.bias"]}]})),
+                       attempt(lambda: s.get_model_state_dict(copy,
+                                                              options=s.StateDictOptions(broadcast_from_rank0=True)))]
     finally:
         d.destroy_process_group()
 
@@ -158,19 +175,23 @@ def test_a_spread_state_of_four_ranks_goes_on_with_two_and_with_one(tmp_path):
         zero = ZeroRedundancyOptimizer(made.parameters(), torch.optim.Adam, lr=0.1)
         train(made, zero, 0, 2)
         of_model, of_optimizer = state_dict.get_state_dict(made, zero)
-        dcp.save({"model": of_model, "optim": of_optimizer, f"rank {rank}": {"random": torch.full((3,), rank), "seen": rank}}, checkpoint_id=tmp_path)
+        dcp.save({"model": of_model, "optim": of_optimizer,
+                  f"rank {rank}": {"random": torch.full((3,), rank), "seen": rank}}, checkpoint_id=tmp_path)
         return len(of_optimizer["state"])
 
     def then(rank, group):
         made = model()
         zero = ZeroRedundancyOptimizer(made.parameters(), torch.optim.Adam, lr=0.5)
         of_model, of_optimizer = state_dict.get_state_dict(made, zero)
-        state = {"model": of_model, "optim": of_optimizer, f"rank {3 - rank}": {"random": torch.zeros(3, dtype=torch.int64), "seen": None}}
+        state = {"model": of_model, "optim": of_optimizer,
+                 f"rank {3 - rank}": {"random": torch.zeros(3, dtype=torch.int64), "seen": None}}
         dcp.load(state, checkpoint_id=tmp_path)
         state_dict.set_state_dict(made, zero, model_state_dict=state["model"], optim_state_dict=state["optim"])
-        assert state[f"rank {3 - rank}"]["random"].tolist() == [3 - rank] * 3 and state[f"rank {3 - rank}"]["seen"] == 3 - rank
+        assert (state[f"rank {3 - rank}"]["random"].tolist() == [3 - rank] * 3
+                and state[f"rank {3 - rank}"]["seen"] == 3 - rank)
         return train(made, zero, 2, 4)
-    assert as_threads(4, first) == [1, 1, 1, 1] and sorted(os.listdir(tmp_path)) == [".metadata", *(f"__{rank}_0.distcp" for rank in range(4))]
+    assert (as_threads(4, first) == [1, 1, 1, 1] and sorted(os.listdir(tmp_path))
+            == [".metadata", *(f"__{rank}_0.distcp" for rank in range(4))])
     assert as_threads(2, then) == [whole] * 2 and as_threads(1, then) == [whole]
     alone = model()                                     # a plain optimizer takes the parts of all ranks
     optimizer = torch.optim.Adam(alone.parameters(), lr=0.5)
@@ -182,12 +203,14 @@ def test_a_spread_state_of_four_ranks_goes_on_with_two_and_with_one(tmp_path):
 
 def test_what_all_ranks_have_is_written_once(tmp_path):
     def program(rank, group):
-        return dcp.save({"large": torch.ones(1000), "small": [torch.ones(400) for _ in range(4)], "n": 1}, checkpoint_id=tmp_path)
+        return dcp.save({"large": torch.ones(1000), "small": [torch.ones(400) for _ in range(4)], "n": 1},
+                        checkpoint_id=tmp_path)
     metadata = as_threads(3, program)[2]
     writers = {index.fqn: info.relative_path for index, info in metadata.storage_data.items()}
     assert len(writers) == 6 and len(set(writers.values())) == 3
     assert all(writers[f"small.{i}"] != writers["large"] for i in range(3))
-    assert sum(info.length for info in metadata.storage_data.values()) == sum(os.path.getsize(tmp_path / name) for name in set(writers.values()))
+    assert (sum(info.length for info in metadata.storage_data.values())
+            == sum(os.path.getsize(tmp_path / name) for name in set(writers.values())))
 
 
 def test_an_error_of_one_rank_is_raised_on_all(tmp_path):
@@ -197,7 +220,8 @@ def test_an_error_of_one_rank_is_raised_on_all(tmp_path):
 
     def program(rank, group):
         failures = []
-        for state, planner in [({"x": torch.ones(1), f"own {rank}": torch.ones(2)}, Broken() if rank == 1 else None), ({"x": torch.ones(1 + rank)}, None),
+        for state, planner in [({"x": torch.ones(1), f"own {rank}": torch.ones(2)}, Broken() if rank == 1 else None),
+                               ({"x": torch.ones(1 + rank)}, None),
                                ({"x": torch.ones(1) if rank else 1}, None)]:
             with pytest.raises(dcp.CheckpointException) as caught:
                 dcp.save(state, checkpoint_id=tmp_path, planner=planner)
@@ -206,15 +230,18 @@ def test_an_error_of_one_rank_is_raised_on_all(tmp_path):
             dcp.load({"x": torch.ones(1)}, checkpoint_id=tmp_path)
         return failures
     said = as_threads(2, program)
-    assert said[0] == said[1] and said[0][0] == {1: "no room for own 1\x1b[2J"} and list(said[0][1]) == list(said[0][2]) == [0]
-    assert "the ranks 0 and 1 have unlike tensors under the key 'x'" in said[0][1][0] and "unlike entries 'x'" in said[0][2][0]
+    assert (said[0] == said[1] and said[0][0] == {1: "no room for own 1\x1b[2J"}
+            and list(said[0][1]) == list(said[0][2]) == [0])
+    assert ("the ranks 0 and 1 have unlike tensors under the key 'x'" in said[0][1][0]
+            and "unlike entries 'x'" in said[0][2][0])
 
 
 def test_saves_that_go_on_behind_training(tmp_path):
     def program(rank, group):
         weight, done = torch.ones(1000), []
         for i in range(3):
-            future = dcp.async_save({"weight": weight, "step": i, f"own {rank}": torch.tensor(rank)}, checkpoint_id=tmp_path)
+            future = dcp.async_save({"weight": weight, "step": i, f"own {rank}": torch.tensor(rank)},
+                                    checkpoint_id=tmp_path)
             weight += 1
             total = torch.ones(1)
             dist.all_reduce(total)                      # the program communicates while the save does
@@ -265,8 +292,11 @@ def test_the_whole_of_a_spread_state():
         made = model()
         zero = ZeroRedundancyOptimizer(made.parameters(), torch.optim.Adam, lr=0.1)
         train(made, zero, 0, 1)
-        everywhere = state_dict.get_optimizer_state_dict(made, zero, options=state_dict.StateDictOptions(full_state_dict=True))
-        first = state_dict.get_optimizer_state_dict(made, zero, options=state_dict.StateDictOptions(full_state_dict=True, cpu_offload=True))
+        everywhere = state_dict.get_optimizer_state_dict(made, zero,
+                                                         options=state_dict.StateDictOptions(full_state_dict=True))
+        first = state_dict.get_optimizer_state_dict(made, zero,
+                                                    options=state_dict.StateDictOptions(full_state_dict=True,
+                                                                                        cpu_offload=True))
         return list(everywhere["state"]), list(first.get("state", ()))
     names = ["0.weight", "0.bias", "2.weight", "2.bias"]
     assert as_threads(2, program) == [(names, names), (names, [])]
@@ -287,7 +317,8 @@ class App:
         return {"model": of_model, "optim": of_optimizer}
 
     def load_state_dict(self, state):
-        state_dict.set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optim"])
+        state_dict.set_state_dict(self.model, self.optimizer, model_state_dict=state["model"],
+                                  optim_state_dict=state["optim"])
 
 
 def test_objects_with_a_state(tmp_path):
@@ -297,13 +328,15 @@ def test_objects_with_a_state(tmp_path):
     save({"app": app, "plain": plain}, tmp_path)
     copy = torch.nn.Linear(2, 1)
     load({"app": again, "plain": copy}, tmp_path)
-    assert train(again.model, again.optimizer, 2, 3) == train(app.model, app.optimizer, 2, 3) and torch.equal(copy.weight, plain.weight)
+    assert (train(again.model, again.optimizer, 2, 3) == train(app.model, app.optimizer, 2, 3)
+            and torch.equal(copy.weight, plain.weight))
 
 
 def test_planners_of_a_program(tmp_path):
     class Renaming(dcp.DefaultSavePlanner):
         def set_up_planner(self, state_dict, storage_meta=None, is_coordinator=False):
-            super().set_up_planner({f"old {key}": value for key, value in state_dict.items()}, storage_meta, is_coordinator)
+            super().set_up_planner({f"old {key}": value for key, value in state_dict.items()}, storage_meta,
+                                   is_coordinator)
 
     class Halving(dcp.DefaultLoadPlanner):
         def commit_tensor(self, read_item, tensor):
@@ -334,7 +367,8 @@ def test_one_file_and_back(tmp_path):
     save(everything(torch), tmp_path / "folder")
     format_utils.main(["dcp_to_torch", str(tmp_path / "folder"), str(tmp_path / "one.pt")])
     format_utils.main(["torch_to_dcp", str(tmp_path / "one.pt"), str(tmp_path / "again")])
-    assert shown(torch.load(tmp_path / "one.pt")) == shown(load(everything(torch, fill=False), tmp_path / "again")) == shown(everything(torch))
+    assert (shown(torch.load(tmp_path / "one.pt")) == shown(load(everything(torch, fill=False), tmp_path / "again"))
+            == shown(everything(torch)))
 
 
 def test_one_file_for_all_ranks(tmp_path):
@@ -344,7 +378,8 @@ def test_one_file_for_all_ranks(tmp_path):
         state = {"model": {"w": torch.zeros(2, 3, dtype=torch.int64), "b": torch.zeros(2)}}
         options = {"storage_reader": format_utils.BroadcastingTorchSaveReader(), "checkpoint_id": tmp_path / "one.pt"}
         dcp.load(state, planner=format_utils.DynamicMetaLoadPlanner(), **options)
-        with pytest.raises(dcp.CheckpointException, match="Non-tensor value identified at epoch. At this time DynamicMetaLoadPlanner only"):
+        with pytest.raises(dcp.CheckpointException,
+                           match="Non-tensor value identified at epoch. At this time DynamicMetaLoadPlanner only"):
             dcp.load({"epoch": 1}, planner=format_utils.DynamicMetaLoadPlanner(), **options)
         return shown(state)
     assert as_threads(2, program) == [shown({"model": {"w": torch.arange(6).reshape(2, 3), "b": torch.ones(2)}})] * 2
@@ -402,7 +437,7 @@ for steps in range(1, 99):
         break
 save(value + 1)
 print(steps > 4, loaded() == value + 1, sorted(name[:4] for name in os.listdir(folder)))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the program forks")
@@ -428,21 +463,30 @@ def hostile():
 
     def place(metadata):
         return metadata.storage_data[m.MetadataIndex("x", [0])]
-    return [(lambda d: setattr(place(d), "relative_path", "../outside.distcp"), "the file name '../outside.distcp' is not allowed"),
-            (lambda d: setattr(place(d), "relative_path", "/etc/passwd"), "not allowed"), (lambda d: setattr(place(d), "relative_path", "x"), "lacks its file"),
-            (lambda d: setattr(place(d), "offset", -1), "is cut off"), (lambda d: setattr(place(d), "length", 1 << 50), "is cut off"),
-            (lambda d: setattr(place(d), "transform_descriptors", ["zip"]), "an extension"), (lambda d: setattr(place(d), "offset", "1"), "malformed"),
+    return [(lambda d: setattr(place(d), "relative_path", "../outside.distcp"),
+             "the file name '../outside.distcp' is not allowed"),
+            (lambda d: setattr(place(d), "relative_path", "/etc/passwd"), "not allowed"),
+            (lambda d: setattr(place(d), "relative_path", "x"), "lacks its file"),
+            (lambda d: setattr(place(d), "offset", -1), "is cut off"),
+            (lambda d: setattr(place(d), "length", 1 << 50), "is cut off"),
+            (lambda d: setattr(place(d), "transform_descriptors", ["zip"]), "an extension"),
+            (lambda d: setattr(place(d), "offset", "1"), "malformed"),
             (lambda d: setattr(tensors(d), "size", size([1 << 40])), "hold 3 of its"),
-            (lambda d: vars(tensors(d)).update(size=size([1 << 40]), chunks=[chunk(size([0]), size([1 << 40]))]), "larger than what the file holds"),
+            (lambda d: vars(tensors(d)).update(size=size([1 << 40]), chunks=[chunk(size([0]), size([1 << 40]))]),
+             "larger than what the file holds"),
             (lambda d: setattr(tensors(d), "chunks", [chunk(size([1]), size([3]))]), "not in a file"),
             (lambda d: setattr(tensors(d), "chunks", [chunk(size([0]), size([3]))] * 2), "not in a file"),
             (lambda d: setattr(tensors(d), "chunks", [chunk(size([0]), size([-1]))]), "shape of a tensor is malformed"),
-            (lambda d: setattr(tensors(d), "properties", 5), "malformed"), (lambda d: d.storage_data.clear(), "not in a file"),
+            (lambda d: setattr(tensors(d), "properties", 5), "malformed"),
+            (lambda d: d.storage_data.clear(), "not in a file"),
             (lambda d: setattr(d, "planner_data", {"x": ("a", 1 << 40)}), "longer than there are entries"),
-            (lambda d: setattr(d, "planner_data", {"x": ()}), "path of an entry"), (lambda d: setattr(d, "planner_data", {"x": (2.5,)}), "path of an entry"),
+            (lambda d: setattr(d, "planner_data", {"x": ()}), "path of an entry"),
+            (lambda d: setattr(d, "planner_data", {"x": (2.5,)}), "path of an entry"),
             (lambda d: setattr(d, "state_dict_metadata", {"x": 5}), "entry of the index is malformed"),
-            (lambda d: setattr(d, "storage_meta", Evil()), "system"), (lambda d: d.state_dict_metadata.update(z=m.BytesStorageMetadata()), "no file holds"),
-            (lambda d: vars(d).update(extra=1), "fields of Metadata are malformed"), (lambda d: d.storage_data.update({"x": 1}), "an entry of the index"),
+            (lambda d: setattr(d, "storage_meta", Evil()), "system"),
+            (lambda d: d.state_dict_metadata.update(z=m.BytesStorageMetadata()), "no file holds"),
+            (lambda d: vars(d).update(extra=1), "fields of Metadata are malformed"),
+            (lambda d: d.storage_data.update({"x": 1}), "an entry of the index"),
             (lambda d: setattr(tensors(d).properties, "dtype", "float32"), "properties of a tensor are malformed")]
 
 
@@ -458,7 +502,8 @@ def test_a_hostile_index(tmp_path, monkeypatch):
             load({"x": torch.zeros(3)}, "good")
         assert said in str(caught.value.failures[0][0]), said
         save({"x": torch.ones(3), "n": 1}, "good")
-    for data in (b"", b"x", pickle.dumps(Evil()), pickle.dumps({"x": 1}), pickle.dumps([]), pickle.dumps(metadata)[:-9]):
+    for data in (b"", b"x", pickle.dumps(Evil()), pickle.dumps({"x": 1}), pickle.dumps([]),
+                 pickle.dumps(metadata)[:-9]):
         (tmp_path / "good" / ".metadata").write_bytes(data)
         with pytest.raises(dcp.CheckpointException):
             load({"x": torch.zeros(3)}, "good")
@@ -484,7 +529,8 @@ def test_bytes_that_changed(tmp_path):
             state = load({"x": torch.zeros(3, dtype=torch.int64), "n": None}, tmp_path)
         except dcp.CheckpointException:
             continue
-        assert shown(state) == {"x": ("torch.int64", (3,), [0, 1, 2]), "n": [1, "two"]}     # the byte was one of those between the entries
+        # the byte was one of those between the entries
+        assert shown(state) == {"x": ("torch.int64", (3,), [0, 1, 2]), "n": [1, "two"]}
 
 
 def test_objects_of_a_program_s_own_are_not_run(tmp_path):

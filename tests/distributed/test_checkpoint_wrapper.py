@@ -27,13 +27,16 @@ def wrapped_modules(torch):
             self.calls += 1
             return (x * self.weight * scale).sin()
     kinds = [w.checkpoint_wrapper, w.offload_wrapper, lambda m: w.checkpoint_wrapper(m, w.CheckpointImpl.REENTRANT),
-             lambda m: w.checkpoint_wrapper(m, checkpoint_fn=lambda f, *args, factor=1., **others: factor * f(*args, **others), factor=3.)]
+             lambda m: w.checkpoint_wrapper(m, checkpoint_fn=lambda f, *args, factor=1., **others: factor
+                                            * f(*args, **others), factor=3.)]
     for wrap in kinds:
         plain = Scaled()
         module, x = wrap(plain), torch.arange(1., 3.).requires_grad_()
         module(module(x), scale=torch.tensor(2.)).sum().backward()
-        found += [x.grad, plain.weight.grad, plain.calls, module.note, list(module.state_dict()), [name for name, _ in module.named_parameters()],
-                  str(module.load_state_dict({"weight": torch.zeros(2)})), plain.weight.detach().clone(), type(module).__name__]
+        found += [x.grad, plain.weight.grad, plain.calls, module.note, list(module.state_dict()),
+                  [name for name, _ in module.named_parameters()],
+                  str(module.load_state_dict({"weight": torch.zeros(2)})), plain.weight.detach().clone(),
+                  type(module).__name__]
     return found
 
 
@@ -47,10 +50,12 @@ def parts_of_a_model(torch):
     chosen, all_of_it, large = model(), model(), model()
     w.apply_activation_checkpointing(chosen, check_fn=lambda m: isinstance(m, nn.Linear))
     w.apply_activation_checkpointing(all_of_it, w.offload_wrapper)
-    w.apply_activation_checkpointing(large, auto_wrap_policy=lambda module, recurse, nonwrapped_numel: True if recurse else nonwrapped_numel > 5)
+    w.apply_activation_checkpointing(large, auto_wrap_policy=lambda module, recurse, nonwrapped_numel: True if recurse
+                                     else nonwrapped_numel > 5)
     chosen.load_state_dict(all_of_it.state_dict())
     x = torch.ones(3, 2)
-    return str(chosen), str(all_of_it), str(large), list(chosen.state_dict()), torch.equal(chosen(x), all_of_it(x)), type(all_of_it[1][0]).__name__
+    return (str(chosen), str(all_of_it), str(large), list(chosen.state_dict()), torch.equal(chosen(x), all_of_it(x)),
+            type(all_of_it[1][0]).__name__)
 
 
 test_programs = program.test(rtol=1e-5)

@@ -1,4 +1,6 @@
-"""Collectives and messages among three ranks, which are threads: values beside NumPy's, layouts, dtypes, sub-groups, errors."""
+"""Collectives and messages among three ranks, which are threads: values beside NumPy's, layouts, dtypes, sub-groups,
+errors.
+"""
 import threading
 import warnings
 from datetime import timedelta
@@ -15,7 +17,8 @@ from tensorgrad.distributed import ReduceOp
 
 pytestmark = cpu_only
 SIZE, SHAPE = 3, (2, 3)
-DTYPES = [getattr(torch, name) for name in "float32 float64 float16 bfloat16 complex64 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()]
+DTYPES = [getattr(torch, name) for name in "float32 float64 float16 bfloat16 complex64 int8 int16 int32 int64 uint8 "
+                                           "uint16 uint32 uint64 bool".split()]
 LAYOUTS = {
     "contiguous": lambda t: t.clone(),
     "transposed": lambda t: t.t().contiguous().t() if t.ndim == 2 else t.clone(),
@@ -32,19 +35,22 @@ def values(rank, dtype, shape=SHAPE, seed=0):
 
 
 def plain(tensor):
-    return tensor.detach().to(torch.complex128 if tensor.dtype.is_complex else torch.float64 if tensor.dtype.is_floating_point else tensor.dtype).numpy()
+    return tensor.detach().to(torch.complex128 if tensor.dtype.is_complex else torch.float64
+                              if tensor.dtype.is_floating_point else tensor.dtype).numpy()
 
 
 def folded(op, tensors):
-    join = {ReduceOp.SUM: np.add, ReduceOp.AVG: np.add, ReduceOp.PRODUCT: np.multiply, ReduceOp.MIN: np.minimum, ReduceOp.MAX: np.maximum,
-            ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or, ReduceOp.BXOR: np.bitwise_xor}[op]
+    join = {ReduceOp.SUM: np.add, ReduceOp.AVG: np.add, ReduceOp.PRODUCT: np.multiply, ReduceOp.MIN: np.minimum,
+            ReduceOp.MAX: np.maximum, ReduceOp.BAND: np.bitwise_and, ReduceOp.BOR: np.bitwise_or,
+            ReduceOp.BXOR: np.bitwise_xor}[op]
     total = reduce(join, [plain(t) for t in tensors])
     return total / len(tensors) if op is ReduceOp.AVG else total
 
 
 def equal(found, expected, what):
     found = plain(found)
-    np.testing.assert_allclose(found, expected, rtol=1e-2 if "float16" in str(what) else 1e-6, err_msg=str(what), strict=found.dtype == expected.dtype)
+    np.testing.assert_allclose(found, expected, rtol=1e-2 if "float16" in str(what) else 1e-6, err_msg=str(what),
+                               strict=found.dtype == expected.dtype)
 
 
 def finish(work, later):
@@ -56,7 +62,8 @@ def finish(work, later):
 def test_reductions():
     def program(rank, group):
         for dtype in DTYPES:
-            ops = [op for op in ReduceOp if dtype in (torch.bool, *DTYPES[5:13]) and op is not ReduceOp.AVG or op < 2 and dtype in DTYPES[:5]
+            ops = [op for op in ReduceOp if dtype in (torch.bool, *DTYPES[5:13]) and op is not ReduceOp.AVG or op < 2
+                   and dtype in DTYPES[:5]
                    or dtype in DTYPES[:4] and op < 5]
             for i, op in enumerate(ops):
                 layout, later = list(LAYOUTS)[i % len(LAYOUTS)], i % 2 == 1
@@ -68,7 +75,8 @@ def test_reductions():
                 finish(dist.reduce(x, 2, op, async_op=later), later)
                 equal(x, folded(op, everyone) if rank == 2 else plain(everyone[rank]), what)
                 lists = [[values(r, dtype, seed=part) for part in range(SIZE)] for r in range(SIZE)]
-                out, expected = LAYOUTS[layout](torch.zeros_like(lists[0][0])), folded(op, [parts[rank] for parts in lists])
+                out, expected = (LAYOUTS[layout](torch.zeros_like(lists[0][0])),
+                                 folded(op, [parts[rank] for parts in lists]))
                 finish(dist.reduce_scatter(out, [LAYOUTS[layout](t) for t in lists[rank]], op, async_op=later), later)
                 equal(out, expected, what)
                 for join in torch.stack, torch.cat:
@@ -83,7 +91,8 @@ def test_copies(layout):
     laid = LAYOUTS[layout]
 
     def program(rank, group):
-        for i, (dtype, shape) in enumerate([*((dtype, SHAPE) for dtype in DTYPES), (torch.float32, ()), (torch.float32, (0, 2)), (torch.int64, (20_000,))]):
+        for i, (dtype, shape) in enumerate([*((dtype, SHAPE) for dtype in DTYPES), (torch.float32, ()),
+                                            (torch.float32, (0, 2)), (torch.int64, (20_000,))]):
             later, root = i % 2 == 1, i % SIZE
             what, everyone = (dtype, shape, layout), [values(r, dtype, shape) for r in range(SIZE)]
 
@@ -97,7 +106,8 @@ def test_copies(layout):
             for out, theirs in zip(outs, everyone):
                 equal(out, plain(theirs), what)
             equal(x, plain(everyone[rank]), what)
-            for out in torch.zeros((SIZE, *shape), dtype=dtype), torch.zeros((SIZE * shape[0], *shape[1:]) if shape else (SIZE,), dtype=dtype):
+            for out in torch.zeros((SIZE, *shape), dtype=dtype), torch.zeros((SIZE * shape[0], *shape[1:]) if shape
+                                                                             else (SIZE,), dtype=dtype):
                 finish(dist.all_gather_single(out, x, async_op=later), later)
                 equal(out.reshape(SIZE, *shape), np.stack([plain(t) for t in everyone]), what)
             outs = [blank() for _ in range(SIZE)] if rank == root else None
@@ -116,7 +126,8 @@ def test_copies(layout):
 
 def test_parts_of_unlike_sizes():
     def program(rank, group):
-        counts = [[(2 * source + to) % 4 for to in range(SIZE)] for source in range(SIZE)]      # rows from one rank to another
+        # rows from one rank to another
+        counts = [[(2 * source + to) % 4 for to in range(SIZE)] for source in range(SIZE)]
         rows = [torch.full((counts[rank][to], 2), 10.0 * rank + to) for to in range(SIZE)]
         expected = [torch.full((counts[source][rank], 2), 10.0 * source + rank) for source in range(SIZE)]
         outs = [torch.zeros(counts[source][rank], 2) for source in range(SIZE)]
@@ -129,7 +140,8 @@ def test_parts_of_unlike_sizes():
         dist.all_to_all_single(out, torch.arange(6.0) + 10 * rank)
         assert out.tolist() == [10.0 * source + 2 * rank + i for source in range(SIZE) for i in range(2)]
         whole = torch.zeros(SIZE * 10_000)
-        dist.all_gather(list(whole.split(10_000)), torch.full((10_000,), float(rank)))        # straight into the memory of `whole`
+        # straight into the memory of `whole`
+        dist.all_gather(list(whole.split(10_000)), torch.full((10_000,), float(rank)))
         assert whole[::10_000].tolist() == [0, 1, 2] and whole.sum() == 30_000
         dist.barrier()
         assert dist.barrier(async_op=True).wait()
@@ -203,7 +215,8 @@ def test_messages():
             assert rank != 2 or (work.source_rank(), a.item()) == (1, 1)
         outs = [torch.zeros(2), torch.zeros(3)]
         works = dist.batch_isend_irecv([dist.P2POp(dist.irecv, outs[0], left), dist.P2POp(dist.irecv, outs[1], left),
-                                        dist.P2POp(dist.isend, torch.ones(2) * rank, right), dist.P2POp(dist.isend, torch.ones(3) * rank, right)])
+                                        dist.P2POp(dist.isend, torch.ones(2) * rank, right),
+                                        dist.P2POp(dist.isend, torch.ones(3) * rank, right)])
         for work in works:
             work.wait()
         assert [out.tolist() for out in outs] == [[left] * 2, [left] * 3]
@@ -255,7 +268,8 @@ def test_groups():
         x = torch.full((2,), float(rank))
         if rank == 1:
             assert pair == dist.GroupMember.NON_GROUP_MEMBER and dist.get_rank(pair) == dist.get_world_size(pair) == -1
-            with pytest.warns(UserWarning, match="Running all_reduce on global rank 1 which does not belong to the given group"):
+            with pytest.warns(UserWarning, match="Running all_reduce on global rank 1 which does not belong to the "
+                                                 "given group"):
                 assert dist.all_reduce(x, group=pair) is None
             with pytest.raises(ValueError, match="Invalid process group specified"):
                 dist.get_backend(pair)
@@ -264,7 +278,8 @@ def test_groups():
             assert x.tolist() == [1, 1]
         else:
             assert (dist.get_rank(pair), dist.get_world_size(pair), dist.get_backend(pair)) == (rank // 2, 2, "gloo")
-            assert dist.get_process_group_ranks(pair) == [0, 2] and dist.get_group_rank(pair, 2) == 1 and dist.get_global_rank(pair, 1) == 2
+            assert (dist.get_process_group_ranks(pair) == [0, 2] and dist.get_group_rank(pair, 2) == 1
+                    and dist.get_global_rank(pair, 1) == 2)
             with pytest.raises(ValueError, match="Global rank 1 is not part of group"):
                 dist.broadcast(x, 1, group=pair)
             dist.all_reduce(x, group=pair)
@@ -314,7 +329,8 @@ def test_default_groups_one_after_the_other():
         if pending is not None:
             with pytest.raises(RuntimeError):
                 pending.wait()
-        for _ in range(2):                                                                         # at one and the same store
+        # at one and the same store
+        for _ in range(2):
             dist.init_process_group("cpu:gloo", store=store, rank=rank, world_size=SIZE)
             x = torch.ones(1)
             dist.all_reduce(x)
@@ -365,23 +381,33 @@ def test_arguments_that_make_no_sense():
     def program(rank, group):
         x = torch.ones(2)
         for call, kind, message in [
-                (lambda: dist.all_gather([x, x], x), RuntimeError, r"invalid output tensor list at index 0 \(expected length 3, got 2\)"),
-                (lambda: dist.all_gather([x, x, torch.ones(3)], x), RuntimeError, r"invalid tensor size at index 2 \(expected \(2\), got \(3\)\)"),
+                (lambda: dist.all_gather([x, x], x), RuntimeError,
+                 r"invalid output tensor list at index 0 \(expected length 3, got 2\)"),
+                (lambda: dist.all_gather([x, x, torch.ones(3)], x), RuntimeError,
+                 r"invalid tensor size at index 2 \(expected \(2\), got \(3\)\)"),
                 (lambda: dist.all_gather([x, x, x.int()], x), ValueError, "different dtypes"),
                 (lambda: dist.all_gather((x, x, x), x), TypeError, "`tensor_list` of type List"),
                 (lambda: dist.all_gather_single(torch.ones(5), x), RuntimeError, "invalid tensor size"),
-                (lambda: dist.reduce_scatter_single(torch.ones(2), torch.ones(5)), RuntimeError, r"worldSize == inputShape\[0\] \(6 vs. 5\)"),
+                (lambda: dist.reduce_scatter_single(torch.ones(2), torch.ones(5)), RuntimeError,
+                 r"worldSize == inputShape\[0\] \(6 vs. 5\)"),
                 (lambda: dist.all_to_all([x], [x]), RuntimeError, "does not match world size 3"),
                 (lambda: dist.all_to_all_single(x, x), RuntimeError, "does not divide equally across group size"),
-                (lambda: dist.all_to_all_single(x, x, [1, 1], [1, 1]), RuntimeError, "Number of tensor splits not equal to group size"),
-                (lambda: dist.all_to_all_single(x, x, [1, 1, 1], [1, 1, 0]), RuntimeError, "Split sizes doesn't match total dim 0 size"),
+                (lambda: dist.all_to_all_single(x, x, [1, 1], [1, 1]), RuntimeError,
+                 "Number of tensor splits not equal to group size"),
+                (lambda: dist.all_to_all_single(x, x, [1, 1, 1], [1, 1, 0]), RuntimeError,
+                 "Split sizes doesn't match total dim 0 size"),
                 (lambda: dist.all_reduce(x, "sum"), TypeError, "ReduceOp"),
-                (lambda: dist.all_reduce(x, ReduceOp.BXOR), RuntimeError, "Cannot use ReduceOp.BXOR with non-integral dtype"),
-                (lambda: dist.all_reduce(x.long(), ReduceOp.AVG), RuntimeError, "result type Float can't be cast to the desired output type Long"),
-                (lambda: dist.all_reduce(x.to(torch.complex64), ReduceOp.MAX), ValueError, "all_reduce does not support RedOpType.MAX on complex"),
+                (lambda: dist.all_reduce(x, ReduceOp.BXOR), RuntimeError,
+                 "Cannot use ReduceOp.BXOR with non-integral dtype"),
+                (lambda: dist.all_reduce(x.long(), ReduceOp.AVG), RuntimeError,
+                 "result type Float can't be cast to the desired output type Long"),
+                (lambda: dist.all_reduce(x.to(torch.complex64), ReduceOp.MAX), ValueError,
+                 "all_reduce does not support RedOpType.MAX on complex"),
                 (lambda: dist.broadcast(x, 3), RuntimeError, "invalid root rank: 3"),
-                (lambda: dist.scatter(x, [x, x] if rank == 0 else None), (RuntimeError, ValueError) if rank == 0 else None, "Incorrect input list size 2"),
-                (lambda: dist.all_reduce(torch.ones(2).expand(3, 2)), RuntimeError, "written-to tensor refers to a single memory location"),
+                (lambda: dist.scatter(x, [x, x] if rank == 0 else None),
+                 (RuntimeError, ValueError) if rank == 0 else None, "Incorrect input list size 2"),
+                (lambda: dist.all_reduce(torch.ones(2).expand(3, 2)), RuntimeError,
+                 "written-to tensor refers to a single memory location"),
                 (lambda: dist.new_group([0, 3]), ValueError, "Rank 3 is out of range")]:
             if kind is not None:
                 with pytest.raises(kind, match=message):

@@ -31,7 +31,9 @@ def test_parameters_are_assigned_to_buckets_as_they_fill():
 @pytest.mark.parametrize("view", [False, True])
 @pytest.mark.parametrize("size", [2, 3])
 def test_ranks_train_as_one_process_with_the_whole_batch(size, view):
-    """Whatever buckets do: gradients set to None or to zero, added up in between, of parameters laid out in another order, of another dtype."""
+    """Whatever buckets do: gradients set to None or to zero, added up in between, of parameters laid out in another
+    order, of another dtype.
+    """
     start = net()
     with torch.no_grad():
         start.left.weight.set_(start.left.weight.t().contiguous().t())
@@ -89,7 +91,8 @@ def test_buckets_travel_in_one_order_while_backward_goes_on():
     ddp.module.layers[3].weight.register_hook(lambda g: events.append("last"))
     for _ in range(2):
         ddp(X).sum().backward()
-    assert events == ["last", *["bucket"] * 4, *["bucket"] * 3, "last", "bucket"], "from the second step on, in the order in which gradients came"
+    assert events == ["last", *["bucket"] * 4, *["bucket"] * 3, "last",
+                      "bucket"], "from the second step on, in the order in which gradients came"
     order = [i for bucket in ddp.reducer.buckets for i in bucket.indices]
     assert sorted(order[:2]) == [0, 1] and sorted(order[-2:]) == [6, 7]
 
@@ -124,7 +127,8 @@ def test_memory_of_gradients():
         assert all(p.grad.array.base is flat for p in model.parameters())
         ddp.zero_grad(set_to_none=False)
         loss(ddp, 2 * X).backward()
-        assert ddp.reducer.buckets[0].flat is flat and all(p.grad is g for p, g in zip(model.parameters(), kept, strict=True)), "added up in place"
+        assert (ddp.reducer.buckets[0].flat is flat
+                and all(p.grad is g for p, g in zip(model.parameters(), kept, strict=True))), "added up in place"
         ddp.zero_grad()
         loss(ddp, X).backward()
         assert (ddp.reducer.buckets[0].flat is flat) == view
@@ -140,7 +144,9 @@ def test_memory_of_gradients():
 
 
 def test_gradients_that_are_not_synchronized():
-    """In no_sync, in a second backward through a graph, or in one that forward did not announce, they add up in each process."""
+    """In no_sync, in a second backward through a graph, or in one that forward did not announce, they add up in each
+    process.
+    """
     start = net()
 
     def program(rank, group):
@@ -181,7 +187,8 @@ def test_several_forwards_before_one_backward():
     start = net()
 
     def program(rank, group):
-        ddp, alone, x = DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=TINY), copy.deepcopy(start), X[rank::2]
+        ddp, alone, x = (DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=TINY), copy.deepcopy(start),
+                         X[rank::2])
         (loss(ddp, x) + loss(ddp, x.cos())).backward()
         (loss(alone, X) + loss(alone, X.cos())).backward()
         same_gradients(ddp, alone)
@@ -219,11 +226,12 @@ def test_parameters_without_gradients():
         return ddp
     for missing in (lambda ddp: loss(ddp, X, "left"), lambda ddp: ddp(X), lambda ddp: ddp._check_reducer_finalized()):
         ddp = program(0, Alone(2))
-        with pytest.raises(RuntimeError, match="Expected to have finished reduction in the prior iteration before starting a new one. This error indicates "
-                                               "that your module has parameters that were not used in producing loss.") as error:
+        with pytest.raises(RuntimeError, match="Expected to have finished reduction in the prior iteration before "
+                                               "starting a new one. This error indicates that your module has "
+                                               "parameters that were not used in producing loss.") as error:
             missing(ddp)
-        assert "Parameters which did not receive grad for rank 0: right.bias, right.weight\nParameter indices which did not receive grad for rank 0: 4 5" \
-            in str(error.value)
+        assert ("Parameters which did not receive grad for rank 0: right.bias, right.weight\n"
+                "Parameter indices which did not receive grad for rank 0: 4 5") in str(error.value)
     ddp = DDP(net(), process_group=Alone(2))
     ddp.module.left.bias.requires_grad_(False)
     loss(ddp, X).backward()
@@ -259,7 +267,8 @@ def test_unused_parameters_are_found(view):
     start = net()
 
     def program(rank, group):
-        ddp, alone = DDP(copy.deepcopy(start), process_group=group, find_unused_parameters=True, bucket_cap_mb=TINY, gradient_as_bucket_view=view), None
+        ddp, alone = DDP(copy.deepcopy(start), process_group=group, find_unused_parameters=True, bucket_cap_mb=TINY,
+                         gradient_as_bucket_view=view), None
         seen = []
         for ways in (("left", "left"), ("left", "right"), ("both", "left"), ("left", "left")):
             ddp.zero_grad()
@@ -289,13 +298,15 @@ def test_a_static_graph():
             loss(ddp, X[rank::2], "left").backward()
             loss(alone, X, "left").backward()
             same_gradients(ddp, alone)
-        with pytest.raises(RuntimeError, match="one parameter is unused in first iteration, but then got used in the second iteration"):
+        with pytest.raises(RuntimeError, match="one parameter is unused in first iteration, but then got used in the "
+                                               "second iteration"):
             loss(ddp, X, "both").backward()
     ranks(2, program)
     ddp = DDP(net(), process_group=Alone(2), static_graph=True)
     loss(ddp, X, "both").backward()
     loss(ddp, X, "left").backward()
-    with pytest.raises(RuntimeError, match="one parameter is used in first iteration, but then got unused in the second iteration"):
+    with pytest.raises(RuntimeError, match="one parameter is used in first iteration, but then got unused in the "
+                                           "second iteration"):
         ddp(X)
     ddp = DDP(net(), process_group=Alone(2))
     ddp._set_static_graph()
@@ -304,7 +315,9 @@ def test_a_static_graph():
 
 
 def test_checkpoints_that_share_parameters():
-    """Each gradient arrives twice in a backward, by nested backwards: only a static graph can tell when it is complete."""
+    """Each gradient arrives twice in a backward, by nested backwards: only a static graph can tell when it is
+    complete.
+    """
     from tensorgrad.utils.checkpoint import checkpoint
 
     class Twice(nn.Module):
@@ -326,7 +339,8 @@ def test_checkpoints_that_share_parameters():
         same_gradients(ddp, alone)
     ranks(2, program)
     ddp = DDP(copy.deepcopy(start), process_group=Alone(2))
-    with pytest.raises(RuntimeError, match="Expected to mark a variable ready only once.*index [01] with name linear.(weight|bias) has been marked"):
+    with pytest.raises(RuntimeError, match="Expected to mark a variable ready only once.*index [01] with name "
+                                           "linear.(weight|bias) has been marked"):
         ddp(x).sum().backward()
 
 
@@ -336,7 +350,8 @@ def test_sparse_flags_and_skipped_buckets():
     ddp(torch.tensor([1, 1, 4])).sum().backward()
     assert model[0].weight.grad[1].abs().sum() > 0 and model[0].weight.grad[0].abs().sum() == 0
     group = Alone(2)
-    ddp = DDP(net(), process_group=group, find_unused_parameters=True, skip_all_reduce_unused_params=True, bucket_cap_mb=1 / (1 << 20))
+    ddp = DDP(net(), process_group=group, find_unused_parameters=True, skip_all_reduce_unused_params=True,
+              bucket_cap_mb=1 / (1 << 20))
     loss(ddp, X, "left").backward()
     assert group.log == [2, 6, 3, 9, 6], "the way to the right did not travel; which parameters were used did"
 
@@ -352,15 +367,21 @@ def test_modules_must_be_alike():
             return str(error.value)
         return ranks(2, program)
     first, second = both(lambda rank: nn.Linear(2 + rank, 2))
-    assert first.startswith("[0]: params[0] in this process with sizes [2, 2] appears not to match sizes of the same param in process 1.")
-    assert second.startswith("[1]: params[0] in this process with sizes [2, 3] appears not to match sizes of the same param in process 0.")
+    assert first.startswith("[0]: params[0] in this process with sizes [2, 2] appears not to match sizes of the same "
+                            "param in process 1.")
+    assert second.startswith("[1]: params[0] in this process with sizes [2, 3] appears not to match sizes of the same "
+                             "param in process 0.")
     _, second = both(lambda rank: nn.Linear(2, 2).double() if rank else nn.Linear(2, 2))
     assert "appears not to match the dtype of the same param in process 0" in second
-    _, second = both(lambda rank: nn.Conv2d(2, 2, 3).to(memory_format=(torch.contiguous_format, torch.channels_last)[rank]))
-    assert second.startswith("[1]: params[0] in this process with sizes [2, 2, 3, 3] appears not to match strides of the same param in process 0.")
+    _, second = both(lambda rank: nn.Conv2d(2, 2,
+                                            3).to(memory_format=(torch.contiguous_format, torch.channels_last)[rank]))
+    assert second.startswith("[1]: params[0] in this process with sizes [2, 2, 3, 3] appears not to match strides of "
+                             "the same param in process 0.")
     first, second = both(lambda rank: nn.Sequential(*(nn.Linear(2, 2) for _ in range(1 + rank))))
-    assert first == "DDP expects same model across all ranks, but Rank 0 has 2 params, while rank 1 has inconsistent 4 params."
-    assert second == "DDP expects same model across all ranks, but Rank 1 has 4 params, while rank 0 has inconsistent 2 params."
+    assert (first == "DDP expects same model across all ranks, but Rank 0 has 2 params, while rank 1 has inconsistent "
+                     "4 params.")
+    assert (second == "DDP expects same model across all ranks, but Rank 1 has 4 params, while rank 0 has inconsistent "
+                      "2 params.")
 
 
 def test_ranks_start_with_the_values_of_the_first():
@@ -378,7 +399,8 @@ def test_ranks_start_with_the_values_of_the_first():
         return start, model[1].running_mean.clone(), list(ddp.state_dict())
     (a, mean, names), (b, other, _) = ranks(2, program)
     assert all(torch.equal(p, q) for p, q in zip(a, b, strict=True))
-    assert not torch.equal(mean, other) and (mean - other).abs().max() < 0.5, "the first's at the start of a forward, and then a step of its own"
+    assert not torch.equal(mean, other) and (mean - other).abs().max() < 0.5, ("the first's at the start of a forward, "
+                                                                               "and then a step of its own")
     assert names[0] == "module.0.weight"
     with pytest.warns(FutureWarning, match="`broadcast_buffers` is deprecated"):
         ddp = DDP(nn.BatchNorm1d(3), process_group=Alone(2), broadcast_buffers=False)
@@ -392,10 +414,12 @@ def test_what_cannot_be_wrapped():
     def refused(error, match, *args, **kwargs):
         with pytest.raises(error, match=match):
             DDP(*args, **{"process_group": Alone(), **kwargs})
-    refused(ValueError, "Default process group has not been initialized, please make sure to call init_process_group.", nn.Linear(1, 1), process_group=None)
+    refused(ValueError, "Default process group has not been initialized, please make sure to call init_process_group.",
+            nn.Linear(1, 1), process_group=None)
     refused(RuntimeError, "is not needed when a module doesn't have any parameter that requires a gradient", nn.ReLU())
     refused(ValueError, "device_ids can only be None or contain a single element", nn.Linear(1, 1), device_ids=[0, 1])
-    refused(ValueError, r"device_ids and output_device arguments only work with .* but got device_ids \[0\]", nn.Linear(1, 1), device_ids=[0])
+    refused(ValueError, r"device_ids and output_device arguments only work with .* but got device_ids \[0\]",
+            nn.Linear(1, 1), device_ids=[0])
     refused(RuntimeError, "uninitialized parameters can't be used", nn.LazyLinear(1))
     refused(NotImplementedError, "mixed_precision", nn.Linear(1, 1), mixed_precision=object())
     refused(RuntimeError, "Cannot specify both", nn.Linear(1, 1), device_mesh=object())
@@ -421,7 +445,8 @@ def test_modules_on_devices_of_their_own(two_devices, view):
 
     def program(rank, group):
         model = nn.SyncBatchNorm.convert_sync_batchnorm(copy.deepcopy(start), group).cuda(rank)
-        ddp = DDP(model, device_ids=[rank], process_group=group, gradient_as_bucket_view=view, find_unused_parameters=True, bucket_cap_mb=TINY)
+        ddp = DDP(model, device_ids=[rank], process_group=group, gradient_as_bucket_view=view,
+                  find_unused_parameters=True, bucket_cap_mb=TINY)
         assert ddp.device == torch.device("cuda", rank) and ddp.device_ids == [rank] and ddp.output_device == rank
         alone = copy.deepcopy(start)
         for way in ("both", "left"):
@@ -448,7 +473,8 @@ def test_what_is_left_out():
 
 def test_copies_and_pickles():
     group = Alone(2)
-    with pytest.raises(RuntimeError, match="Pickling/Unpickling are only supported when using DDP with the default process group"):
+    with pytest.raises(RuntimeError, match="Pickling/Unpickling are only supported when using DDP with the default "
+                                           "process group"):
         pickle.dumps(DDP(net(), process_group=group))
     processes.default_group = group
     try:
@@ -457,7 +483,8 @@ def test_copies_and_pickles():
         for twin in twins:
             group.log.clear()
             loss(twin, X, "left").backward()
-            assert len(group.log) == 2 and twin.module.left.weight.grad is not None and ddp.module.left.weight.grad is None
+            assert (len(group.log) == 2 and twin.module.left.weight.grad is not None
+                    and ddp.module.left.weight.grad is None)
     finally:
         processes.default_group = None
     data = ddp._get_ddp_logging_data()
@@ -520,6 +547,6 @@ def test_a_language_model_has_the_losses_of_one_process():
             optimizer.step()
             losses.append(loss.item())
         return torch.tensor(losses)
-    first, second = ranks(2, lambda rank, group: train(DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=0.01), text[rank::2]))
+    first, second = ranks(2, lambda rank, group: train(DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=0.01), text[rank::2]))  # noqa: E501
     assert_close((first + second) / 2, train(start, text), rtol=1e-6, atol=1e-6)
     assert first[-1] < first[0]

@@ -9,7 +9,13 @@ from support import cpu_only
 import tensorgrad as torch
 from tensorgrad import distributed as dist
 from tensorgrad import nn
-from tensorgrad.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks, post_localSGD_hook, powerSGD_hook, register_ddp_comm_hook
+from tensorgrad.distributed.algorithms.ddp_comm_hooks import (
+    DDPCommHookType,
+    default_hooks,
+    post_localSGD_hook,
+    powerSGD_hook,
+    register_ddp_comm_hook,
+)
 from tensorgrad.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorgrad.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from tensorgrad.nn.parallel import DistributedDataParallel as DDP
@@ -30,8 +36,12 @@ def test_communication_hooks():
             "allreduce": lambda ddp: ddp.register_comm_hook(group, default_hooks.allreduce_hook),
             "fp16": lambda ddp: ddp.register_comm_hook(group, default_hooks.fp16_compress_hook),
             "bf16": lambda ddp: ddp.register_comm_hook(group, default_hooks.bf16_compress_hook),
-            "wrapped fp16": lambda ddp: ddp.register_comm_hook(group, default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook)),
-            "wrapped bf16": lambda ddp: ddp.register_comm_hook(group, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook)),
+            "wrapped fp16": lambda ddp: ddp.register_comm_hook(group,
+                                                               default_hooks.fp16_compress_wrapper(
+                                                                   default_hooks.allreduce_hook)),
+            "wrapped bf16": lambda ddp: ddp.register_comm_hook(group,
+                                                               default_hooks.bf16_compress_wrapper(
+                                                                   default_hooks.allreduce_hook)),
             "noop": lambda ddp: register_ddp_comm_hook(DDPCommHookType.NOOP, ddp),
         }.items():
             ddp = DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=TINY)
@@ -40,7 +50,8 @@ def test_communication_hooks():
             results[name] = gradients(ddp)
         return results
     first, second = ranks(2, program)
-    for name, tolerance in {"allreduce": 1e-7, "fp16": 1e-3, "bf16": 1e-2, "wrapped fp16": 1e-3, "wrapped bf16": 1e-2}.items():
+    for name, tolerance in {"allreduce": 1e-7, "fp16": 1e-3, "bf16": 1e-2, "wrapped fp16": 1e-3,
+                            "wrapped bf16": 1e-2}.items():
         for a, b, plain in zip(first[name], second[name], first["none"], strict=True):
             assert torch.equal(a, b) and torch.allclose(a, plain, rtol=tolerance, atol=tolerance)
     assert not torch.equal(first["bf16"][0], first["none"][0])
@@ -52,7 +63,8 @@ def test_a_hook_of_the_programs_own():
     seen = []
 
     def hook(state, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-        seen.append((state, bucket.index(), bucket.is_last(), bucket.buffer().numel(), [tuple(g.shape) for g in bucket.gradients()],
+        seen.append((state, bucket.index(), bucket.is_last(), bucket.buffer().numel(),
+                     [tuple(g.shape) for g in bucket.gradients()],
                      [p is q for p, q in zip(bucket.parameters(), (model.bias, model.weight), strict=True)]))
         for gradient in bucket.gradients():
             gradient.mul_(2)
@@ -69,20 +81,25 @@ def test_a_hook_of_the_programs_own():
 
 
 def test_powers_of_full_rank_are_the_means():
-    """Products of as many columns as a matrix has leave nothing out, also with several buckets; of one column, errors travel later."""
+    """Products of as many columns as a matrix has leave nothing out, also with several buckets; of one column, errors
+    travel later.
+    """
     start, x = net().double(), X.double()
 
     def program(rank, group):
         found = []
         for hook in (powerSGD_hook.powerSGD_hook, powerSGD_hook.batched_powerSGD_hook):
-            state = powerSGD_hook.PowerSGDState(group, 8, start_powerSGD_iter=2, min_compression_rate=0.01, orthogonalization_epsilon=1e-30)
-            ddp, plain = DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=TINY), DDP(copy.deepcopy(start), process_group=group)
+            state = powerSGD_hook.PowerSGDState(group, 8, start_powerSGD_iter=2, min_compression_rate=0.01,
+                                                orthogonalization_epsilon=1e-30)
+            ddp, plain = (DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=TINY),
+                          DDP(copy.deepcopy(start), process_group=group))
             ddp.register_comm_hook(state, hook)
             for i in range(4):
                 for module in (ddp, plain):
                     module.zero_grad()
                     loss(module, x[rank::2] + i).backward()
-                assert all(torch.allclose(p.grad, q.grad, rtol=1e-7, atol=1e-7) for p, q in zip(ddp.parameters(), plain.parameters(), strict=True))
+                assert all(torch.allclose(p.grad, q.grad, rtol=1e-7, atol=1e-7)
+                           for p, q in zip(ddp.parameters(), plain.parameters(), strict=True))
             assert state.iter == 4 and state.compression_stats()[1] == 2 * 28
             state = pickle.loads(pickle.dumps(state))
             assert state.process_group is None and state.iter == 4
@@ -100,10 +117,12 @@ def test_local_steps_and_averages_of_models():
     start = net()
 
     def program(rank, group):
-        state = post_localSGD_hook.PostLocalSGDState(group, None, start_localSGD_iter=2, post_local_gradient_allreduce=False)
+        state = post_localSGD_hook.PostLocalSGDState(group, None, start_localSGD_iter=2,
+                                                     post_local_gradient_allreduce=False)
         ddp = DDP(copy.deepcopy(start), process_group=group)
         ddp.register_comm_hook(state, post_localSGD_hook.post_localSGD_hook)
-        optimizer, averager = torch.optim.SGD(ddp.parameters(), lr=0.1), PeriodicModelAverager(2, warmup_steps=2, process_group=group)
+        optimizer, averager = (torch.optim.SGD(ddp.parameters(), lr=0.1),
+                               PeriodicModelAverager(2, warmup_steps=2, process_group=group))
         steps = []
         for _ in range(6):
             optimizer.zero_grad()
@@ -166,11 +185,14 @@ def test_uneven_inputs():
         with pytest.raises(RuntimeError) as error:
             program(rank, group, throw_on_early_termination=True)
         return str(error.value)
-    assert ranks(2, early) == ["Rank 0 exhausted all inputs.", "Detected at least one rank that exhausted inputs. Throwing across all ranks."]
+    assert ranks(2, early) == ["Rank 0 exhausted all inputs.",
+                               "Detected at least one rank that exhausted inputs. Throwing across all ranks."]
 
 
 def test_uneven_inputs_of_all_that_communicates():
-    """Buffers, unused parameters, buckets in a new order, steps without synchronization, hooks: the others go on, and all end with one module."""
+    """Buffers, unused parameters, buckets in a new order, steps without synchronization, hooks: the others go on, and
+    all end with one module.
+    """
     torch.manual_seed(0)
     start = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Linear(3, 2))
 
@@ -230,7 +252,8 @@ def test_joinables_of_the_programs_own():
             for _ in range(rank + 1):
                 counter()
         return counter.sums, counter.ended
-    assert ranks(3, program) == [([3.], (False, {"word": 1})), ([3., 2.], (False, {"word": 1})), ([3., 2., 1.], (True, {"word": 1}))]
+    assert ranks(3, program) == [([3.], (False, {"word": 1})), ([3., 2.], (False, {"word": 1})),
+                                 ([3., 2., 1.], (True, {"word": 1}))]
     with pytest.raises(ValueError, match="requires at least one joinable"):
         Join([])
     with pytest.raises(ValueError, match="multiple process groups"):

@@ -12,7 +12,9 @@ from tests.distributed.test_mpi import run
 
 pytestmark = [cpu_only, pytest.mark.skipif(not hasattr(os, "fork"), reason="the program forks")]
 PROGRAM = str(ROOT / "tests" / "distributed" / "programs" / "ddp_program.py")
-TOLERANCE = dict.fromkeys(("convolutions", "uneven", "uneven by the busy", "powers", "powers of 3", "cold powers"), 5e-6)      # they magnify what is rounded
+# they magnify what is rounded
+TOLERANCE = dict.fromkeys(("convolutions", "uneven", "uneven by the busy", "powers", "powers of 3", "cold powers"),
+                          5e-6)
 
 
 def begun(folder, *interpreter):

@@ -1,4 +1,6 @@
-"""The programs of examples/distributed: unchanged under our launcher, under MPI and under PyTorch's torchrun; restarts go on from the checkpoint."""
+"""The programs of examples/distributed: unchanged under our launcher, under MPI and under PyTorch's torchrun; restarts
+go on from the checkpoint.
+"""
 import os
 import re
 import shutil
@@ -20,7 +22,8 @@ QUICK = ["--epochs", "2", "--points", "256"]
 def run(*command, whole=True):
     """Run a command, and return its output; `whole`: it must succeed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(list(map(str, command)), cwd=ROOT, env=environment, capture_output=True, text=True,
+                          timeout=120)
     assert not whole or done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -40,13 +43,15 @@ def test_two_ranks_train_and_save(saved):
     path, printed = saved
     assert [number for number, _ in printed] == ["0", "1"]
     state = tensorgrad.load(path)
-    assert state["epoch"] == 1 and len(state["model"]) == 6 and all(value["step"] == 2 for value in state["optimizer"]["state"].values())
+    assert (state["epoch"] == 1 and len(state["model"]) == 6
+            and all(value["step"] == 2 for value in state["optimizer"]["state"].values()))
 
 
 @pytest.mark.slow
 def test_training_goes_on_where_it_was(saved, tmp_path):
     path = tmp_path / "spirals.pt"
-    parts = [epochs(run(*LAUNCHER, 2, FOLDER / "train.py", "--points", "256", "--epochs", number, "--checkpoint", path)) for number in (1, 2)]
+    parts = [epochs(run(*LAUNCHER, 2, FOLDER / "train.py", "--points", "256", "--epochs", number, "--checkpoint", path))
+             for number in (1, 2)]
     assert [*parts[0], *parts[1]] == saved[1]
 
 

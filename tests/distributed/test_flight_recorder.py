@@ -26,18 +26,25 @@ def test_fingerprints():
     assert own == flight_recorder.fingerprint(call()) == b"3|ALLREDUCE|[2, 3]|Float|cpu|op=SUM"
     assert flight_recorder.compare(0, own, {1: own, 2: own}) is None
     for other, aspects in [
-            (call(shapes=((2, 4),)), "TensorShape: [2, 3] vs [2, 4]"), (call(dtypes=("Double",)), "TensorDtypes: Float vs Double"),
-            (call("BROADCAST", detail="root=0"), "OpType: ALLREDUCE vs BROADCAST, Detail: op=SUM vs root=0"), (call(sequence=4), "SequenceNumber: 3 vs 4"),
-            (call("BARRIER", 4, (), (), detail=""), "SequenceNumber: 3 vs 4, OpType: ALLREDUCE vs BARRIER, TensorShape: [2, 3] vs none, "
+            (call(shapes=((2, 4),)), "TensorShape: [2, 3] vs [2, 4]"),
+            (call(dtypes=("Double",)), "TensorDtypes: Float vs Double"),
+            (call("BROADCAST", detail="root=0"), "OpType: ALLREDUCE vs BROADCAST, Detail: op=SUM vs root=0"),
+            (call(sequence=4), "SequenceNumber: 3 vs 4"),
+            (call("BARRIER", 4, (), (), detail=""),
+             "SequenceNumber: 3 vs 4, OpType: ALLREDUCE vs BARRIER, TensorShape: [2, 3] vs none, "
              "TensorDtypes: Float vs none, Detail: op=SUM vs none"), (call(shapes=((),)), "TensorShape: [2, 3] vs []")]:
         error = flight_recorder.compare(0, own, {1: own, 2: flight_recorder.fingerprint(other)})
         assert isinstance(error, dist.DistBackendError)
-        assert str(error).startswith("Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=3, "
-                                     "OpType=ALLREDUCE, TensorShape=[2, 3], TensorDtypes=Float, TensorDeviceTypes=cpu, op=SUM), but Rank 2 is running")
+        assert str(error).startswith("Detected mismatch between collectives on ranks. Rank 0 is running collective: "
+                                     "CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE, TensorShape=[2, 3], "
+                                     "TensorDtypes=Float, TensorDeviceTypes=cpu, op=SUM), but Rank 2 is running")
         assert str(error).endswith(f"Collectives differ in the following aspects: {aspects}")
-    many = [flight_recorder.fingerprint(call(shapes=tuple((n, i) for i in range(300)), dtypes=("Float",) * 300)) for n in (1, 2, 2)]
-    assert max(map(len, many)) <= flight_recorder.LONGEST and many[1] == many[2] and flight_recorder.compare(0, many[0], {1: many[1]}) is not None
-    assert "Rank 1" in str(flight_recorder.compare(0, own, {1: b"\xff|garbage"}))               # another rank may say anything
+    many = [flight_recorder.fingerprint(call(shapes=tuple((n, i) for i in range(300)), dtypes=("Float",) * 300))
+            for n in (1, 2, 2)]
+    assert (max(map(len, many)) <= flight_recorder.LONGEST and many[1] == many[2]
+            and flight_recorder.compare(0, many[0], {1: many[1]}) is not None)
+    # another rank may say anything
+    assert "Rank 1" in str(flight_recorder.compare(0, own, {1: b"\xff|garbage"}))
 
 
 def test_the_log_names_the_program_and_its_line():
@@ -74,11 +81,13 @@ def test_the_log_names_the_program_and_its_line():
 def test_ranks_that_do_not_agree(later):
     def program(rank, group):
         x = torch.ones(2 + rank)
-        with pytest.raises(dist.DistBackendError, match=r"Rank \d is running collective: .*TensorShape: \[[23]\] vs \[[23]\]") as raised:
+        with pytest.raises(dist.DistBackendError,
+                           match=r"Rank \d is running collective: .*TensorShape: \[[23]\] vs \[[23]\]") as raised:
             work = dist.all_reduce(x, async_op=later)
             if later:
                 work.wait()
-        assert "Rank 0 is running" in str(raised.value) and "Rank 1 is running" in str(raised.value) and x.tolist() == [1] * (2 + rank)
+        assert ("Rank 0 is running" in str(raised.value) and "Rank 1 is running" in str(raised.value)
+                and x.tolist() == [1] * (2 + rank))
         assert "ALLREDUCE op=SUM [" in group.log.dump() and "failed" in group.log.dump()
     as_threads(2, program)
 
@@ -109,7 +118,8 @@ class Blind(Transport):
 
 
 def test_debug_level_detail_compares_on_transports_that_do_not():
-    calls = [lambda: dist.broadcast(torch.ones(2), 0), lambda: dist.barrier(), lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.MAX)]
+    calls = [lambda: dist.broadcast(torch.ones(2), 0), lambda: dist.barrier(),
+             lambda: dist.all_reduce(torch.ones(2), dist.ReduceOp.MAX)]
 
     def program(rank, group):
         group._ready["cpu"] = Blind(group.transport("cpu"))
@@ -132,7 +142,9 @@ def test_debug_level_detail_compares_on_transports_that_do_not():
 def test_debug_level_of_the_environment(monkeypatch):
     before = dist.get_debug_level()
     try:
-        for said, level, checking in ("detail", dist.DebugLevel.DETAIL, True), ("INFO", dist.DebugLevel.INFO, False), ("OFF", dist.DebugLevel.OFF, False):
+        for said, level, checking in ("detail", dist.DebugLevel.DETAIL, True), ("INFO", dist.DebugLevel.INFO,
+                                                                                False), ("OFF", dist.DebugLevel.OFF,
+                                                                                         False):
             monkeypatch.setenv("TORCH_DISTRIBUTED_DEBUG", said)
             dist.set_debug_level_from_env()
             assert dist.get_debug_level() is level and flight_recorder.checking is checking
@@ -165,7 +177,8 @@ def test_a_time_out_shows_the_log(capsys):
                 dist.barrier()
     as_threads(2, program)
     said = capsys.readouterr().err
-    assert said.count("[rank 0] the last") == 1 and "[rank 0] the last 2 collectives" in said and "#1 BROADCAST root=0" in said
+    assert (said.count("[rank 0] the last") == 1 and "[rank 0] the last 2 collectives" in said
+            and "#1 BROADCAST root=0" in said)
 
 
 class Late(Transport):
@@ -184,7 +197,8 @@ def test_a_time_out_of_a_handle(capsys):
     group = dist.ProcessGroup(1, 2, transports={"cpu": Late(1, 2, timedelta(seconds=1))}, name="g")
     work = group.allreduce(torch.ones(2))
     assert not work.is_completed() and group.log.calls[0].state == 0
-    with pytest.raises(TimedOut, match=r"(?s)Timed out waiting 5ms.*\[rank 1\]   group g #0 ALLREDUCE op=SUM \[2\] Float cpu, failed"):
+    with pytest.raises(TimedOut, match=r"(?s)Timed out waiting 5ms.*\[rank 1\]   group g #0 ALLREDUCE op=SUM \[2\] "
+                                       r"Float cpu, failed"):
         work.wait()
     assert work.is_completed() and not work.is_success() and isinstance(work.exception(), TimedOut)
     with pytest.raises(TimedOut):
@@ -230,7 +244,8 @@ def test_one_rank_stops_in_the_debugger(monkeypatch, capsys):
         return group.timeout
     assert as_threads(1, program) == [timedelta(seconds=100)] and stopped == []
     as_threads(1, lambda rank, group: dist.breakpoint())
-    assert stopped == [0] and "Type 'up' to get to the frame that called dist.breakpoint(rank=0)" in capsys.readouterr().out
+    assert (stopped == [0] and "Type 'up' to get to the frame that called dist.breakpoint(rank=0)"
+            in capsys.readouterr().out)
 
 
 def test_handles():

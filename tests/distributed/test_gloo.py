@@ -1,4 +1,6 @@
-"""The backend gloo: what its collectives and messages come to, as threads of one process; what becomes of ranks, as processes, when one dies or disagrees."""
+"""The backend gloo: what its collectives and messages come to, as threads of one process; what becomes of ranks, as
+processes, when one dies or disagrees.
+"""
 import gc
 import itertools
 import json
@@ -64,7 +66,8 @@ def as_threads(size, program):
 
 class Rank:
     def __init__(self, transport):
-        self.transport, self.rank, self.size, self.numbers = transport, transport.rank, transport.size, itertools.count(1)
+        self.transport, self.rank, self.size, self.numbers = (transport, transport.rank, transport.size,
+                                                              itertools.count(1))
 
     def call(self, kind="", later=False):
         return Call(kind, next(self.numbers), (), (), "cpu", later=later)
@@ -77,7 +80,8 @@ def data(rank, count, dtype):
         return random.random(count) > 0.5
     if dtype.kind in "iu":
         return random.integers(0, 100, count).astype(dtype)
-    return (random.standard_normal(count) + (1j * random.standard_normal(count) if dtype.kind == "c" else 0)).astype(dtype)
+    return (random.standard_normal(count) + (1j * random.standard_normal(count) if dtype.kind == "c" else 0)).astype(
+        dtype)
 
 
 def folded(arrays, op):
@@ -123,12 +127,14 @@ def all_collectives(rank, count, dtype, op, later):
     counts = [[count * (i + 1) * (j + 2) % (count // 2 + 1) for j in range(size)] for i in range(size)]
     sent = [data(50 + i, sum(counts[i]), dtype) for i in range(size)]
     found = np.empty(sum(row[number] for row in counts), dtype)
-    transport.alltoall(rank.call(later=later), found, sent[number], [row[number] for row in counts], counts[number]).wait()
+    transport.alltoall(rank.call(later=later), found, sent[number], [row[number] for row in counts],
+                       counts[number]).wait()
     same(found, np.concatenate([np.split(sent[i], np.cumsum(counts[i])[:-1])[number] for i in range(size)]))
     transport.barrier(rank.call(later=later)).wait()
 
 
-CASES = [(count, dtype, op) for dtype, op in [("f4", "SUM"), ("f8", "PRODUCT"), ("i8", "MAX"), ("u1", "BXOR"), ("?", "SUM"), ("c8", "SUM"), ("f2", "MIN"),
+CASES = [(count, dtype, op) for dtype, op in [("f4", "SUM"), ("f8", "PRODUCT"), ("i8", "MAX"), ("u1", "BXOR"),
+                                              ("?", "SUM"), ("c8", "SUM"), ("f2", "MIN"),
                                               (HALF, "SUM")]
          for count in (0, 1, 7, 3001)] + [(20_011, HALF, "SUM"), (40_000, "f4", "SUM"), (100_001, "u1", "MAX")]
 
@@ -269,7 +275,9 @@ def test_overflow_is_silent():
 
 
 def messages(rank, count):
-    """Messages around a ring: posted before and after they are sent, with tags out of order, from whoever sends first, beside collectives."""
+    """Messages around a ring: posted before and after they are sent, with tags out of order, from whoever sends first,
+    beside collectives.
+    """
     transport, number, size = rank.transport, rank.rank, rank.size
     following, before = (number + 1) % size, (number - 1) % size
     own, theirs, found = data(number, count, "f4"), data(before, count, "f4"), np.empty(count, "f4")
@@ -277,7 +285,8 @@ def messages(rank, count):
     transport.send(own, following, 5, True).wait()
     asked.wait()
     assert found.tobytes() == theirs.tobytes() and asked.source_rank() == before
-    sent = [transport.send(own, following, 1, True), transport.send(-own, following, 2, True), transport.send(own[:3], following, 2, True)]
+    sent = [transport.send(own, following, 1, True), transport.send(-own, following, 2, True),
+            transport.send(own[:3], following, 2, True)]
     transport.barrier(rank.call())                      # while large messages are on their way
     few = np.empty(len(own[:3]), "f4")
     for tag, room, expected in (2, found, -theirs), (2, few, theirs[:3]), (1, found, theirs):
@@ -383,7 +392,8 @@ def test_a_transport_that_is_collected_says_goodbye():
         thread.join(60)
     sockets = made[1]._bells.sockets() + made[1]._letters.sockets()
     held = [made.pop(1)]
-    gc.collect()                        # orders its list of objects anew: `sockets` comes before `held`, and so does what they hold
+    # orders its list of objects anew: `sockets` comes before `held`, and so does what they hold
+    gc.collect()
     del sockets, held
     gc.collect()
     with pytest.raises(DistBackendError, match="rank 1 .* has left the group"):
@@ -394,7 +404,8 @@ def test_a_transport_that_is_collected_says_goodbye():
 def test_another_machine_is_refused(monkeypatch):
     store = HashStore()
     store.set("rank/1", "12\nelsewhere\nanother boot\nabstract:x")
-    with pytest.raises(RuntimeError, match="one machine only, 'elsewhere' is not this one. Between machines, use init_process_group"):
+    with pytest.raises(RuntimeError, match="one machine only, 'elsewhere' is not this one. Between machines, use "
+                                           "init_process_group"):
         shared_memory.create(store, 0, 2, LIMIT, "world")
 
 
@@ -472,14 +483,17 @@ def ended(found, kind, *words):
 
 
 @linux
-@pytest.mark.parametrize("name, what", [("killed", "has died"), ("raises", "has left the group"), ("left", "has left the group"), ("forked", "has died")])
+@pytest.mark.parametrize("name, what", [("killed", "has died"), ("raises", "has left the group"),
+                                        ("left", "has left the group"), ("forked", "has died")])
 def test_a_rank_that_ends(name, what):
     found = scenarios()[name]
     for rank in found["ranks"][:2]:
         errors = [part for part in rank if isinstance(part, dict)]
-        ended(errors[0], "DistBackendError", f"Connection closed by peer: rank 2 (pid {found['pids'][2]} on {socket.gethostname()}) {what}")
+        ended(errors[0], "DistBackendError", f"Connection closed by peer: rank 2 (pid {found['pids'][2]} on "
+                                             f"{socket.gethostname()}) {what}")
         for error in errors[1:]:
-            words = "The group belongs to process" if name == "forked" else "cannot be used any more, an error has ended it: Connection"
+            words = ("The group belongs to process" if name == "forked"
+                     else "cannot be used any more, an error has ended it: Connection")
             ended(error, "DistBackendError", words)
     if name == "left":
         assert [rank[0] for rank in found["ranks"][:2]] == [True, True]
@@ -506,7 +520,8 @@ def test_work_under_way_when_a_rank_dies():
 def test_a_rank_that_stops():
     found = scenarios()["stopped"]
     for rank in found["ranks"][:2]:
-        ended(rank[0], "TimedOut", "Timed out waiting 400ms for recv operation to complete", f"for rank 2 (pid {found['pids'][2]}", "ALLREDUCE number 2")
+        ended(rank[0], "TimedOut", "Timed out waiting 400ms for recv operation to complete",
+              f"for rank 2 (pid {found['pids'][2]}", "ALLREDUCE number 2")
         for error in rank[1:]:
             ended(error, "TimedOut", "The group cannot be used any more")
 
@@ -518,18 +533,22 @@ def test_a_message_that_nobody_sends():
 
 
 @linux
-@pytest.mark.parametrize("name, words", [("shapes", ["TensorShape=[4]", "TensorShape=[5]"]), ("sizes", ["[1000000]", "[4]"]), ("dtypes", ["f4", "f8"]),
-                                         ("order", ["OpType=ALLREDUCE", "OpType=BARRIER"]), ("roots", ["root=0", "root=1"])])
+@pytest.mark.parametrize("name, words", [("shapes", ["TensorShape=[4]", "TensorShape=[5]"]),
+                                         ("sizes", ["[1000000]", "[4]"]), ("dtypes", ["f4", "f8"]),
+                                         ("order", ["OpType=ALLREDUCE", "OpType=BARRIER"]),
+                                         ("roots", ["root=0", "root=1"])])
 def test_ranks_that_disagree(name, words):
     for rank in scenarios()[name]["ranks"]:
-        ended(rank[0], "DistBackendError", "Detected mismatch between collectives on ranks. Rank ", "Collectives differ in the following aspects", *words)
+        ended(rank[0], "DistBackendError", "Detected mismatch between collectives on ranks. Rank ",
+              "Collectives differ in the following aspects", *words)
 
 
 @linux
 def test_counts_that_disagree():
     ranks = scenarios()["counts"]["ranks"]
     for rank in (0, 2):                 # rank 0 or rank 2 writes the message: whoever sees the mismatch first
-        ended(ranks[rank][0], "DistBackendError", "Detected mismatch", "in ALLTOALL number 1", "rank 0", "expected 16", "rank 2", "sent 8")
+        ended(ranks[rank][0], "DistBackendError", "Detected mismatch", "in ALLTOALL number 1", "rank 0", "expected 16",
+              "rank 2", "sent 8")
 
 
 @linux

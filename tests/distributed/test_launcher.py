@@ -1,4 +1,6 @@
-"""`python -m tensorgrad.distributed.run`: variables, output, failures, restarts, signals; and that nothing is left behind, whoever is killed."""
+"""`python -m tensorgrad.distributed.run`: variables, output, failures, restarts, signals; and that nothing is left
+behind, whoever is killed.
+"""
 import json
 import os
 import shutil
@@ -37,7 +39,8 @@ def python(program):
 # ── what workers are told ─────────────────────────────────────────────────────────────────────────────────────────────
 
 TELL = "import json, os, sys; print(json.dumps({**os.environ, 'stdin': sys.stdin.read()}))"
-TORCHRUN = """RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK ROLE_WORLD_SIZE MASTER_ADDR TORCHELASTIC_RUN_ID
+TORCHRUN = """RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK ROLE_WORLD_SIZE
+MASTER_ADDR TORCHELASTIC_RUN_ID
 TORCHELASTIC_RESTART_COUNT TORCHELASTIC_MAX_RESTARTS OMP_NUM_THREADS""".split()
 
 
@@ -45,8 +48,9 @@ def test_workers_have_the_variables_of_torchrun(capfd, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS")
     monkeypatch.setenv("PET_MAX_RESTARTS", "2")
     monkeypatch.setattr(sys, "stdin", None)
-    run.main(["--nproc_per_node", "2", "--rdzv-backend=c10d", "--rdzv-endpoint", "localhost", "--rdzv-id", "a/b", "--start-method", "fork",
-              "--node-rank", "0", "--monitor-interval", "0.01", "--local-addr", "127.0.0.1", *python(TELL.replace("sys.stdin.read()", "''"))])
+    run.main(["--nproc_per_node", "2", "--rdzv-backend=c10d", "--rdzv-endpoint", "localhost", "--rdzv-id", "a/b",
+              "--start-method", "fork", "--node-rank", "0", "--monitor-interval", "0.01", "--local-addr", "127.0.0.1",
+              *python(TELL.replace("sys.stdin.read()", "''"))])
     out, err = capfd.readouterr()
     told = [json.loads(line.partition(": ")[2]) for line in sorted(out.splitlines())]
     assert [[one[name] for name in TORCHRUN] for one in told] == [
@@ -63,7 +67,8 @@ def test_options_are_those_of_torchrun(monkeypatch):
     for action in ours._actions:
         for option in action.option_strings:
             assert option in known, option
-    for words in ([], ["--standalone", "--nproc-per-node=4", "-m", "--max_restarts", "3"], ["--nnodes", "1", "-r", "3", "-t", "0:1", "--no-python"]):
+    for words in ([], ["--standalone", "--nproc-per-node=4", "-m", "--max_restarts", "3"],
+                  ["--nnodes", "1", "-r", "3", "-t", "0:1", "--no-python"]):
         mine, others = (vars(parser.parse_args([*words, "script", "--lr", "1", "-m"])) for parser in (ours, theirs))
         assert mine == {name: others[name] for name in mine}
     monkeypatch.setenv("PET_NPROC_PER_NODE", "3")
@@ -73,7 +78,10 @@ def test_options_are_those_of_torchrun(monkeypatch):
 
 
 def test_unchanged_programs_run_and_a_killed_worker_leaves_nothing(tmp_path):
-    """A program for PyTorch, under the name that its launcher has there. Rank 1 kills itself while rank 0 waits for it."""
+    """A program for PyTorch, under the name that its launcher has there.
+
+    Rank 1 kills itself while rank 0 waits for it.
+    """
     before = shared_memory()
     program = tmp_path / "program.py"
     program.write_text("""
@@ -97,11 +105,13 @@ if __name__ == "__main__":
     raise SystemExit("a dead rank was not noticed")
 """)
     words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(program), "--lr", "1"]
-    ran = subprocess.run([sys.executable, "-m", "tensorgrad", *words], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    ran = subprocess.run([sys.executable, "-m", "tensorgrad", *words], env=os.environ | {"PYTHONPATH": str(ROOT)},
+                         capture_output=True, text=True,
                          timeout=LIMIT)
     assert ran.returncode == 1, ran.stderr
     assert sorted(ran.stdout.splitlines()) == [f"[rank{i}]: torch [3.0, 3.0] ['--lr', '1']" for i in range(2)]
-    assert "program.py FAILED" in ran.stderr and "rank      : 1 (local_rank: 1)" in ran.stderr and "exitcode  : -9 (pid: " in ran.stderr
+    assert ("program.py FAILED" in ran.stderr and "rank      : 1 (local_rank: 1)" in ran.stderr
+            and "exitcode  : -9 (pid: " in ran.stderr)
     assert "(SIGKILL)" in ran.stderr
     until(lambda: nothing_is_left(before))
 
@@ -124,19 +134,24 @@ def test_lines_come_whole_with_their_rank_and_all_bytes(capfdbinary):
         prefix = b"[rank" + rank + b"]: "
         whole = [line for line in out.split(b"\n") if line.startswith(prefix)]
         assert whole[:300] == [prefix + b"%s:%d " % (rank, i) + b"x" * 700 for i in range(300)]
-        assert whole[300:] == [prefix + b"10%\r" + prefix + b"20%\r", prefix, prefix + bytes(b for b in range(256) if b not in (10, 13))]
+        assert whole[300:] == [prefix + b"10%\r" + prefix + b"20%\r", prefix,
+                               prefix + bytes(b for b in range(256) if b not in (10, 13))]
         assert prefix + b"an error\n" in err
     assert len(out.split(b"\n")) == 2 * 303 + 1
 
 
 def test_streams_go_to_files_and_to_the_screen(capfd, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "<${role_name}${rank}> ")
-    run.main(["--nproc-per-node", "3", "--log-dir", str(tmp_path / "logs"), "-r", "0:1", "--tee", "1:3,2:1", "--local-ranks-filter", "0,1", "--role", "r",
-              *python("import os, sys; print(os.environ['RANK'], 'out'); print(os.environ['RANK'], 'err', file=sys.stderr)")])
+    run.main(["--nproc-per-node", "3", "--log-dir", str(tmp_path / "logs"), "-r", "0:1", "--tee", "1:3,2:1",
+              "--local-ranks-filter", "0,1", "--role", "r",
+              *python("import os, sys; print(os.environ['RANK'], 'out'); print(os.environ['RANK'], 'err', "
+                      "file=sys.stderr)")])
     out, err = capfd.readouterr()
     assert (out, sorted(err.splitlines())) == ("<r1> 1 out\n", ["<r0> 0 err", "<r1> 1 err"])
-    files = {str(path.relative_to(next((tmp_path / "logs").iterdir()))): path.read_text() for path in tmp_path.rglob("*.log")}
-    assert files == {"attempt_0/0/stdout.log": "0 out\n", "attempt_0/1/stdout.log": "1 out\n", "attempt_0/1/stderr.log": "1 err\n",
+    files = {str(path.relative_to(next((tmp_path / "logs").iterdir()))): path.read_text()
+             for path in tmp_path.rglob("*.log")}
+    assert files == {"attempt_0/0/stdout.log": "0 out\n", "attempt_0/1/stdout.log": "1 out\n",
+                     "attempt_0/1/stderr.log": "1 err\n",
                      "attempt_0/2/stdout.log": "2 out\n"}
 
 
@@ -167,11 +182,12 @@ def test_a_failure_ends_the_others_and_is_told(tmp_path, capfd):
                 json.dump({{"message": {{"message": "E: x", "extraInfo": {{"py_callstack": "Trace\\nE: x", "timestamp": "5"}}}}}}, file)
             raise SystemExit(7)
         time.sleep({LIMIT})
-    """)]
+    """)]  # noqa: E501
     with pytest.raises(ChildFailedError) as caught:
         run.main(words)
     rank, failure = caught.value.get_first_failure()
-    assert (rank, failure.local_rank, failure.exitcode, failure.timestamp, list(caught.value.failures)) == (1, 1, 7, 5, [1])
+    assert ((rank, failure.local_rank, failure.exitcode, failure.timestamp, list(caught.value.failures))
+            == (1, 1, 7, 5, [1]))
     pids = [int((tmp_path / f"pid{i}").read_text()) for i in range(3)]
     assert failure.pid == pids[1] and not any(map(is_running, pids))
     lines = str(caught.value).splitlines()
@@ -202,11 +218,12 @@ def test_restarts_go_on_from_the_last_checkpoint(tmp_path, capfd):
             else:
                 while not os.path.exists(path) or int(open(path).read()) < step:
                     time.sleep(0.005)
-    """)])
+    """)])  # noqa: E501
     out, err = capfd.readouterr()
     lines = [line.split()[2:] for line in out.splitlines() if line.startswith("[rank0]")]
     assert [(step, most) for step, _, _, most in lines] == [("0", "3"), ("2", "3"), ("4", "3")]
-    assert len({secret for _, _, secret, _ in lines}) == 3 and err.count("failed: SIGABRT; all workers start again, restart") == 2
+    assert (len({secret for _, _, secret, _ in lines}) == 3
+            and err.count("failed: SIGABRT; all workers start again, restart") == 2)
 
 
 def test_records_of_errors(tmp_path, monkeypatch):
@@ -221,7 +238,8 @@ def test_records_of_errors(tmp_path, monkeypatch):
         fails(ZeroDivisionError("é"))
     assert fails(SystemExit(0)) is None
     failure = ProcessFailure(1, 12, 1, str(path))
-    assert failure.message["message"] == "ZeroDivisionError: é" and "in fails" in failure.message["extraInfo"]["py_callstack"]
+    assert (failure.message["message"] == "ZeroDivisionError: é"
+            and "in fails" in failure.message["extraInfo"]["py_callstack"])
     path.write_text('{"mess')               # killed while it wrote
     assert ProcessFailure(1, 12, -9, str(path)).message == "Signal 9 (SIGKILL) received by PID 12"
     theirs = pytest.importorskip("torch.distributed.elastic.multiprocessing.errors")
@@ -242,7 +260,8 @@ def test_records_of_errors(tmp_path, monkeypatch):
 
 
 def test_several_machines_are_for_mpi(capsys):
-    for words in (["--nnodes=2"], ["--nnodes", "1:3"], ["--rdzv-endpoint", "192.0.2.1:29500"], ["--master-addr", "192.0.2.1"]):
+    for words in (["--nnodes=2"], ["--nnodes", "1:3"], ["--rdzv-endpoint", "192.0.2.1:29500"],
+                  ["--master-addr", "192.0.2.1"]):
         with pytest.raises(SystemExit) as caught:
             run.main([*words, "--nproc-per-node", "4", "train.py", "--lr", "0.1"])
         said = capsys.readouterr().err
@@ -252,10 +271,14 @@ def test_several_machines_are_for_mpi(capsys):
 
 
 def test_wrong_words(capsys):
-    for words, text in ((["--nproc-per-node", "x"], "Unsupported nproc_per_node value: x"), (["--nproc-per-node", "0"], "at least 1"),
-                        (["--nproc-per-node", "gpu"], "Cuda is not available"), (["--nnodes", "a"], 'nnodes=a is not in "MIN:MAX" format'),
-                        (["--nnodes", "2:1"], "min_nodes must be > 0"), (["--max-restarts", "-1"], "max_restarts must be >= 0"),
-                        (["-r", "4"], "4 does not match"), (["--local-ranks-filter", "a"], "comma-separated list of integers"),
+    for words, text in ((["--nproc-per-node", "x"], "Unsupported nproc_per_node value: x"),
+                        (["--nproc-per-node", "0"], "at least 1"),
+                        (["--nproc-per-node", "gpu"], "Cuda is not available"),
+                        (["--nnodes", "a"], 'nnodes=a is not in "MIN:MAX" format'),
+                        (["--nnodes", "2:1"], "min_nodes must be > 0"),
+                        (["--max-restarts", "-1"], "max_restarts must be >= 0"),
+                        (["-r", "4"], "4 does not match"),
+                        (["--local-ranks-filter", "a"], "comma-separated list of integers"),
                         (["--no-python", "-m"], "Don't use both"), (["--node-rank", "1"], "node_rank must be 0")):
         with pytest.raises((ValueError, RuntimeError, AssertionError), match=text):
             run.main([*words, "script.py"])
@@ -318,7 +341,8 @@ def test_signals_are_passed_on(tmp_path, capfd, number):
 
 
 def started(*words, **environment):
-    return subprocess.Popen([sys.executable, "-m", "tensorgrad.distributed.run", *words], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen([sys.executable, "-m", "tensorgrad.distributed.run", *words], cwd=ROOT,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=os.environ | environment)
 
 
@@ -338,7 +362,8 @@ def test_nothing_is_left_when_the_launcher_is_killed(tmp_path):
 def test_processes_are_found_by_their_mark():
     outer = _process_cleanup.marked({}, "outer")
     inner = _process_cleanup.marked(outer, "inner")
-    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"import time; time.sleep({LIMIT})"], env=os.environ | inner)
+    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"import time; time.sleep({LIMIT})"],
+                               env=os.environ | inner)
     until(lambda: _process_cleanup.members("inner"), "the process starts")
     assert _process_cleanup.members("outer") == [process.pid] and not _process_cleanup.members("inn")
     _process_cleanup.sweep("outer", grace=LIMIT)

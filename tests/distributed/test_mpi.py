@@ -43,9 +43,11 @@ def mpiexec():
 def run(ranks, *arguments, **environment):
     if mpiexec() is None:
         pytest.skip("there is no mpi4py with an mpiexec")
-    settings = {name: value for name, value in os.environ.items() if name not in ("TENSORGRAD_SIMULATED_CUDA", "DEVICE")}
-    return subprocess.run([*mpiexec(), "-n", str(ranks), sys.executable, "-W", "error", *arguments], cwd=ROOT, env=settings | environment,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=110)
+    settings = {name: value for name, value in os.environ.items()
+                if name not in ("TENSORGRAD_SIMULATED_CUDA", "DEVICE")}
+    return subprocess.run([*mpiexec(), "-n", str(ranks), sys.executable, "-W", "error", *arguments], cwd=ROOT,
+                          env=settings | environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=110)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -57,7 +59,8 @@ def test_programs_and_what_is_below_them(ranks):
 def test_an_exception_ends_all_ranks_and_names_its_own():
     ran = run(2, "-m", "tensorgrad", str(PROGRAMS / "failing.py"), "raises")
     assert ran.returncode and "never" not in ran.stdout
-    assert "ValueError: no such thing" in ran.stderr and "rank 1 of 2" in ran.stderr and "failed with ValueError: the job is aborted" in ran.stderr, ran.stderr
+    assert ("ValueError: no such thing" in ran.stderr and "rank 1 of 2" in ran.stderr
+            and "failed with ValueError: the job is aborted" in ran.stderr), ran.stderr
     assert not any(os.path.exists(segment) for segment in ran.stdout.split()), ran.stdout
 
 
@@ -71,7 +74,8 @@ def test_a_rank_whose_program_ends_early_ends_all_ranks():
 def test_at_a_time_limit_each_rank_prints_what_it_has_seen():
     ran = run(2, "-m", "tensorgrad", str(PROGRAMS / "failing.py"), "late")
     assert ran.returncode and "never" not in ran.stdout
-    assert "rank 0 of 2" in ran.stderr and "BROADCAST has waited for longer than the time limit of 1 s: the job is aborted" in ran.stderr, ran.stderr
+    assert ("rank 0 of 2" in ran.stderr and "BROADCAST has waited for longer than the time limit of 1 s: the job is "
+                                            "aborted" in ran.stderr), ran.stderr
     assert " BROADCAST root=1 [2, 2] Float cpu, started" in ran.stderr, ran.stderr
     assert "the time limit of rank 0 is over.\n[rank 1] the last 1 collectives" in ran.stderr, ran.stderr
 
@@ -103,7 +107,8 @@ def test_an_exception_in_a_thread_ends_all_ranks(monkeypatch, capsys):
     thread.start()
     thread.join()
     assert group.ended.is_set() and said[0].exc_type is ZeroDivisionError
-    assert "rank 1 of 2 in the group 'pretended'" in (text := capsys.readouterr().err) and "failed with ZeroDivisionError in the thread helper" in text
+    assert ("rank 1 of 2 in the group 'pretended'" in (text := capsys.readouterr().err)
+            and "failed with ZeroDivisionError in the thread helper" in text)
     guard.remove(group)
     assert (sys.excepthook, threading.excepthook) == before
 
@@ -138,4 +143,5 @@ dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
 assert "mpi4py" not in sys.modules
 dist.destroy_process_group()
 dist.init_process_group("mpi")""", fails=True, OMPI_COMM_WORLD_RANK="0", OMPI_COMM_WORLD_SIZE="4")
-    assert "Open MPI's mpiexec started 4 processes, but in this one MPI counts one rank: launcher and library do not belong together" in said, said
+    assert ("Open MPI's mpiexec started 4 processes, but in this one MPI counts one rank: launcher and library do not "
+            "belong together" in said), said

@@ -1,4 +1,6 @@
-"""NCCL's transport: over a stand-in for CuPy, with a device for each of several threads, and on a GPU where there is one."""
+"""NCCL's transport: over a stand-in for CuPy, with a device for each of several threads, and on a GPU where there is
+one.
+"""
 import threading
 import time
 from datetime import timedelta
@@ -18,14 +20,18 @@ from tensorgrad.distributed.stores import HashStore  # noqa: E402
 from tensorgrad.distributed.transport import nccl  # noqa: E402
 from tensorgrad.distributed.transport.base import Call  # noqa: E402
 
-# What cupy.cuda.nccl has: names, arguments, values, from nccl.pyx and nccl.pxd of CuPy 14.2.0. CuPy 13 differs in the type of a communicator's name.
+# What cupy.cuda.nccl has: names, arguments, values, from nccl.pyx and nccl.pxd of CuPy 14.2.0. CuPy 13 differs in the
+#     type of a communicator's name.
 TABLE = {
     "NCCL_SUM": 0, "NCCL_PROD": 1, "NCCL_MAX": 2, "NCCL_MIN": 3, "NCCL_AVG": 4,
-    "NCCL_INT8": 0, "NCCL_CHAR": 0, "NCCL_UINT8": 1, "NCCL_INT32": 2, "NCCL_INT": 2, "NCCL_UINT32": 3, "NCCL_INT64": 4, "NCCL_UINT64": 5,
-    "NCCL_FLOAT16": 6, "NCCL_HALF": 6, "NCCL_FLOAT32": 7, "NCCL_FLOAT": 7, "NCCL_FLOAT64": 8, "NCCL_DOUBLE": 8, "NCCL_BFLOAT16": 9,
-    "get_build_version": "", "get_version": "", "get_unique_id": "", "groupStart": "", "groupEnd": "",
+    "NCCL_INT8": 0, "NCCL_CHAR": 0, "NCCL_UINT8": 1, "NCCL_INT32": 2, "NCCL_INT": 2, "NCCL_UINT32": 3, "NCCL_INT64": 4,
+    "NCCL_UINT64": 5, "NCCL_FLOAT16": 6, "NCCL_HALF": 6, "NCCL_FLOAT32": 7, "NCCL_FLOAT": 7, "NCCL_FLOAT64": 8,
+    "NCCL_DOUBLE": 8, "NCCL_BFLOAT16": 9, "get_build_version": "", "get_version": "", "get_unique_id": "",
+    "groupStart": "",
+    "groupEnd": "",
     "NcclCommunicator": "ndev commId rank",             # and, in CuPy 14, an optional NcclConfig
-    "initAll": "devices", "destroy": "", "abort": "", "device_id": "", "rank_id": "", "size": "", "check_async_error": "",
+    "initAll": "devices", "destroy": "", "abort": "", "device_id": "", "rank_id": "", "size": "",
+    "check_async_error": "",
     "allReduce": "sendbuf recvbuf count datatype op stream",
     "reduce": "sendbuf recvbuf count datatype op root stream",
     "broadcast": "sendbuff recvbuff count datatype root stream",
@@ -52,7 +58,10 @@ def same(found, expected):
 
 
 def as_ranks(size, program, version=14):
-    """Run `program(transport, put, get)` in a thread for each rank; its results, in the order of the ranks. `put` makes an array of the rank's device."""
+    """Run `program(transport, put, get)` in a thread for each rank; its results, in the order of the ranks.
+
+    `put` makes an array of the rank's device.
+    """
     cupy, store, results = stand_in(TABLE, version), HashStore(), [None] * size
 
     def run(rank):
@@ -82,14 +91,16 @@ def as_ranks(size, program, version=14):
 
 def numbers(rank, dtype, size):
     values = np.random.default_rng([rank, size]).integers(1, 4, size)
-    return (values + 1j * values[::-1] if dtype.kind == "c" else values > 2 if dtype.kind == "b" else values).astype(dtype)
+    return (values + 1j * values[::-1] if dtype.kind == "c" else values > 2 if dtype.kind == "b"
+            else values).astype(dtype)
 
 
 def reduced(arrays, op):
     every = np.stack(arrays)
     if op is ReduceOp.AVG:
         return (np.add.reduce(every) / every.dtype.type(len(every))).astype(every.dtype)
-    return {ReduceOp.SUM: np.add, ReduceOp.PRODUCT: np.multiply, ReduceOp.MAX: np.maximum, ReduceOp.MIN: np.minimum}[op].reduce(every).astype(every.dtype)
+    return {ReduceOp.SUM: np.add, ReduceOp.PRODUCT: np.multiply, ReduceOp.MAX: np.maximum,
+            ReduceOp.MIN: np.minimum}[op].reduce(every).astype(every.dtype)
 
 
 def has(dtype, op):
@@ -108,7 +119,8 @@ def test_reductions(version, call):
                     with pytest.raises((TypeError, ValueError)):
                         t.allreduce(call, put(arrays[t.rank]), op)
                     continue
-                expected, own, other, out = reduced(arrays, op), put(arrays[t.rank]), put(arrays[t.rank]), put(np.zeros(2, dtype))
+                expected, own, other, out = (reduced(arrays, op), put(arrays[t.rank]), put(arrays[t.rank]),
+                                             put(np.zeros(2, dtype)))
                 assert t.allreduce(call, own, op).wait() and t.reduce(call, other, 1, op).wait()
                 same(get(own), expected)
                 same(get(other), expected if t.rank == 1 else arrays[t.rank])
@@ -138,13 +150,15 @@ def test_copies_and_messages(call):
             np.testing.assert_array_equal(get(own), arrays[t.rank])
             counts = [[(source + 2 * target) % 3 for target in ranks] for source in ranks]      # none, too
             taken = [counts[source][t.rank] for source in ranks]
-            parts = [np.split(numbers(source, dtype, sum(counts[source])), np.cumsum(counts[source])[:-1]) for source in ranks]
+            parts = [np.split(numbers(source, dtype, sum(counts[source])), np.cumsum(counts[source])[:-1])
+                     for source in ranks]
             out = put(np.zeros(sum(taken), dtype))
             t.alltoall(call, out, put(np.concatenate(parts[t.rank])), taken, counts[t.rank]).wait()
             np.testing.assert_array_equal(get(out), np.concatenate([parts[source][t.rank] for source in ranks]))
             if t.rank < 2:
                 own = put(np.zeros(4, dtype))
-                first = t.send(put(arrays[t.rank]), 1 - t.rank, 0, call.later) if t.rank else t.receive(own, 1, 0, call.later)
+                first = (t.send(put(arrays[t.rank]), 1 - t.rank, 0, call.later) if t.rank
+                         else t.receive(own, 1, 0, call.later))
                 second = t.receive(own, 0, 0, call.later) if t.rank else t.send(put(arrays[t.rank]), 1, 0, call.later)
                 assert first.wait() and second.wait() and (first if t.rank == 0 else second).source_rank() == 1 - t.rank
                 np.testing.assert_array_equal(get(own), arrays[1 - t.rank])
@@ -161,7 +175,8 @@ def test_copies_and_messages(call):
 def test_works_end_by_events_and_keep_their_arrays():
     def program(t, put, get):
         arrays = [put(np.full(1000, t.rank + 1.)) for _ in range(40)]
-        works = [t.allreduce(NOW if number % 3 else LATER, array, ReduceOp.SUM) for number, array in enumerate(arrays)]       # streams take turns
+        # streams take turns
+        works = [t.allreduce(NOW if number % 3 else LATER, array, ReduceOp.SUM) for number, array in enumerate(arrays)]
         said = []
         works[-1].then(lambda: said.append(1))
         for work in works[::-1]:
@@ -169,13 +184,15 @@ def test_works_end_by_events_and_keep_their_arrays():
         assert said == [1] and [get(array)[0] for array in arrays] == [3.] * 40
         assert all(work.is_completed() and work.is_success() for work in works)
         slow = put(np.zeros(3))
-        t.cupy.cuda.get_current_stream().work.put(lambda: (time.sleep(0.02), slow.values.fill(5)))        # computed before, on the current stream
+        # computed before, on the current stream
+        t.cupy.cuda.get_current_stream().work.put(lambda: (time.sleep(0.02), slow.values.fill(5)))
         t.allreduce(LATER, slow, ReduceOp.SUM).wait()
         assert (get(slow) == 10).all()
         for _ in range(3):
             t.broadcast(LATER, put(np.ones(5)), 0)              # nobody keeps the handle or the array
         assert t.allreduce(LATER, arrays[0], ReduceOp.MAX).wait(timedelta(seconds=50))
-        with pytest.raises(RuntimeError, match=r"has used cuda:\d as the device of rank \d, and this tensor is on cuda:9"):
+        with pytest.raises(RuntimeError, match=r"has used cuda:\d as the device of rank \d, and this tensor is on "
+                                               r"cuda:9"):
             t.allreduce(NOW, Array(np.ones(1), 9), ReduceOp.SUM)
         t.barrier(NOW).wait()
         assert len(t.under_way) < 3
@@ -227,7 +244,8 @@ def test_a_rank_that_gives_up_and_ranks_that_disagree():
     as_ranks(2, giving_up)
 
     def disagreeing(t, put, get):
-        with pytest.raises(DistBackendError, match="NCCL error in (a call before )?TEST on rank . of 2 in the group 'world'"):
+        with pytest.raises(DistBackendError, match="NCCL error in (a call before )?TEST on rank . of 2 in the group "
+                                                   "'world'"):
             while True:
                 t.allreduce(NOW, put(np.ones(2 + t.rank)), ReduceOp.SUM).wait(timedelta(seconds=50))
     as_ranks(2, disagreeing)
@@ -268,7 +286,8 @@ def test_tensors(pretended, backend):
             found = [torch.zeros(2, dtype=dtype, device=at) for _ in range(2)]
             dist.all_gather(found, torch.tensor([rank, 1], device=at).to(dtype))
             assert torch.equal(torch.stack(found), torch.tensor([[0, 1], [1, 1]], device=at).to(dtype))
-        mean, own, other = torch.tensor([2. * rank], device=at), torch.tensor([rank], device=at), torch.tensor([9], device=at)
+        mean, own, other = (torch.tensor([2. * rank], device=at), torch.tensor([rank], device=at),
+                            torch.tensor([9], device=at))
         work = dist.all_reduce(mean, dist.ReduceOp.AVG, async_op=True)
         works = dist.batch_isend_irecv([dist.P2POp(dist.isend, own, 1 - rank), dist.P2POp(dist.irecv, other, 1 - rank)])
         assert work.wait() and all(work.wait() for work in works) and (mean.item(), other.item()) == (1, 1 - rank)
@@ -330,7 +349,9 @@ def test_on_a_gpu():
                         t.allgather(call, out, own).wait()
                         np.testing.assert_array_equal(out.get(), np.concatenate(arrays))
                         t.alltoall(call, own, cupy.asarray(arrays[rank]), [2] * size, [2] * size).wait()
-                        np.testing.assert_array_equal(own.get(), np.concatenate([other[2 * rank:2 * rank + 2] for other in arrays]))
+                        np.testing.assert_array_equal(own.get(),
+                                                      np.concatenate(
+                                                          [other[2 * rank:2 * rank + 2] for other in arrays]))
                         t.broadcast(call, own, 0).wait()
                 t.barrier(NOW).wait()
                 t.close()

@@ -1,4 +1,6 @@
-"""Collectives with gradients, on ranks that are threads: against central differences over all ranks, and beside PyTorch."""
+"""Collectives with gradients, on ranks that are threads: against central differences over all ranks, and beside
+PyTorch.
+"""
 import importlib
 import threading
 import warnings
@@ -42,7 +44,8 @@ COLLECTIVES = {
     "all_gather_base": lambda torch, f, op, x, r: f._all_gather_base(empty(torch, 18), x),
     "all_to_all": lambda torch, f, op, x, r: f.all_to_all([empty(torch, 2) for _ in range(SIZE)], split(x)),
     "all_to_all_single": lambda torch, f, op, x, r: f.all_to_all_single(empty(torch, 6), x),
-    "all_to_all_uneven": lambda torch, f, op, x, r: f.all_to_all_single(empty(torch, 3 * (r + 1)), x, [r + 1] * SIZE, [1, 2, 3]),
+    "all_to_all_uneven": lambda torch, f, op, x, r: f.all_to_all_single(empty(torch, 3 * (r + 1)), x, [r + 1] * SIZE,
+                                                                        [1, 2, 3]),
     "all_reduce": lambda torch, f, op, x, r: f.all_reduce(x),
     "all_reduce_avg": lambda torch, f, op, x, r: f.all_reduce(x, op.AVG),
     "all_reduce_min": lambda torch, f, op, x, r: f.all_reduce(x, op.MIN),
@@ -50,7 +53,8 @@ COLLECTIVES = {
     "all_reduce_product": lambda torch, f, op, x, r: f.all_reduce(x, op.PRODUCT),
     "twice": lambda torch, f, op, x, r: f.all_reduce(f.all_gather(x)[r] * f.broadcast(x, 0)),
 }
-# PyTorch's test backend of threads lacks reduce and what needs it; its reductions but SUM have gradients of other functions
+# PyTorch's test backend of threads lacks reduce and what needs it; its reductions but SUM have gradients of other
+# functions
 BESIDE = "gather scatter reduce_scatter all_gather all_to_all all_to_all_single all_reduce".split()
 
 
@@ -62,7 +66,8 @@ class OverWorld:
     """The functions with the default group of the thread: PyTorch's have that of the thread which imported them."""
 
     def __init__(self, torch):
-        self.module, self.group = importlib.import_module(torch.__name__ + ".distributed.nn.functional"), torch.distributed.group.WORLD
+        self.module, self.group = (importlib.import_module(torch.__name__ + ".distributed.nn.functional"),
+                                   torch.distributed.group.WORLD)
 
     def __getattr__(self, name):
         return partial(getattr(self.module, name), group=self.group)
@@ -88,12 +93,15 @@ def test_gradients_are_those_of_the_sum_of_all_losses():
 
     def program(rank, group):
         found = {}
-        directions = tensorgrad.arange(6. * count, dtype=tensorgrad.float64).mul(2.3).add(5 * rank).cos().reshape(count, 6)
+        directions = tensorgrad.arange(6. * count, dtype=tensorgrad.float64).mul(2.3).add(5 * rank).cos().reshape(count,
+                                                                                                                  6)
         for name in COLLECTIVES:
             with tensorgrad.no_grad():
                 here = of_rank(tensorgrad, rank)
-                moved = [loss(tensorgrad, name, here + sign * step * direction, rank).item() for direction in directions for sign in (1, -1)]
-            found[name] = directions.numpy() @ gradient(tensorgrad, name, rank)[1], np.subtract(moved[::2], moved[1::2]) / (2 * step)
+                moved = [loss(tensorgrad, name, here + sign * step * direction, rank).item() for direction in directions
+                         for sign in (1, -1)]
+            found[name] = (directions.numpy() @ gradient(tensorgrad, name, rank)[1],
+                           np.subtract(moved[::2], moved[1::2]) / (2 * step))
         return found
     found = as_threads(SIZE, program)
     for name in COLLECTIVES:
@@ -177,25 +185,34 @@ def test_functions_that_give_new_tensors():
         x = (torch.arange(4.) + 10 * rank).reshape(2, 2).requires_grad_()
         mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
         pair, everyone = (mesh, 1), [0, 1, 2, 3]
-        found = [collectives.broadcast(x, 3, group), collectives.all_reduce(x, "sum", everyone), collectives.all_reduce(x, "max", [[0, 1], [2, 3]]),
-                 collectives.all_gather_tensor(x, 1, pair), collectives.reduce_scatter_tensor(x, "avg", 1, mesh["b"]),
-                 collectives.all_to_all_single(x, None, None, mesh.get_group("b").group_name), collectives.permute_tensor(x, [1, 0], pair),
-                 *collectives.all_reduce_coalesced([x, x * 2], "SUM", group), *collectives.all_gather_into_tensor_coalesced([x[:1]], pair),
+        found = [collectives.broadcast(x, 3, group), collectives.all_reduce(x, "sum", everyone),
+                 collectives.all_reduce(x, "max", [[0, 1], [2, 3]]), collectives.all_gather_tensor(x, 1, pair),
+                 collectives.reduce_scatter_tensor(x, "avg", 1, mesh["b"]),
+                 collectives.all_to_all_single(x, None, None, mesh.get_group("b").group_name),
+                 collectives.permute_tensor(x, [1, 0], pair),
+                 *collectives.all_reduce_coalesced([x, x * 2], "SUM", group),
+                 *collectives.all_gather_into_tensor_coalesced([x[:1]], pair),
                  *collectives.reduce_scatter_tensor_coalesced([x, x], "sum", [0, 1], pair)]
         sum((i + 1 + rank) * part.sum() for i, part in enumerate(found)).backward()
-        assert collectives.wait_tensor(found[0]) is found[0] and not isinstance(found[0], collectives.AsyncCollectiveTensor)
-        refused = [attempt(lambda group=group: collectives.all_reduce(x, "sum", group)) for group in (mesh, 5, (mesh, mesh))]
-        refused += [attempt(lambda: collectives.all_reduce(x, "first", group)), attempt(lambda: collectives.reduce_scatter_tensor(x, "sum", 0, group))]
+        assert (collectives.wait_tensor(found[0]) is found[0]
+                and not isinstance(found[0], collectives.AsyncCollectiveTensor))
+        refused = [attempt(lambda group=group: collectives.all_reduce(x, "sum", group))
+                   for group in (mesh, 5, (mesh, mesh))]
+        refused += [attempt(lambda: collectives.all_reduce(x, "first", group)),
+                    attempt(lambda: collectives.reduce_scatter_tensor(x, "sum", 0, group))]
         return [part.detach() for part in found], x.grad, refused
     x = [(torch.arange(4.) + 10 * rank).reshape(2, 2) for rank in range(4)]
     for rank, (found, grad, refused) in enumerate(as_threads(4, program)):
         one, other = x[rank // 2 * 2], x[rank // 2 * 2 + 1]
         half, mine = rank % 2, slice(rank % 2, rank % 2 + 1)
         assert [*map(torch.equal, found, [
-            x[3], sum(x), other, torch.cat([one, other], 1), (one + other)[:, mine] / 2, torch.cat([one[mine], other[mine]]), (other, one)[half], sum(x),
-            2 * sum(x), torch.cat([one[:1], other[:1]]), (one + other)[mine], (one + other)[:, mine]])] == [True] * 12, rank
+            x[3], sum(x), other, torch.cat([one, other], 1), (one + other)[:, mine] / 2,
+            torch.cat([one[mine], other[mine]]), (other, one)[half], sum(x),
+            2 * sum(x), torch.cat([one[:1], other[:1]]), (one + other)[mine],
+            (one + other)[:, mine]])] == [True] * 12, rank
         assert grad.ne(0).all()
-        assert [kind for kind, _ in refused] == ["AssertionError", "ValueError", "ValueError", "ValueError", "AssertionError"]
+        assert [kind for kind, _ in refused] == ["AssertionError", "ValueError", "ValueError", "ValueError",
+                                                 "AssertionError"]
 
 
 def test_reductions_without_a_gradient():

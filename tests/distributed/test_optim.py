@@ -12,7 +12,8 @@ from tensorgrad.distributed.checkpoint.staging import staged
 from tensorgrad.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
 
 pytestmark = cpu_only
-CLASSES = [(torch.optim.Adam, {"lr": 0.01, "weight_decay": 0.1}), (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}), (torch.optim.Adagrad, {"lr": 0.1})]
+CLASSES = [(torch.optim.Adam, {"lr": 0.01, "weight_decay": 0.1}), (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+           (torch.optim.Adagrad, {"lr": 0.1})]
 
 
 def model():
@@ -92,7 +93,8 @@ def test_a_state_of_some_ranks_goes_on_with_others():
 
 def test_losses_of_closures_and_parameters_of_several_kinds():
     def program(rank, group):
-        params = [torch.ones(3, requires_grad=True), torch.ones(2, dtype=torch.float64, requires_grad=True), torch.ones(0, requires_grad=True),
+        params = [torch.ones(3, requires_grad=True), torch.ones(2, dtype=torch.float64, requires_grad=True),
+                  torch.ones(0, requires_grad=True),
                   torch.ones(700, 500, requires_grad=True), torch.ones(3, 2).t().requires_grad_()]
 
         def closure():
@@ -126,13 +128,16 @@ def test_a_state_that_was_not_consolidated():
         zero = ZeroRedundancyOptimizer([torch.ones(2, requires_grad=True)], torch.optim.Adam)
         return attempt(zero.state_dict)
     kind, said = as_threads(2, program)[1]
-    assert kind == "RuntimeError" and said.startswith("Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to=1)`")
+    assert (kind == "RuntimeError"
+            and said.startswith("Optimizer state has not been consolidated on this rank. Please call "
+                                "`consolidate_state_dict(to=1)`"))
 
 
 def test_averages_instead_of_gradients():
     def program(rank, group):
         weight, seen = torch.nn.Parameter(torch.tensor([float(rank)])), []
-        optimizer = PostLocalSGDOptimizer(torch.optim.SGD([weight], lr=0.5), PeriodicModelAverager(period=2, warmup_steps=1))
+        optimizer = PostLocalSGDOptimizer(torch.optim.SGD([weight], lr=0.5),
+                                          PeriodicModelAverager(period=2, warmup_steps=1))
         for _ in range(2):
             optimizer.zero_grad()
             (weight * (1 + rank)).sum().backward()
@@ -152,8 +157,11 @@ def test_averages_instead_of_gradients():
     (3, "TypeError: `params` argument should be an iterable of Tensors or dicts, but got int"),
     ([], "ValueError: ZeroRedundancyOptimizer got an empty parameter list"),
     ([3], "TypeError: `params` argument should be an iterable of Tensors or dicts"),
-    ([torch.ones(2), {"params": torch.ones(2)}], "TypeError: `params` argument should be an iterable of Tensors or dicts"),
-    ([{"param": torch.ones(2)}], "ValueError: Each parameter group passed-in via `params` must have a 'params' key mapping to the parameters in the group"),
+    ([torch.ones(2), {"params": torch.ones(2)}],
+     "TypeError: `params` argument should be an iterable of Tensors or dicts"),
+    ([{"param": torch.ones(2)}],
+     "ValueError: Each parameter group passed-in via `params` must have a 'params' key mapping to the parameters in "
+     "the group"),
     ([torch.ones(2, requires_grad=True) * 2], "ValueError: can't optimize a non-leaf Tensor"),
 ])
 def test_what_is_refused(given, error):
@@ -164,5 +172,6 @@ def test_what_is_refused(given, error):
 
 def test_names():
     assert set(optim.__all__) <= set(dir(optim))
-    with pytest.raises(NotImplementedError, match="overlap_with_ddp=True: DistributedDataParallel reduces gradients while backward"):
+    with pytest.raises(NotImplementedError, match="overlap_with_ddp=True: DistributedDataParallel reduces gradients "
+                                                  "while backward"):
         ZeroRedundancyOptimizer([torch.ones(1)], torch.optim.SGD, overlap_with_ddp=True)

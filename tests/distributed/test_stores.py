@@ -27,28 +27,39 @@ def quick(store):
 
 
 def all_that_a_store_does(store):
-    """Values, counters, lists, errors of a store. FileStore's time-outs are plain RuntimeErrors in PyTorch, so these are left out here."""
-    found = [store.set("a", "1"), store.set("b", b"\0\xff"), store.get("a"), store.get("b"), store.add("n", 2), store.add("n", -5), store.get("n"),
-             store.add("a", 1), store.compare_set("k", "e", "d"), store.check(["k"]), store.compare_set("k", "", "d"), store.compare_set("k", "d", "f"),
-             store.compare_set("k", "d", "g"), store.get("k"), store.append("p", "x"), store.append("p", "y"), store.get("p"),
-             store.multi_set(["m", "o"], ["1", b"2"]), store.multi_get(["m", "o"]), store.num_keys(),
-             sorted(key for key in store.list_keys() if key != "efcount/"), store.check(["a", "k"]), store.check(["a", "z"]), store.check([]),
-             store.wait(["a", "k"]), store.delete_key("a"), store.check(["a"]), store.set("", "empty"), store.get(""), store.timeout]
-    errors = [attempt(call) for call in (lambda: store.set("c", 5), lambda: store.wait("x"), lambda: store.check("x"), lambda: store.add("n", 1.5),
+    """Values, counters, lists, errors of a store.
+
+    FileStore's time-outs are plain RuntimeErrors in PyTorch, so these are left out here.
+    """
+    found = [store.set("a", "1"), store.set("b", b"\0\xff"), store.get("a"), store.get("b"), store.add("n", 2),
+             store.add("n", -5), store.get("n"), store.add("a", 1), store.compare_set("k", "e", "d"),
+             store.check(["k"]), store.compare_set("k", "", "d"), store.compare_set("k", "d", "f"),
+             store.compare_set("k", "d", "g"), store.get("k"), store.append("p", "x"),
+             store.append("p", "y"), store.get("p"), store.multi_set(["m", "o"], ["1", b"2"]),
+             store.multi_get(["m", "o"]), store.num_keys(),
+             sorted(key for key in store.list_keys() if key != "efcount/"), store.check(["a", "k"]),
+             store.check(["a", "z"]), store.check([]),
+             store.wait(["a", "k"]), store.delete_key("a"), store.check(["a"]), store.set("", "empty"), store.get(""),
+             store.timeout]
+    errors = [attempt(call) for call in (lambda: store.set("c", 5), lambda: store.wait("x"), lambda: store.check("x"),
+                                         lambda: store.add("n", 1.5),
                                          lambda: store.set_timeout(5), lambda: store.get(5))]
     return found, errors
 
 
 def waiting(store):
     quick(store)
-    return [attempt(call) for call in (lambda: store.get("x"), lambda: store.wait(["x", "y"]), lambda: store.wait(["x"], timedelta(milliseconds=10)),
+    return [attempt(call) for call in (lambda: store.get("x"), lambda: store.wait(["x", "y"]),
+                                       lambda: store.wait(["x"], timedelta(milliseconds=10)),
                                        lambda: store.multi_get(["x"]))]
 
 
 def queues(store):
     quick(store)
-    return (store.queue_push("q", "v"), store.queue_push("q", b"w"), store.queue_len("q"), store.queue_len("none"), store.queue_pop("q"), store.queue_pop("q"),
-            attempt(lambda: store.queue_pop("q", False)), attempt(lambda: store.queue_pop("q")), store.has_extended_api())
+    return (store.queue_push("q", "v"), store.queue_push("q", b"w"), store.queue_len("q"), store.queue_len("none"),
+            store.queue_pop("q"), store.queue_pop("q"),
+            attempt(lambda: store.queue_pop("q", False)), attempt(lambda: store.queue_pop("q")),
+            store.has_extended_api())
 
 
 def distributed(torch):
@@ -66,7 +77,8 @@ def a_server(torch):
     d = distributed(torch)
     # PyTorch's server closes the connection of whoever counts up what is no number
     store = d.TCPStore("127.0.0.1", 0, 1, True)
-    one = (attempt(lambda: store.multi_set(["q"], ["1", "2"])), store.num_keys(), all_that_a_store_does(store), waiting(store), queues(store), store.host,
+    one = (attempt(lambda: store.multi_set(["q"], ["1", "2"])), store.num_keys(), all_that_a_store_does(store),
+           waiting(store), queues(store), store.host,
            store.port > 0)
     other = d.TCPStore("localhost", 0, 3, True, wait_for_workers=False)
     return one, other.num_keys(), other.list_keys(), other.barrier("b", 1), other.list_keys() != []
@@ -79,7 +91,8 @@ def a_file(torch):
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "store")
         store, other = d.FileStore(path, 2), d.FileStore(path, 2)
-        found = all_that_a_store_does(store), other.get("k"), other.add("n", 1), store.get("n"), store.path == path, store.has_extended_api() in (True, False)
+        found = (all_that_a_store_does(store), other.get("k"), other.add("n", 1), store.get("n"), store.path == path,
+                 store.has_extended_api() in (True, False))
         del store
         gc.collect()
         there = os.path.exists(path)
@@ -94,7 +107,8 @@ def prefixes(torch):
     base = d.HashStore()
     store = d.PrefixStore("p", d.PrefixStore("q", base))
     found = all_that_a_store_does(store), queues(store)
-    return found, sorted(base.list_keys()), base.get("q/p/k"), type(store.underlying_store).__name__, store._underlying_non_prefix_store is base
+    return (found, sorted(base.list_keys()), base.get("q/p/k"), type(store.underlying_store).__name__,
+            store._underlying_non_prefix_store is base)
 
 
 @program
@@ -121,12 +135,15 @@ test_programs = program.test()
 
 
 def test_values_come_later():
-    """Who waits gets the value as soon as another thread, or a client on another connection, has set it; nobody is held up meanwhile."""
+    """Who waits gets the value as soon as another thread, or a client on another connection, has set it; nobody is held
+    up meanwhile.
+    """
     master = TCPStore("127.0.0.1", 0, is_master=True, timeout=LIMIT)
     other = TCPStore("127.0.0.1", master.port, timeout=LIMIT)
     for one, two in ((HashStore(),) * 2, (master, other), (other, master)):
         found = []
-        threads = [threading.Thread(target=lambda i=i, one=one, found=found: found.append((one.get(f"late{i}"), one.queue_pop("queue")))) for i in range(3)]
+        threads = [threading.Thread(target=lambda i=i, one=one, found=found: found.append(
+            (one.get(f"late{i}"), one.queue_pop("queue")))) for i in range(3)]
         for thread in threads:
             thread.start()
         for i in range(3):
@@ -137,8 +154,10 @@ def test_values_come_later():
         assert sorted(found) == [(b"a\0b" * 50_000, b"%d" % i) for i in range(3)]
 
 
-@pytest.mark.parametrize("content", [b"x", b"tensorgrad store 1", os.urandom(5000), b"tensorgrad store 1\n" + os.urandom(100),
-                                     b"tensorgrad store 1\n" + b"\0" * 7, b"tensorgrad store 1\n" + b"\0\0\0\0\xff\xff\xff\xffabc",
+@pytest.mark.parametrize("content", [b"x", b"tensorgrad store 1", os.urandom(5000),
+                                     b"tensorgrad store 1\n" + os.urandom(100),
+                                     b"tensorgrad store 1\n" + b"\0" * 7,
+                                     b"tensorgrad store 1\n" + b"\0\0\0\0\xff\xff\xff\xffabc",
                                      b"tensorgrad store 1\n" + b"\xd2\x02\xef\x8d\0\0\0\x01\0"], ids=range(7))
 def test_files_that_are_no_stores(tmp_path, content):
     path = tmp_path / "store"
@@ -157,7 +176,8 @@ def test_files_that_cannot_be(tmp_path):
 
 def test_who_may_have_a_port():
     master = TCPStore("127.0.0.1", 0, is_master=True)
-    with pytest.raises(DistNetworkError, match=f"has failed to listen on any local network address. port: {master.port}"):
+    with pytest.raises(DistNetworkError, match=f"has failed to listen on any local network address. port: "
+                                               f"{master.port}"):
         TCPStore("127.0.0.1", master.port, is_master=True)
     shared = TCPStore("127.0.0.1", master.port, is_master=True, multi_tenant=True)
     shared.set("a", "1")
@@ -190,7 +210,8 @@ def test_only_the_loopback():
     assert master._server._listener.getsockname()[0] == "127.0.0.1" and master.host == socket.gethostname()
     for host in ("192.0.2.1", "198.51.100.7"):              # addresses of documentation: nobody's
         for is_master in (False, True):
-            with pytest.raises(RuntimeError, match=f"one machine only, '{host}' is not this one. Between machines, use init_process_group"):
+            with pytest.raises(RuntimeError, match=f"one machine only, '{host}' is not this one. Between machines, use "
+                                                   f"init_process_group"):
                 TCPStore(host, 29500, 2, is_master, timedelta(milliseconds=50))
     with pytest.raises(DistNetworkError, match="The name 'no such name' of the machine to meet at is not known"):
         TCPStore("no such name", 29500, 2)
@@ -201,7 +222,8 @@ def test_workers_that_do_not_come():
         TCPStore("127.0.0.1", 0, 2, True, timedelta(milliseconds=30))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        with pytest.raises(DistNetworkError, match="The client socket has timed out after 30ms while trying to connect to"):
+        with pytest.raises(DistNetworkError, match="The client socket has timed out after 30ms while trying to connect "
+                                                   "to"):
             TCPStore("127.0.0.1", free.getsockname()[1], 2, False, timedelta(milliseconds=30))
 
 
@@ -220,9 +242,14 @@ def test_a_master_that_goes():
 
 @pytest.mark.skipif(os.name != "posix", reason="stops a process")
 def test_a_master_that_stops(monkeypatch):
-    """The process that serves does not move any more: whoever asks has a time limit. At its exit it waits for those who may still ask."""
-    serve = "from tensorgrad.distributed import TCPStore; s = TCPStore('127.0.0.1', 0, is_master=True); print(s.port, flush=True); s.get('end')"
-    with subprocess.Popen([sys.executable, "-W", "error", "-c", serve], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    """The process that serves does not move any more: whoever asks has a time limit.
+
+    At its exit it waits for those who may still ask.
+    """
+    serve = ("from tensorgrad.distributed import TCPStore; s = TCPStore('127.0.0.1', 0, is_master=True); print(s.port, "
+             "flush=True); s.get('end')")
+    with subprocess.Popen([sys.executable, "-W", "error", "-c", serve], cwd=ROOT, stdout=subprocess.PIPE,
+                          text=True) as process:
         try:
             store = TCPStore("127.0.0.1", int(process.stdout.readline()), timeout=LIMIT)
             store.set("a", "1")
@@ -245,7 +272,8 @@ def test_a_master_that_stops(monkeypatch):
 
 
 def test_time_without_end(tmp_path):
-    for store in (HashStore(), TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta.max), FileStore(str(tmp_path / "store"))):
+    for store in (HashStore(), TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta.max),
+                  FileStore(str(tmp_path / "store"))):
         store.set_timeout(timedelta.max)
         thread = threading.Thread(target=store.get, args=("late",))
         thread.start()
@@ -265,8 +293,8 @@ def test_clones_and_threads():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_children_that_were_forked():
-    """Three processes count up in a file, and none of the sums is lost; the last one removes it. Others use an inherited store, or drop it. A child connects
-    to a server anew."""
+    """Three processes count up in a file, and none of the sums is lost; the last one removes it. Others use an
+    inherited store, or drop it. A child connects to a server anew."""
     assert fresh_process("""
 import gc, os, tempfile, warnings
 from tensorgrad.distributed import FileStore, TCPStore
@@ -299,4 +327,4 @@ store = TCPStore("127.0.0.1", 0, is_master=True)
 store.set("a", "1")
 child = forked(lambda: store.set("b", store.get("a") + b"2"))
 print(os.waitpid(child, 0)[1], store.get("b"), store.get("a"), store._server.closed)
-""").splitlines() == ["[0, 0, 0, 0] b'150' True", "False", "0 b'12' b'1' False"]
+""").splitlines() == ["[0, 0, 0, 0] b'150' True", "False", "0 b'12' b'1' False"]  # noqa: E501

@@ -1,4 +1,6 @@
-"""The architectures of the examples: as many parameters as they should have, and one and the same network in all the ways they are written."""
+"""The architectures of the examples: as many parameters as they should have, and one and the same network in all the
+ways they are written.
+"""
 import ast
 import copy
 import inspect
@@ -15,8 +17,10 @@ from examples.architectures.__main__ import ARCHITECTURES, main, ways
 from examples.architectures.comparing import copy_weights, parameter_count, same_outputs
 from tensorgrad import nn
 
-PARAMETERS = {encoder_decoder: 28_529, vgg: 9_413_066, resnet: 223_242, wide_resnet: 2_750_698, lstm_tagger: 405, two_heads: 614_228}
-OUTPUTS = {encoder_decoder: (None, 1, 28, 28), vgg: (None, 10), resnet: (None, 10), wide_resnet: (None, 10), lstm_tagger: (None, None, 3),
+PARAMETERS = {encoder_decoder: 28_529, vgg: 9_413_066, resnet: 223_242, wide_resnet: 2_750_698, lstm_tagger: 405,
+              two_heads: 614_228}
+OUTPUTS = {encoder_decoder: (None, 1, 28, 28), vgg: (None, 10), resnet: (None, 10), wide_resnet: (None, 10),
+           lstm_tagger: (None, None, 3),
            two_heads: ((None, 10), (None, 10))}
 
 
@@ -24,7 +28,8 @@ def short(module):
     return module.__name__.rpartition(".")[2]
 
 
-WRITTEN = [pytest.param(architecture, way, id=f"{short(architecture)}-{way}") for architecture in ARCHITECTURES for way in ways(architecture)]
+WRITTEN = [pytest.param(architecture, way, id=f"{short(architecture)}-{way}") for architecture in ARCHITECTURES
+           for way in ways(architecture)]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +48,8 @@ def stirred(model):
 
 def test_none_is_left_out():
     folder = ROOT / "examples" / "architectures"
-    assert {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__", "comparing"} == {short(a) for a in ARCHITECTURES}
+    assert ({path.stem for path in folder.glob("*.py")} - {"__init__", "__main__", "comparing"}
+            == {short(a) for a in ARCHITECTURES})
     assert set(PARAMETERS) == set(OUTPUTS) == set(ARCHITECTURES)
 
 
@@ -72,14 +78,17 @@ def test_from_the_same_weights_come_the_same_outputs(architecture, way):
 
 @pytest.mark.parametrize("architecture, way", WRITTEN)
 def test_they_learn_the_same(architecture, way):
-    """Gradients and running statistics, in training mode, of a batch that the two are given with the same random numbers."""
+    """Gradients and running statistics, in training mode, of a batch that the two are given with the same random
+    numbers.
+    """
     plain, model = architecture.plain(), getattr(architecture, way)()
     copy_weights(plain, model)
     inputs = architecture.inputs()
     for network in (plain, model):
         torch.manual_seed(1)
         outputs = network.train()(*inputs)
-        sum((output * torch.rand(output.shape)).sum() for output in (outputs if isinstance(outputs, tuple) else (outputs,))).backward()
+        sum((output * torch.rand(output.shape)).sum()
+            for output in (outputs if isinstance(outputs, tuple) else (outputs,))).backward()
     for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-3, atol=1e-4)
     for ours, theirs in zip(model.buffers(), plain.buffers(), strict=True):
@@ -115,7 +124,8 @@ def test_the_tagger_tags(capsys):
 
 
 def test_weights_of_another_network_are_refused():
-    source, target = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)), nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3, track_running_stats=False))
+    source, target = (nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)),
+                      nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3, track_running_stats=False)))
     before = copy.deepcopy(target.state_dict())
     with pytest.raises(ValueError, match="buffers of the two"):
         copy_weights(source, target)
@@ -141,9 +151,12 @@ def test_a_difference_is_reported(monkeypatch, capsys):
 
 
 def test_the_table():
-    done = subprocess.run([sys.executable, "-W", "error", "-m", "examples.architectures"], cwd=ROOT, capture_output=True, encoding="utf-8", timeout=120)
+    done = subprocess.run([sys.executable, "-W", "error", "-m", "examples.architectures"], cwd=ROOT,
+                          capture_output=True, encoding="utf-8", timeout=120)
     assert done.returncode == 0, done.stderr
     rows = [line.split(maxsplit=2) for line in done.stdout.splitlines()[1:]]
-    assert {name: int(count.replace(",", "")) for name, count, _ in rows} == {short(a): n for a, n in PARAMETERS.items()}
-    assert all(set(re.findall(r"(\w+): yes", verdicts)) == set(ways(a)) for a, (_, _, verdicts) in zip(ARCHITECTURES, rows, strict=True))
+    assert ({name: int(count.replace(",", "")) for name, count, _ in rows}
+            == {short(a): n for a, n in PARAMETERS.items()})
+    assert all(set(re.findall(r"(\w+): yes", verdicts)) == set(ways(a))
+               for a, (_, _, verdicts) in zip(ARCHITECTURES, rows, strict=True))
     assert "NO" not in done.stdout

@@ -94,8 +94,10 @@ def test_cnn_learns_digits_and_draws_them(tmp_path):
 
 
 def test_two_processes_learn_digits_without_locks():
-    # After one epoch the loss still falls steeply, and how the processes were scheduled shows in what they have learned.
-    printed = run("mnist.hogwild", "--epochs", "3", "--truncate_train", "960", "--truncate_test", "300", "--batch_size", "16")
+    # After one epoch the loss still falls steeply, and how the processes were scheduled shows in what they have
+    # learned.
+    printed = run("mnist.hogwild", "--epochs", "3", "--truncate_train", "960", "--truncate_test", "300", "--batch_size",
+                  "16")
     assert "process 0, epoch 3/3" in printed and "process 1, epoch 3/3" in printed
     assert float(re.search(r"([\d.]+) % of the test images right, after 3 epochs in 2 processes", printed)[1]) > 80
 

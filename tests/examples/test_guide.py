@@ -1,6 +1,7 @@
 """The chapters of the guide run, and print the output that they show.
 
-A block ```python starts a scope, ```py goes on in it. The block ```text after it is what it prints; an error is shown by its class and message.
+A block ```python starts a scope, ```py goes on in it. The block ```text after it is what it prints; an error is shown
+by its class and message.
 """
 import contextlib
 import io
@@ -47,7 +48,8 @@ def blocks(text):
 def printed(block, name, scope):
     """Run a block, and return its output; an error that ends it is the last line."""
     out = io.StringIO()
-    code = compile("\n" * block.line + block.code, name, "exec", dont_inherit=True)        # the lines of a traceback are those of the text
+    # the lines of a traceback are those of the text
+    code = compile("\n" * block.line + block.code, name, "exec", dont_inherit=True)
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -56,7 +58,8 @@ def printed(block, name, scope):
             if not block.shown.rpartition("\n\n")[2].startswith(f"{type(error).__name__}: "):
                 raise
             print(f"{type(error).__name__}: {error}")
-    return re.sub(" +$", "", out.getvalue(), flags=re.MULTILINE)       # an editor takes the spaces off that a table ends with
+    # an editor takes the spaces off that a table ends with
+    return re.sub(" +$", "", out.getvalue(), flags=re.MULTILINE)
 
 
 def run(text, name):
@@ -99,14 +102,16 @@ def test_links_lead_somewhere(text):
 
 @pytest.mark.parametrize("text, fails", [
     ("```python\nprint(1)\n```\n```text\n1\n```\n", None),
-    ("```python\nprint(1)\n```\n", AssertionError),                                                   # prints, and nothing is shown
+    # prints, and nothing is shown
+    ("```python\nprint(1)\n```\n", AssertionError),
     ("```python\nprint(1)\n```\n```text\n2\n```\n", AssertionError),
     ("```python\nx = 1\n```\n```py\nprint(x)\n```\n```text\n1\n```\n", None),                       # goes on
     ("```python\nx = 1\n```\n```python\nx\n```\n", NameError),                                      # begins anew
     ("```python\n1 / 0\n```\n", ZeroDivisionError),
     ("```python\n1 / 0\n```\n```text\nZeroDivisionError: division by zero\n```\n", None),
     ("```python\n1 / 0\n```\n```text\nZeroDivisionError: or another\n```\n", AssertionError),
-    ("```python\n1 / 1\n```\n```text\nZeroDivisionError: division by zero\n```\n", AssertionError),   # an error that does not come
+    # an error that does not come
+    ("```python\n1 / 1\n```\n```text\nZeroDivisionError: division by zero\n```\n", AssertionError),
     ("```python\nimport warnings; warnings.warn('x')\n```\n", UserWarning),
     ("```py\n1\n```\n", AssertionError),
     ("```text\n1\n```\n", AssertionError),

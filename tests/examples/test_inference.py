@@ -1,4 +1,6 @@
-"""The programs that run published models: the same numbers as PyTorch from the same files, and clear words where files do not fit."""
+"""The programs that run published models: the same numbers as PyTorch from the same files, and clear words where files
+do not fit.
+"""
 import json
 import random
 import re
@@ -26,7 +28,8 @@ FOLDER = ROOT / "examples" / "inference"
 
 def under(engine, name):
     """A module of the example, with another library for tensorgrad."""
-    source = re.sub(r"^(import|from) tensorgrad\b", rf"\1 {engine.__name__}", (FOLDER / f"{name}.py").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    source = re.sub(r"^(import|from) tensorgrad\b", rf"\1 {engine.__name__}",
+                    (FOLDER / f"{name}.py").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert "tensorgrad" not in source or engine is tensorgrad
     loaded = types.ModuleType(name)
     exec(compile(source, name, "exec"), loaded.__dict__)
@@ -38,7 +41,8 @@ def lively(state, seed=0):
     rng = np.random.default_rng(seed)
     for name, value in state.items():
         fan_in = max(1, int(np.prod(tuple(value.shape[1:]))))
-        numbers = rng.standard_normal(tuple(value.shape)) * (2 / fan_in) ** 0.5 if value.ndim > 1 else rng.uniform(0.5, 1.5, tuple(value.shape))
+        numbers = (rng.standard_normal(tuple(value.shape)) * (2 / fan_in) ** 0.5 if value.ndim > 1
+                   else rng.uniform(0.5, 1.5, tuple(value.shape)))
         if name.endswith(("bias", "running_mean")):
             numbers = numbers - 1
         value.copy_(type(value)(numbers) if not value.is_floating_point() else value.new_tensor(numbers))
@@ -68,8 +72,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("end", [".pth", ".safetensors"])
-@pytest.mark.parametrize("name, sizes, shape", [("resnet18", {}, (1, 3, 96, 96)), ("resnet34", {"width": 8}, (2, 3, 65, 50)),
-                                                ("resnet50", {"width": 8, "num_classes": 7}, (2, 3, 64, 64))])
+@pytest.mark.parametrize("name, sizes, shape",
+                         [("resnet18", {}, (1, 3, 96, 96)), ("resnet34", {"width": 8}, (2, 3, 65, 50)),
+                          ("resnet50", {"width": 8, "num_classes": 7}, (2, 3, 64, 64))])
 def test_a_resnet_from_pytorchs_file_gives_pytorchs_numbers(name, sizes, shape, end, tmp_path):
     torch = pytest.importorskip("torch")
     theirs, state = untrained(lambda: under(torch, "resnet").resnet(name, **sizes))
@@ -79,11 +84,13 @@ def test_a_resnet_from_pytorchs_file_gives_pytorchs_numbers(name, sizes, shape, 
     with torch.no_grad():
         expected = theirs(torch.tensor(x)).numpy()
     assert expected.std() > 1e-3
-    np.testing.assert_allclose(ours(tensorgrad.tensor(x)).detach().numpy(), expected, rtol=1e-4, atol=1e-4 * expected.std())
+    np.testing.assert_allclose(ours(tensorgrad.tensor(x)).detach().numpy(), expected, rtol=1e-4,
+                               atol=1e-4 * expected.std())
 
 
 @pytest.mark.parametrize("name, count, some", [
-    ("resnet18", 122, "conv1.weight bn1.running_var layer1.1.conv2.weight layer2.0.downsample.0.weight layer4.0.downsample.1.num_batches_tracked fc.bias"),
+    ("resnet18", 122, "conv1.weight bn1.running_var layer1.1.conv2.weight layer2.0.downsample.0.weight "
+                      "layer4.0.downsample.1.num_batches_tracked fc.bias"),
     ("resnet34", 218, "layer3.5.bn2.bias layer4.2.conv2.weight"),
     ("resnet50", 320, "layer1.0.downsample.1.running_mean layer3.5.conv3.weight layer4.2.bn3.weight"),
     ("resnet101", 626, "layer3.22.bn1.weight"),
@@ -93,7 +100,8 @@ def test_parameters_have_torchvisions_names(name, count, some):
     with tensorgrad.device("meta"):
         state = resnet.resnet(name).state_dict()
     assert len(state) == count and set(some.split()) <= state.keys()
-    assert all(re.fullmatch(r"(layer[1-4]\.\d+\.)?(conv[123]\.weight|bn[123]\.\w+|downsample\.0\.weight|downsample\.1\.\w+)|fc\.\w+", key) for key in state)
+    assert all(re.fullmatch(r"(layer[1-4]\.\d+\.)?(conv[123]\.weight|bn[123]\.\w+|downsample\.0\.weight"
+                            r"|downsample\.1\.\w+)|fc\.\w+", key) for key in state)
 
 
 def test_files_from_before_batches_were_counted(tmp_path):
@@ -129,16 +137,20 @@ def published(model, prefix="", masks=False, head=False):
         for i in range(model.config.n_layer):
             state[f"transformer.h.{i}.attn.bias"] = tensorgrad.ones(1, 1, 16, 16, dtype=tensorgrad.uint8).tril()
             state[f"transformer.h.{i}.attn.masked_bias"] = tensorgrad.tensor(-1e4)
-    return {prefix + name.removeprefix("transformer.") if name != "lm_head.weight" else name: value for name, value in state.items()}
+    return {prefix + name.removeprefix("transformer.") if name != "lm_head.weight" else name: value
+            for name, value in state.items()}
 
 
-@pytest.mark.parametrize("options", [{}, {"prefix": "transformer."}, {"masks": True}, {"prefix": "transformer.", "masks": True, "head": True}])
+@pytest.mark.parametrize("options", [{}, {"prefix": "transformer."}, {"masks": True},
+                                     {"prefix": "transformer.", "masks": True, "head": True}])
 @pytest.mark.parametrize("end", [".bin", ".safetensors"])
 def test_published_files_fit(small, options, end, tmp_path):
     state = published(small, **options)
-    file = saved({name: value.clone() for name, value in state.items()} if end == ".safetensors" else state, tmp_path / f"model{end}")
+    file = saved({name: value.clone() for name, value in state.items()} if end == ".safetensors" else state,
+                 tmp_path / f"model{end}")
     state = gpt2.canonical(weights.read(file))
-    assert gpt2.Config.of(state) == gpt2.Config(**(SMALL | {"n_head": 1, "n_inner": 96}))      # their number cannot be seen
+    # their number cannot be seen
+    assert gpt2.Config.of(state) == gpt2.Config(**(SMALL | {"n_head": 1, "n_inner": 96}))
     model = weights.fitted(lambda: gpt2.GPT2(gpt2.Config(**SMALL)), state, file, "it")
     tokens = tensorgrad.tensor([[3, 1, 4, 1, 5]])
     assert tensorgrad.equal(model(tokens), small(tokens))
@@ -147,8 +159,10 @@ def test_published_files_fit(small, options, end, tmp_path):
 def test_names_are_those_of_hugging_face():
     with tensorgrad.device("meta"):
         state = gpt2.GPT2(gpt2.SIZES["gpt2"]).state_dict()
-    layer = [f"{part}.{kind}" for part in ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj") for kind in ("weight", "bias")]
-    expected = ["wte.weight", "wpe.weight", *(f"h.{i}.{name}" for i in range(12) for name in layer), "ln_f.weight", "ln_f.bias"]
+    layer = [f"{part}.{kind}" for part in ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
+             for kind in ("weight", "bias")]
+    expected = ["wte.weight", "wpe.weight", *(f"h.{i}.{name}" for i in range(12) for name in layer), "ln_f.weight",
+                "ln_f.bias"]
     assert list(state) == [*(f"transformer.{name}" for name in expected), "lm_head.weight"]
     assert tuple(state["transformer.h.3.attn.c_attn.weight"].shape) == (768, 2304)
     assert {name: sum(p.numel() for p in shapes_of(config).parameters()) for name, config in gpt2.SIZES.items()} == {
@@ -160,7 +174,8 @@ def shapes_of(config):
         return gpt2.GPT2(config)
 
 
-HOW = [dict(temperature=0), dict(), dict(top_k=7, temperature=0.7), dict(top_p=0.6), dict(top_k=9, top_p=0.9, temperature=1.3)]
+HOW = [dict(temperature=0), dict(), dict(top_k=7, temperature=0.7), dict(top_p=0.6),
+       dict(top_k=9, top_p=0.9, temperature=1.3)]
 
 
 def written(engine, program, model, start, how, cached=True):
@@ -178,7 +193,8 @@ def test_a_gpt_goes_on_as_it_does_with_pytorch(small, how):
     theirs.load_published({name: torch.tensor(value.numpy()) for name, value in published(small).items()})
     start = [[3, 1, 4, 1, 5], [60, 0, 60, 0, 60]]
     with torch.no_grad():
-        np.testing.assert_allclose(small(tensorgrad.tensor(start)).detach().numpy(), theirs(torch.tensor(start)).numpy(), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(small(tensorgrad.tensor(start)).detach().numpy(),
+                                   theirs(torch.tensor(start)).numpy(), rtol=1e-4, atol=1e-4)
     assert written(tensorgrad, gpt2, small, start, how) == written(torch, program, theirs, start, how)
 
 
@@ -194,7 +210,8 @@ def test_the_cache_changes_nothing(small, how, length):
 def test_with_a_cache_a_token_costs_one_position(small, monkeypatch):
     seen = []
     forward = gpt2.GPT2.forward
-    monkeypatch.setattr(gpt2.GPT2, "forward", lambda self, tokens, *rest, **more: seen.append(tokens.shape[1]) or forward(self, tokens, *rest, **more))
+    monkeypatch.setattr(gpt2.GPT2, "forward", lambda self, tokens, *rest, **more: seen.append(tokens.shape[1])
+                        or forward(self, tokens, *rest, **more))
     for _ in gpt2.generate(small, tensorgrad.tensor([[1, 2, 3]]), 10, temperature=0):
         pass
     assert seen == [3, *[1] * 9]
@@ -226,16 +243,21 @@ def test_choices():
     generator = tensorgrad.Generator().manual_seed(0)
 
     def chosen(**how):
-        return [set(column) for column in zip(*(gpt2.choose(logits, generator=generator, **how)[:, 0].tolist() for _ in range(200)))]
-    assert chosen(temperature=0) == [{1}, {0}] == chosen(top_k=1) == chosen(top_p=1e-9) == chosen(temperature=1e-3)[:1] + [{0}]
+        return [set(column)
+                for column in zip(*(gpt2.choose(logits, generator=generator, **how)[:, 0].tolist()
+                                    for _ in range(200)))]
+    assert (chosen(temperature=0) == [{1}, {0}] == chosen(top_k=1) == chosen(top_p=1e-9) == chosen(temperature=1e-3)[:1]
+            + [{0}])
     assert chosen(top_k=2) == [{1, 2}, {0, 3}]
     assert chosen(top_p=0.7) == [{1, 2}, {0, 3}]           # 0.64 of the probability, then 0.24
     assert chosen(top_k=99, top_p=1.0, temperature=9)[0] == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("said, why", [
-    ({"model_type": "bert"}, "not describe a GPT-2"), ([], "not describe a GPT-2"), ({"n_head": 7}, "7 heads cannot share 768"),
-    ({"activation_function": "swish"}, "swish is not known"), ({"scale_attn_by_inverse_layer_idx": True}, "is not supported")])
+    ({"model_type": "bert"}, "not describe a GPT-2"), ([], "not describe a GPT-2"),
+    ({"n_head": 7}, "7 heads cannot share 768"),
+    ({"activation_function": "swish"}, "swish is not known"),
+    ({"scale_attn_by_inverse_layer_idx": True}, "is not supported")])
 def test_configurations_that_are_none(tmp_path, said, why):
     (tmp_path / "config.json").write_text(json.dumps(said), encoding="utf-8")
     with pytest.raises(ValueError, match=why):
@@ -244,9 +266,11 @@ def test_configurations_that_are_none(tmp_path, said, why):
 
 # ── tokens ────────────────────────────────────────────────────────────────────────────────────
 
-MERGES = [tuple(pair.split()) for pair in ("Ġ t", "h e", "Ġt he", "i n", "e r", "the re", "l o", "lo w", "low er", "Ã ©", "ĠĠ ĠĠ", "Ġ Ġ")
+MERGES = [tuple(pair.split()) for pair in ("Ġ t", "h e", "Ġt he", "i n", "e r", "the re", "l o", "lo w", "low er",
+                                           "Ã ©", "ĠĠ ĠĠ", "Ġ Ġ")
           if "".join(pair.split()) != "there"]
-VOCABULARY = {piece: number for number, piece in enumerate([*byte_letters().values(), *map("".join, MERGES), "<|endoftext|>"])}
+VOCABULARY = {piece: number
+              for number, piece in enumerate([*byte_letters().values(), *map("".join, MERGES), "<|endoftext|>"])}
 
 
 @pytest.fixture(scope="module")
@@ -261,7 +285,8 @@ def test_merges_come_in_the_order_of_their_ranks(bpe):
     assert pieces("the lowest") == ["t", "he", "Ġ", "low", "e", "s", "t"]
     assert pieces(" the thin") == ["Ġthe", "Ġt", "h", "in"]
     assert pieces("é") == ["Ã©"] and pieces("è") == ["Ã", "¨"]
-    assert pieces("a    b") == ["a", "ĠĠ", "Ġ", "Ġ", "b"]         # "ĠĠ ĠĠ" goes before "Ġ Ġ", but there are no pairs yet
+    # "ĠĠ ĠĠ" goes before "Ġ Ġ", but there are no pairs yet
+    assert pieces("a    b") == ["a", "ĠĠ", "Ġ", "Ġ", "b"]
     assert bpe.decode([bpe.end]) == "<|endoftext|>" and bpe.end == len(bpe) - 1
     assert bpe.end not in bpe.encode("<|endoftext|>")             # a text does not end itself
 
@@ -283,7 +308,7 @@ def test_words(text, expected):
     assert words(text) == expected
 
 
-LETTERS = "  \t\n\r\x0b\x1c\x1d\x85\xa0''''stremdlvSTaZ019²½٣Ⅷ〇一été\u0301ßǅ!?.,_-–…\u200b\u200d\u2028\u3000\ufeff👩🚀\x00"
+LETTERS = "  \t\n\r\x0b\x1c\x1d\x85\xa0''''stremdlvSTaZ019²½٣Ⅷ〇一été\u0301ßǅ!?.,_-–…\u200b\u200d\u2028\u3000\ufeff👩🚀\x00"  # noqa: E501
 
 
 def test_words_are_those_of_gpt2s_pattern():
@@ -316,7 +341,8 @@ def test_characters_appear_when_they_are_complete():
 
 def test_letters_of_bytes():
     letters = byte_letters()
-    assert len(set(letters.values())) == 256 and letters[ord("A")] == "A" and letters[32] == "Ġ" and letters[10] == "Ċ" and letters[0xad] == "Ń"
+    assert (len(set(letters.values())) == 256 and letters[ord("A")] == "A" and letters[32] == "Ġ" and letters[10] == "Ċ"
+            and letters[0xad] == "Ń")
 
 
 def vocabulary(folder, vocabulary=VOCABULARY, merges=MERGES, names=("vocab.json", "merges.txt")):
@@ -333,7 +359,8 @@ def test_vocabularies_are_read(bpe, tmp_path, names):
 
 
 def test_vocabularies_that_do_not_hang_together(tmp_path):
-    for table, merges, why in [({"a": 0}, [], "lacks 255 of the 256 bytes"), (VOCABULARY, [("q", "x")], "lacks what 1 of the merges give, such as 'qx'"),
+    for table, merges, why in [({"a": 0}, [], "lacks 255 of the 256 bytes"),
+                               (VOCABULARY, [("q", "x")], "lacks what 1 of the merges give, such as 'qx'"),
                                ([1], [], "not a table"), (VOCABULARY, [("a", "b", "c")], "not a list of pairs")]:
         with pytest.raises(ValueError, match=why):
             BPE.read(vocabulary(tmp_path, table, merges))
@@ -346,14 +373,16 @@ def picture(height, width, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("height, width", [(300, 400), (256, 256), (701, 600), (31, 57), (224, 224), (3, 2), (257, 999)])
+@pytest.mark.parametrize("height, width", [(300, 400), (256, 256), (701, 600), (31, 57), (224, 224), (3, 2),
+                                           (257, 999)])
 def test_resizing_is_pillows(height, width):
     """But for very tall pictures, where some versions take the axes the other way around, and values differ by 1."""
     Image = pytest.importorskip("PIL.Image")
     pixels = picture(height, width)
     shorter = min(height, width)
     size = (int(256 * width / shorter), int(256 * height / shorter))
-    np.testing.assert_array_equal(images.resize(pixels, 256), np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR)))
+    np.testing.assert_array_equal(images.resize(pixels, 256),
+                                  np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.BILINEAR)))
 
 
 def test_the_transform_is_that_of_torchvision():
@@ -362,11 +391,14 @@ def test_the_transform_is_that_of_torchvision():
     for height, width in [(300, 400), (333, 259)]:
         pixels = picture(height, width)
         shorter = min(height, width)
-        resized = Image.fromarray(pixels).resize((int(256 * width / shorter), int(256 * height / shorter)), Image.Resampling.BILINEAR)
+        resized = Image.fromarray(pixels).resize((int(256 * width / shorter), int(256 * height / shorter)),
+                                                 Image.Resampling.BILINEAR)
         left, top = (int(round((n - 224) / 2.0)) for n in resized.size)
-        cropped = torch.tensor(np.asarray(resized.crop((left, top, left + 224, top + 224)))).permute(2, 0, 1).to(torch.float32).div(255)
+        cropped = torch.tensor(np.asarray(resized.crop((left, top, left + 224, top + 224)))).permute(2, 0,
+                                                                                                     1).to(torch.float32).div(255)
         mean, std = (torch.tensor(numbers).view(3, 1, 1) for numbers in ([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]))
-        np.testing.assert_allclose(images.prepared(pixels).numpy(), cropped.sub(mean).div(std).unsqueeze(0).numpy(), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(images.prepared(pixels).numpy(), cropped.sub(mean).div(std).unsqueeze(0).numpy(),
+                                   rtol=0, atol=1e-6)
 
 
 def test_a_crop_larger_than_the_picture_is_black_outside():
@@ -393,11 +425,13 @@ def test_pictures_are_read(tmp_path):
 
 def test_files_that_are_no_pictures(tmp_path, monkeypatch):
     file = tmp_path / "picture"
-    for data, why in [(b"P6 5 4 255 " + bytes(59), "damaged"), (b"P6 5 4 65535 " + bytes(120), "8 bits"), (b"P6", "damaged")]:
+    for data, why in [(b"P6 5 4 255 " + bytes(59), "damaged"), (b"P6 5 4 65535 " + bytes(120), "8 bits"),
+                      (b"P6", "damaged")]:
         file.write_bytes(data)
         with pytest.raises(ValueError, match=why):
             images.read(file)
-    for array, why in [(np.zeros((2, 2, 3)), "uint8"), (np.zeros((2, 2, 4), np.uint8), "shape"), (np.zeros((0, 2, 3), np.uint8), "shape")]:
+    for array, why in [(np.zeros((2, 2, 3)), "uint8"), (np.zeros((2, 2, 4), np.uint8), "shape"),
+                       (np.zeros((0, 2, 3), np.uint8), "shape")]:
         np.save(tmp_path / "array.npy", array)
         with pytest.raises(ValueError, match=why):
             images.read(tmp_path / "array.npy")
@@ -418,7 +452,8 @@ def shop(folder, small):
     saved(untrained(lambda: resnet.resnet("resnet50", num_classes=10))[1], folder / "resnet50.safetensors")
     np.save(folder / "picture.npy", picture(40, 60))
     (folder / "labels.txt").write_text("\n".join(f"animal {i}" for i in range(10)), encoding="utf-8")
-    (folder / "labels.json").write_text(json.dumps({str(i): [f"n0{i}", f"beast {i}"] for i in range(10)}), encoding="utf-8")
+    (folder / "labels.json").write_text(json.dumps({str(i): [f"n0{i}", f"beast {i}"] for i in range(10)}),
+                                        encoding="utf-8")
     model, state = untrained(lambda: gpt2.GPT2(gpt2.Config(256, 32, 64, 2, 1)))
     lively(state)
     saved(published(model), folder / "bytes.bin")
@@ -444,18 +479,21 @@ def printed(capsys, *arguments, expect=0):
 
 
 def test_classify_in_a_fresh_process(shop):
-    done = ran(shop, "classify", str(shop / "picture.npy"), "--weights", str(shop / "resnet18.pth"), "--labels", str(shop / "labels.txt"), "--top", "3")
+    done = ran(shop, "classify", str(shop / "picture.npy"), "--weights", str(shop / "resnet18.pth"), "--labels",
+               str(shop / "labels.txt"), "--top", "3")
     assert done.returncode == 0, done.stderr
     rows = re.findall(r"^ *([\d.]+)%  (animal \d)$", done.stdout, re.MULTILINE)
     model = resnet.resnet("resnet18", num_classes=10).eval()
     model.load_state_dict(tensorgrad.load(shop / "resnet18.pth"))
     chances = model(images.prepared(picture(40, 60)))[0].softmax(0)
     best = chances.argsort(descending=True)[:3].tolist()
-    assert rows == [(f"{100 * chances[i].item():.2f}", f"animal {i}") for i in best] and len(done.stdout.splitlines()) == 3
+    assert (rows == [(f"{100 * chances[i].item():.2f}", f"animal {i}") for i in best]
+            and len(done.stdout.splitlines()) == 3)
 
 
 def test_continue_in_a_fresh_process(shop):
-    arguments = ["continue", "lower the", "--weights", str(shop / "gpt" / "model.safetensors"), "--tokens", "12", "--seed", "5", "--top-k", "20"]
+    arguments = ["continue", "lower the", "--weights", str(shop / "gpt" / "model.safetensors"), "--tokens", "12",
+                 "--seed", "5", "--top-k", "20"]
     once, again, other = ran(shop, *arguments), ran(shop, *arguments), ran(shop, *arguments[:-3], "6", *arguments[-2:])
     assert once.returncode == 0, once.stderr
     assert once.stdout == again.stdout != other.stdout
@@ -463,9 +501,11 @@ def test_continue_in_a_fresh_process(shop):
 
 
 def test_classes_are_named(shop, capsys):
-    common = "classify", shop / "picture.npy", "--weights", shop / "resnet50.safetensors", "--arch", "resnet50", "--top", 10, "--resize", 64, "--crop", 64
+    common = ("classify", shop / "picture.npy", "--weights", shop / "resnet50.safetensors", "--arch", "resnet50",
+              "--top", 10, "--resize", 64, "--crop", 64)
     assert sorted(re.findall(r"class \d", printed(capsys, *common))) == [f"class {i}" for i in range(10)]
-    assert sorted(re.findall(r"beast \d", printed(capsys, *common, "--labels", shop / "labels.json"))) == [f"beast {i}" for i in range(10)]
+    assert (sorted(re.findall(r"beast \d", printed(capsys, *common, "--labels", shop / "labels.json")))
+            == [f"beast {i}" for i in range(10)])
 
 
 def test_bytes_without_a_vocabulary(shop, capsys):
@@ -484,15 +524,18 @@ def test_texts_end(shop, capsys, monkeypatch):
 @pytest.mark.parametrize("arguments, why", [
     ("classify nothing.jpg --weights resnet18.pth", "error: nothing.jpg: No such file or directory"),
     ("classify picture.npy --weights nothing.pth", "error: nothing.pth: No such file or directory"),
-    ("classify picture.npy --weights resnet50.safetensors", "does not fit --arch resnet18: it has besides .* It fits --arch resnet50$"),
-    ("classify picture.npy --weights bytes.bin", "does not fit --arch resnet18: it lacks conv1.weight, bn1.weight, bn1.bias and 99 more"),
+    ("classify picture.npy --weights resnet50.safetensors",
+     "does not fit --arch resnet18: it has besides .* It fits --arch resnet50$"),
+    ("classify picture.npy --weights bytes.bin",
+     "does not fit --arch resnet18: it lacks conv1.weight, bn1.weight, bn1.bias and 99 more"),
     ("classify picture.npy --weights resnet18.pth --arch vgg16", "vgg16 is not known: there are resnet18, resnet34"),
     ("classify picture.npy --weights text.pt", "text.pt cannot be read"),
     ("classify picture.npy --weights list.pt", "list.pt does not hold a state dict"),
     ("classify picture.npy --weights short.safetensors", "short.safetensors cannot be read"),
     ("classify labels.txt --weights resnet18.pth", "labels.txt is not a picture|takes Pillow"),
     ("continue x --weights resnet18.pth", "does not hold a GPT-2: its parameters have names such as conv1.weight"),
-    ("continue x --weights bytes.bin --config gpt2", "does not fit --config gpt2: .*wte.weight is .256, 64., not .50257, 768."),
+    ("continue x --weights bytes.bin --config gpt2",
+     "does not fit --config gpt2: .*wte.weight is .256, 64., not .50257, 768."),
     ("continue x --weights bytes.bin --config gpt5", "gpt5 is neither a file nor one of gpt2, gpt2-medium"),
     ("continue x --weights bytes.bin --config labels.txt", "labels.txt"),
     ("continue x --weights bytes.bin --vocab gpt", "bytes.bin knows 256 tokens, the vocabulary in gpt has 268"),
@@ -506,7 +549,8 @@ def test_what_is_wrong_is_said(shop, capsys, monkeypatch, arguments, why):
 
 
 @pytest.mark.parametrize("arguments, why", [
-    ("", "required: TASK"), ("classify a.png", "required: --weights"), ("continue x --weights f --tokens 0", "not above 0"),
+    ("", "required: TASK"), ("classify a.png", "required: --weights"),
+    ("continue x --weights f --tokens 0", "not above 0"),
     ("continue x --weights f --top-p 1.5", "at most 1"), ("continue x --weights f --temperature -1", "below 0")])
 def test_bad_options_are_refused(capsys, arguments, why):
     with pytest.raises(SystemExit) as refusal:

@@ -1,4 +1,7 @@
-"""The lessons run, as scripts and as notebooks; what they work out by hand they assert themselves. The notebooks are those of the scripts."""
+"""The lessons run, as scripts and as notebooks; what they work out by hand they assert themselves.
+
+The notebooks are those of the scripts.
+"""
 import contextlib
 import io
 import json
@@ -77,14 +80,17 @@ def test_notebooks_are_up_to_date(capsys):
 def test_notebooks_are_notebooks(name):
     """Notebooks follow nbformat 4.5."""
     document = json.loads((FOLDER / f"{name}.ipynb").read_text(encoding="utf-8"))
-    assert (document["nbformat"], document["nbformat_minor"]) == (4, 5) and set(document) == {"cells", "metadata", "nbformat", "nbformat_minor"}
+    assert ((document["nbformat"], document["nbformat_minor"]) == (4, 5)
+            and set(document) == {"cells", "metadata", "nbformat", "nbformat_minor"})
     ids = [cell["id"] for cell in document["cells"]]
     assert len(set(ids)) == len(ids) and all(re.fullmatch(r"[a-zA-Z0-9-_]{1,64}", i) for i in ids)
     for cell in document["cells"]:
-        keys = {"cell_type", "id", "metadata", "source"} | ({"execution_count", "outputs"} if cell["cell_type"] == "code" else set())
+        keys = ({"cell_type", "id", "metadata", "source"}
+                | ({"execution_count", "outputs"} if cell["cell_type"] == "code" else set()))
         assert set(cell) == keys and "".join(cell["source"]).strip()
         assert all(line.endswith("\n") for line in cell["source"][:-1]) and not cell["source"][-1].endswith("\n")
-    assert document["cells"][0]["cell_type"] == "markdown" and document["cells"][0]["source"][0].startswith(f"# Lesson {name[6]}: ")
+    assert (document["cells"][0]["cell_type"] == "markdown"
+            and document["cells"][0]["source"][0].startswith(f"# Lesson {name[6]}: "))
     with contextlib.suppress(ImportError):
         import nbformat
         nbformat.validate(nbformat.from_dict(document))
@@ -92,11 +98,13 @@ def test_notebooks_are_notebooks(name):
 
 def test_a_stale_notebook_is_found(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(notebooks, "HERE", tmp_path)
-    (tmp_path / "lesson1_x.py").write_text("# %% [markdown]\n# # Lesson\n#\n# text\n\n# %%\na = 1   # a\n\n\nb = 2\n", encoding="utf-8")
+    (tmp_path / "lesson1_x.py").write_text("# %% [markdown]\n# # Lesson\n#\n# text\n\n# %%\na = 1   # a\n\n\nb = 2\n",
+                                           encoding="utf-8")
     assert notebooks.main(["--check"]) == 1 and "lesson1_x.ipynb is out of date" in capsys.readouterr().out
     assert notebooks.main([]) == 0 and notebooks.main(["--check"]) == 0
     cells = json.loads((tmp_path / "lesson1_x.ipynb").read_text(encoding="utf-8"))["cells"]
-    assert [(c["cell_type"], "".join(c["source"])) for c in cells] == [("markdown", "# Lesson\n\ntext"), ("code", "a = 1   # a\n\n\nb = 2")]
+    assert ([(c["cell_type"], "".join(c["source"])) for c in cells]
+            == [("markdown", "# Lesson\n\ntext"), ("code", "a = 1   # a\n\n\nb = 2")])
     with pytest.raises(ValueError, match="begins with a cell"):
         notebooks.cells("a = 1\n# %%\n")
 
@@ -111,5 +119,6 @@ def test_the_page_about_them_lists_each():
 
 def test_lessons_need_no_more_than_the_package():
     for name in LESSONS:
-        imported = re.findall(r"^\s*(?:import|from) (\w+)", (FOLDER / f"{name}.py").read_text(encoding="utf-8"), re.MULTILINE)
+        imported = re.findall(r"^\s*(?:import|from) (\w+)", (FOLDER / f"{name}.py").read_text(encoding="utf-8"),
+                              re.MULTILINE)
         assert set(imported) <= {"tensorgrad", *sys.stdlib_module_names}

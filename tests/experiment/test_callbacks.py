@@ -195,7 +195,9 @@ def test_E34_early_stopping_needs_its_metric(capsys):
 
 
 class Rectified(Line):
-    """A line through a rectifier that is no module; one of its two units is dead in training, and alive in validation."""
+    """A line through a rectifier that is no module; one of its two units is dead in training, and alive in
+    validation.
+    """
 
     def __init__(self, breaks=None):
         super().__init__()
@@ -225,7 +227,8 @@ def test_a_fit_as_a_page(tmp_path):
         made.fit(module, loader(), loader())
     text = (tmp_path / "training.html").read_text(encoding="utf-8")
     steps = made.global_step
-    assert f"step {steps}, loss {module.losses[-1]:.3g}" in text and "My training" in text and "refresh" not in text.split("<style")[0]
+    assert (f"step {steps}, loss {module.losses[-1]:.3g}" in text and "My training" in text
+            and "refresh" not in text.split("<style")[0])
     assert "relu after hidden" in text and "1 of 2" in text and steps > 2
     handle = torch.nn.Linear(1, 1)(torch.ones(1, 1))          # nobody watches any more
     assert page._seen is None and handle.grad_fn is not None
@@ -240,12 +243,14 @@ def test_a_page_of_a_fit_that_breaks(tmp_path, options):
         return
     with pytest.raises(ArithmeticError):
         made.fit(Rectified(breaks=2), loader())
-    assert "Ended after step 2 by ArithmeticError: broken" in (tmp_path / "deep" / "page.html").read_text(encoding="utf-8")
+    assert "Ended after step 2 by ArithmeticError: broken" in (tmp_path / "deep"
+                                                               / "page.html").read_text(encoding="utf-8")
 
 
 def test_a_page_needs_its_optimizer(tmp_path):
     with pytest.raises(ValueError, match=r"TrainingPage\(optimizer=3\): the module has 1"):
-        Trainer(max_epochs=1, callbacks=TrainingPage(tmp_path / "page.html", optimizer=3), accelerator="cpu").fit(Rectified(), loader())
+        Trainer(max_epochs=1, callbacks=TrainingPage(tmp_path / "page.html", optimizer=3),
+                accelerator="cpu").fit(Rectified(), loader())
 
 
 # ── learning rates ────────────────────────────────────────────────────────────────────────────────────────────────────

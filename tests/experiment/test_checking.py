@@ -125,7 +125,8 @@ def test_E9_every_optimizer_by_its_name(spec):
     [
         (
             {"name": "LambdaLR"},
-            "scheduler.args.lr_lambda: missing: function of the epoch {name, args}, or list of function of the epoch {name, args}",
+            "scheduler.args.lr_lambda: missing: function of the epoch {name, args}, or list of function of the epoch "
+            "{name, args}",
         ),
         (
             {"name": "LambdaLR", "args": {"lr_lambda": {"name": "warmup", "args": {}}}},

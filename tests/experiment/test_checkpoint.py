@@ -1,4 +1,6 @@
-"""Checkpointer and streams: what is saved is restored to the bit, by files that anybody can read, or nothing changes at all."""
+"""Checkpointer and streams: what is saved is restored to the bit, by files that anybody can read, or nothing changes at
+all.
+"""
 import copy
 import errno
 import os
@@ -17,7 +19,8 @@ from tensorgrad.utils.data import DataLoader
 
 
 def model():
-    return tg.nn.Sequential(tg.nn.Linear(3, 4), tg.nn.BatchNorm1d(4), tg.nn.Dropout(0.5), tg.nn.ReLU(), tg.nn.Linear(4, 2))
+    return tg.nn.Sequential(tg.nn.Linear(3, 4), tg.nn.BatchNorm1d(4), tg.nn.Dropout(0.5), tg.nn.ReLU(),
+                            tg.nn.Linear(4, 2))
 
 
 def seed(number):
@@ -64,7 +67,8 @@ def goes_on(folder, make, train):
 
 
 OPTIMIZERS = {name: kind for name, kind in vars(tg.optim).items()
-              if isinstance(kind, type) and issubclass(kind, tg.optim.Optimizer) and name not in ("Optimizer", "SparseAdam", "Muon")}
+              if isinstance(kind, type) and issubclass(kind, tg.optim.Optimizer)
+              and name not in ("Optimizer", "SparseAdam", "Muon")}
 
 
 @pytest.mark.parametrize("name", [*OPTIMIZERS, "SGD momentum", "Adam amsgrad"])
@@ -79,9 +83,12 @@ def test_optimizers(tmp_path, name):
 
 SCHEDULERS = {
     "StepLR": lambda o: schedulers.StepLR(o, 2), "MultiStepLR": lambda o: schedulers.MultiStepLR(o, [1, 4]),
-    "CosineAnnealingLR": lambda o: schedulers.CosineAnnealingLR(o, 5), "CosineAnnealingWarmRestarts": lambda o: schedulers.CosineAnnealingWarmRestarts(o, 2),
-    "CyclicLR": lambda o: schedulers.CyclicLR(o, 0.01, 0.1, 2), "OneCycleLR": lambda o: schedulers.OneCycleLR(o, 0.1, total_steps=20),
-    "ConstantLR": schedulers.ConstantLR, "LinearLR": schedulers.LinearLR, "ExponentialLR": lambda o: schedulers.ExponentialLR(o, 0.9),
+    "CosineAnnealingLR": lambda o: schedulers.CosineAnnealingLR(o, 5),
+    "CosineAnnealingWarmRestarts": lambda o: schedulers.CosineAnnealingWarmRestarts(o, 2),
+    "CyclicLR": lambda o: schedulers.CyclicLR(o, 0.01, 0.1, 2),
+    "OneCycleLR": lambda o: schedulers.OneCycleLR(o, 0.1, total_steps=20),
+    "ConstantLR": schedulers.ConstantLR, "LinearLR": schedulers.LinearLR,
+    "ExponentialLR": lambda o: schedulers.ExponentialLR(o, 0.9),
     "PolynomialLR": schedulers.PolynomialLR, "ReduceLROnPlateau": lambda o: schedulers.ReduceLROnPlateau(o, patience=0),
     "LambdaLR": lambda o: schedulers.LambdaLR(o, lambda epoch: 1 / (1 + epoch)),
     "SequentialLR": lambda o: schedulers.SequentialLR(o, [schedulers.LinearLR(o), schedulers.StepLR(o, 1)], [2]),
@@ -101,14 +108,16 @@ def test_schedulers(tmp_path, name):
 def test_gradient_scalers(tmp_path):
     def make():
         net = model()
-        return dict(net=net, optimizer=tg.optim.Adam(net.parameters()), scaler=tg.amp.GradScaler("cpu", init_scale=2.0**5, growth_interval=2))
+        return dict(net=net, optimizer=tg.optim.Adam(net.parameters()),
+                    scaler=tg.amp.GradScaler("cpu", init_scale=2.0**5, growth_interval=2))
     goes_on(tmp_path, make, train)
 
 
 def test_averaged_models(tmp_path):
     def make():
         net = model()
-        return dict(net=net, optimizer=tg.optim.Adam(net.parameters()), averaged=tg.optim.swa_utils.AveragedModel(net, use_buffers=True))
+        return dict(net=net, optimizer=tg.optim.Adam(net.parameters()),
+                    averaged=tg.optim.swa_utils.AveragedModel(net, use_buffers=True))
 
     def train_and_average(averaged, **parts):
         train(**parts)
@@ -143,7 +152,8 @@ def trained(tmp_path):
     optimizer = tg.optim.Adam(net.parameters())
     train(net, optimizer)
     loader = DataLoader(range(9), batch_size=2, shuffle=True, generator=tg.Generator().manual_seed(1))
-    parts = dict(net=net, optimizers=[optimizer, tg.optim.SGD(net.parameters(), lr=0.1)], more={"scheduler": schedulers.StepLR(optimizer, 2), "none": None},
+    parts = dict(net=net, optimizers=[optimizer, tg.optim.SGD(net.parameters(), lr=0.1)],
+                 more={"scheduler": schedulers.StepLR(optimizer, 2), "none": None},
                  loader=loader)
     checkpointer = Checkpointer(tmp_path / "ckpt", **parts)
     next(iter(loader))
@@ -155,16 +165,17 @@ def test_a_file_is_read_without_the_code_of_a_project(trained):
     program = f"""
 import sys, tensorgrad
 state = tensorgrad.load({str(path)!r}, weights_only=True)
-print(list(state), list(state["parts"]), state["step"], state["parts"]["net"]["0.weight"].shape, "tensorgrad.experiment" in sys.modules)"""
-    assert fresh_process(program).strip() == ("['format', 'step', 'epoch', 'history', 'parts', 'streams'] ['net', 'optimizers', 'more', 'loader'] 7 "
-                                              "torch.Size([4, 3]) False")
+print(list(state), list(state["parts"]), state["step"], state["parts"]["net"]["0.weight"].shape, "tensorgrad.experiment" in sys.modules)"""  # noqa: E501
+    assert fresh_process(program).strip() == ("['format', 'step', 'epoch', 'history', 'parts', 'streams'] ['net', "
+                                              "'optimizers', 'more', 'loader'] 7 torch.Size([4, 3]) False")
 
 
 def test_pytorch_reads_a_file(trained):
     torch = pytest.importorskip("torch")
     path, checkpointer, parts = trained
     state = torch.load(path, weights_only=True)
-    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5), torch.nn.ReLU(),
+                              torch.nn.Linear(4, 2))
     net.load_state_dict(state["parts"]["net"])
     torch.optim.Adam(net.parameters()).load_state_dict(state["parts"]["optimizers"][0])
     assert net[0].weight.detach().numpy().tobytes() == parts["net"][0].weight.detach().numpy().tobytes()
@@ -178,8 +189,10 @@ def test_pytorch_reads_a_file(trained):
     ({"a": np.float64(1)}, r"thing\['a'\] is of the type numpy.float64, .*: `x.item\(\)` is a number"),
     ({"a": np.zeros(2)}, r"thing\['a'\] is of the type numpy.ndarray, .*: `tensorgrad.tensor\(x\)`"),
     ({frozenset([1]): 1}, r"the key frozenset\(\{1\}\) of thing is of the type builtins.frozenset"),
-    ({"a": range(3)}, r"thing\['a'\] is of the type builtins.range"), ({"a": Checkpointer}, r"thing\['a'\] is of the type builtins.type"),
-    ({"a": {1, (print,)}}, r"thing\['a'\]\[\d\]\[0\]"), ({"a": {1: tg.Generator()}}, r"thing\['a'\]\[1\] is of the type tensorgrad.generator.Generator"),
+    ({"a": range(3)}, r"thing\['a'\] is of the type builtins.range"),
+    ({"a": Checkpointer}, r"thing\['a'\] is of the type builtins.type"),
+    ({"a": {1, (print,)}}, r"thing\['a'\]\[\d\]\[0\]"),
+    ({"a": {1: tg.Generator()}}, r"thing\['a'\]\[1\] is of the type tensorgrad.generator.Generator"),
 ])
 def test_what_a_file_cannot_hold_is_refused_before_it_is_written(tmp_path, value, path):
     class Thing:
@@ -200,8 +213,9 @@ def test_what_a_file_cannot_hold_is_refused_before_it_is_written(tmp_path, value
 def test_what_a_file_can_hold(tmp_path):
     """All that is let through is read back, here and by PyTorch."""
     import collections
-    values = [None, True, 10**30, 1.5, 2j, "é\0", b"\xff", bytearray(b"ab"), tg.Size([1, 2]), tg.device("cpu"), tg.bfloat16, [1, (2, ())], {1: {"a": 2}},
-              collections.OrderedDict(a=1), collections.Counter("aab"), {1, "b", (2, 3)}, tg.zeros(2, dtype=tg.bfloat16), tg.nn.Parameter(tg.ones(2)),
+    values = [None, True, 10**30, 1.5, 2j, "é\0", b"\xff", bytearray(b"ab"), tg.Size([1, 2]), tg.device("cpu"),
+              tg.bfloat16, [1, (2, ())], {1: {"a": 2}}, collections.OrderedDict(a=1), collections.Counter("aab"),
+              {1, "b", (2, 3)}, tg.zeros(2, dtype=tg.bfloat16), tg.nn.Parameter(tg.ones(2)),
               model().state_dict(), tg.strided]
     path = Checkpointer(tmp_path).save(1, values=values)
     assert digest(Checkpointer(tmp_path).restore()["values"]) == digest(values)
@@ -247,7 +261,8 @@ def test_names_that_are_no_file_s(tmp_path, name):
         Checkpointer(tmp_path).save(1, name)
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-30], lambda data: b"", lambda data: data[:300] + bytes(300) + data[600:]],
+@pytest.mark.parametrize("damage", [lambda data: data[:-30], lambda data: b"",
+                                    lambda data: data[:300] + bytes(300) + data[600:]],
                          ids=["cut", "empty", "zeros"])
 def test_a_damaged_file_is_passed_over(tmp_path, damage):
     checkpointer = Checkpointer(tmp_path, keep=3)
@@ -259,7 +274,9 @@ def test_a_damaged_file_is_passed_over(tmp_path, damage):
     with pytest.warns(UserWarning, match="the checkpoint .*last.ckpt cannot be read, so the one before it is taken"):
         assert checkpointer.restore() == {"step": 1}
     (tmp_path / "step=1.ckpt").write_bytes(b"PK")
-    with pytest.warns(UserWarning), pytest.raises(RuntimeError, match=r"none of the checkpoints can be read:\n.*last.ckpt: .*\n.*step=1.ckpt: "):
+    with pytest.warns(UserWarning), pytest.raises(RuntimeError,
+                                                  match=r"none of the checkpoints can be read:\n.*last.ckpt: "
+                                                        r".*\n.*step=1.ckpt: "):
         checkpointer.restore()
     with pytest.raises(FileNotFoundError):
         checkpointer.restore(tmp_path / "other.ckpt")
@@ -289,7 +306,8 @@ def test_a_directory_that_is_a_file(tmp_path):
 def test_what_killed_saves_left_is_removed(tmp_path):
     fcntl = pytest.importorskip("fcntl")
     left = [tmp_path / f".{name}.0123456789abcdef.part" for name in ("step=3.ckpt", "last.ckpt", "best.of.all.ckpt")]
-    others = [tmp_path / name for name in (".step=3.ckpt.0123.part", "step=3.ckpt.0123456789abcdef.part", "notes.txt", ".held.ckpt.0123456789abcdef.part")]
+    others = [tmp_path / name for name in (".step=3.ckpt.0123.part", "step=3.ckpt.0123456789abcdef.part", "notes.txt",
+                                           ".held.ckpt.0123456789abcdef.part")]
     for path in left + others:
         path.write_bytes(b"x")
     with open(others[-1], "rb") as held:
@@ -302,7 +320,8 @@ def test_what_killed_saves_left_is_removed(tmp_path):
 
 
 def everything(parts):
-    return digest([parts["net"].state_dict(), [optimizer.state_dict() for optimizer in parts["optimizers"]], parts["more"]["scheduler"].state_dict(),
+    return digest([parts["net"].state_dict(), [optimizer.state_dict() for optimizer in parts["optimizers"]],
+                   parts["more"]["scheduler"].state_dict(),
                    parts["loader"].state_dict(), streams.state()])
 
 
@@ -325,22 +344,30 @@ def changed(state, value, *path):
 
 
 @pytest.mark.parametrize("spoil, error, text", [
-    (lambda s: without(s, "parts", "net"), ValueError, "the checkpoint has no part 'net'; its parts: 'optimizers', 'more', 'loader'"),
-    (lambda s: without(s, "parts", "more", "scheduler"), ValueError, "the checkpoint has no part 'scheduler' in more; its parts: 'none'"),
-    (lambda s: without(s, "parts", "optimizers", 1), ValueError, "the checkpoint has 1 states for optimizers, which has 2"),
+    (lambda s: without(s, "parts", "net"), ValueError,
+     "the checkpoint has no part 'net'; its parts: 'optimizers', 'more', 'loader'"),
+    (lambda s: without(s, "parts", "more", "scheduler"), ValueError,
+     "the checkpoint has no part 'scheduler' in more; its parts: 'none'"),
+    (lambda s: without(s, "parts", "optimizers", 1), ValueError,
+     "the checkpoint has 1 states for optimizers, which has 2"),
     (lambda s: changed(s, None, "parts", "net"), ValueError, "the checkpoint has no state of net"),
-    (lambda s: changed(s, 3, "parts", "more"), ValueError, "the checkpoint has no part 'scheduler', 'none' in more; its parts: none"),
+    (lambda s: changed(s, 3, "parts", "more"), ValueError,
+     "the checkpoint has no part 'scheduler', 'none' in more; its parts: none"),
     (lambda s: without(s, "parts", "net", "0.weight"), RuntimeError, 'Missing key'),
     (lambda s: changed(s, tg.zeros(5, 3), "parts", "net", "4.weight"), RuntimeError, "size mismatch for 4.weight"),
-    (lambda s: changed(s, [], "parts", "optimizers", 1, "param_groups"), ValueError, "different number of parameter groups"),
+    (lambda s: changed(s, [], "parts", "optimizers", 1, "param_groups"), ValueError,
+     "different number of parameter groups"),
     (lambda s: changed(s, None, "parts", "more", "scheduler"), ValueError, "no state of more.scheduler"),
     (lambda s: changed(s, {}, "parts", "loader"), ValueError, "not the state of a DataLoader"),
-    (lambda s: changed(s, 4, "parts", "loader", "loader", "batch_size"), ValueError, "the state is that of another DataLoader: batch_size 4, here 2"),
+    (lambda s: changed(s, 4, "parts", "loader", "loader", "batch_size"), ValueError,
+     "the state is that of another DataLoader: batch_size 4, here 2"),
     (lambda s: without(s, "streams", "numpy"), ValueError, "the state has no random stream 'numpy'"),
-    (lambda s: changed(s, 3, "streams", "tensorgrad"), ValueError, "the state of the random stream 'tensorgrad' is of no use"),
+    (lambda s: changed(s, 3, "streams", "tensorgrad"), ValueError,
+     "the state of the random stream 'tensorgrad' is of no use"),
     (lambda s: changed(s, {}, "streams", "numpy"), ValueError, "the state of the random stream 'numpy' is of no use"),
     (lambda s: changed(s, 2, "format"), ValueError, "the checkpoint has the format 2, and this version knows 1"),
-    (lambda s: without(s, "parts"), ValueError, "this is not the state of a Checkpointer"), (lambda s: 5, ValueError, "this is not the state"),
+    (lambda s: without(s, "parts"), ValueError, "this is not the state of a Checkpointer"),
+    (lambda s: 5, ValueError, "this is not the state"),
 ])
 def test_nothing_changes_after_an_error(trained, spoil, error, text):
     path, checkpointer, parts = trained
@@ -378,7 +405,8 @@ def test_a_part_that_cannot_go_back_comes_last(trained):
             if self.fails:
                 raise OSError("gone")
 
-    checkpointer = Checkpointer(path.parent, run=Part("run", last=True), loader=DataLoader(range(3)), a=Part("a"), b=Part("b"))
+    checkpointer = Checkpointer(path.parent, run=Part("run", last=True), loader=DataLoader(range(3)), a=Part("a"),
+                                b=Part("b"))
     state = checkpointer.state()
     checkpointer.load(state)
     assert order == ["check run", "check a", "check b", "load a", "load b", "load run"]
@@ -414,7 +442,8 @@ def test_mistakes(make, error, text):
 
 
 def drawn():
-    return random.random(), random.gauss(0, 1), np.random.rand(), np.random.normal(), tg.rand(2).tolist(), tg.randn(3).tolist()
+    return (random.random(), random.gauss(0, 1), np.random.rand(), np.random.normal(), tg.rand(2).tolist(),
+            tg.randn(3).tolist())
 
 
 def test_streams_go_back():
@@ -432,7 +461,8 @@ def test_streams_go_back():
     (None, "the state of the random streams is a dict, but got NoneType"), ({}, "no random stream 'python'"),
     ({"python": (3, (1, 2), None)}, "the state of the random stream 'python' is of no use"),
     ({"numpy": {"bit_generator": "PCG64"}}, "the state of the random stream 'numpy' is of no use"),
-    ({"tensorgrad": {"dtype": "uint8", "bytes": tg.zeros(5056, dtype=tg.uint8)}}, "the state of the random stream 'tensorgrad' is of no use: Invalid mt19937"),
+    ({"tensorgrad": {"dtype": "uint8", "bytes": tg.zeros(5056, dtype=tg.uint8)}},
+     "the state of the random stream 'tensorgrad' is of no use: Invalid mt19937"),
 ])
 def test_streams_stay_after_an_error(state, text):
     now = streams.state()
@@ -455,7 +485,8 @@ streams.restore(state)
 print(torch.equal(b, torch.rand(2, device="cuda:1")), b.tolist())
 """
     shown, same = fresh_process(program, TENSORGRAD_SIMULATED_CUDA="2").splitlines()
-    assert shown == "['numpy', 'python', 'tensorgrad'] ['cuda:1', 'numpy', 'python', 'tensorgrad']" and same.startswith("True")
+    assert (shown == "['numpy', 'python', 'tensorgrad'] ['cuda:1', 'numpy', 'python', 'tensorgrad']"
+            and same.startswith("True"))
 
 
 def test_the_stream_of_a_device_that_has_not_drawn_yet(tmp_path):

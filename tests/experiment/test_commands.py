@@ -468,7 +468,8 @@ def test_usage(capsys):
 def test_the_command_loads_little():
     code = (
         "import sys; from tensorgrad.experiment.__main__ import main; main(['--help']);"
-        "print(sorted(n for n in sys.modules if n.startswith('tensorgrad.experiment')), 'yaml' in sys.modules, 'tensorgrad.optim' in sys.modules)"
+        "print(sorted(n for n in sys.modules if n.startswith('tensorgrad.experiment')), 'yaml' in sys.modules, "
+        "'tensorgrad.optim' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env=project.ENVIRONMENT, capture_output=True, text=True, check=True

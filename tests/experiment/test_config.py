@@ -91,7 +91,8 @@ def test_E25_floats_without_a_point_are_floats(parser):
 
 
 def test_E25_values_are_what_pyyaml_makes_of_them(parser):
-    text = "a: [1, 0x1F, 0b11, 017, 1_000, 190:20]\nb: [yes, No, on, ~, null, '', ]\nc: {d: |\n   two\n   lines\n }\ne: >-\n  x\n  y\nf: \"\\e[\"\n"
+    text = ("a: [1, 0x1F, 0b11, 017, 1_000, 190:20]\nb: [yes, No, on, ~, null, '', ]\nc: {d: |\n   two\n   lines\n "
+            "}\ne: >-\n  x\n  y\nf: \"\\e[\"\n")
     text = text.replace("c: {d: |\n   two\n   lines\n }\n", "c:\n  d: |\n   two\n   lines\n")
     assert loads(text) == yaml.safe_load(text)
     assert loads(text.encode()) == loads(text) == loads(text.encode("utf-16"))

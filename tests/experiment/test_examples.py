@@ -51,7 +51,8 @@ def picture_size(path):
 
 def test_the_classifier_learns(place):
     pytest.importorskip("matplotlib")
-    path = trained("classifier", "epoch_max=1", "model.args.width=4", "train_dataset.batch_size=32", "optimizer.args.lr=4e-3")
+    path = trained("classifier", "epoch_max=1", "model.args.width=4", "train_dataset.batch_size=32",
+                   "optimizer.args.lr=4e-3")
     before, after = column(path, "accuracy/val")
     assert before < 0.3 and after > 0.85
     assert picture_size(path / "img" / "classified.png")[0] > 1000
@@ -60,10 +61,12 @@ def test_the_classifier_learns(place):
 def test_the_gan_draws_also_when_it_was_resumed(place):
     pytest.importorskip("matplotlib")
     wrapper, longer = "train_wrapper.args", "trainer_params.max_epochs=2"
-    short = ["trainer_params.limit_train_batches=20", "trainer_params.log_every_n_steps=1", f"{wrapper}.generator_spec.args.width=8",
+    short = ["trainer_params.limit_train_batches=20", "trainer_params.log_every_n_steps=1",
+             f"{wrapper}.generator_spec.args.width=8",
              f"{wrapper}.discriminator_spec.args.width=8"]
     path = trained("gan", *short, longer)
-    assert column(path, "d_real_epoch")[-1] > column(path, "d_fake_epoch")[-1]      # it tells digits from what is drawn so far
+    # it tells digits from what is drawn so far
+    assert column(path, "d_real_epoch")[-1] > column(path, "d_fake_epoch")[-1]
     assert picture_size(path / "img" / "samples.png")[0] > 1000
     moments = sampled(path)
     assert list(moments) == [1, 2] and moments[2].shape == (10, 28, 28)
@@ -86,8 +89,10 @@ def test_E40_a_network_becomes_a_picture(place, net):
     pytest.importorskip("matplotlib")
     module, spec = "data_module.args", "train_wrapper.args.model_spec.args.model_spec"
     args = "{in_dim: 2, out_dim: 1, hidden_list: [64, 64]}"
-    path = trained("image", "trainer_params.max_epochs=3", f"{module}.train_dataset_spec.args.size=32", f"{module}.train_dataset_spec.args.count=512",
-                   f"{module}.val_dataset_spec.args.size=64", f"{spec}.name={net}", f"{spec}.args={args}", "trainer_params.check_val_every_n_epoch=1")
+    path = trained("image", "trainer_params.max_epochs=3", f"{module}.train_dataset_spec.args.size=32",
+                   f"{module}.train_dataset_spec.args.count=512", f"{module}.val_dataset_spec.args.size=64",
+                   f"{spec}.name={net}", f"{spec}.args={args}",
+                   "trainer_params.check_val_every_n_epoch=1")
     psnr = column(path, "val_psnr")
     assert psnr[-1] > 17 and psnr[-1] > psnr[0] + 1
     assert picture_size(path / "img" / "reconstruction.png")[0] > 1000
@@ -99,7 +104,8 @@ def test_E40_a_picture_may_come_from_a_file(place):
     stripes = torch.zeros(9, 14, 3)
     stripes[:, 5:] = 1
     image.imsave("stripes.png", stripes.numpy())
-    pixels = Pixels(size=4, count=16, file="stripes.png")               # the middle 8 × 8, from column 3 on, in blocks of 2 × 2
+    # the middle 8 × 8, from column 3 on, in blocks of 2 × 2
+    pixels = Pixels(size=4, count=16, file="stripes.png")
     assert pixels.image.tolist() == [[[0.0, 1.0, 1.0, 1.0]] * 4]
     group = pixels[0]
     assert torch.equal(group["target"][:, 0], (group["coord"][:, 1] > -0.5).float())
@@ -110,8 +116,10 @@ def test_E40_a_picture_may_come_from_a_file(place):
 def test_the_gpt_writes(place):
     pytest.importorskip("matplotlib")
     args = "train_wrapper.args"
-    path = trained("chargpt", "trainer_params.max_steps=40", "trainer_params.val_check_interval=20", "trainer_params.limit_val_batches=2",
-                   f"{args}.model_spec.args.num_layers=1", f"{args}.model_spec.args.embed=32", f"{args}.scheduler_spec.args.total_steps=40",
+    path = trained("chargpt", "trainer_params.max_steps=40", "trainer_params.val_check_interval=20",
+                   "trainer_params.limit_val_batches=2", f"{args}.model_spec.args.num_layers=1",
+                   f"{args}.model_spec.args.embed=32",
+                   f"{args}.scheduler_spec.args.total_steps=40",
                    f"{args}.scheduler_spec.args.max_lr=1e-2", "callbacks[0].args.length=60")
     first, last = column(path, "val_loss")
     assert last < first < 4.17 and last < 3.2                           # log(65) = 4.17 without learning
@@ -123,7 +131,8 @@ def test_the_gpt_writes(place):
 def test_without_matplotlib_a_line_says_so(place, monkeypatch):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
-    path = trained("image", "trainer_params.max_epochs=1", "data_module.args.train_dataset_spec.args={size: 16, count: 128}",
+    path = trained("image", "trainer_params.max_epochs=1",
+                   "data_module.args.train_dataset_spec.args={size: 16, count: 128}",
                    "data_module.args.val_dataset_spec=null")
     assert "no picture img/reconstruction.png: matplotlib is missing" in (path / "log.txt").read_text(encoding="utf-8")
     assert not list((path / "img").glob("*.png"))

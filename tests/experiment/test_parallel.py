@@ -66,7 +66,8 @@ def fitted(path, devices, batch_size, resume=False, **told):
 
 
 def test_E38_two_processes_are_one_with_twice_the_batch(tmp_path):
-    before = signal.getsignal(signal.SIGCHLD)       # PyTorch's loader leaves a handler of its own where a test has used it
+    # PyTorch's loader leaves a handler of its own where a test has used it
+    before = signal.getsignal(signal.SIGCHLD)
     two, made = fitted(tmp_path / "two", 2, 4)
     one, alone = fitted(tmp_path / "one", 1, 8)
     for a, b in zip(two.parameters(), one.parameters()):

@@ -455,7 +455,9 @@ def test_E12_missing_and_damaged_files_are_named(folder, tmp_path):
 
 @pytest.fixture
 def mirror(monkeypatch):
-    """A server of four small files, as if they were the published ones: (address, files by name, paths that were asked for)."""
+    """A server of four small files, as if they were the published ones: (address, files by name, paths that were asked
+    for).
+    """
     files, asked = {}, []
     for seed, (part, n) in enumerate({"train": 24, "t10k": 10}.items()):
         images, labels = digits_of(n, seed)

@@ -39,10 +39,14 @@ def table(torch, *shape):
 def gradients(torch):
     F, x, y = torch.func, table(torch, 3), table(torch, 3) * 2
     f = lambda a, b: (a.sin() * b).sum()  # noqa: E731
-    return (F.grad(f)(x, y), F.grad(f, 1)(x, y), F.grad(f, (0, -1))(x, y), F.grad(f, (1,))(x, y), F.grad_and_value(f)(x, y),
-            F.grad(lambda a: (a.sum(), {"more": a * 2}), has_aux=True)(x), F.grad_and_value(lambda a: (a.sum(), a * 2), has_aux=True)(x),
-            F.grad(F.grad(lambda a: a.sin() * a))(x[0]), F.grad(lambda a, *, n: (a ** n).sum())(x, n=3), F.grad(lambda a: torch.zeros(()))(x),
-            F.grad(lambda a: (a.detach() * a).sum())(x), F.grad(lambda d: (d["w"][0] * d["b"]).sum())({"w": (x,), "b": y}))
+    return (F.grad(f)(x, y), F.grad(f, 1)(x, y), F.grad(f, (0, -1))(x, y), F.grad(f, (1,))(x, y),
+            F.grad_and_value(f)(x, y),
+            F.grad(lambda a: (a.sum(), {"more": a * 2}), has_aux=True)(x),
+            F.grad_and_value(lambda a: (a.sum(), a * 2), has_aux=True)(x),
+            F.grad(F.grad(lambda a: a.sin() * a))(x[0]), F.grad(lambda a, *, n: (a ** n).sum())(x, n=3),
+            F.grad(lambda a: torch.zeros(()))(x),
+            F.grad(lambda a: (a.detach() * a).sum())(x),
+            F.grad(lambda d: (d["w"][0] * d["b"]).sum())({"w": (x,), "b": y}))
 
 
 @program
@@ -60,7 +64,8 @@ def modes_around_and_inside(torch):
             fixed = x ** 2
         return (x * fixed).sum()
     with torch.no_grad():
-        out = F.grad(lambda x: (x ** 2).sum())(x), F.grad(inside)(x), F.vjp(torch.sin, x)[1](x)[0], F.jacrev(torch.sin)(x)
+        out = (F.grad(lambda x: (x ** 2).sum())(x), F.grad(inside)(x), F.vjp(torch.sin, x)[1](x)[0],
+               F.jacrev(torch.sin)(x))
     with torch.inference_mode():
         made = torch.tensor([1., 2.])
         out += (F.grad(lambda x: (x ** 3).sum())(made), F.grad(lambda x: (x ** 3).sum())(x))
@@ -73,9 +78,12 @@ def histories(torch):
     w = torch.tensor([1., 4.], requires_grad=True)
     with torch.no_grad():
         quiet = F.grad(lambda v: (v * w).sum())(x)
-    results = (F.grad(lambda v: (v * v).sum())(x), F.grad(lambda v: (v * v * w).sum())(x), F.grad(lambda v: (v * v).sum() + w.sum())(x), quiet,
-               F.grad(lambda v: (v ** 3).sum())(w), F.vjp(lambda v: v * w, x)[0], F.vjp(torch.sin, x)[0], F.jacrev(lambda v: v * w)(x),
-               F.grad(lambda v: (v.sum(), v * 2), has_aux=True)(x)[1], F.grad_and_value(lambda v: (v * w).sum())(x)[1], F.vmap(lambda v: v * w.sum())(x))
+    results = (F.grad(lambda v: (v * v).sum())(x), F.grad(lambda v: (v * v * w).sum())(x),
+               F.grad(lambda v: (v * v).sum() + w.sum())(x), quiet,
+               F.grad(lambda v: (v ** 3).sum())(w), F.vjp(lambda v: v * w, x)[0], F.vjp(torch.sin, x)[0],
+               F.jacrev(lambda v: v * w)(x),
+               F.grad(lambda v: (v.sum(), v * 2), has_aux=True)(x)[1], F.grad_and_value(lambda v: (v * w).sum())(x)[1],
+               F.vmap(lambda v: v * w.sum())(x))
     found = torch.autograd.grad(sum(r.sum() for r in results if r.requires_grad), w)
     return [r.requires_grad for r in results], found, x.grad, w.grad
 
@@ -86,7 +94,8 @@ def products_with_jacobians(torch):
     out, pull = F.vjp(lambda a, b: {"s": a.sin() * b, "t": (a + b).sum()}, x, x * 2)
     both, more, aux = F.vjp(lambda a: (a ** 2, a.sum()), x, has_aux=True)[0:3]
     unused = F.vjp(lambda a, b: a * 1, x, x)[1](x)
-    return (out, pull({"s": x, "t": torch.tensor(2.)}), both, more(x), aux, unused, F.vmap(lambda v: F.vjp(torch.exp, x)[1](v)[0])(torch.eye(4)),
+    return (out, pull({"s": x, "t": torch.tensor(2.)}), both, more(x), aux, unused,
+            F.vmap(lambda v: F.vjp(torch.exp, x)[1](v)[0])(torch.eye(4)),
             F.grad(lambda v: F.vjp(torch.exp, x)[1](v)[0].pow(2).sum())(x))
 
 
@@ -94,9 +103,12 @@ def products_with_jacobians(torch):
 def jacobians(torch):
     F, x, y = torch.func, table(torch, 3), table(torch, 2, 2)
     f = lambda a, b: (a.outer(b.sum(0)), {"k": b @ b})  # noqa: E731
-    return (F.jacrev(torch.sin)(x), F.jacrev(f)(x, y), F.jacrev(f, 1)(x, y), F.jacrev(f, (0, 1))(x, y), F.jacrev(f, chunk_size=1)(x, y),
-            F.jacrev(f, chunk_size=3)(x, y), F.jacrev(lambda a: (a ** 2, a.sum()), has_aux=True)(x), F.jacrev(lambda a: (a ** 3).sum())(x),
-            F.jacrev(lambda d: d["a"] * d["b"])({"a": x, "b": x * 2}), F.jacrev(lambda a: a.sum(), 0)(x[0]), F.jacrev(lambda a, n: a * n)(x, 2))
+    return (F.jacrev(torch.sin)(x), F.jacrev(f)(x, y), F.jacrev(f, 1)(x, y), F.jacrev(f, (0, 1))(x, y),
+            F.jacrev(f, chunk_size=1)(x, y),
+            F.jacrev(f, chunk_size=3)(x, y), F.jacrev(lambda a: (a ** 2, a.sum()), has_aux=True)(x),
+            F.jacrev(lambda a: (a ** 3).sum())(x),
+            F.jacrev(lambda d: d["a"] * d["b"])({"a": x, "b": x * 2}), F.jacrev(lambda a: a.sum(), 0)(x[0]),
+            F.jacrev(lambda a, n: a * n)(x, 2))
 
 
 @program
@@ -104,12 +116,14 @@ def jacobians(torch):
 def one_in_the_other(torch):
     F, x = torch.func, table(torch, 4, 3)
     g = lambda v: (v.exp() * v.prod()).sum()  # noqa: E731
-    return (F.jacrev(F.jacrev(g))(x[0]), F.jacrev(F.jacrev(F.jacrev(g)))(x[0]), F.vmap(F.jacrev(F.grad(g)))(x), F.jacrev(F.vmap(g))(x),
+    return (F.jacrev(F.jacrev(g))(x[0]), F.jacrev(F.jacrev(F.jacrev(g)))(x[0]), F.vmap(F.jacrev(F.grad(g)))(x),
+            F.jacrev(F.vmap(g))(x),
             F.jacrev(lambda v: F.vmap(lambda u: u.sin() * v.sum())(x))(x[0]),
             F.grad(lambda w: F.vmap(F.grad(lambda v: (v * w).sin().sum()))(x).pow(2).sum())(x[0]),
             F.vmap(lambda w: F.jacrev(lambda v: F.vmap(lambda u: u * v.sum() * w)(v))(w))(x),
             F.hessian(lambda w: F.vmap(lambda v: (v * w).cos())(x).sum())(x[0]),
-            F.jacrev(F.grad(lambda w: F.vmap(lambda v: (v * w).sin().sum())(x).pow(2).sum()))(x[0]), F.vmap(F.hessian(g))(x))
+            F.jacrev(F.grad(lambda w: F.vmap(lambda v: (v * w).sin().sum())(x).pow(2).sum()))(x[0]),
+            F.vmap(F.hessian(g))(x))
 
 
 @program
@@ -118,16 +132,19 @@ def gradients_of_a_batch_of_gradients(torch):
     y = torch.func.vmap(lambda v: v.sin().cumsum(0))(x)
     plain, = torch.autograd.grad(y.sum(1), x, torch.eye(4), is_grads_batched=True, retain_graph=True)
     g, = torch.autograd.grad(y.sum(1), x, torch.eye(4), is_grads_batched=True, create_graph=True)
-    return plain, torch.autograd.grad((g * g).sum(), x), torch.autograd.grad(x.relu().sum(), [x], torch.ones(2), is_grads_batched=True)
+    return (plain, torch.autograd.grad((g * g).sum(), x),
+            torch.autograd.grad(x.relu().sum(), [x], torch.ones(2), is_grads_batched=True))
 
 
 def networks(torch):
     nn = torch.nn
     torch.manual_seed(0)
     return {"mlp": (nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3)), (6, 4)),
-            "convolutions": (nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 4, 3, groups=2), nn.Flatten()),
+            "convolutions": (nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
+                                           nn.Conv2d(4, 4, 3, groups=2), nn.Flatten()),
                              (3, 2, 6, 6)),
-            "norms": (nn.Sequential(nn.Conv1d(2, 4, 2), nn.BatchNorm1d(4).eval(), nn.GroupNorm(2, 4), nn.LayerNorm(5), nn.Flatten()), (3, 2, 6)),
+            "norms": (nn.Sequential(nn.Conv1d(2, 4, 2), nn.BatchNorm1d(4).eval(), nn.GroupNorm(2, 4), nn.LayerNorm(5),
+                                    nn.Flatten()), (3, 2, 6)),
             "attention": (nn.TransformerEncoderLayer(4, 2, 8, dropout=0., batch_first=True), (3, 5, 4)),
             "lstm": (nn.LSTM(4, 3, batch_first=True), (3, 5, 4)),
             "words": (nn.Sequential(nn.Embedding(7, 4), nn.Flatten(), nn.Linear(12, 2)), None)}
@@ -170,13 +187,15 @@ def modules_as_functions(torch):
     kept = F.replace_all_batch_norm_modules_(net)
     x = table(torch, 4, 3)
     params = {k: torch.ones_like(v) for k, v in net.named_parameters()}
-    outs = [F.functional_call(net, params, x), F.functional_call(net, [params, {}], (x,)), kept is net, net[1].running_mean, net[1].track_running_stats]
+    outs = [F.functional_call(net, params, x), F.functional_call(net, [params, {}], (x,)), kept is net,
+            net[1].running_mean, net[1].track_running_stats]
     for wrong in (3, [params, params], [params, 3], {"nothing": x}):
         try:
             outs.append(F.functional_call(net, wrong, x, strict=True))
         except (ValueError, RuntimeError) as error:
             outs.append((type(error).__name__, str(error).split("\n")[0]))
-    for models in ([], [nn.Linear(2, 2), nn.ReLU()], [nn.ReLU(), nn.ReLU().eval()], [nn.Linear(2, 2), nn.Linear(2, 2).requires_grad_(False)]):
+    for models in ([], [nn.Linear(2, 2), nn.ReLU()], [nn.ReLU(), nn.ReLU().eval()],
+                   [nn.Linear(2, 2), nn.Linear(2, 2).requires_grad_(False)]):
         try:
             F.stack_module_state(models)
         except RuntimeError as error:
@@ -216,7 +235,8 @@ def functions_with_rules_of_their_own(torch):
     class Both(Own):
         generate_vmap_rule = True
     F, x, seen = torch.func, table(torch, 3, 2), []
-    outs = [F.vmap(lambda v: Rule.apply(v, 3))(x), F.vmap(F.grad(lambda v: Rule.apply(v, 3).sum()))(x), F.vmap(lambda v: Own.apply(v, 2))(x),
+    outs = [F.vmap(lambda v: Rule.apply(v, 3))(x), F.vmap(F.grad(lambda v: Rule.apply(v, 3).sum()))(x),
+            F.vmap(lambda v: Own.apply(v, 2))(x),
             F.jacrev(lambda v: Rule.apply(v, 3))(x[0])]
     for wrong in (Neither, Both):
         try:
@@ -229,15 +249,19 @@ def functions_with_rules_of_their_own(torch):
 @program
 def rearranged(torch):
     x, r = torch.arange(24.).reshape(2, 3, 4), torch.func.rearrange
-    return (r(x, "a b c -> c (a b)"), r(x, "a b (c d) -> a c b d", d=2), r(x, "... c -> c ..."), r(x, "a ... -> (...) a"), r(x, "a b c -> a 1 (b c) 1"),
-            r([x, x], "n a b c -> b (n a) c"), r(x, " (p q) ... -> q ... p", p=1), r(torch.ones(1, 2), "1 a -> a"), r(x, "a b c -> a (b c) ()"))
+    return (r(x, "a b c -> c (a b)"), r(x, "a b (c d) -> a c b d", d=2), r(x, "... c -> c ..."),
+            r(x, "a ... -> (...) a"), r(x, "a b c -> a 1 (b c) 1"), r([x, x], "n a b c -> b (n a) c"),
+            r(x, " (p q) ... -> q ... p", p=1), r(torch.ones(1, 2), "1 a -> a"),
+            r(x, "a b c -> a (b c) ()"))
 
 
 @program
 def debug_and_functionalize(torch):
     seen, F, x = [], torch.func, table(torch, 2, 3)
-    F.vmap(lambda row: F.vmap(lambda v: seen.extend([F.debug_unwrap(v).shape, F.debug_unwrap(v, recurse=False).shape]) or v)(row))(x)
-    outs = F.functionalize(lambda x: x.add_(1) * 2)(x), x, F.functionalize(lambda x: x.view(-1).mul_(2), remove="mutations_and_views")(x), x
+    F.vmap(lambda row: F.vmap(lambda v: seen.extend([F.debug_unwrap(v).shape, F.debug_unwrap(v, recurse=False).shape])
+                              or v)(row))(x)
+    outs = (F.functionalize(lambda x: x.add_(1) * 2)(x), x,
+            F.functionalize(lambda x: x.view(-1).mul_(2), remove="mutations_and_views")(x), x)
     return seen, outs, F.debug_unwrap(x) is x
 
 
@@ -248,7 +272,7 @@ REFUSED = """
     F.vjp(torch.sin, x)[1](x[:2])  F.jacrev(torch.sin)(x * 1j)  F.jacrev(lambda v: v * 1j)(x)  F.jacrev(torch.sin, chunk_size=0)
     F.functionalize(torch.sin, remove='all')  F.rearrange(x, 'a -> a b')  F.rearrange(x, 'a b')  F.rearrange(x, 'a b -> b a')
     F.rearrange(x, '(a (b)) -> a b')  F.rearrange(x, 'a -> a', c=3)  F.rearrange(x, 'a -> ... a')  F.rearrange(x, 'a a -> a')  F.rearrange(x, '(a -> a')
-"""
+"""  # noqa: E501
 
 
 def refusal(text):
@@ -295,10 +319,12 @@ def test_arguments_get_no_grad():
 @pytest.mark.parametrize("nest", [3, (1, [2]), {"b": 1, "a": (2,)}, Pair(1, [2]), OrderedDict(x=1), [], (None, {})])
 def test_nests(nest):
     leaves, spec = pytree.tree_flatten(nest)
-    assert pytree.tree_unflatten(leaves, spec) == nest and spec.num_leaves == len(leaves) and spec == pytree.tree_structure(nest)
+    assert (pytree.tree_unflatten(leaves, spec) == nest and spec.num_leaves == len(leaves)
+            and spec == pytree.tree_structure(nest))
     assert type(pytree.tree_map(lambda leaf: leaf, nest)) is type(nest)
     theirs = pytest.importorskip("torch").utils._pytree
-    assert repr(spec) == repr(theirs.tree_flatten(nest)[1]) and pytree.treespec_pprint(spec) == theirs.treespec_pprint(theirs.tree_structure(nest))
+    assert (repr(spec) == repr(theirs.tree_flatten(nest)[1]) and pytree.treespec_pprint(spec)
+            == theirs.treespec_pprint(theirs.tree_structure(nest)))
     assert leaves == theirs.tree_leaves(nest)
 
 

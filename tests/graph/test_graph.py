@@ -60,9 +60,10 @@ def users(graph):
 # ── texts and names ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-WANTED = ["x", "x", "x_1", "x_1", "x_5", "x_5", "x", "self.weight", "0", "if", "True", "torch", "int", "x y", "Ünïcode", "", "_", "__", "-", "a-b", "a.b",
-          "Linear", "MyThing", "camelCase", "x_01", "self", "np", "device", "inf", "nan", "NoneType", "List", "tensor", "__x__", "abs", "x_2_3", "x_2_3",
-          "pytree", "fx_pytree", ".a", "a.", "X", "HTTPServer", "cudaX", "*args", "**kw", "aB_1", "éA", "x\ny", "_1", "__1", "1_1", "x_", "x__1", "ǅx"]
+WANTED = ["x", "x", "x_1", "x_1", "x_5", "x_5", "x", "self.weight", "0", "if", "True", "torch", "int", "x y", "Ünïcode",
+          "", "_", "__", "-", "a-b", "a.b", "Linear", "MyThing", "camelCase", "x_01", "self", "np", "device", "inf",
+          "nan", "NoneType", "List", "tensor", "__x__", "abs", "x_2_3", "x_2_3", "pytree", "fx_pytree", ".a", "a.", "X",
+          "HTTPServer", "cudaX", "*args", "**kw", "aB_1", "éA", "x\ny", "_1", "__1", "1_1", "x_", "x__1", "ǅx"]
 
 
 @needs_torch
@@ -74,7 +75,8 @@ def test_names(seed):
     ours, theirs = Graph(), fx.Graph()
     for k, name in enumerate(wanted):
         given = {"name": name} if k % 3 == 2 else {}
-        assert ours.create_node("call_method", name, **given).name == theirs.create_node("call_method", name, **given).name, name
+        assert (ours.create_node("call_method", name, **given).name
+                == theirs.create_node("call_method", name, **given).name), name
 
 
 @needs_torch
@@ -85,9 +87,11 @@ def test_text():
         x = g.placeholder("x", package.Tensor)
         y = g.placeholder("y", int, 3)
         w = g.get_attr("sub.0.weight", engine.nn.Linear)
-        for function in (package.relu, engine.F.relu, package.cat, operator.getitem, len, print, getattr, package.Tensor.relu, package.add, operator.iadd):
+        for function in (package.relu, engine.F.relu, package.cat, operator.getitem, len, print, getattr,
+                         package.Tensor.relu, package.add, operator.iadd):
             g.call_function(function, (x, [y, (w,)], {"k": x}), {"dim": 1, "s": slice(x, None, 2)}, type_expr=list[int])
-        g.call_method("__add__", (x, ..., "text", 1.5, package.float32, package.Size([1, 2]), range(3), float("inf"), {1, 2}, (), [], {}))
+        g.call_method("__add__", (x, ..., "text", 1.5, package.float32, package.Size([1, 2]), range(3), float("inf"),
+                                  {1, 2}, (), [], {}))
         g.call_module("features.0.Conv", (Pair(x, 1), OrderedDict(x=x)), type_expr="quoted")
         g.call_function(package.cat, ([x, y],), name="Own Name")
         g.output(x, package.Tensor)
@@ -104,9 +108,13 @@ def test_text_of_functions():
             return x + x
     twice = g.call_function(Doubling(), (1,))
     assert twice.name == "doubling"
-    assert twice.format_node() == f"%doubling : [num_users=0] = call_function[target={__name__}.Doubling](args = (1,), kwargs = {{}})"
-    assert g.call_function(lambda: None).format_node() == f"%_lambda_ : [num_users=0] = call_function[target={__name__}.<lambda>](args = (), kwargs = {{}})"
-    assert g.call_function(dict.get).format_node().startswith("%get : [num_users=0] = call_function[target=builtins.dict.get]")
+    assert (twice.format_node() == f"%doubling : [num_users=0] = call_function[target={__name__}.Doubling](args = "
+                                   f"(1,), kwargs = {{}})")
+    assert (g.call_function(lambda: None).format_node() == f"%_lambda_ : [num_users=0] = "
+                                                           f"call_function[target={__name__}.<lambda>](args = (), "
+                                                           f"kwargs = {{}})")
+    assert g.call_function(dict.get).format_node().startswith("%get : [num_users=0] = "
+                                                              "call_function[target=builtins.dict.get]")
 
 
 def test_table(capsys):
@@ -130,7 +138,8 @@ def edit(draw, engine):
     g, other = engine.Graph(), engine.Graph()
     stranger = other.placeholder("stranger")
     nodes, seen = [g.placeholder("x"), g.placeholder("y")], []
-    functions = [operator.add, operator.mul, engine.package.relu, engine.package.cat, engine.package.rand, operator.setitem, print]
+    functions = [operator.add, operator.mul, engine.package.relu, engine.package.cat, engine.package.rand,
+                 operator.setitem, print]
 
     def pick():
         return draw.choice([node for node in nodes if not node._erased])
@@ -145,10 +154,12 @@ def edit(draw, engine):
         return {6: tuple(parts), 7: parts, 8: {str(k): part for k, part in enumerate(parts)}}[kind]
 
     def added():
-        args, kwargs = tuple(argument() for _ in range(draw.randrange(3))), {"k": argument()} if draw.random() < .3 else {}
+        args, kwargs = (tuple(argument() for _ in range(draw.randrange(3))),
+                        {"k": argument()} if draw.random() < .3 else {})
         kind = draw.randrange(5)
-        node = g.call_function(draw.choice(functions), args, kwargs) if kind < 2 else g.call_method(draw.choice(["f", "add_"]), args, kwargs) if kind < 3 else \
-            g.get_attr("w") if kind < 4 else g.output(args)
+        node = (g.call_function(draw.choice(functions), args, kwargs) if kind < 2
+                else g.call_method(draw.choice(["f", "add_"]), args, kwargs) if kind < 3
+                else g.get_attr("w") if kind < 4 else g.output(args))
         nodes.append(node)
         return node
 
@@ -173,16 +184,21 @@ def edit(draw, engine):
         return copy.deepcopy(g)
 
     moves = [added, added, added, added_before, added_after, moved_on, replaced_some,
-             lambda: g.erase_node(pick()), lambda: g.erase_node(pick()), lambda: g.erase_node(stranger), lambda: pick().prepend(pick()),
+             lambda: g.erase_node(pick()), lambda: g.erase_node(pick()), lambda: g.erase_node(stranger),
+             lambda: pick().prepend(pick()),
              lambda: pick().append(pick()), lambda: pick().append(stranger), lambda: g.inserting_before(stranger),
              lambda: pick().replace_all_uses_with(pick()), lambda: pick().replace_input_with(pick(), pick()),
-             lambda: pick().update_arg(draw.randrange(3), argument()), lambda: pick().insert_arg(draw.randrange(4), argument()),
+             lambda: pick().update_arg(draw.randrange(3), argument()),
+             lambda: pick().insert_arg(draw.randrange(4), argument()),
              lambda: pick().update_kwarg("k", argument()), lambda: setattr(pick(), "args", (argument(), argument())),
-             lambda: setattr(pick(), "kwargs", {"a": argument()}), lambda: pick()._rename(draw.choice(["x", "new", "add"])),
-             lambda: g.lint(), lambda: g.eliminate_dead_code(), lambda: [n.is_impure() for n in g.nodes], lambda: pick() < pick(),
+             lambda: setattr(pick(), "kwargs", {"a": argument()}),
+             lambda: pick()._rename(draw.choice(["x", "new", "add"])),
+             lambda: g.lint(), lambda: g.eliminate_dead_code(), lambda: [n.is_impure() for n in g.nodes],
+             lambda: pick() < pick(),
              lambda: g.node_copy(pick()), lambda: copied().graph_copy(g, {}, draw.random() < .5),
              lambda: [g.find_nodes(op=op) for op in ("placeholder", "call_method", "output", "call_function")],
-             lambda: g.find_nodes(op="call_function", target=draw.choice(functions)), lambda: [n for n in reversed(g.nodes)],
+             lambda: g.find_nodes(op="call_function", target=draw.choice(functions)),
+             lambda: [n for n in reversed(g.nodes)],
              lambda: (pick().next, pick().prev), lambda: g.output_node(), lambda: users(copied())]
     for _ in range(40):
         move = draw.choice(moves)
@@ -205,12 +221,18 @@ def test_misuse():
     def seen(engine):
         g, x, y, a, b, out = small(engine.Graph)
         Own = type(x)
-        calls = [lambda: g.create_node("foo", "x"), lambda: g.create_node("call_function", "x"), lambda: g.create_node("call_method", engine.nn.Linear),
-                 lambda: g.create_node("call_method", 3), lambda: g.create_node("output", 3, name="u"), lambda: g.create_node("call_method", "f", [x]),
-                 lambda: g.create_node("call_method", "f", (x,), [1]), lambda: g.find_nodes(op="call_function"), lambda: x.append("y"),
-                 lambda: b.kwargs["k"].append(1), lambda: b.kwargs.update(a=1), lambda: b.kwargs["k"][1].pop("deep"), lambda: b.kwargs["k"].sort(),
-                 lambda: b.update_arg(7, 1), lambda: x.replace_all_uses_with(3), lambda: g.call_module("m").is_impure(), lambda: setattr(x, "next", y),
-                 lambda: engine.Graph().output_node(), lambda: Own(g, "n", "foo", "x", (), {}), lambda: setattr(x, "op", "foo") or g.lint()]
+        calls = [lambda: g.create_node("foo", "x"), lambda: g.create_node("call_function", "x"),
+                 lambda: g.create_node("call_method", engine.nn.Linear),
+                 lambda: g.create_node("call_method", 3), lambda: g.create_node("output", 3, name="u"),
+                 lambda: g.create_node("call_method", "f", [x]),
+                 lambda: g.create_node("call_method", "f", (x,), [1]), lambda: g.find_nodes(op="call_function"),
+                 lambda: x.append("y"),
+                 lambda: b.kwargs["k"].append(1), lambda: b.kwargs.update(a=1), lambda: b.kwargs["k"][1].pop("deep"),
+                 lambda: b.kwargs["k"].sort(),
+                 lambda: b.update_arg(7, 1), lambda: x.replace_all_uses_with(3), lambda: g.call_module("m").is_impure(),
+                 lambda: setattr(x, "next", y),
+                 lambda: engine.Graph().output_node(), lambda: Own(g, "n", "foo", "x", (), {}),
+                 lambda: setattr(x, "op", "foo") or g.lint()]
         return [outcome(call) for call in calls]
     ours, theirs = map(seen, engines())
     for k, (one, other) in enumerate(zip(ours, theirs, strict=True)):
@@ -222,13 +244,15 @@ def owned(engine):
     class Model(engine.nn.Module):
         def __init__(self):
             super().__init__()
-            self.lin, self.sub, self.value = engine.nn.Linear(2, 2), engine.nn.Sequential(engine.nn.ReLU(), engine.nn.Linear(2, 2)), 3
+            self.lin, self.sub, self.value = (engine.nn.Linear(2, 2),
+                                              engine.nn.Sequential(engine.nn.ReLU(), engine.nn.Linear(2, 2)), 3)
             self.p = engine.nn.Parameter(engine.package.ones(2))
             self.register_buffer("b", engine.package.ones(2))
     return Model()
 
 
-NAMED = ["lin", "sub.1", "sub.2", "sub.1.weight", "p", "b", "value", "nope", "nope.x", "value.x", "lin.nope", "lin.weight"]
+NAMED = ["lin", "sub.1", "sub.2", "sub.1.weight", "p", "b", "value", "nope", "nope.x", "value.x", "lin.nope",
+         "lin.weight"]
 
 
 @needs_torch
@@ -280,8 +304,10 @@ def test_changes_on_the_way_through():
         if node is b:
             out.replace_input_with(b, a)
             g.erase_node(b)
-    assert seen == ["x", "y", "add", "after", "relu", "output"] and list(map(str, g.nodes)) == ["x", "y", "before", "add", "after", "output"]
-    assert list(map(str, reversed(g.nodes))) == ["output", "after", "add", "before", "y", "x"] and len(g) == len(g.nodes) == 6
+    assert (seen == ["x", "y", "add", "after", "relu", "output"] and list(map(str, g.nodes))
+            == ["x", "y", "before", "add", "after", "output"])
+    assert (list(map(str, reversed(g.nodes))) == ["output", "after", "add", "before", "y", "x"]
+            and len(g) == len(g.nodes) == 6)
 
 
 def test_where_an_erased_node_was():
@@ -303,7 +329,8 @@ def test_order_of_nodes():
     g = Graph()
     last = g.placeholder("last")
     with g.inserting_before(last):
-        nodes = [g.placeholder("x") for _ in range(200)]            # the room between two nodes runs out, again and again
+        # the room between two nodes runs out, again and again
+        nodes = [g.placeholder("x") for _ in range(200)]
     assert sorted([last, *nodes[::-1]]) == list(g.nodes) == [*nodes, last]
     assert nodes[3] < nodes[4] <= nodes[4] and nodes[5] >= nodes[5] > nodes[4]
     assert graph_is_whole(g)
@@ -312,7 +339,8 @@ def test_order_of_nodes():
 def graph_is_whole(g):
     """Users and inputs agree, and both ways through the list."""
     nodes = list(g.nodes)
-    return nodes == list(reversed(g.nodes))[::-1] and len(nodes) == len(g.nodes) and all(node.graph is g for node in nodes) and \
+    return nodes == list(reversed(g.nodes))[::-1] and len(nodes) == len(g.nodes) and all(
+        node.graph is g for node in nodes) and \
         all((node in other.all_input_nodes) == (other in node.users) for node in nodes for other in nodes)
 
 
@@ -368,7 +396,8 @@ def test_pickles():
     a.meta["erased"] = erased
     first, new, node = pickle.loads(pickle.dumps((x, g, a)))
     assert str(new) == str(g) and graph_is_whole(new)
-    assert first is next(iter(new.nodes)) and node.meta["from"] is new.find_nodes(op="call_method")[0] and node.own == "attribute"
+    assert (first is next(iter(new.nodes)) and node.meta["from"] is new.find_nodes(op="call_method")[0]
+            and node.own == "attribute")
     assert node.meta["erased"]._erased and pickle.loads(pickle.dumps(b)).graph.output_node().name == "output"
     assert type(pickle.loads(pickle.dumps(b.kwargs["k"]))) is immutable_list and type(node.kwargs) is immutable_dict
     assert copy.copy(x) is x
@@ -392,7 +421,8 @@ def test_arguments_keep_their_classes():
     g = Graph()
     x = g.placeholder("x")
     node = g.call_method("f", (Pair(x, [1]), OrderedDict(a=x), {"b": (x,)}))
-    assert [type(part) for part in node.args] == [Pair, OrderedDict, immutable_dict] and type(node.args[0].b) is immutable_list
+    assert ([type(part) for part in node.args] == [Pair, OrderedDict, immutable_dict]
+            and type(node.args[0].b) is immutable_list)
     assert map_arg(node.args, lambda n: n.name) == (Pair("x", [1]), {"a": "x"}, {"b": ("x",)})
     assert node.all_input_nodes == [x] and isinstance(node, Node)
     with pytest.raises(AssertionError, match="fn must be a callable"):

@@ -1,4 +1,6 @@
-"""Programs as graphs of the table's ops: their graphs compute what they do, for shapes alone or for values, and leave them as they were."""
+"""Programs as graphs of the table's ops: their graphs compute what they do, for shapes alone or for values, and leave
+them as they were.
+"""
 import copy
 import operator
 import pickle
@@ -40,7 +42,9 @@ def names(graph):
 
 
 def same(program, *inputs, others=(), **kwargs):
-    """Lower a program, and compare what its graph computes with what it does, on the inputs and on others of the same shapes. Gives the graph."""
+    """Lower a program, and compare what its graph computes with what it does, on the inputs and on others of the same
+    shapes. Gives the graph.
+    """
     if isinstance(program, nn.Module):
         program.eval()
     graph = lower(program, inputs, kwargs)
@@ -69,8 +73,10 @@ def attention():
 
 
 def cnn():
-    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Conv2d(4, 6, 3, groups=2),
-                         nn.GroupNorm(2, 6), nn.GELU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.5), nn.Linear(6, 5), nn.LogSoftmax(1))
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.MaxPool2d(2),
+                         nn.Conv2d(4, 6, 3, groups=2), nn.GroupNorm(2, 6), nn.GELU(), nn.AdaptiveAvgPool2d(1),
+                         nn.Flatten(), nn.Dropout(0.5),
+                         nn.Linear(6, 5), nn.LogSoftmax(1))
 
 
 class Recurrent(nn.Module):
@@ -108,7 +114,8 @@ MODELS = {
     "lstm, projected": (lambda: Recurrent(nn.LSTM, proj_size=3), lambda: torch.randint(0, 11, (2, 4))),
     "gru": (lambda: Recurrent(nn.GRU), lambda: torch.randint(0, 11, (2, 4))),
     "shared": (Shared, lambda: torch.randint(0, 7, (2, 3))),
-    "transposed": (lambda: nn.Sequential(nn.ConvTranspose2d(2, 4, 3, 2, 1), nn.InstanceNorm2d(4, affine=True), nn.PReLU(), nn.Upsample(scale_factor=2)),
+    "transposed": (lambda: nn.Sequential(nn.ConvTranspose2d(2, 4, 3, 2, 1), nn.InstanceNorm2d(4, affine=True),
+                                         nn.PReLU(), nn.Upsample(scale_factor=2)),
                    lambda: randn(2, 2, 4, 4)),
 }
 
@@ -178,15 +185,23 @@ def constants_written_to(x):
 
 
 FUNCTIONS = {
-    "views": through_views, "new": into_new, "masks and places": at_masks_and_places, "columns": in_columns, "constants": constants_written_to,
-    "gathered": lambda x: (x.gather(1, x.argsort(1)), x.scatter_add(1, x.argsort(1), x), x.scatter(1, x.argsort(1), 0.5), F.one_hot(x.argmax(1), 5)),
+    "views": through_views, "new": into_new, "masks and places": at_masks_and_places, "columns": in_columns,
+    "constants": constants_written_to,
+    "gathered": lambda x: (x.gather(1, x.argsort(1)), x.scatter_add(1, x.argsort(1), x),
+                           x.scatter(1, x.argsort(1), 0.5), F.one_hot(x.argmax(1), 5)),
     "placed by an element": lambda x: (x[x[:, 0].argmax()], x[0, x[1].argmin()], x.index_select(0, x[0].argsort())),
-    "complex": lambda x: (torch.fft.fft(x).abs(), torch.fft.irfft(torch.fft.rfft(x, dim=0), dim=0), torch.complex(x, x + 1).conj() * 2j),
-    "pieces": lambda x: (*x.chunk(2, 1), *x.split([1, 3], 1), x[..., ::2], x[:, None, -1], torch.stack([x, x], 1).flatten(0, 1), x.roll(1, 0), x.flip(0)),
-    "ordered": lambda x: (*x.sort(1), x.topk(2, dim=1), x.median(1).values, x.cummax(0).indices, x.max(), x.kthvalue(2, 1)),
-    "dtypes": lambda x: (x.double() + 1, x.to(torch.bfloat16) * 2, (x > 0).sum(), x.int() / 2, x.long() + 0.5, x.half().float(), x.bool().any(1)),
-    "matrices": lambda x: (torch.linalg.inv(x @ x.mT + 4 * torch.eye(4)), torch.einsum("ij,kj->ik", x, x), torch.cdist(x, x + 1), torch.linalg.qr(x)),
-    "losses": lambda x: (F.cross_entropy(x, x.argmax(1)), F.mse_loss(x, x * 2), F.binary_cross_entropy(x.sigmoid(), x.sigmoid()), F.huber_loss(x, x * 3)),
+    "complex": lambda x: (torch.fft.fft(x).abs(), torch.fft.irfft(torch.fft.rfft(x, dim=0), dim=0),
+                          torch.complex(x, x + 1).conj() * 2j),
+    "pieces": lambda x: (*x.chunk(2, 1), *x.split([1, 3], 1), x[..., ::2], x[:, None, -1],
+                         torch.stack([x, x], 1).flatten(0, 1), x.roll(1, 0), x.flip(0)),
+    "ordered": lambda x: (*x.sort(1), x.topk(2, dim=1), x.median(1).values, x.cummax(0).indices, x.max(),
+                          x.kthvalue(2, 1)),
+    "dtypes": lambda x: (x.double() + 1, x.to(torch.bfloat16) * 2, (x > 0).sum(), x.int() / 2, x.long() + 0.5,
+                         x.half().float(), x.bool().any(1)),
+    "matrices": lambda x: (torch.linalg.inv(x @ x.mT + 4 * torch.eye(4)), torch.einsum("ij,kj->ik", x, x),
+                           torch.cdist(x, x + 1), torch.linalg.qr(x)),
+    "losses": lambda x: (F.cross_entropy(x, x.argmax(1)), F.mse_loss(x, x * 2),
+                         F.binary_cross_entropy(x.sigmoid(), x.sigmoid()), F.huber_loss(x, x * 3)),
     "dropout": lambda x: F.dropout(x, 0.5, training=False) * F.alpha_dropout(x, 0.5),
     "a tree": lambda x: {"a": [x + 1, (x * 2, None)], "n": 3},
 }
@@ -201,8 +216,10 @@ def test_arguments_that_are_nested():
     def program(pair, *more, scale=1.0, table=None, flag=False):
         total = pair[0] @ pair[1]["w"] + sum(more)
         return total * scale + table["b"] if flag else total
-    graph = same(program, [randn(2, 3), {"w": randn(3, 2)}], randn(2), randn(2), scale=3.0, table={"b": randn(2), "c": None}, flag=True)
-    assert [node.target for node in graph.nodes if node.op == "placeholder"] == ["pair_0", "pair_1", "more_0", "more_1", "table_0"]
+    graph = same(program, [randn(2, 3), {"w": randn(3, 2)}], randn(2), randn(2), scale=3.0,
+                 table={"b": randn(2), "c": None}, flag=True)
+    assert ([node.target for node in graph.nodes if node.op == "placeholder"]
+            == ["pair_0", "pair_1", "more_0", "more_1", "table_0"])
     with pytest.raises(TypeError, match="not nested as those"):
         graph(randn(2, 3), {"w": randn(3, 2)})
 
@@ -252,11 +269,16 @@ def test_values_that_are_known_can_be_read():
 
 
 READING = {
-    "if": lambda x: x * 2 if x.sum() > 0 else x, "item": lambda x: x * x.sum().item(), "float": lambda x: x * float(x[0]), "int": lambda x: x * int(x.sum()),
-    "list": lambda x: x * len(x.tolist()), "numpy": lambda x: x * x.numpy().sum(), "mask": lambda x: x[x > 0].sum(), "nonzero": lambda x: x.nonzero(),
-    "where": lambda x: torch.where(x > 0)[0], "unique": lambda x: x.unique(), "repeat": lambda x: x.repeat_interleave((x > 0).long()),
-    "masked values": lambda x: x.clone().masked_scatter_(x > 0, x), "written": lambda x: operator.setitem(x.clone(), x > 0, x[:1].expand(3)),
-    "equal": lambda x: x * torch.equal(x, x), "a size": lambda x: torch.zeros(int(x.argmax())), "text": lambda x: x if str(x) else x,
+    "if": lambda x: x * 2 if x.sum() > 0 else x, "item": lambda x: x * x.sum().item(),
+    "float": lambda x: x * float(x[0]), "int": lambda x: x * int(x.sum()),
+    "list": lambda x: x * len(x.tolist()), "numpy": lambda x: x * x.numpy().sum(), "mask": lambda x: x[x > 0].sum(),
+    "nonzero": lambda x: x.nonzero(),
+    "where": lambda x: torch.where(x > 0)[0], "unique": lambda x: x.unique(),
+    "repeat": lambda x: x.repeat_interleave((x > 0).long()),
+    "masked values": lambda x: x.clone().masked_scatter_(x > 0, x),
+    "written": lambda x: operator.setitem(x.clone(), x > 0, x[:1].expand(3)),
+    "equal": lambda x: x * torch.equal(x, x), "a size": lambda x: torch.zeros(int(x.argmax())),
+    "text": lambda x: x if str(x) else x,
 }
 
 
@@ -307,7 +329,8 @@ def test_nothing_is_computed():
 
 def test_random_numbers_are_drawn_anew():
     def program(x):
-        return x + torch.rand(3), torch.randint(0, 10, (20,)), torch.bernoulli(x.sigmoid()), torch.randperm(6), torch.normal(x, 2.0), F.dropout(x, 0.5)
+        return (x + torch.rand(3), torch.randint(0, 10, (20,)), torch.bernoulli(x.sigmoid()), torch.randperm(6),
+                torch.normal(x, 2.0), F.dropout(x, 0.5))
     state = torch.get_rng_state()
     graph = lower(program, torch.zeros(3))
     assert torch.equal(torch.get_rng_state(), state)
@@ -351,7 +374,8 @@ def test_outputs_are_not_the_inputs_unless_the_program_says_so():
     graph = lower(model, randn(2))
     x = randn(2)
     same_one, *copies = graph(x)
-    assert same_one is x and not any(c.data_ptr() in (x.data_ptr(), model.weight.data_ptr()) for c in (copies[0], *copies[2:]))
+    assert same_one is x and not any(c.data_ptr() in (x.data_ptr(), model.weight.data_ptr())
+                                     for c in (copies[0], *copies[2:]))
     assert len({c.data_ptr() for c in copies}) >= 3
 
 
@@ -437,9 +461,12 @@ BY_VALUES = {name for name, op in OPS.items() if op.by_values} | {"bincount"}
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name in OPS and name != "to_device"])
 def test_the_table(name):
-    """Each op of the table is one step of a graph, which computes the same on tensors; those whose shapes depend on values are refused."""
+    """Each op of the table is one step of a graph, which computes the same on tensors; those whose shapes depend on
+    values are refused.
+    """
     op, row = OPS[name], SAMPLES[name][0]
-    inputs = [torch.from_numpy(np.array(v.draw(np.random.default_rng(0), np.dtype("float32")))) if isinstance(v, Values) else
+    inputs = [torch.from_numpy(np.array(v.draw(np.random.default_rng(0), np.dtype("float32")))) if isinstance(v, Values)
+              else
               torch.from_numpy(v.copy()) if isinstance(v, np.ndarray) else v for v in row.inputs]
 
     def program(*tensors):
@@ -475,5 +502,6 @@ def test_lowered_graphs_are_lowered_once_more():
     model = nn.Sequential(nn.Linear(3, 4), nn.Softmax(-1))
     first = lower(model, randn(2, 3))
     second = lower(first, randn(2, 3), whole=lambda op, operands, params: op.opname != "softmax")
-    assert names(second)[0] == "linear" and "softmax" not in names(second) and second.tensors["0.weight"] is model[0].weight
+    assert (names(second)[0] == "linear" and "softmax" not in names(second)
+            and second.tensors["0.weight"] is model[0].weight)
     torch.testing.assert_close(second(x := randn(2, 3)), model(x))

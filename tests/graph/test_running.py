@@ -64,7 +64,9 @@ def test_programs_run(seed):
     g = program(random.Random(seed), Graph)
     [first, more] = run(g, Value(2), Value(3))
     if torch is not None:
-        [expected, others] = torch.fx.Interpreter(torch.nn.Module(), graph=program(random.Random(seed), torch.fx.Graph)).run(Value(2), Value(3))
+        [expected, others] = torch.fx.Interpreter(torch.nn.Module(),
+                                                  graph=program(random.Random(seed), torch.fx.Graph)).run(Value(2),
+                                                                                                          Value(3))
         assert first.number == expected.number and more["k"][0].number == others["k"][0].number
     assert more["k"][1] == 5 and type(more) is dict
 
@@ -118,7 +120,8 @@ def test_what_the_owner_has():
     x = g.placeholder("x")
     g.output(g.call_function(operator.sub, (g.call_module("inner.0", (x,)), g.get_attr("inner.0.bias"))))
     x = tg.rand(3, 2)
-    assert tg.allclose(run(g, x), x @ owner.inner[0].weight.T) and tg.equal(Runner(g)(copy.deepcopy(owner), [x]), run(g, x))
+    assert (tg.allclose(run(g, x), x @ owner.inner[0].weight.T)
+            and tg.equal(Runner(g)(copy.deepcopy(owner), [x]), run(g, x)))
 
 
 def test_an_error_says_where():
@@ -126,7 +129,8 @@ def test_an_error_says_where():
     g.output(g.call_function(operator.add, (g.placeholder("x"), "text")))
     with pytest.raises(TypeError) as caught:
         run(g, 1)
-    assert caught.value.__notes__ == ["While executing %add : [num_users=1] = call_function[target=operator.add](args = (%x, text), kwargs = {})"]
+    assert caught.value.__notes__ == ["While executing %add : [num_users=1] = call_function[target=operator.add](args "
+                                      "= (%x, text), kwargs = {})"]
     with pytest.raises(RuntimeError, match="Expected positional argument for parameter x, but one was not passed in!"):
         run(g)
     with pytest.raises(TypeError, match="the graph has 1 inputs, and was called with 2 values"):
@@ -181,9 +185,11 @@ def test_source():
     parts = g.call_function(Unpack(3), (g.call_method("split", (x,), {"not a name": [x, ...]}),))
     first, last = (g.call_function(operator.getitem, (parts, k)) for k in (0, 2))
     g.call_function(operator.neg, (last,))
-    g.output({"a": g.call_function(tg.nn.functional.relu, (first, float("inf"))), "w": g.get_attr("w"), "d": (shape, tg.float32)})
+    g.output({"a": g.call_function(tg.nn.functional.relu, (first, float("inf"))), "w": g.get_attr("w"),
+              "d": (shape, tg.float32)})
     assert Writer(g).body() == [
-        "x0 = x.shape", "x1 = x.split(**{'not a name': [x, ...]})", "x1, _, x2 = x1", "x2 = -x2", 'x1 = F.relu(x1, float("inf"))',
+        "x0 = x.shape", "x1 = x.split(**{'not a name': [x, ...]})", "x1, _, x2 = x1", "x2 = -x2",
+        'x1 = F.relu(x1, float("inf"))',
         "return {'a': x1, 'w': self.w, 'd': (x0, torch.float32)}"]
 
 
@@ -216,7 +222,7 @@ def test_the_graph_of_a_model():
     %constant_1 : [num_users=1] = get_attr[target=constant_1]
     %add : [num_users=1] = call_function[target=operator.add](args = (%scale, %constant_1), kwargs = {})
     %getattr_1 : [num_users=1] = call_function[target=builtins.getattr](args = (%add, T), kwargs = {})
-    return (relu, getattr_1)"""
+    return (relu, getattr_1)"""  # noqa: E501
 
 
 def test_a_model_owns_its_graph():
@@ -236,16 +242,19 @@ def test_an_output_more():
     y = h.relu()
     model = SymbolicModel(x, y)
     model.add_output(h + 1)
-    assert [node.op for node in model._program.nodes] == ["placeholder", "call_module", "call_method", "call_function", "output"]
+    assert ([node.op for node in model._program.nodes] == ["placeholder", "call_module", "call_method", "call_function",
+                                                           "output"])
     model._program.lint()
     assert [out.shape for out in model(tg.ones(2, 3))] == [(2, 3), (2, 3)]
 
 
 def test_programs_that_were_pickled_before_there_were_graphs():
     steps = [Step("Linear_1", Call(Held("Linear_1"), (Ref(0),)), 2), Step("relu_1", Call(Method("relu"), (Ref(2),)), 3),
-             Step("cat_1", Call(tg.cat, ([Ref(3), Ref(1), Held("constant_1")],), {"dim": 1}), 4), Step("GetAttr(T)_1", Call(Attribute("T"), (Ref(4),)), 5)]
+             Step("cat_1", Call(tg.cat, ([Ref(3), Ref(1), Held("constant_1")],), {"dim": 1}), 4),
+             Step("GetAttr(T)_1", Call(Attribute("T"), (Ref(4),)), 5)]
     new = Program.__new__(Program)
-    new.__setstate__({"inputs": ["Input_1", "image"], "steps": steps, "outputs": {"y": [Ref(5), 3]}, "ends": [[0], [2], [1, 3], [4]],
+    new.__setstate__({"inputs": ["Input_1", "image"], "steps": steps, "outputs": {"y": [Ref(5), 3]},
+                      "ends": [[0], [2], [1, 3], [4]],
                       "shapes": [(None, 3), (None, 2), (None, 3)]})
     assert str(new) == """graph():
     %i0 : [num_users=1] = placeholder[target=i0]
@@ -257,5 +266,7 @@ def test_programs_that_were_pickled_before_there_were_graphs():
     %getattr_1 : [num_users=1] = call_function[target=builtins.getattr](args = (%cat, T), kwargs = {})
     return {'y': [getattr_1, 3]}"""
     new.lint()
-    assert new.values[2].meta == {"label": "Linear_1", "shape": (None, 3)} and new.values[5].meta == {"label": "GetAttr(T)_1"}
-    assert all(pickle.loads(b"ctensorgrad.symbolic.program\n%s\n." % kind.__name__.encode()) is kind for kind in (Ref, Held, Step, Program))
+    assert (new.values[2].meta == {"label": "Linear_1", "shape": (None, 3)}
+            and new.values[5].meta == {"label": "GetAttr(T)_1"})
+    assert all(pickle.loads(b"ctensorgrad.symbolic.program\n%s\n." % kind.__name__.encode()) is kind
+               for kind in (Ref, Held, Step, Program))

@@ -30,7 +30,8 @@ def copied(tmp_path):
     """A copy of the package and of what its tests of ops need."""
     shutil.copytree(ROOT / "tensorgrad", tmp_path / "tensorgrad")
     shutil.copytree(ROOT / "tests" / "common", tmp_path / "tests" / "common")
-    for name in ("conftest.py", "pyproject.toml", "tests/conftest.py", *re.findall(r"tests/\w+/test_\w+\.py", chapter(FIRST))):
+    for name in ("conftest.py", "pyproject.toml", "tests/conftest.py",
+                 *re.findall(r"tests/\w+/test_\w+\.py", chapter(FIRST))):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy2(ROOT / name, tmp_path / name)
     return tmp_path
@@ -56,7 +57,8 @@ def test_the_first_op_is_added_as_the_chapter_says(copied):
     for command in commands.splitlines():
         python, *arguments = command.split()
         assert python == "python"
-        assert re.search(r"[1-9]\d* passed", done([sys.executable, *arguments, "-p", "no:cacheprovider"], copied)), command
+        assert re.search(r"[1-9]\d* passed",
+                         done([sys.executable, *arguments, "-p", "no:cacheprovider"], copied)), command
     (use,) = (code for code in blocks(text, "python") if code.startswith("import tensorgrad"))
     assert done([sys.executable, "-W", "error", "-c", f"{use}\nprint(torch.__file__)"], copied).startswith(str(copied))
 
@@ -73,16 +75,19 @@ def test_what_the_guides_point_at_is_there():
         text = guide.read_text(encoding="utf-8")
         missing = [path for _, path in links(text) if not (guide.parent / path).exists()]
         assert not missing, f"{guide.name} points at {missing}"
-        unknown = [(name, path) for name, path in links(text) if re.fullmatch(r"[\w.]+", name) and "." in path and not name.endswith(".md")
+        unknown = [(name, path) for name, path in links(text) if re.fullmatch(r"[\w.]+", name) and "." in path
+                   and not name.endswith(".md")
                    and name.rpartition(".")[2] not in defined(guide.parent / path)]
         assert not unknown, f"{guide.name} names {unknown}"
     folders = re.findall(r"`([\w.]+/)`", CONTRIBUTING.read_text(encoding="utf-8"))
-    assert not [name for name in folders if not any((root / name).is_dir() for root in (ROOT, ROOT / "tensorgrad", ROOT / "tests"))]
+    assert not [name for name in folders if not any((root / name).is_dir()
+                                                    for root in (ROOT, ROOT / "tensorgrad", ROOT / "tests"))]
 
 
 def links(text):
     """(text without backquotes, path) of each link to a file."""
-    return [(name.strip("`"), path) for name, path in re.findall(r"\[([^\]]+)\]\(([^)#]+)\)", text) if "://" not in path]
+    return [(name.strip("`"), path) for name, path in re.findall(r"\[([^\]]+)\]\(([^)#]+)\)", text)
+            if "://" not in path]
 
 
 def defined(path):
@@ -93,11 +98,14 @@ def defined(path):
     nodes = list(ast.walk(ast.parse(text)))
     return {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))} | \
         {target.id for node in nodes if isinstance(node, (ast.Assign, ast.AnnAssign))
-         for target in (node.targets if isinstance(node, ast.Assign) else [node.target]) if isinstance(target, ast.Name)}
+         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+         if isinstance(target, ast.Name)}
 
 
 def test_the_walk_of_a_product_is_as_the_map_says():
-    """Its program runs; in Python the forward is three calls in three files, those that are named, and with the compiled fast path none."""
+    """Its program runs; in Python the forward is three calls in three files, those that are named, and with the
+    compiled fast path none.
+    """
     text = ARCHITECTURE.read_text(encoding="utf-8")
     (walk,) = blocks(text, "python")
     forward = re.search(r"\*\*Forward\*\*(.*?)\*\*The kernel\*\*", text, flags=re.DOTALL)[1]

@@ -18,7 +18,8 @@ from tensorgrad.messages.extras import EXTRAS as INSTALLED
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MOST_BYTES, MOST_LINES = 2_600_000, 900
-EXTRAS = {"viz", "plot", "cuda12", "cuda13", "bfloat16", "experiment", "mpi", "mpich", "onnx", "tensorboard", "yaml", "oracle", "beside", "test"}
+EXTRAS = {"viz", "plot", "cuda12", "cuda13", "bfloat16", "experiment", "mpi", "mpich", "onnx", "tensorboard", "yaml",
+          "oracle", "beside", "test"}
 FOLDERS = ["tensorgrad", "native", "tests", "examples", "benchmarks", "scripts", ".ci"]
 SUFFIXES = {".py", ".pyi", ".c", ".h", ".inc", ".md", ".toml", ".sh", ""}
 ANYWHERE, PACKAGE = ("",), ("tensorgrad/",)
@@ -47,7 +48,8 @@ def texts(places=ANYWHERE):
     """Path and content of each text whose path starts with one of `places`."""
     for file in [*ROOT.iterdir(), *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*"))]:
         path = file.relative_to(ROOT).as_posix()
-        if file.is_file() and file.name != ".git" and file.suffix in SUFFIXES and "__pycache__" not in path and path.startswith(places):
+        if (file.is_file() and file.name != ".git" and file.suffix in SUFFIXES and "__pycache__" not in path
+                and path.startswith(places)):
             yield path, file.read_text(encoding="utf-8", errors="replace")
 
 
@@ -63,7 +65,8 @@ def test_texts_have_no_slips(slip):
 
 def test_messages_name_what_the_extras_bring():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    assert {name: packages.split() for name, packages in INSTALLED.items()} == {name: declared[name] for name in INSTALLED}
+    assert ({name: packages.split() for name, packages in INSTALLED.items()}
+            == {name: declared[name] for name in INSTALLED})
     assert declared.keys() - INSTALLED.keys() == {"oracle", "beside", "test"}
 
 
@@ -71,7 +74,8 @@ def test_commands_that_texts_name_exist():
     """Each `python -m …` of a text names a module or a package of this repository."""
     missing = []
     for path, text in texts():
-        for module in re.findall(r"python -m ((?:tensorgrad|examples|benchmarks)(?:\.\w+)*)", text) if not path.startswith("tests/") else ():
+        for module in re.findall(r"python -m ((?:tensorgrad|examples|benchmarks)(?:\.\w+)*)",
+                                 text) if not path.startswith("tests/") else ():
             file = ROOT / module.replace(".", "/")
             file = file / "__main__.py" if file.is_dir() else file.with_suffix(".py")
             missing += [(path, module)] * (not file.exists())
@@ -157,7 +161,9 @@ def test_the_wheel_runs_beside_numpy_alone(wheel, tmp_path):
 
 
 def test_every_file_of_tests_loads_without_optional_packages():
-    """A96: `python -m unittest discover tests` meets no error of loading, and runs the tests that are beside tests/common."""
+    """A96: `python -m unittest discover tests` meets no error of loading, and runs the tests that are beside
+    tests/common.
+    """
     program = """
 import importlib, pathlib, sys, unittest
 for package in 'torch ml_dtypes scipy matplotlib onnx onnxruntime playwright cupy'.split():

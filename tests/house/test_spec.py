@@ -23,7 +23,7 @@ def t(values, **options):
 
 
 def test_root_names():
-    for name in "Tensor tensor nn optim no_grad is_grad_enabled is_cuda_available DEVICE DTYPE float32 device Generator autograd cuda".split():
+    for name in "Tensor tensor nn optim no_grad is_grad_enabled is_cuda_available DEVICE DTYPE float32 device Generator autograd cuda".split():  # noqa: E501
         assert getattr(tg, name) is not None
     with pytest.raises(AttributeError, match="module 'tensorgrad' has no attribute 'no_such_name'"):
         tg.no_such_name
@@ -44,25 +44,31 @@ def test_device_names():
 
 
 def test_op_names():
-    former = {"ADD": "add", "SUB": "subtract", "MUL": "multiply", "DIV": "divide", "INVERT": "bitwise_not", "POW": "power", "EXP": "exp",
-              "LOG": "log", "MASKED_FILL": "masked_fill", "SUM_REDUCE": "sum", "MEAN_REDUCE": "mean", "MAX_REDUCE": "amax", "MIN_REDUCE": "amin",
-              "SQUEEZE": "squeeze", "UNSQUEEZE": "expand_dims", "RESHAPE": "reshape", "PERMUTE": "permute_dims", "SELECT": "get_item",
-              "LOOKUP": "embedding", "CONCAT": "concat", "RELU": "relu", "SIGMOID": "sigmoid", "SOFTMAX": "softmax", "MATMUL": "matmul",
-              "CONV2D": "convolution", "MAX_POOL2D": "max_pool", "AVG_POOL2D": "window_sum"}
+    former = {"ADD": "add", "SUB": "subtract", "MUL": "multiply", "DIV": "divide", "INVERT": "bitwise_not",
+              "POW": "power", "EXP": "exp", "LOG": "log", "MASKED_FILL": "masked_fill", "SUM_REDUCE": "sum",
+              "MEAN_REDUCE": "mean", "MAX_REDUCE": "amax", "MIN_REDUCE": "amin", "SQUEEZE": "squeeze",
+              "UNSQUEEZE": "expand_dims", "RESHAPE": "reshape", "PERMUTE": "permute_dims", "SELECT": "get_item",
+              "LOOKUP": "embedding", "CONCAT": "concat", "RELU": "relu", "SIGMOID": "sigmoid", "SOFTMAX": "softmax",
+              "MATMUL": "matmul", "CONV2D": "convolution", "MAX_POOL2D": "max_pool",
+              "AVG_POOL2D": "window_sum"}
     assert {name: OP[name].value for name in former} == former
     cpu = OpDispatch.backend("cpu")
     assert all(callable(getattr(cpu.xp, OP[name].value)) for name in former)
 
 
-METHODS = """__add__ __getitem__ __init__ __invert__ __mul__ __neg__ __pow__ __radd__ __rmul__ __sub__ __truediv__ arange avg_pool2d backward bernoulli
-bool cat concat conv2d copy cpu cuda detach device dtype empty exp float from_data item log long lookup masked_fill_ matmul max max_pool2d mean min ndim
-numel numpy ones ones_like permute rand randint randn relu render reshape shape sigmoid softmax sqrt squeeze sum to tolist transpose unsqueeze zeros
+METHODS = """__add__ __getitem__ __init__ __invert__ __mul__ __neg__ __pow__ __radd__ __rmul__ __sub__ __truediv__
+arange avg_pool2d backward bernoulli bool cat concat conv2d copy cpu cuda detach device dtype empty exp float from_data
+item log long lookup masked_fill_ matmul max max_pool2d mean min ndim numel numpy ones ones_like permute rand randint
+randn relu render reshape shape
+sigmoid softmax sqrt squeeze sum to
+tolist transpose unsqueeze zeros
 zeros_like""".split()           # A4
 FUNCTIONS = "arange bernoulli cat concat empty ones ones_like rand randint randn zeros zeros_like".split()
 LAYERS = "avg_pool2d conv2d embedding max_pool2d".split()
 
 
-@pytest.mark.parametrize(("place", "names"), [(tg.Tensor, METHODS), (tg, FUNCTIONS), (nn.functional, LAYERS)], ids=["methods", "functions", "layers"])
+@pytest.mark.parametrize(("place", "names"), [(tg.Tensor, METHODS), (tg, FUNCTIONS), (nn.functional, LAYERS)],
+                         ids=["methods", "functions", "layers"])
 def test_documented_names(place, names):
     """A4: the documented attributes of Tensor, and the same as functions."""
     undocumented = [name for name in names if not (getattr(place, name).__doc__ or "").strip()]
@@ -122,7 +128,7 @@ for _ in range(200):
 net = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Flatten())
 net(torch.randn(2, 1, 8, 8)).sum().backward()
 print(model(x).argmax(1).tolist(), {name.partition('.')[0] for name in sys.modules} & {'scipy', 'torch', 'numba', 'cupy', 'ml_dtypes'})
-"""
+"""  # noqa: E501
     assert fresh_process(program) == "[0, 1, 1, 0] set()\n"
 
 
@@ -131,7 +137,8 @@ print(model(x).argmax(1).tolist(), {name.partition('.')[0] for name in sys.modul
 
 def test_defaults_are_those_of_pytorch():
     assert not t([1.]).requires_grad and t([1.]).grad is None
-    assert t([1.]).dtype is tg.float32 and t([1]).dtype is tg.int64 and t([True]).dtype is tg.bool and t(np.ones(2)).dtype is tg.float64
+    assert (t([1.]).dtype is tg.float32 and t([1]).dtype is tg.int64 and t([True]).dtype is tg.bool
+            and t(np.ones(2)).dtype is tg.float64)
 
 
 def test_values_are_copied():
@@ -159,8 +166,10 @@ def test_labels_from_the_start():
 def test_what_makes_tensors_as_attributes():
     """A12 to A17: of the class and of the function `tensor`, beside the functions of the root."""
     for home in tg.Tensor, tg.tensor, tg.ones(1):
-        assert home.zeros([2, 3]).shape == home.zeros(2, 3).shape == (2, 3) and home.ones(2, dtype="float64").dtype is tg.float64
-        assert home.arange(3).dtype is tg.int64 and home.arange(1, 7, 2).tolist() == [1, 3, 5] and home.empty(4).shape == (4,)
+        assert (home.zeros([2, 3]).shape == home.zeros(2, 3).shape == (2, 3)
+                and home.ones(2, dtype="float64").dtype is tg.float64)
+        assert (home.arange(3).dtype is tg.int64 and home.arange(1, 7, 2).tolist() == [1, 3, 5]
+                and home.empty(4).shape == (4,))
         assert home.randn(2, mu=5., sigma=0.).tolist() == [5, 5] and home.rand(3, requires_grad=True).is_leaf
         x = home.randint(2, 5, (100,))
         assert x.dtype is tg.int64 and set(x.tolist()) == {2, 3, 4}
@@ -177,8 +186,10 @@ def test_tensors_like_this_one_with_other_data():
     """A19: `from_data` keeps dtype, device, class and whether there are gradients."""
     x = tg.ones(2, dtype=tg.float64, requires_grad=True)
     y = x.from_data(np.zeros(3))
-    assert y.shape == (3,) and y.dtype is tg.float64 and y.requires_grad and y.is_leaf and not tg.ones(2).from_data([1]).requires_grad
-    assert type(nn.Parameter(tg.ones(2)).from_data([1, 2])) is nn.Parameter and tg.ones(1, dtype=tg.int64).from_data([1.7]).tolist() == [1]
+    assert (y.shape == (3,) and y.dtype is tg.float64 and y.requires_grad and y.is_leaf
+            and not tg.ones(2).from_data([1]).requires_grad)
+    assert (type(nn.Parameter(tg.ones(2)).from_data([1, 2])) is nn.Parameter
+            and tg.ones(1, dtype=tg.int64).from_data([1.7]).tolist() == [1])
     assert x.from_data([[1]]).shape == (1, 1) and tg.ones(1, device="meta").from_data([1.]).device == "meta"
 
 
@@ -246,7 +257,8 @@ def test_detach_shares_memory_and_forgets():
 
 def test_properties():
     x = tg.zeros(2, 3)
-    assert x.numel() == 6 and x.shape == (2, 3) and isinstance(x.shape, tuple) and x.ndim == x.dim() == 2 and x.size(-1) == 3
+    assert (x.numel() == 6 and x.shape == (2, 3) and isinstance(x.shape, tuple) and x.ndim == x.dim() == 2
+            and x.size(-1) == 3)
     assert repr(x.shape) == "torch.Size([2, 3])" and x.shape.numel() == 6
 
 
@@ -254,7 +266,8 @@ def test_grad_and_data():
     x = t([1., 2.], requires_grad=True)
     assert x.grad is None
     (x * x).sum().backward()
-    assert isinstance(x.grad, tg.Tensor) and x.grad.tolist() == [2, 4] and isinstance(x.data, tg.Tensor) and not x.data.requires_grad
+    assert (isinstance(x.grad, tg.Tensor) and x.grad.tolist() == [2, 4] and isinstance(x.data, tg.Tensor)
+            and not x.data.requires_grad)
 
 
 def test_representations():
@@ -272,15 +285,22 @@ def test_conversions_give_new_tensors():
 
 
 def test_conversions_in_place():
-    """A25, A26: with `inplace=True` a leaf and its gradient change themselves; without it, nothing is as PyTorch does not do it."""
+    """A25, A26: with `inplace=True` a leaf and its gradient change themselves; without it, nothing is as PyTorch does
+    not do it.
+    """
     x = t([1., 2.5], dtype=tg.float64, requires_grad=True)
     (x * x).sum().backward()
-    assert x.float(inplace=True) is x and x.dtype is tg.float32 and x.is_leaf and x.grad.dtype is tg.float32 and x.grad.tolist() == [2, 5]
+    assert (x.float(inplace=True) is x and x.dtype is tg.float32 and x.is_leaf and x.grad.dtype is tg.float32
+            and x.grad.tolist() == [2, 5])
     (x * 2).sum().backward()
-    assert x.grad.tolist() == [4, 7] and x.float(inplace=False) is x and x.to(tg.float64, inplace=True) is x and x.grad.dtype is tg.float64
+    assert (x.grad.tolist() == [4, 7] and x.float(inplace=False) is x and x.to(tg.float64, inplace=True) is x
+            and x.grad.dtype is tg.float64)
     y = t([0., 1.5])
-    assert y.long(inplace=True) is y and y.dtype is tg.int64 and y.bool(inplace=True) is y and y.tolist() == [False, True] and y.cpu(inplace=True) is y
-    for refused, message in (lambda: x.long(inplace=True), "must be floating point or complex"), (lambda: (x * 2).float(inplace=True), "has a grad_fn"):
+    assert (y.long(inplace=True) is y and y.dtype is tg.int64 and y.bool(inplace=True) is y
+            and y.tolist() == [False, True] and y.cpu(inplace=True) is y)
+    for refused, message in (lambda: x.long(inplace=True),
+                             "must be floating point or complex"), (lambda: (x * 2).float(inplace=True),
+                                                                    "has a grad_fn"):
         with pytest.raises(RuntimeError, match=message):
             refused()
     assert x.dtype is tg.float64 and x.grad.tolist() == [4, 7]
@@ -290,7 +310,8 @@ def test_moves_in_place(two_devices):
     """A25: data and gradient go to the device, and the tensor stays itself."""
     x = t([1., 2.], requires_grad=True)
     (x * x).sum().backward()
-    assert x.cuda(1, inplace=True) is x and x.device == x.grad.device == "cuda:1" and x.is_leaf and x.grad.tolist() == [2, 4]
+    assert (x.cuda(1, inplace=True) is x and x.device == x.grad.device == "cuda:1" and x.is_leaf
+            and x.grad.tolist() == [2, 4])
     (x * 3).sum().backward()
     assert x.to("cpu", inplace=True) is x and x.grad.device == "cpu" and x.grad.tolist() == [5, 7]
 
@@ -299,7 +320,8 @@ def test_numpy_shares_memory():
     x = t([1., 2.])
     x.numpy()[0] = 5
     assert x.tolist() == [5, 2]
-    with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad. Use tensor.detach\(\).numpy\(\) instead."):
+    with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad. Use "
+                                           r"tensor.detach\(\).numpy\(\) instead."):
         t([1.], requires_grad=True).numpy()
 
 
@@ -330,7 +352,8 @@ def test_permute_and_transpose():
 
 def test_squeeze_and_unsqueeze():
     x = tg.zeros(1, 3, 1)
-    assert x.squeeze().shape == (3,) and x.squeeze(1).shape == (1, 3, 1) and x.squeeze(-1).shape == (1, 3) and x.unsqueeze(-4).shape == (1, 1, 3, 1)
+    assert (x.squeeze().shape == (3,) and x.squeeze(1).shape == (1, 3, 1) and x.squeeze(-1).shape == (1, 3)
+            and x.unsqueeze(-4).shape == (1, 1, 3, 1))
     with pytest.raises(IndexError):
         x.unsqueeze(4)
 
@@ -347,7 +370,8 @@ def test_concatenation_as_a_method():
     """A44: this tensor first, then a list of others."""
     x, y = t([[1., 2.]], requires_grad=True), t([[3., 4.], [5., 6.]], requires_grad=True)
     for join in x.concat, x.cat:
-        assert tg.equal(join([y], dim=0), tg.cat([x, y], 0)) and join([], dim=-1).shape == (1, 2) and join((x, x), -1).shape == (1, 6)
+        assert (tg.equal(join([y], dim=0), tg.cat([x, y], 0)) and join([], dim=-1).shape == (1, 2)
+                and join((x, x), -1).shape == (1, 6))
     (x.concat([y], dim=0) * t([[1.], [2.], [3.]])).sum().backward()
     assert x.grad.tolist() == [[1, 1]] and y.grad.tolist() == [[2, 2], [3, 3]]
 
@@ -365,12 +389,16 @@ def test_a_table_is_looked_up():
 
 @pytest.mark.parametrize("method, function", [
     (lambda x, k: x.conv2d(k), lambda x, k: tg.conv2d(x, k)),
-    (lambda x, k: x.conv2d(kernel=k, bias=k[:, 0, 0, 0], stride=(2, 1), padding=1), lambda x, k: tg.conv2d(x, k, k[:, 0, 0, 0], (2, 1), 1)),
-    (lambda x, k: x.conv2d(k[:, :1], None, None, None, dilation=2, groups=2), lambda x, k: tg.conv2d(x, k[:, :1], dilation=2, groups=2)),
+    (lambda x, k: x.conv2d(kernel=k, bias=k[:, 0, 0, 0], stride=(2, 1), padding=1),
+     lambda x, k: tg.conv2d(x, k, k[:, 0, 0, 0], (2, 1), 1)),
+    (lambda x, k: x.conv2d(k[:, :1], None, None, None, dilation=2, groups=2),
+     lambda x, k: tg.conv2d(x, k[:, :1], dilation=2, groups=2)),
     (lambda x, k: x.max_pool2d(2), lambda x, k: tg.max_pool2d(x, 2)),
-    (lambda x, k: x.max_pool2d(kernel_size=(4, 4), stride=(2, 1), padding=(1, 2)), lambda x, k: tg.max_pool2d(x, (4, 4), (2, 1), (1, 2))),
+    (lambda x, k: x.max_pool2d(kernel_size=(4, 4), stride=(2, 1), padding=(1, 2)),
+     lambda x, k: tg.max_pool2d(x, (4, 4), (2, 1), (1, 2))),
     (lambda x, k: x.avg_pool2d((2, 3)), lambda x, k: nn.functional.avg_pool2d(x, (2, 3))),
-    (lambda x, k: x.avg_pool2d(3, stride=2, padding=1), lambda x, k: nn.functional.avg_pool2d(x, 3, 2, 1))], ids=range(7))
+    (lambda x, k: x.avg_pool2d(3, stride=2, padding=1), lambda x, k: nn.functional.avg_pool2d(x, 3, 2, 1))],
+                         ids=range(7))
 def test_convolution_and_pooling_as_methods(method, function):
     """A48, A49, A50: the results and gradients are those of the functions."""
     tg.manual_seed(0)
@@ -414,7 +442,8 @@ def test_masked_fill_in_the_middle():
     y[1:].sum().backward()
     assert x.grad.tolist() == [0, 2, 2]
     assert tg.zeros(2, 3).masked_fill_(mask, 1.).tolist() == [[1, 0, 0]] * 2
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation."):
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place "
+                                           "operation."):
         x.masked_fill_(mask, 0.)
 
 
@@ -510,10 +539,13 @@ def test_what_ops_of_ones_own_inherit_from(table):
         def grad_x(xp, g, x_shape, axis=None, keepdims=False):
             return xp.broadcast_to(g if keepdims or axis is None else xp.expand_dims(g, axis=axis), x_shape)
 
-    assert stubs.Op is stubs.BaseOp is Op and all(issubclass(c, Op) for c in (stubs.UnaryOp, stubs.BinaryOp, stubs.ReduceOp))
-    x, row = t([[1., 2., 3.], [4., 5., 6.]], dtype=tg.float64, requires_grad=True), t([1., 2., 3.], dtype=tg.float64, requires_grad=True)
+    assert (stubs.Op is stubs.BaseOp is Op and all(issubclass(c, Op)
+                                                   for c in (stubs.UnaryOp, stubs.BinaryOp, stubs.ReduceOp)))
+    x, row = (t([[1., 2., 3.], [4., 5., 6.]], dtype=tg.float64, requires_grad=True),
+              t([1., 2., 3.], dtype=tg.float64, requires_grad=True))
     execute = OpDispatch.execute
-    assert execute("cubed", t([2])).tolist() == [8] and execute("total", x, axis=1, keepdims=True).tolist() == [[6], [15]]
+    assert (execute("cubed", t([2])).tolist() == [8] and execute("total", x, axis=1, keepdims=True).tolist()
+            == [[6], [15]])
     for function, inputs in ((lambda x: execute("cubed", x), (x,)), (lambda x, y: execute(Scaled, x, y), (x, row)),
                              (lambda x: execute("total", x, axis=0), (x,))):
         assert tg.autograd.gradcheck(function, inputs) and tg.autograd.gradgradcheck(function, inputs)
@@ -522,7 +554,8 @@ def test_what_ops_of_ones_own_inherit_from(table):
 @pytest.mark.parametrize("family, forward, message", [
     (stubs.UnaryOp, lambda xp, a, b: a, "Wrong.forward must take one tensor, and takes a, b"),
     (stubs.BinaryOp, lambda xp, a: a, "Wrong.forward must take two tensors, and takes a"),
-    (stubs.ReduceOp, lambda xp, x, *, axis=None: x, "Wrong.forward must take one tensor, axis= and keepdims=, and takes x, axis=")])
+    (stubs.ReduceOp, lambda xp, x, *, axis=None: x,
+     "Wrong.forward must take one tensor, axis= and keepdims=, and takes x, axis=")])
 def test_ops_that_are_not_what_their_family_says(family, forward, message):
     """A55: a definition that does not fit its family is refused, and is in no table."""
     with pytest.raises(TypeError, match=message):
@@ -532,7 +565,8 @@ def test_ops_that_are_not_what_their_family_says(family, forward, message):
 
 def test_the_path_of_the_dispatcher():
     """`tensorgrad.ops.dispatch` is where the first version had `OpDispatch`."""
-    assert fresh_process("from tensorgrad.ops.dispatch import OpDispatch; import tensorgrad as t; print(OpDispatch is t.OpDispatch)") == "True\n"
+    assert fresh_process("from tensorgrad.ops.dispatch import OpDispatch; import tensorgrad as t; print(OpDispatch is "
+                         "t.OpDispatch)") == "True\n"
 
 
 def test_families_of_ops():
@@ -544,7 +578,8 @@ def test_an_op_of_ones_own_trains(cube):
     x = t([1., 2.], dtype=tg.float64, requires_grad=True)
     apply(cube, x).sum().backward()
     assert x.grad.tolist() == [3, 12]
-    assert tg.autograd.gradcheck(lambda x: apply(cube, x), (x,)) and tg.autograd.gradgradcheck(lambda x: apply(cube, x), (x,))
+    assert (tg.autograd.gradcheck(lambda x: apply(cube, x), (x,))
+            and tg.autograd.gradgradcheck(lambda x: apply(cube, x), (x,)))
     w = t([1.5], requires_grad=True)
     optimizer = tg.optim.SGD([w], lr=0.01)
     for _ in range(100):
@@ -600,7 +635,8 @@ def test_a_device_of_ones_own():
         x = tg.zeros(2, device="toy").requires_grad_()
         (x.exp() * 3).sum().backward()
         assert x.grad.device == "toy" and x.grad.tolist() == [3, 3]
-        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices, toy and cpu!"):
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two "
+                                               "devices, toy and cpu!"):
             x + tg.zeros(2, device="cpu")
         with OpDispatch.override(OP.EXP, "toy", lambda x: x * 0 + 7):
             assert x.exp().tolist() == [7, 7] and tg.zeros(1, device="cpu").exp().item() == 1
@@ -625,7 +661,8 @@ class Net(nn.Module):
 
 def test_modules_find_their_parts():
     net = Net()
-    assert net.training and list(dict(net.named_parameters())) == ["scale", "first.weight", "first.bias", "norm.weight", "norm.bias"]
+    assert (net.training and list(dict(net.named_parameters()))
+            == ["scale", "first.weight", "first.bias", "norm.weight", "norm.bias"])
     assert list(dict(net.named_children())) == ["first", "norm"] and "shift" in dict(net.named_buffers())
     assert isinstance(net.scale, tg.Tensor) and net.scale.requires_grad and not net.shift.requires_grad
 
@@ -684,7 +721,8 @@ class ForeignModule:
 def test_state_from_another_library():
     net = Net().double()
     weight, mean = net.first.weight, net.norm.running_mean
-    state = {name: np.full(tensor.shape, i, tensor.numpy(force=True).dtype) for i, (name, tensor) in enumerate(net.state_dict().items())}
+    state = {name: np.full(tensor.shape, i, tensor.numpy(force=True).dtype)
+             for i, (name, tensor) in enumerate(net.state_dict().items())}
     assert net.init_from_torch(ForeignModule(state)) is net
     assert net.first.weight is weight and net.norm.running_mean is mean
     for name, tensor in net.state_dict().items():

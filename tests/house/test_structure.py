@@ -9,7 +9,8 @@ from support import ROOT, fresh_process
 
 from tensorgrad.docs.layers import MODULES, PACKAGE, RANK, imports, inner, rank, syntax, within
 
-# Imports inside a function that reach up, and why they may. The list may only become shorter: an entry that no import needs any more is an error.
+# Imports inside a function that reach up, and why they may. The list may only become shorter: an entry that no import
+# needs any more is an error.
 UPWARD = {
     ("_C", "nn"): "the arguments of Module.to",
     ("viz.__main__", "__main__"): "the command that draws a program runs it as `python -m tensorgrad` does",
@@ -25,7 +26,8 @@ UPWARD = {
 }
 UPWARD_TODAY = 11
 
-# Modules that need each other, each once imports inside of functions are counted. These may only become fewer and smaller.
+# Modules that need each other, each once imports inside of functions are counted. These may only become fewer and
+# smaller.
 CIRCLES = {frozenset(names.split()) for names in (
     "layers.base layers.graph_spec layers.spec symbolic.exporting symbolic.model",
     "experiment.module experiment.optimization experiment.resuming",
@@ -33,7 +35,8 @@ CIRCLES = {frozenset(names.split()) for names in (
     "experiment.show.several experiment.sweeps",
     "symbolic.data symbolic.tracing",
     "symbolic.drawing symbolic.graph_algorithms")}
-LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment serialization testing".split()
+LOADED_LATER = ("nn optim distributions func utils viz linalg fft special cuda symbolic layers experiment "
+                "serialization testing".split())
 
 
 # ── imports ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -42,7 +45,8 @@ LOADED_LATER = "nn optim distributions func utils viz linalg fft special cuda sy
 def test_every_module_has_a_layer_and_every_layer_modules():
     assert not [module for module in MODULES if rank(module) is None]
     assert not [name for name in RANK if not any(within(module, name) for module in MODULES)]
-    unnamed = [module for module in MODULES if module not in RANK and module.partition(".")[0] in ("storage", "ops", "core", "interpret")]
+    unnamed = [module for module in MODULES if module not in RANK
+               and module.partition(".")[0] in ("storage", "ops", "core", "interpret")]
     assert not unnamed, "each module of the core has a place of its own in tensorgrad/docs/layers.py"
 
 
@@ -74,12 +78,16 @@ def test_exceptions_become_fewer():
 
 def edges(lazy):
     """{module: the modules of the package that it imports}, with those inside of functions if `lazy`."""
-    return {module: {target for name, inside, _ in imports(path) if (lazy or not inside) and (target := inner(name)) in MODULES}
+    return {module: {target for name, inside, _ in imports(path) if (lazy or not inside)
+                     and (target := inner(name)) in MODULES}
             for module, path in MODULES.items()}
 
 
 def circles(graph):
-    """The sets of modules of which each imports each other, directly or not. S. R. Kosaraju's way: see where one comes from, then who comes there."""
+    """The sets of modules of which each imports each other, directly or not.
+
+    S. R. Kosaraju's way: see where one comes from, then who comes there.
+    """
     def walk(start, graph, seen, order):
         waiting = [(start, iter(graph[start]))]
         seen.add(start)
@@ -117,7 +125,9 @@ def test_circles_of_all_imports_become_fewer():
 
 def test_nothing_imports_what_was_removed_from_pytorch():
     outside = [module for module in MODULES if not within(module, "legacy")]
-    assert len(outside) < len(MODULES) and not [m for m in outside if any(within(inner(name) or "", "legacy") for name, _, _ in imports(MODULES[m]))]
+    assert (len(outside) < len(MODULES) and not [m for m in outside
+                                                 if any(within(inner(name) or "", "legacy")
+                                                        for name, _, _ in imports(MODULES[m]))])
 
 
 # ── who defines what ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,7 +160,8 @@ def targets(statement):
         [statement.target] if isinstance(statement, (ast.AnnAssign, ast.AugAssign, ast.For)) else []
     for target in found:
         yield from target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and getattr(statement.value.func, "id", "") in ("setattr", "delattr"):
+    if (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+            and getattr(statement.value.func, "id", "") in ("setattr", "delattr")):
         yield ast.Attribute(statement.value.args[0], ast.unparse(statement.value.args[1]))
 
 
@@ -162,16 +173,23 @@ def patches(path):
             foreign |= {alias.asname or alias.name for alias in statement.names}
         elif isinstance(statement, ast.For) and root_of(statement.iter) in foreign:
             foreign |= names_in(statement.target)           # of OPS.values(), say
-        elif isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Attribute)) and root_of(statement.value) in foreign:
-            foreign |= {name for target in statement.targets if isinstance(target, ast.Name) for name in names_in(target)}      # another name for it
+        elif (isinstance(statement, ast.Assign) and isinstance(statement.value, (ast.Name, ast.Attribute))
+              and root_of(statement.value) in foreign):
+            # another name for it
+            foreign |= {name for target in statement.targets if isinstance(target, ast.Name)
+                        for name in names_in(target)}
         for target in targets(statement):
             if isinstance(target, ast.Attribute) and root_of(target) in foreign:
                 yield statement.lineno, ast.unparse(target)
 
 
 def test_no_module_assigns_attributes_of_what_others_define():
-    """The lower module declares a hook: a method to override, a table to register in. The API makes Tensor's public methods."""
-    found = {f"{path.relative_to(ROOT)}:{line} {target}" for module, path in MODULES.items() for line, target in patches(path)
+    """The lower module declares a hook: a method to override, a table to register in.
+
+    The API makes Tensor's public methods.
+    """
+    found = {f"{path.relative_to(ROOT)}:{line} {target}" for module, path in MODULES.items()
+             for line, target in patches(path)
              if not (within(module, "api") and target.startswith("Tensor."))}
     assert not found
 
@@ -181,9 +199,12 @@ def test_no_module_assigns_attributes_of_what_others_define():
 
 def test_the_package_is_never_imported_by_its_own_name():
     """Relative imports keep a copy of the package working under any name."""
-    absolute = [f"{path.relative_to(ROOT)}:{node.lineno}" for path in MODULES.values() for node in ast.walk(syntax(path))
-                if isinstance(node, ast.Import) and any(alias.name.partition(".")[0] == "tensorgrad" for alias in node.names)
-                or isinstance(node, ast.ImportFrom) and not node.level and node.module.partition(".")[0] == "tensorgrad"]
+    absolute = [f"{path.relative_to(ROOT)}:{node.lineno}" for path in MODULES.values()
+                for node in ast.walk(syntax(path))
+                if isinstance(node, ast.Import) and any(alias.name.partition(".")[0] == "tensorgrad"
+                                                        for alias in node.names)
+                or isinstance(node, ast.ImportFrom) and not node.level
+                and node.module.partition(".")[0] == "tensorgrad"]
     assert not absolute
 
 
@@ -194,13 +215,15 @@ def outside(path):
 
 
 def test_only_numpy_is_imported_outright():
-    required = {(str(path.relative_to(ROOT)), name) for path in MODULES.values() for name, inside in outside(path) if not inside and name != "numpy"}
+    required = {(str(path.relative_to(ROOT)), name) for path in MODULES.values()
+                for name, inside in outside(path) if not inside and name != "numpy"}
     assert not required
 
 
 def test_only_the_cuda_backend_imports_cupy():
     users = {str(path.relative_to(PACKAGE)) for path in MODULES.values() for name, _ in outside(path) if name == "cupy"}
-    assert users <= {"storage/cuda.py"} | {str(p.relative_to(PACKAGE)) for p in (PACKAGE / "kernels").glob("*cuda*.py")} and users
+    assert (users <= {"storage/cuda.py"} | {str(p.relative_to(PACKAGE))
+                                            for p in (PACKAGE / "kernels").glob("*cuda*.py")} and users)
 
 
 def test_formulas_know_nothing_of_tensors():
@@ -208,7 +231,8 @@ def test_formulas_know_nothing_of_tensors():
     for module, path in MODULES.items():
         names = {name for name, _, _ in imports(path)}
         if within(module, "ops") and module != "ops.dispatch":
-            assert not [n for n in names if inner(n) and not (within(inner(n), "ops") or within(inner(n), "storage"))], module
+            assert not [n for n in names if inner(n)
+                        and not (within(inner(n), "ops") or within(inner(n), "storage"))], module
         if within(module, "nn"):
             assert "numpy" not in names, module
 
@@ -225,15 +249,18 @@ print(json.dumps([sorted(sys.modules), threading.active_count(), (end - start) /
     loaded, threads, ratio = json.loads(fresh_process(program))
     record_property("import time, over NumPy's", round(ratio, 2))
     packages = {name.partition(".")[0] for name in loaded}
-    foreign = {name for name in packages - sys.stdlib_module_names - {"tensorgrad", "numpy"} if not name.startswith(("_", "site", "sitecustomize"))}
+    foreign = {name for name in packages - sys.stdlib_module_names - {"tensorgrad", "numpy"}
+               if not name.startswith(("_", "site", "sitecustomize"))}
     assert not foreign
     assert threads == 1
     assert not [name for name in loaded if any(within(name, f"tensorgrad.{part}") for part in LOADED_LATER)]
 
 
 def test_parts_are_loaded_when_they_are_used():
-    parts = ["nn", "optim", "utils", "special", "cuda", "autograd.function", "autograd.graph", "const", "random", "storage", "dispatch"]
-    program = f"import tensorgrad; print(*[eval('tensorgrad.' + part).__name__.removeprefix('tensorgrad.') for part in {parts}])"
+    parts = ["nn", "optim", "utils", "special", "cuda", "autograd.function", "autograd.graph", "const", "random",
+             "storage", "dispatch"]
+    program = (f"import tensorgrad; print(*[eval('tensorgrad.' + part).__name__.removeprefix('tensorgrad.') for part "
+               f"in {parts}])")
     assert fresh_process(program).split() == parts
 
 
@@ -247,20 +274,22 @@ def state():
 before = repr(state())
 import tensorgrad
 print(repr(state()) == before)
-"""
+"""  # noqa: E501
     assert fresh_process(program).strip() == "True"
 
 
 # ── tests ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 BESIDE = {"campaign", "examples", "house"}              # folders of tests of what is no package of tensorgrad
-FOR_UNITTEST = {"test_nn.py", "test_ops.py", "test_optim.py", "test_train.py"}      # `python -m unittest discover tests` enters no folder
+# `python -m unittest discover tests` enters no folder
+FOR_UNITTEST = {"test_nn.py", "test_ops.py", "test_optim.py", "test_train.py"}
 
 
 def test_folders_of_tests_mirror_the_package():
     files = [path.relative_to(ROOT / "tests").parts for path in (ROOT / "tests").rglob("test_*.py")]
     assert {name for name, *rest in files if not rest} == FOR_UNITTEST, "the others are in the folder of what they test"
-    assert not [names for names in files if len(names) > 1 and names[0] not in BESIDE and not (PACKAGE / names[0]).is_dir()]
+    assert not [names for names in files if len(names) > 1 and names[0] not in BESIDE
+                and not (PACKAGE / names[0]).is_dir()]
     assert not [names for names in files if len(names) > 2]
 
 
@@ -269,7 +298,8 @@ def test_folders_of_tests_mirror_the_package():
 
 def test_classes_are_short():
     long = {f"{path.relative_to(ROOT)}: "
-            f"{node.name}": node.end_lineno - node.lineno + 1 for path in MODULES.values() for node in ast.walk(syntax(path))
+            f"{node.name}": node.end_lineno - node.lineno + 1 for path in MODULES.values()
+            for node in ast.walk(syntax(path))
             if isinstance(node, ast.ClassDef) and node.end_lineno - node.lineno >= 450}
     assert not long
 
@@ -283,12 +313,17 @@ def test_the_rules_are_seen_to_be_broken(monkeypatch):
             return list(reader(PACKAGE / "ops" / "made_up.py"))
         finally:
             syntax.cache_clear(), imports.cache_clear()
-    assert read("import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..core.dispatch import xp\n    import numpy.linalg\n",
+    assert read("import cupy\nfrom ..api import creation\nfrom .. import nn\ndef f():\n    from ..core.dispatch import "
+                "xp\n    import numpy.linalg\n",
                 imports) == [
-        ("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2), ("tensorgrad.core.dispatch", True, 5),
+        ("cupy", False, 1), ("numpy.linalg", True, 6), ("tensorgrad.api.creation", False, 2),
+        ("tensorgrad.core.dispatch", True, 5),
         ("tensorgrad.nn", False, 3)]
-    assert rank("api.creation") > rank("ops.made_up") < rank("nn") and rank("core.tape") < rank("core.dispatch") < rank("core.engine")
-    assert read("from .base import OPS, Node, table\nNode.pull, table[0] = 1, 2\nfor op in OPS.values():\n    if op:\n        op.pull = f\n"
-                "setattr(Node, 'x', 1)\nown = Node\nown.y = 2\ndef f():\n    Node.z = 3\n", patches) == [
+    assert (rank("api.creation") > rank("ops.made_up") < rank("nn") and rank("core.tape") < rank("core.dispatch")
+            < rank("core.engine"))
+    assert read("from .base import OPS, Node, table\nNode.pull, table[0] = 1, 2\nfor op in OPS.values():\n    if op:\n "
+                "       op.pull = f\nsetattr(Node, 'x', 1)\nown = Node\nown.y = 2\ndef f():\n    Node.z = 3\n",
+                patches) == [
         (2, "Node.pull"), (5, "op.pull"), (6, "Node.'x'"), (8, "own.y")]
-    assert circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a"}}) == {frozenset("abc"), frozenset("de")}
+    assert (circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a"}})
+            == {frozenset("abc"), frozenset("de")})

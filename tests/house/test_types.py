@@ -35,22 +35,23 @@ loader = DataLoader(TensorDataset(x, x), batch_size=2)
 TYPES = {
     "torch.randn(3, 4)": "Tensor", "torch.zeros((2, 3))": "Tensor", "torch.zeros(2, 3, dtype=torch.float64)": "Tensor",
     "torch.arange(0, 10, 2)": "Tensor", "torch.linspace(0, 1, 5)": "Tensor", "torch.full((2,), 1.0)": "Tensor",
-    "torch.tensor([1.0])": "Tensor", "torch.from_numpy(x.numpy())": "Tensor", "torch.sin(x)": "Tensor", "x + 1": "Tensor",
-    "1 - x": "Tensor", "2 ** x": "Tensor", "x @ x.T": "Tensor", "-x": "Tensor", "~(x > 0)": "Tensor", "x < 1": "Tensor",
-    "x == 1": "Tensor", "x[0]": "Tensor", "x[:, None, ...]": "Tensor", "x[x > 0]": "Tensor", "x.sum()": "Tensor",
-    "x.sum(0, keepdim=True)": "Tensor", "x.mean(dim=(0, 1))": "Tensor", "x.view(-1)": "Tensor",
+    "torch.tensor([1.0])": "Tensor", "torch.from_numpy(x.numpy())": "Tensor", "torch.sin(x)": "Tensor",
+    "x + 1": "Tensor", "1 - x": "Tensor", "2 ** x": "Tensor", "x @ x.T": "Tensor", "-x": "Tensor", "~(x > 0)": "Tensor",
+    "x < 1": "Tensor", "x == 1": "Tensor", "x[0]": "Tensor", "x[:, None, ...]": "Tensor", "x[x > 0]": "Tensor",
+    "x.sum()": "Tensor", "x.sum(0, keepdim=True)": "Tensor", "x.mean(dim=(0, 1))": "Tensor", "x.view(-1)": "Tensor",
     "x.reshape(2, -1)": "Tensor", "x.permute(1, 0)": "Tensor", "x.to('cpu', torch.float64)": "Tensor",
     "x.add_(1)": "Tensor", "x.shape": "Size", "x.shape[0]": "int", "x.shape[1:]": "Size", "x.size()": "Size",
     "x.size(0)": "int", "x.stride()": "tuple[int, ...]", "x.dim()": "int", "x.numel()": "int", "x.dtype": "dtype",
     "x.device": "device", "x.requires_grad": "bool", "x.grad": "Tensor | Any", "torch.max(x)": "Tensor",
     "torch.max(x, 0)": "max", "torch.max(x, x)": "Tensor", "x.max(1).values": "Tensor", "x.sort().indices": "Tensor",
     "torch.linalg.svd(x).S": "Tensor", "torch.fft.fft(x)": "Tensor", "torch.special.expit(x)": "Tensor",
-    "torch.where(x > 0)": "tuple[Tensor, ...]", "torch.where(x > 0, x, 0)": "Tensor", "x.split(1)": "tuple[Tensor, ...]",
-    "torch.nonzero(x)": "Tensor", "F.relu(x)": "Tensor", "F.cross_entropy(x, x)": "Tensor",
-    "F.max_pool2d(x, 2, return_indices=True)": "tuple[Tensor, Tensor]", "m": "Linear", "m(x)": "Tensor", "net(x)": "tuple[Tensor, int]",
-    "nn.Sequential(m, nn.ReLU())(x)": "Tensor", "nn.CrossEntropyLoss()(x, x)": "Tensor", "m.weight": "Parameter",
-    "m.in_features": "int", "m.train()": "Linear", "m.to('cpu')": "Linear", "m.state_dict()": "dict[str, Any]",
-    "next(m.parameters())": "Parameter", "optimizer": "Adam", "optim.SGD(m.parameters())": "SGD", "scheduler": "StepLR",
+    "torch.where(x > 0)": "tuple[Tensor, ...]", "torch.where(x > 0, x, 0)": "Tensor",
+    "x.split(1)": "tuple[Tensor, ...]", "torch.nonzero(x)": "Tensor", "F.relu(x)": "Tensor",
+    "F.cross_entropy(x, x)": "Tensor", "F.max_pool2d(x, 2, return_indices=True)": "tuple[Tensor, Tensor]",
+    "m": "Linear", "m(x)": "Tensor", "net(x)": "tuple[Tensor, int]", "nn.Sequential(m, nn.ReLU())(x)": "Tensor",
+    "nn.CrossEntropyLoss()(x, x)": "Tensor", "m.weight": "Parameter", "m.in_features": "int", "m.train()": "Linear",
+    "m.to('cpu')": "Linear", "m.state_dict()": "dict[str, Any]", "next(m.parameters())": "Parameter",
+    "optimizer": "Adam", "optim.SGD(m.parameters())": "SGD", "scheduler": "StepLR",
     "Normal(0.0, 1.0).sample()": "Tensor", "torch.device('cpu')": "device", "torch.float32": "dtype",
     "torch.Generator()": "Generator", "torch.manual_seed(0)": "Generator", "torch.is_tensor(x)": "bool",
     "nn.init.zeros_(x)": "Tensor", "len(x)": "int", "float(x)": "float",
@@ -105,9 +106,11 @@ def of_pytorch(text):
 def folder(tmp_path_factory):
     """A folder with the programs that are checked."""
     folder = tmp_path_factory.mktemp("checked")
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"),
+                        flags=re.DOTALL | re.MULTILINE)
     (folder / "readme.py").write_text("\n".join(blocks), encoding="utf-8")
-    (folder / "revealed.py").write_text(HEAD + "\n".join(f"reveal_type({text})" for text in TYPES) + "\nfor batch in loader: pass\n", encoding="utf-8")
+    (folder / "revealed.py").write_text(HEAD + "\n".join(f"reveal_type({text})" for text in TYPES)
+                                        + "\nfor batch in loader: pass\n", encoding="utf-8")
     (folder / "mistakes.py").write_text(HEAD + "\n".join(MISTAKES) + "\n", encoding="utf-8")
     for place, change in ((ROOT / "examples", str), (ROOT / "tests" / "as_torch" / "programs", of_pytorch)):
         for file in place.rglob("*.py"):
@@ -120,11 +123,11 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def mypy(folder):
     """Return the complaints of mypy: (file, line, kind, text)."""
-    (folder / "mypy.ini").write_text(f"[mypy]\nmypy_path = {ROOT}\nfollow_imports = silent\nignore_missing_imports = True\n"
-                                     "explicit_package_bases = True\nallow_redefinition = True\n"
+    (folder / "mypy.ini").write_text(f"[mypy]\nmypy_path = {ROOT}\nfollow_imports = silent\nignore_missing_imports = "
+                                     "True\nexplicit_package_bases = True\nallow_redefinition = True\n"
                                      "disable_error_code = var-annotated\n", encoding="utf-8")
-    ran = subprocess.run([sys.executable, "-m", "mypy", "--no-color-output", "--no-error-summary", "--show-absolute-path",
-                          "readme.py", "revealed.py", "mistakes.py", "examples", "programs"],
+    ran = subprocess.run([sys.executable, "-m", "mypy", "--no-color-output", "--no-error-summary",
+                          "--show-absolute-path", "readme.py", "revealed.py", "mistakes.py", "examples", "programs"],
                          cwd=folder, capture_output=True, text=True, timeout=600)
     assert ran.returncode in (0, 1), ran.stdout + ran.stderr
     return [(file, int(line), kind, text) for file, line, kind, text in
@@ -137,7 +140,8 @@ def pyright(folder):
     (folder / "pyrightconfig.json").write_text(json.dumps({
         "include": ["."], "extraPaths": [str(ROOT)], "typeCheckingMode": "standard",
         "reportIncompatibleMethodOverride": False, "reportPossiblyUnboundVariable": False}), encoding="utf-8")
-    ran = subprocess.run([sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson", "-p", "."],
+    ran = subprocess.run([sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, "--outputjson", "-p",
+                          "."],
                          cwd=folder, capture_output=True, text=True, timeout=600)
     said = json.loads(ran.stdout)["generalDiagnostics"]
     assert said, ran.stderr
@@ -147,7 +151,8 @@ def pyright(folder):
 def revealed(said, pattern):
     """Return the types in a checker's notes, one for each line of revealed.py that asks."""
     start = HEAD.count("\n") + 1
-    found = {line - start: re.search(pattern, text) for file, line, _, text in said if file.endswith("revealed.py") and "ype" in text}
+    found = {line - start: re.search(pattern, text) for file, line, _, text in said
+             if file.endswith("revealed.py") and "ype" in text}
     texts = [found[i][1] if found.get(i) else "nothing" for i in range(len(TYPES))]
     texts = [re.sub(r"^tuple\[.*fallback=([\w.]+)\]$", r"\1", text) for text in texts]
     return {expression: re.sub(r"\b(\w+\.)+(?=\w)", "", text) for expression, text in zip(TYPES, texts, strict=True)}

@@ -31,7 +31,9 @@ from tests.ops.test_op_table import (
 
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch):
-    """PyTorch compiles scripts when it first sees a dual tensor, for a few formulas of gradients' tangents: that takes long, and is not needed here."""
+    """PyTorch compiles scripts when it first sees a dual tensor, for a few formulas of gradients' tangents: that takes
+    long, and is not needed here.
+    """
     if find_spec("torch"):
         import_module("torch")
     monkeypatch.setenv("PYTORCH_JIT", "0")
@@ -63,7 +65,8 @@ def test_push_against_central_differences(op, sample):
     found = sum(dot(g, t) for g, (_, t) in zip(upstream, pairs, strict=True) if t is not None)
 
     def moved(by):
-        return loss(op, sample, [np.asarray(a + by[0] * tangents[i]) if i in tangents else a for i, a in enumerate(arrays)], upstream)
+        return loss(op, sample, [np.asarray(a + by[0] * tangents[i]) if i in tangents else a
+                                 for i, a in enumerate(arrays)], upstream)
     agrees(found, slope(moved, [np.zeros(())], 0, np.ones(())), "push")
     assert all(t is None or t.shape == value.shape and t.dtype == value.dtype for value, t in pairs)
 
@@ -77,7 +80,8 @@ def test_push_is_the_adjoint_of_pull_for_complex_numbers(op, sample):
         inputs[i].requires_grad_()
     outputs = [out for out in run(op, sample, inputs) if out.requires_grad]
     upstream = [unequal(host(out)) for out in outputs]
-    pulled = grad(outputs, [inputs[i] for i in tangents], list(map(on_test_device, upstream)), allow_unused=True) if outputs else []
+    pulled = (grad(outputs, [inputs[i] for i in tangents], list(map(on_test_device, upstream)), allow_unused=True)
+              if outputs else [])
     expected = sum(dot(host(g), t) for g, t in zip(pulled, tangents.values(), strict=False) if g is not None)
     wavy = [t for value, t in pushed(op, sample, arrays, tangents) if t is not None]
     agrees(sum(dot(g, t) for g, t in zip(upstream, wavy, strict=False)), expected, "push")
@@ -101,12 +105,14 @@ def duals(torch, compute, **options):
 
 @program
 def functions_of_a_dual(torch):
-    return duals(torch, lambda d, _: (d * 2, d.exp().sum(), d[1:], d.flip(0), torch.cat([d, d * d]), d.max(0).values, d.sort().values, d.clone()))
+    return duals(torch, lambda d, _: (d * 2, d.exp().sum(), d[1:], d.flip(0), torch.cat([d, d * d]), d.max(0).values,
+                                      d.sort().values, d.clone()))
 
 
 @program
 def what_has_no_tangent(torch):
-    return duals(torch, lambda d, _: (d > 1, d.argmax(), torch.zeros_like(d), d.detach(), d.data, torch.ones(2), d.round(), d.floor()))
+    return duals(torch, lambda d, _: (d > 1, d.argmax(), torch.zeros_like(d), d.detach(), d.data, torch.ones(2),
+                                      d.round(), d.floor()))
 
 
 @program
@@ -175,7 +181,8 @@ def no_grad(torch):
             z.mul_(2)
             return y, z, y.requires_grad
     found = duals(torch, lambda d, ad: compute(d, ad)[:2])
-    return found, duals(torch, lambda d, ad: compute(d, ad)[:2], requires_grad=True), duals(torch, lambda d, ad: d.sin())
+    return (found, duals(torch, lambda d, ad: compute(d, ad)[:2], requires_grad=True),
+            duals(torch, lambda d, ad: d.sin()))
 
 
 @program
@@ -203,7 +210,8 @@ def leaves_written_to_in_no_grad(torch):
         u[0] = 0.
         w2 = ad.unpack_dual(w).tangent.clone()
         w.copy_(torch.ones(3))
-        return w.requires_grad, w.is_leaf, w2, ad.unpack_dual(w).tangent if ad.unpack_dual(w).tangent is not None else torch.zeros(3), ad.unpack_dual(u)
+        return (w.requires_grad, w.is_leaf, w2, ad.unpack_dual(w).tangent if ad.unpack_dual(w).tangent is not None
+                else torch.zeros(3), ad.unpack_dual(u))
 
 
 @program
@@ -257,7 +265,8 @@ def a_dual_asked_to_require_grad(torch):
 @program
 def parameters_as_duals(torch):
     torch.manual_seed(3)
-    ad, model = torch.autograd.forward_ad, torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
+    ad, model = torch.autograd.forward_ad, torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(),
+                                                               torch.nn.Linear(4, 2))
     x = torch.linspace(-1, 1, 6).reshape(2, 3)
     named = {name: p for name, p in model.named_parameters()}
     with ad.dual_level():
@@ -275,11 +284,13 @@ def parameters_as_duals(torch):
 @program
 def through_functional_call(torch):
     torch.manual_seed(3)
-    ad, model = torch.autograd.forward_ad, torch.nn.Sequential(torch.nn.Conv1d(2, 3, 2), torch.nn.BatchNorm1d(3), torch.nn.GELU()).double()
+    ad, model = torch.autograd.forward_ad, torch.nn.Sequential(torch.nn.Conv1d(2, 3, 2), torch.nn.BatchNorm1d(3),
+                                                               torch.nn.GELU()).double()
     x = torch.linspace(-1, 1, 16, dtype=torch.float64).reshape(2, 2, 4)
     with ad.dual_level():
         moving = {name: ad.make_dual(p, p.detach() * 0.5 + 1) for name, p in model.named_parameters()}
-        return ad.unpack_dual(torch.func.functional_call(model, moving, x)), ad.unpack_dual(model[1].running_mean).tangent is None
+        return (ad.unpack_dual(torch.func.functional_call(model, moving, x)),
+                ad.unpack_dual(model[1].running_mean).tangent is None)
 
 
 def error(torch, call):
@@ -298,8 +309,10 @@ def errors(torch):
     with ad.dual_level():
         d = ad.make_dual(x, v)
         found += [error(torch, call) for call in (
-            lambda: ad.enter_dual_level(), lambda: ad.make_dual(x, v[:2]), lambda: ad.make_dual(x, v[:1]), lambda: ad.make_dual(x.long(), v),
-            lambda: ad.make_dual(x, v.long()), lambda: ad.make_dual(2., v), lambda: ad.make_dual(d, v), lambda: ad.make_dual(x, d),
+            lambda: ad.enter_dual_level(), lambda: ad.make_dual(x, v[:2]), lambda: ad.make_dual(x, v[:1]),
+            lambda: ad.make_dual(x.long(), v),
+            lambda: ad.make_dual(x, v.long()), lambda: ad.make_dual(2., v), lambda: ad.make_dual(d, v),
+            lambda: ad.make_dual(x, d),
             lambda: ad.make_dual(x, v, level=3), lambda: ad.unpack_dual(d, level=3), lambda: (d * 2).sum().backward(),
             lambda: torch.add(d, 1, out=torch.empty(3)), lambda: ad.exit_dual_level(level=4))]
     return found
@@ -341,7 +354,8 @@ def functions_with_a_jvp(torch):
 
 @program
 def functions_in_func(torch):
-    G = function(torch, forward=lambda x: x ** 3, setup_context=lambda ctx, inputs, output: ctx.save_for_forward(inputs[0]),
+    G = function(torch, forward=lambda x: x ** 3,
+                 setup_context=lambda ctx, inputs, output: ctx.save_for_forward(inputs[0]),
                  jvp=lambda ctx, t: 3 * ctx.saved_tensors[0] ** 2 * t)
     x, v = xv(torch)
     return torch.func.jvp(G.apply, (x,), (v,))
@@ -402,7 +416,8 @@ def jvp(torch):
     func, (x, v) = torch.func, xv(torch)
     return (func.jvp(f(torch), (x,), (v,)), func.jvp(lambda a, b: (a * b, a), (x, v), (v, x)),
             func.jvp(lambda y: (f(torch)(y), y * 2), (x,), (v,), has_aux=True),
-            func.jvp(lambda t: {"out": t["a"] * t["b"][0]}, ({"a": x, "b": [v]},), ({"a": v, "b": [x]},)), func.jvp(lambda y: x * 2, (x,), (v,)),
+            func.jvp(lambda t: {"out": t["a"] * t["b"][0]}, ({"a": x, "b": [v]},), ({"a": v, "b": [x]},)),
+            func.jvp(lambda y: x * 2, (x,), (v,)),
             func.jvp(torch.no_grad()(f(torch)), (x,), (v,)))
 
 
@@ -410,9 +425,12 @@ def jvp(torch):
 def compositions(torch):
     func, (x, v), F = torch.func, xv(torch, dtype=torch.float64), f(torch)
     v = v.double()
-    return (func.jvp(lambda y: func.jvp(F, (y,), (v,))[1], (x,), (v,)), func.jvp(lambda y: func.jvp(lambda z: z * y * y.exp(), (y,), (y * y,))[1], (x,), (v,)),
-            func.jvp(func.grad(lambda y: (F(y) ** 3).sum()), (x,), (v,)), func.grad(lambda y: func.jvp(F, (y,), (v,))[1].sum())(x),
-            func.grad(lambda t: func.jvp(F, (x,), (t * t,))[1].sum())(v), func.jvp(lambda y: func.vjp(F, y)[1](v)[0], (x,), (v,)),
+    return (func.jvp(lambda y: func.jvp(F, (y,), (v,))[1], (x,), (v,)),
+            func.jvp(lambda y: func.jvp(lambda z: z * y * y.exp(), (y,), (y * y,))[1], (x,), (v,)),
+            func.jvp(func.grad(lambda y: (F(y) ** 3).sum()), (x,), (v,)),
+            func.grad(lambda y: func.jvp(F, (y,), (v,))[1].sum())(x),
+            func.grad(lambda t: func.jvp(F, (x,), (t * t,))[1].sum())(v),
+            func.jvp(lambda y: func.vjp(F, y)[1](v)[0], (x,), (v,)),
             func.jacfwd(func.jacfwd(F))(x), func.jacrev(func.jacfwd(F))(x), func.jacfwd(func.jacrev(F))(x),
             func.jvp(lambda y: func.vmap(func.grad(lambda z: (z ** 2 * y).sum()))(y.repeat(2, 1)), (x,), (v,)),
             func.jvp(lambda y: func.grad(lambda z: func.jvp(F, (z,), (v,))[1].sum())(y), (x,), (v,)),
@@ -425,14 +443,16 @@ def jacobians(torch):
     m = torch.arange(6.).reshape(2, 3)
     return (func.jacfwd(f(torch))(x), func.jacfwd(lambda a, b: torch.softmax(a @ b, 0).cumsum(0), argnums=(0, 1))(m, x),
             func.jacfwd(lambda y: (y * v, y.sum()))(x),
-            func.jacfwd(lambda y: (f(torch)(y), y * 2), has_aux=True)(x), func.jacfwd(lambda p: p["w"] @ x + p["b"])({"w": m, "b": v[:2]}),
+            func.jacfwd(lambda y: (f(torch)(y), y * 2), has_aux=True)(x),
+            func.jacfwd(lambda p: p["w"] @ x + p["b"])({"w": m, "b": v[:2]}),
             func.vmap(func.jacfwd(f(torch)))(torch.stack([x, v])), func.jacfwd(lambda a, b: a * b, argnums=1)(x, v))
 
 
 @program
 def hessians(torch):
     func, x, v = torch.func, *(t.double() for t in xv(torch))
-    return (func.hessian(lambda y: (f(torch)(y) ** 2).sum())(x), func.hessian(lambda a, b: (a * b).prod() + (a @ b) ** 2, argnums=(0, 1))(x, v),
+    return (func.hessian(lambda y: (f(torch)(y) ** 2).sum())(x),
+            func.hessian(lambda a, b: (a * b).prod() + (a @ b) ** 2, argnums=(0, 1))(x, v),
             func.vmap(func.hessian(lambda y: f(torch)(y).logsumexp(0)))(torch.stack([x, v])))
 
 
@@ -453,7 +473,8 @@ def parameters_from_outside(torch):
     out, t = func.jvp(lambda y: f(torch)(y) * w, (x,), (v,))
     other = func.jvp(f(torch), (w,), (v,))
     plain = func.jvp(func.grad(lambda y: f(torch)(y).sum()), (x,), (v,))
-    return ([z.requires_grad for z in (out, t, *other, *plain)], torch.autograd.grad(t.sum(), w), torch.autograd.grad(sum(z.sum() for z in other), w))
+    return ([z.requires_grad for z in (out, t, *other, *plain)], torch.autograd.grad(t.sum(), w),
+            torch.autograd.grad(sum(z.sum() for z in other), w))
 
 
 def written(y):
@@ -469,7 +490,8 @@ def written(y):
 def writes_in_place_in_a_function(torch):
     func, (x, v) = torch.func, xv(torch)
     rows = torch.stack([x, v]), torch.stack([v, x])
-    return func.jvp(written, (x,), (v,)), func.jacfwd(written)(x), func.vmap(lambda a, b: func.jvp(written, (a,), (b,)))(*rows)
+    return (func.jvp(written, (x,), (v,)), func.jacfwd(written)(x),
+            func.vmap(lambda a, b: func.jvp(written, (a,), (b,)))(*rows))
 
 
 @program
@@ -486,8 +508,12 @@ def linearize(torch):
 def test_tangents_that_linearize_refuses(arguments):
     x, v = xv(tensorgrad)
     _, push = tensorgrad.func.linearize(f(tensorgrad), x)
-    given, message = {"short": ((v[:2],), r"tangent:0 with shape torch.Size\(\[2\]\) in flattened pytree doesn't match the shape torch.Size\(\[3\]\)"),
-                      "double": ((v.double(),), "tangent:0 with dtype torch.float64 in flattened pytree doesn't match the dtype torch.float32"),
+    given, message = {"short": ((v[:2],),
+                                r"tangent:0 with shape torch.Size\(\[2\]\) in flattened pytree doesn't match the shape "
+                                r"torch.Size\(\[3\]\)"),
+                      "double": ((v.double(),),
+                                 "tangent:0 with dtype torch.float64 in flattened pytree doesn't match the dtype "
+                                 "torch.float32"),
                       "two": ((v, v), "to have the same argspec as the primals")}[arguments[0]]
     with pytest.raises(RuntimeError, match=message):
         push(*given)
@@ -516,7 +542,8 @@ def test_linearize_composes():
             (func.jvp(lambda y: func.linearize(F, y)[1](y * y), (x,), (v,))[1], func.jvp(along, (x,), (v,))[1]),
             (func.linearize(along, x)[1](v), func.jvp(along, (x,), (v,))[1]),
             (func.grad(lambda y: func.linearize(F, y)[1](y * y).sum())(x), func.grad(lambda y: along(y).sum())(x)),
-            (func.vmap(lambda y, u: func.linearize(F, y)[1](u))(rows, ways), func.vmap(lambda y, u: func.jvp(F, (y,), (u,))[1])(rows, ways))):
+            (func.vmap(lambda y, u: func.linearize(F, y)[1](u))(rows, ways),
+             func.vmap(lambda y, u: func.jvp(F, (y,), (u,))[1])(rows, ways))):
         assert tensorgrad.allclose(found, expected)
 
 
@@ -531,9 +558,12 @@ def test_chunks_of_columns():
 def errors_of_func(torch):
     func, (x, v), F = torch.func, xv(torch), f(torch)
     return [error(torch, call) for call in (
-        lambda: func.jvp(F, x, v), lambda: func.jvp(F, (x,), (v, v)), lambda: func.jvp(F, (x,), (v[:2],)), lambda: func.jvp(F, (3.,), (2.,)),
-        lambda: func.jvp(F, (), ()), lambda: func.jvp(lambda y: None, (x,), (v,)), lambda: func.jvp(lambda y: 3, (x,), (v,)),
-        lambda: func.jvp(lambda y: x * 2, (x,), (v,), strict=True), lambda: func.jvp(F, (x.long(),), (v,)), lambda: func.jvp(F, (x,), (v,), has_aux=True),
+        lambda: func.jvp(F, x, v), lambda: func.jvp(F, (x,), (v, v)), lambda: func.jvp(F, (x,), (v[:2],)),
+        lambda: func.jvp(F, (3.,), (2.,)),
+        lambda: func.jvp(F, (), ()), lambda: func.jvp(lambda y: None, (x,), (v,)),
+        lambda: func.jvp(lambda y: 3, (x,), (v,)),
+        lambda: func.jvp(lambda y: x * 2, (x,), (v,), strict=True), lambda: func.jvp(F, (x.long(),), (v,)),
+        lambda: func.jvp(F, (x,), (v,), has_aux=True),
         lambda: func.jacfwd(F, argnums=3)(x), lambda: func.jacfwd(F)(x + 0j), lambda: func.jacfwd(lambda y: y * 1j)(x))]
 
 
@@ -549,7 +579,8 @@ def test_a_level_leaves_nothing_behind():
         d = forward_ad.make_dual(x, v)
         y = (d * 2).view(3, 1)
         assert mode.tangents.levels and mode.tangents.see is not None
-    assert not mode.tangents.levels and mode.tangents.see is None and mode.tangents.passing == frozenset() and not mode.tangents.keep
+    assert (not mode.tangents.levels and mode.tangents.see is None and mode.tangents.passing == frozenset()
+            and not mode.tangents.keep)
     assert d.node is None and y.node is None and (y + d).node is None
 
 

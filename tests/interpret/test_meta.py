@@ -1,4 +1,6 @@
-"""The device "meta": each function gives the shapes, dtypes and strides that it gives on the CPU, and computes nothing."""
+"""The device "meta": each function gives the shapes, dtypes and strides that it gives on the CPU, and computes
+nothing.
+"""
 import copy
 import io
 import pickle
@@ -27,12 +29,15 @@ def facts(value):
 # ── the ops of the table, and their gradients ─────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(("op", "sample"), [pytest.param(op, sample, id=label) for op, sample, label in CASES if op.opname not in MOVES])
+@pytest.mark.parametrize(("op", "sample"),
+                         [pytest.param(op, sample, id=label) for op, sample, label in CASES if op.opname not in MOVES])
 def test_ops(op, sample):
     arrays = sample.draw("float32")
-    if op.opname in DEPEND_ON_VALUES or selects(op, arrays) or op.opname == "index_put" and any(a.dtype == "bool" for a in arrays[2:]):
+    if (op.opname in DEPEND_ON_VALUES or selects(op, arrays) or op.opname == "index_put"
+            and any(a.dtype == "bool" for a in arrays[2:])):
         with pytest.raises(NoValues):
-            pulled(op, sample, arrays, put=lambda a: tg.tensor(a, device="meta"), upstream=[np.ones(arrays[0].shape, "float32")])
+            pulled(op, sample, arrays, put=lambda a: tg.tensor(a, device="meta"),
+                   upstream=[np.ones(arrays[0].shape, "float32")])
         return
     outputs, upstream, gradients, _ = pulled(op, sample, arrays)
     found, _, learnt, _ = pulled(op, sample, arrays, put=lambda a: tg.tensor(a, device="meta"), upstream=upstream)
@@ -41,7 +46,8 @@ def test_ops(op, sample):
         if not isinstance(expected, tg.Tensor):
             assert type(meta) is type(expected)
             continue
-        assert meta.is_meta and meta.shape == expected.shape and meta.dtype == expected.dtype and meta.requires_grad == expected.requires_grad
+        assert (meta.is_meta and meta.shape == expected.shape and meta.dtype == expected.dtype
+                and meta.requires_grad == expected.requires_grad)
     assert not strides or [facts(x)[1] for x in found] == [facts(x)[1] for x in outputs]
 
 
@@ -56,7 +62,8 @@ def test_sizes_cost_nothing():
     assert x.grad.shape == (BIG, BIG) and x.grad.is_meta
 
 
-@pytest.mark.parametrize("make", [lambda: tg.empty(1 << 61, device="meta"), lambda: tg.empty(1 << 40, 1, device="meta") + tg.empty(1, 1 << 40, device="meta"),
+@pytest.mark.parametrize("make", [lambda: tg.empty(1 << 61, device="meta"),
+                                  lambda: tg.empty(1 << 40, 1, device="meta") + tg.empty(1, 1 << 40, device="meta"),
                                   lambda: tg.empty(1, device="meta").expand(1 << 40, 1 << 40)])
 def test_sizes_that_no_number_holds(make):
     with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
@@ -67,14 +74,16 @@ def test_sizes_that_no_number_holds(make):
 def test_training(kind):
     state = tg.get_rng_state()
     with tg.device("meta"):
-        model = nn.Sequential(nn.Conv2d(3, 1000, 3), nn.BatchNorm2d(1000), nn.ReLU(), nn.Flatten(), nn.Linear(1000 * 254 * 254, 10))
+        model = nn.Sequential(nn.Conv2d(3, 1000, 3), nn.BatchNorm2d(1000), nn.ReLU(), nn.Flatten(),
+                              nn.Linear(1000 * 254 * 254, 10))
         images, classes = tg.rand(10**6, 3, 256, 256), tg.randint(10, (10**6,))
     optimizer = getattr(tg.optim, kind)(model.parameters(), lr=0.1)
     for _ in range(2):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(images), classes).backward()
         optimizer.step()
-    assert all(p.is_meta and p.grad.shape == p.shape for p in model.parameters()) and tg.equal(tg.get_rng_state(), state)
+    assert (all(p.is_meta and p.grad.shape == p.shape for p in model.parameters())
+            and tg.equal(tg.get_rng_state(), state))
 
 
 # ── what PyTorch says ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -95,7 +104,7 @@ torch.func.grad(lambda v: (v * v).sum())(x), torch.func.jvp(torch.sin, (x,), (x,
 x.copy_(torch.ones(2, 3)), x.add_(1), torch.nn.init.trunc_normal_(x), torch.nn.init.orthogonal_(x), x.resize_(3, 4)
 copy.deepcopy(x), pickle.loads(pickle.dumps(x)), pickle.loads(pickle.dumps(x.t())), pickle.loads(pickle.dumps(torch.nn.Parameter(x)))
 torch.add(x, x, out=torch.empty(0, device="meta")), torch.nn.LSTM(3, 4, 2, device="meta")(torch.ones(5, 2, 3, device="meta"))[0]
-""".strip().splitlines()
+""".strip().splitlines()  # noqa: E501
 SAID = """
 repr(x), f"{x}", str(x[0])
 x.data_ptr(), x.untyped_storage().data_ptr(), x.untyped_storage().nbytes(), x.storage_offset(), x[1].storage_offset(), x.get_device(), x.type()
@@ -112,7 +121,7 @@ x.__dlpack__()
 x.__setitem__(0, torch.ones(4, device="meta"))
 torch.nn.Linear(3, 2, device="meta").to("cpu")
 x.__setitem__(x > 0, 1.), x.__setitem__(0, torch.ones(3)), x._version
-""".strip().splitlines()
+""".strip().splitlines()  # noqa: E501
 REFUSED = """
 x + torch.ones(2, 3)
 torch.ones(2, 3) + x
@@ -171,7 +180,8 @@ def test_a_file(tmp_path):
 
 def test_meta_and_fake_tensors():
     meta, other, real = tg.empty(2, 3, device="meta"), fake((2, 3)), tg.ones(2, 3)
-    assert type(meta._storage) is MetaStorage and type(other._storage) is FakeStorage and type(meta.array) is type(other.array)
+    assert (type(meta._storage) is MetaStorage and type(other._storage) is FakeStorage
+            and type(meta.array) is type(other.array))
     assert {MetaStorage.__base__, FakeStorage.__base__} == {SymbolStorage}
     assert (other + real).is_cpu and (other + meta).is_cpu and other.device == "cpu"
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):

@@ -23,17 +23,22 @@ from tests.ops.test_op_table import CASES as OPERATIONS
 from tests.ops.test_op_table import run
 
 pytestmark = warned
-DEPEND_ON_VALUES = set("bincount distinct distinct_slices".split())      # the ops whose results have a shape that only the values tell
-# Ops whose kernels leave results in memory as it suits them, and one that goes from one device to another: with fake tensors, nobody calls it.
-LAID_OUT = set("convolution_input columns_added window_spread fourier_transform half_spectrum from_half_spectrum".split())
+# the ops whose results have a shape that only the values tell
+DEPEND_ON_VALUES = set("bincount distinct distinct_slices".split())
+# Ops whose kernels leave results in memory as it suits them, and one that goes from one device to another: with fake
+# tensors, nobody calls it.
+LAID_OUT = set(
+    "convolution_input columns_added window_spread fourier_transform half_spectrum from_half_spectrum".split())
 MOVES = {"to_device"}
 LAID_OUT_LAYERS = {"Fold"}
-LOOK_AT_VALUES = {"AdaptiveLogSoftmaxWithLoss"}              # each cluster of classes gets those rows whose targets are in it
+# each cluster of classes gets those rows whose targets are in it
+LOOK_AT_VALUES = {"AdaptiveLogSoftmaxWithLoss"}
 
 
 def described(tree, strides=True):
     """Nested results as shapes, dtypes and strides."""
-    return mapped(lambda x: (tuple(x.shape), x.dtype, x.stride() if strides else None) if isinstance(x, tg.Tensor) else x, tree)
+    return mapped(lambda x: (tuple(x.shape), x.dtype, x.stride() if strides else None) if isinstance(x, tg.Tensor)
+                  else x, tree)
 
 
 # ── the ops of the table ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -48,14 +53,17 @@ def selects(op, arrays):
 
 
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
-@pytest.mark.parametrize(("op", "sample"), [pytest.param(op, sample, id=label) for op, sample, label in OPERATIONS if op.opname not in MOVES])
+@pytest.mark.parametrize(("op", "sample"),
+                         [pytest.param(op, sample, id=label) for op, sample, label in OPERATIONS
+                          if op.opname not in MOVES])
 def test_ops(op, sample):
     tried = 0
     for dtype in ("float32", "float64", "float16", "bfloat16", "complex64"):
         if dtype == "complex64" and op.opname == "standard_gamma":
             continue
         arrays = sample.draw("float32" if dtype == "bfloat16" else dtype)
-        inputs = [tg.tensor(a, dtype=tg.bfloat16 if dtype == "bfloat16" and a.dtype == "float32" else None) if isinstance(a, np.ndarray) else a
+        inputs = [tg.tensor(a, dtype=tg.bfloat16 if dtype == "bfloat16" and a.dtype == "float32" else None)
+                  if isinstance(a, np.ndarray) else a
                   for a in arrays]
         try:
             expected = run(op, sample, inputs)
@@ -141,10 +149,13 @@ def test_architectures(case):
 @pytest.mark.parametrize(("layer", "shape", "expected"), [
     (lambda: nn.Conv2d(64, 64, 3), (10**6, 64, 4096, 4096), (10**6, 64, 4094, 4094)),
     (lambda: nn.ConvTranspose2d(64, 8, 4, 2, 1), (10**6, 64, 4096, 4096), (10**6, 8, 8192, 8192)),
-    (lambda: nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout2d(), nn.AvgPool2d(64)), (10**6, 3, 4096, 4096), (10**6, 3, 32, 32)),
-    (lambda: nn.Sequential(nn.LayerNorm(512), nn.GELU(), nn.Linear(512, 8), nn.Softmax(-1)), (10**9, 10**4, 512), (10**9, 10**4, 8)),
+    (lambda: nn.Sequential(nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout2d(), nn.AvgPool2d(64)),
+     (10**6, 3, 4096, 4096), (10**6, 3, 32, 32)),
+    (lambda: nn.Sequential(nn.LayerNorm(512), nn.GELU(), nn.Linear(512, 8), nn.Softmax(-1)), (10**9, 10**4, 512),
+     (10**9, 10**4, 8)),
     (lambda: nn.TransformerEncoderLayer(64, 4, 128), (10**6, 10**3, 64), (10**6, 10**3, 64)),
-    (lambda: lambda x: tg.rand_like(x) + tg.zeros_like(x) + tg.ones(x.shape, device=x.device) + tg.randn(*x.shape, device=x.device),
+    (lambda: lambda x: tg.rand_like(x) + tg.zeros_like(x) + tg.ones(x.shape, device=x.device)
+     + tg.randn(*x.shape, device=x.device),
      (10**6, 10**6), (10**6, 10**6)),
     (lambda: lambda x: x.sort(-1)[0].cumsum(0).flip(1).roll(3, 0).topk(5).indices, (10**6, 10**6), (10**6, 5)),
     (lambda: lambda x: nn.functional.cross_entropy(x, x.argmax(-1)), (10**9, 10**5), ()),
@@ -206,9 +217,12 @@ def test_running_quietly_leaves_no_trace(fails, zeros):
 def test_writes_of_fake_tensors_are_dropped():
     x, target = fake((3, 4)), tg.arange(12.0).reshape(3, 4)
     rows, version, before = tg.tensor([0, 1]), target._version, target.clone()
-    writes = [lambda: target.add_(x), lambda: target.copy_(x), lambda: target.masked_fill_(x > 0, 1), lambda: tg.add(target, x, out=target),
-              lambda: target.__setitem__(0, x[0]), lambda: target.__setitem__(rows, x[:2]), lambda: target.__setitem__(x[:, 0].long(), 1.0),
-              lambda: target.__setitem__(x > 0, 1), lambda: target.index_put_((rows,), x[:2], accumulate=True), lambda: target.lerp_(x, 0.5)]
+    writes = [lambda: target.add_(x), lambda: target.copy_(x), lambda: target.masked_fill_(x > 0, 1),
+              lambda: tg.add(target, x, out=target),
+              lambda: target.__setitem__(0, x[0]), lambda: target.__setitem__(rows, x[:2]),
+              lambda: target.__setitem__(x[:, 0].long(), 1.0),
+              lambda: target.__setitem__(x > 0, 1), lambda: target.index_put_((rows,), x[:2], accumulate=True),
+              lambda: target.lerp_(x, 0.5)]
     for write in writes:
         with quietly(), quietly():
             write()
@@ -237,12 +251,14 @@ def test_threads_have_flags_of_their_own():
         pool.submit(other).result()
 
 
-@pytest.mark.parametrize("wrap", [nn.utils.parametrizations.spectral_norm, nn.utils.spectral_norm, nn.utils.parametrizations.weight_norm])
+@pytest.mark.parametrize("wrap", [nn.utils.parametrizations.spectral_norm, nn.utils.spectral_norm,
+                                  nn.utils.parametrizations.weight_norm])
 def test_reparameterized_weights(wrap):
     module = wrap(nn.Linear(3, 4))
     before = {key: value.clone() for key, value in module.state_dict().items()}
     assert infer(module, (None, 3)) == (None, 4)
-    assert all(tg.equal(value, before[key]) for key, value in module.state_dict().items()) and not is_fake(module.weight)
+    assert (all(tg.equal(value, before[key]) for key, value in module.state_dict().items())
+            and not is_fake(module.weight))
 
 
 def test_lazy_modules_get_real_parameters():
@@ -260,9 +276,12 @@ def test_lazy_modules_get_real_parameters():
 
 
 @pytest.mark.parametrize("ask", [
-    lambda x: x.sum().item(), lambda x: bool(x.sum()), lambda x: float(x.sum()), lambda x: int(x.sum()), lambda x: x.tolist(), lambda x: x.numpy(),
-    lambda x: [1][x.sum().long()], lambda x: np.asarray(x), lambda x: x.nonzero(), lambda x: tg.nonzero(x, as_tuple=True), lambda x: x[x > 0],
-    lambda x: x.unique(), lambda x: x.masked_select(x > 0), lambda x: tg.where(x > 0), lambda x: tg.equal(x, x), lambda x: f"{x.sum():.2f}",
+    lambda x: x.sum().item(), lambda x: bool(x.sum()), lambda x: float(x.sum()), lambda x: int(x.sum()),
+    lambda x: x.tolist(), lambda x: x.numpy(),
+    lambda x: [1][x.sum().long()], lambda x: np.asarray(x), lambda x: x.nonzero(),
+    lambda x: tg.nonzero(x, as_tuple=True), lambda x: x[x > 0],
+    lambda x: x.unique(), lambda x: x.masked_select(x > 0), lambda x: tg.where(x > 0), lambda x: tg.equal(x, x),
+    lambda x: f"{x.sum():.2f}",
     lambda x: tg.zeros(x.sum().long()), lambda x: 3 in x, lambda x: x.long().bincount(), lambda x: pickle.dumps(x)])
 def test_values_are_refused(ask):
     with pytest.raises(NoValues, match="there are only shapes here"):
@@ -272,7 +291,8 @@ def test_values_are_refused(ask):
 
 def test_shows_no_values():
     x = fake((2, 3), tg.int64)
-    assert repr(x) == "tensor(..., size=(2, 3), dtype=torch.int64)" and x.device == tg.device("cpu") and str(x.device) == "cpu"
+    assert (repr(x) == "tensor(..., size=(2, 3), dtype=torch.int64)" and x.device == tg.device("cpu")
+            and str(x.device) == "cpu")
     assert repr(x.device) == "device(type='cpu')" and hash(x.device) == hash(tg.device("cpu")) and x.is_cpu
 
 
@@ -287,16 +307,19 @@ def test_unknown_sizes_in_any_place():
     assert infer(lambda x: x.T, (3, None)) == (None, 3)
     assert infer(lambda x, y: tg.cat([x, y], 1), (None, 3), (None, 4)) == (None, 7)
     assert infer(nn.Embedding(10, 4), (None, 7), dtype=tg.int64) == (None, 7, 4)
-    assert infer(nn.LSTM(8, 16, 2, bidirectional=True, batch_first=True), (None, 5, 8)) == ((None, 5, 32), ((4, None, 16), (4, None, 16)))
+    assert (infer(nn.LSTM(8, 16, 2, bidirectional=True, batch_first=True), (None, 5, 8))
+            == ((None, 5, 32), ((4, None, 16), (4, None, 16))))
 
 
 def test_nested_shapes_and_results():
     def function(tree, scale=1):
         (a, b), c = tree["pair"], tree["one"]
         return {"sum": (a + b) * scale, "rest": [c.max(0), "text", None]}
-    found = infer(function, {"pair": [(None, 3), (3,)], "one": (4, 2)}, dtype={"pair": [tg.float32, tg.float64], "one": tg.int64}, scale=2)
+    found = infer(function, {"pair": [(None, 3), (3,)], "one": (4, 2)},
+                  dtype={"pair": [tg.float32, tg.float64], "one": tg.int64}, scale=2)
     assert found["sum"] == (None, 3) and found["rest"][1:] == ["text", None]
-    assert type(found["rest"][0]).__name__ == "max" and found["rest"][0].values == (2,) and found["rest"][0].indices == (2,)
+    assert (type(found["rest"][0]).__name__ == "max" and found["rest"][0].values == (2,)
+            and found["rest"][0].indices == (2,))
     assert infer(nn.CrossEntropyLoss(), (None, 4), (None,), dtype=(tg.float32, tg.int64)) == ()
 
 
@@ -306,7 +329,8 @@ def test_functions_that_look_at_values_run_on_zeros():
     def function(x):
         return norm(x) + tg.rand(3), float(x.sum())
     assert infer(function, (None, 3)) == ((None, 3), 0.0)
-    assert norm.num_batches_tracked == 0 and tg.equal(norm.running_var, tg.ones(3)) and tg.equal(tg.get_rng_state(), state)
+    assert (norm.num_batches_tracked == 0 and tg.equal(norm.running_var, tg.ones(3))
+            and tg.equal(tg.get_rng_state(), state))
 
 
 def test_errors_pass_through():

@@ -58,18 +58,22 @@ def agree(found, expected, exact=False):
     for one, *others in zip(found, *expected, strict=True):
         other = tensorgrad.stack(others)
         assert one.dtype == other.dtype
-        np.testing.assert_allclose(one.numpy(force=True), other.numpy(force=True), rtol=0 if exact else 1e-8, atol=0 if exact else 1e-10)
+        np.testing.assert_allclose(one.numpy(force=True), other.numpy(force=True), rtol=0 if exact else 1e-8,
+                                   atol=0 if exact else 1e-10)
 
 
 def pulled(op, sample, inputs, places):
-    """The gradients of floating point results with respect to the inputs at some places, for gradients that are no two alike."""
+    """The gradients of floating point results with respect to the inputs at some places, for gradients that are no two
+    alike.
+    """
     def of_these(*values):
         given = list(inputs)
         for i, value in zip(places, values):
             given[i] = value
         return tuple(out for out in run(op, sample, given) if out.is_floating_point())
     outs, pull = vjp(of_these, *[inputs[i] for i in places])
-    return pull(tuple(tensor(np.cos(1.7 * np.arange(out.numel()) + i).reshape(tuple(out.shape))) for i, out in enumerate(outs)))
+    return pull(tuple(tensor(np.cos(1.7 * np.arange(out.numel()) + i).reshape(tuple(out.shape)))
+                      for i, out in enumerate(outs)))
 
 
 @pytest.mark.parametrize(("op", "sample"), CASES)
@@ -79,7 +83,8 @@ def test_every_op_does_to_a_batch_what_it_does_to_each_example(op, sample):
     if not values or op.opname in DYNAMIC or masks and op.opname == "index":
         pytest.skip("no inputs that are drawn, or results of unequal shapes")
     learnt = [i for i in values if sample.inputs[i].kind == "f" and sample.inputs[i].learnt
-              and (op.composite or hasattr(op, f"grad_{input_name(op, i)}"))] if "gradient" not in sample.skipped else []
+              and (op.composite
+                   or hasattr(op, f"grad_{input_name(op, i)}"))] if "gradient" not in sample.skipped else []
     for chosen in patterns(values):
         inputs, axes = batches(sample, chosen)
         found = vmap(lambda *args: run(op, sample, args), in_dims=axes)(*inputs)
@@ -91,13 +96,16 @@ def test_every_op_does_to_a_batch_what_it_does_to_each_example(op, sample):
 
 
 @pytest.mark.parametrize("function", [
-    lambda x, y: x * y - x.sum(), lambda x, y: (x[:, None] * y).cumsum(0).amax(1), lambda x, y: x.outer(y) @ x, lambda x, y: x[y.argsort()],
-    lambda x, y: tensorgrad.stack([x, y, x]).softmax(0), lambda x, y: x.index_put((tensorgrad.tensor([1], device=DEVICE),), y[:1]),
+    lambda x, y: x * y - x.sum(), lambda x, y: (x[:, None] * y).cumsum(0).amax(1), lambda x, y: x.outer(y) @ x,
+    lambda x, y: x[y.argsort()],
+    lambda x, y: tensorgrad.stack([x, y, x]).softmax(0),
+    lambda x, y: x.index_put((tensorgrad.tensor([1], device=DEVICE),), y[:1]),
     lambda x, y: grad(lambda z: (z.sin() * y).sum())(x), lambda x, y: jacrev(lambda z: z.exp() * y.sum())(x)])
 def test_batches_in_batches(function):
     a, b = (tensor(np.random.default_rng(s).normal(size=(n, 4))) for s, n in ((0, 2), (1, 3)))
     expected = tensorgrad.stack([tensorgrad.stack([function(x, y) for y in b]) for x in a])
-    for found in (vmap(vmap(function, (None, 0)), (0, None))(a, b), vmap(vmap(function, (0, None)), (None, 0), out_dims=1)(a, b)):
+    for found in (vmap(vmap(function, (None, 0)), (0, None))(a, b),
+                  vmap(vmap(function, (0, None)), (None, 0), out_dims=1)(a, b)):
         np.testing.assert_allclose(found.numpy(force=True), expected.numpy(force=True), rtol=1e-12, atol=1e-14)
 
 
@@ -109,7 +117,8 @@ def test_records_name_families_or_have_rules_of_their_own():
 @pytest.mark.parametrize("function", [
     lambda x, v, i, accumulate: x.clone().index_put_((i,), v, accumulate=accumulate),                       # rows
     lambda x, v, i, accumulate: x.clone().index_put_((i, i), v[:, 0], accumulate=accumulate),               # elements
-    lambda x, v, i, accumulate: tensorgrad.zeros_like(x).index_put_((i - 4,), v, accumulate=accumulate),    # counted from the end
+    # counted from the end
+    lambda x, v, i, accumulate: tensorgrad.zeros_like(x).index_put_((i - 4,), v, accumulate=accumulate),
     lambda x, v, i, accumulate: grad(lambda x: (x[:, i] * v.T).sum())(x)])
 def test_writes_at_index_arrays_that_differ(function, accumulate):
     rng = np.random.default_rng(2)
@@ -171,10 +180,14 @@ def table(torch, *shape):
 def axes_of_arguments_and_results(torch):
     x, y, f = table(torch, 4, 3), table(torch, 3, 4), torch.vmap
     pair = {"a": x, "b": [y, (x,)]}
-    return (f(lambda a, b: a + b, in_dims=(0, 1))(x, y), f(lambda a, b: a @ b, in_dims=(0, None))(x, y), f(torch.sin, 1, 1)(x), f(torch.sin, -1, -1)(x),
-            f(lambda a: (a, a.sum()), out_dims=(1, 0))(x), f(lambda a: torch.ones(2))(x), f(lambda a: [a.sum(), {"k": a}], out_dims=0)(x),
-            f(lambda d: d["a"] * d["b"][0] + d["b"][1][0], in_dims=({"a": 0, "b": [1, (None,)]},))(pair | {"b": [y, (x[0],)]}),
-            f(lambda a, *, scale: a * scale)(x, scale=torch.tensor(2.)), f(lambda a: a.reshape(-1, 1).expand(-1, 2), chunk_size=3)(x),
+    return (f(lambda a, b: a + b, in_dims=(0, 1))(x, y), f(lambda a, b: a @ b, in_dims=(0, None))(x, y),
+            f(torch.sin, 1, 1)(x), f(torch.sin, -1, -1)(x),
+            f(lambda a: (a, a.sum()), out_dims=(1, 0))(x), f(lambda a: torch.ones(2))(x),
+            f(lambda a: [a.sum(), {"k": a}], out_dims=0)(x),
+            f(lambda d: d["a"] * d["b"][0] + d["b"][1][0],
+              in_dims=({"a": 0, "b": [1, (None,)]},))(pair | {"b": [y, (x[0],)]}),
+            f(lambda a, *, scale: a * scale)(x, scale=torch.tensor(2.)),
+            f(lambda a: a.reshape(-1, 1).expand(-1, 2), chunk_size=3)(x),
             f(lambda a, n: a * n, in_dims=(0, None))(x, 3), f(lambda a: (a, 7), out_dims=(0, None))(x))
 
 
@@ -198,8 +211,10 @@ def writes_in_place(torch):
 @program
 def memory_that_is_made_inside(torch):
     x, f = table(torch, 4, 3), torch.vmap
-    return (f(lambda v: torch.zeros_like(v).add_(v))(x), f(lambda v: v.new_ones(3).mul_(v))(x), f(lambda v: torch.full_like(v, 2).copy_(v))(x),
-            f(lambda v: v.new_empty(2, 3).fill_(1).view(-1).add_(v.repeat(2)))(x), f(lambda v: v.clone().view(3, 1))(x[0].expand(4, 3)),
+    return (f(lambda v: torch.zeros_like(v).add_(v))(x), f(lambda v: v.new_ones(3).mul_(v))(x),
+            f(lambda v: torch.full_like(v, 2).copy_(v))(x),
+            f(lambda v: v.new_empty(2, 3).fill_(1).view(-1).add_(v.repeat(2)))(x),
+            f(lambda v: v.clone().view(3, 1))(x[0].expand(4, 3)),
             f(torch.func.grad(lambda v: torch.zeros_like(v).add_(v * v).sum()))(x))
 
 
@@ -221,8 +236,10 @@ def what_is_captured_gets_a_gradient(torch):
 def indices_and_masks(torch):
     x, i, m = table(torch, 4, 5), torch.tensor([[0, 2], [1, 1], [3, 0], [3, 2]]), table(torch, 4, 5) > 0
     f = torch.vmap
-    return (f(lambda v, j: v[j])(x, i), f(lambda v, j: v[j[0]])(x, i), f(torch.gather, (0, None, 0))(x, 0, i), f(lambda v, j: v.index_select(0, j))(x, i),
-            f(lambda j: x[j, 1:3])(i), f(lambda j: x[:, j])(i), f(lambda j: x[j, :, None])(i), f(lambda v, k: v.masked_fill(k, 7.))(x, m),
+    return (f(lambda v, j: v[j])(x, i), f(lambda v, j: v[j[0]])(x, i), f(torch.gather, (0, None, 0))(x, 0, i),
+            f(lambda v, j: v.index_select(0, j))(x, i),
+            f(lambda j: x[j, 1:3])(i), f(lambda j: x[:, j])(i), f(lambda j: x[j, :, None])(i),
+            f(lambda v, k: v.masked_fill(k, 7.))(x, m),
             f(lambda v, j: v.scatter(0, j, 1.))(x, i), f(lambda v, j: torch.zeros(5).scatter_add(0, j, v[:2]))(x, i),
             f(lambda v, k: torch.where(k, v, -v))(x, m), f(lambda j: torch.nn.functional.one_hot(j, 5))(i),
             f(lambda v, j: torch.nn.functional.embedding(j, v.reshape(5, 1)))(x, i), f(lambda k: k.any(), 1)(m))
@@ -231,18 +248,24 @@ def indices_and_masks(torch):
 @program
 def sorted_and_searched(torch):
     x, f = table(torch, 3, 6), torch.vmap
-    return (f(lambda v: v.sort(descending=True))(x), f(lambda v: v.topk(2).values)(x), f(lambda v: v.median())(x), f(lambda v: v.argmax())(x),
-            f(lambda v: v.max(0).values)(x), f(lambda v: v.cummax(0).values)(x), f(lambda v: torch.searchsorted(v.sort()[0], v[:2].clone()))(x),
-            f(lambda v: v.kthvalue(2).values)(x), f(lambda v: v.mode().values)(x), f(lambda v: v.argmin(keepdim=True))(x))
+    return (f(lambda v: v.sort(descending=True))(x), f(lambda v: v.topk(2).values)(x), f(lambda v: v.median())(x),
+            f(lambda v: v.argmax())(x),
+            f(lambda v: v.max(0).values)(x), f(lambda v: v.cummax(0).values)(x),
+            f(lambda v: torch.searchsorted(v.sort()[0], v[:2].clone()))(x),
+            f(lambda v: v.kthvalue(2).values)(x), f(lambda v: v.mode().values)(x),
+            f(lambda v: v.argmin(keepdim=True))(x))
 
 
 @program
 def matrices(torch):
     a = table(torch, 3, 4, 4) + 3 * torch.eye(4)
     x, f, lin = table(torch, 3, 4), torch.vmap, torch.linalg
-    return (f(lin.inv)(a), f(lin.solve)(a, x), f(lambda m: lin.solve(m, x[0]))(a), f(torch.det)(a), f(lin.cholesky)(a @ a.mT), f(lambda m: m.mv(x[0]))(a),
-            f(lambda v: a[0] @ v)(x), f(lambda v: v @ a)(x), f(torch.trace)(a), f(torch.outer)(x, x), f(lambda m: lin.norm(m))(a), f(lin.matrix_exp)(a * .1),
-            f(lambda m, v: torch.einsum("ij,j,k->ik", m, v, v))(a, x), f(lambda m: torch.block_diag(m, m[:1]))(a), f(lambda m: m.tril().diagonal())(a))
+    return (f(lin.inv)(a), f(lin.solve)(a, x), f(lambda m: lin.solve(m, x[0]))(a), f(torch.det)(a),
+            f(lin.cholesky)(a @ a.mT), f(lambda m: m.mv(x[0]))(a),
+            f(lambda v: a[0] @ v)(x), f(lambda v: v @ a)(x), f(torch.trace)(a), f(torch.outer)(x, x),
+            f(lambda m: lin.norm(m))(a), f(lin.matrix_exp)(a * .1),
+            f(lambda m, v: torch.einsum("ij,j,k->ik", m, v, v))(a, x), f(lambda m: torch.block_diag(m, m[:1]))(a),
+            f(lambda m: m.tril().diagonal())(a))
 
 
 @program
@@ -250,12 +273,18 @@ def layers_of_networks(torch):
     f, F = torch.vmap, torch.nn.functional
     images, kernels = table(torch, 2, 3, 2, 5, 5), table(torch, 2, 4, 2, 3, 3)
     text = table(torch, 2, 5, 4)
-    return (f(lambda x: F.conv2d(x, kernels[0], stride=2, padding=1))(images), f(lambda w: F.conv2d(images[0], w, padding=1))(kernels),
-            f(lambda x, w: F.conv2d(x, w, torch.ones(4)))(images, kernels), f(lambda x, w: F.conv_transpose2d(x, w.transpose(0, 1)))(images, kernels),
-            f(lambda x: F.max_pool2d(x, 2))(images), f(lambda x: F.avg_pool2d(x, 2, 1))(images), f(lambda x: F.interpolate(x, scale_factor=2))(images),
-            f(lambda x, g: F.layer_norm(x, (4,), g))(text, text[:, 0]), f(lambda x: F.group_norm(x, 2))(images), f(lambda x: F.pad(x, (1, 2)))(text),
-            f(lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True))(text), f(lambda x: F.cross_entropy(x, torch.tensor([0, 3, 1, 1, 2])))(text),
-            f(lambda x: F.mse_loss(x, x.cos()))(text), f(lambda x: F.batch_norm(x, None, None, training=True))(text), f(F.gelu)(text))
+    return (f(lambda x: F.conv2d(x, kernels[0], stride=2, padding=1))(images),
+            f(lambda w: F.conv2d(images[0], w, padding=1))(kernels),
+            f(lambda x, w: F.conv2d(x, w, torch.ones(4)))(images, kernels),
+            f(lambda x, w: F.conv_transpose2d(x, w.transpose(0, 1)))(images, kernels),
+            f(lambda x: F.max_pool2d(x, 2))(images), f(lambda x: F.avg_pool2d(x, 2, 1))(images),
+            f(lambda x: F.interpolate(x, scale_factor=2))(images),
+            f(lambda x, g: F.layer_norm(x, (4,), g))(text, text[:, 0]), f(lambda x: F.group_norm(x, 2))(images),
+            f(lambda x: F.pad(x, (1, 2)))(text),
+            f(lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True))(text),
+            f(lambda x: F.cross_entropy(x, torch.tensor([0, 3, 1, 1, 2])))(text),
+            f(lambda x: F.mse_loss(x, x.cos()))(text), f(lambda x: F.batch_norm(x, None, None, training=True))(text),
+            f(F.gelu)(text))
 
 
 @program
@@ -263,9 +292,12 @@ def shapes_and_types(torch):
     seen = []
 
     def f(x, y):
-        seen.append((tuple(x.shape), x.ndim, x.numel(), x.stride(), x.is_contiguous(), str(x.dtype), x.size(-1), len(x), x.dim(), x.is_leaf))
-        return (x.mT.reshape(2, 6), x.unflatten(1, (2, 2)), x.double() + y, x.long() + y, torch.result_type(x, y) == torch.float32, x.new_zeros(2) + y.sum(),
-                torch.zeros_like(x), x.as_strided((2, 2), (1, 2), 1), x.unfold(1, 2, 1), torch.cat([x, x.new_ones(1, 4)]), x.to(torch.complex64) * 1j)
+        seen.append((tuple(x.shape), x.ndim, x.numel(), x.stride(), x.is_contiguous(), str(x.dtype), x.size(-1), len(x),
+                     x.dim(), x.is_leaf))
+        return (x.mT.reshape(2, 6), x.unflatten(1, (2, 2)), x.double() + y, x.long() + y,
+                torch.result_type(x, y) == torch.float32, x.new_zeros(2) + y.sum(),
+                torch.zeros_like(x), x.as_strided((2, 2), (1, 2), 1), x.unfold(1, 2, 1),
+                torch.cat([x, x.new_ones(1, 4)]), x.to(torch.complex64) * 1j)
     outs = torch.vmap(f, out_dims=(0, 0, 0, 0, None, 0, 0, 0, 0, 0, 0))(table(torch, 2, 3, 4), torch.arange(2))
     return outs, seen
 
@@ -281,14 +313,17 @@ def printed(torch):
 def numbers_that_are_drawn(torch):
     x, out = torch.rand(4, 3), []
     for mode in ("different", "same"):
-        for draw in (lambda v: torch.randn(2), lambda v: torch.rand(3) + v, lambda v: torch.randint(0, 9, (2,)), lambda v: torch.rand_like(v),
-                     lambda v: torch.nn.functional.dropout(v), lambda v: torch.randperm(5), lambda v: torch.normal(0., 1., (2,)),
+        for draw in (lambda v: torch.randn(2), lambda v: torch.rand(3) + v, lambda v: torch.randint(0, 9, (2,)),
+                     lambda v: torch.rand_like(v),
+                     lambda v: torch.nn.functional.dropout(v), lambda v: torch.randperm(5),
+                     lambda v: torch.normal(0., 1., (2,)),
                      lambda v, mode=mode: torch.vmap(lambda u: u + torch.randn(2), randomness=mode)(torch.ones(3, 1)),
                      lambda v: v.clone().uniform_(), lambda v: torch.bernoulli(torch.ones(20) * .5)):
             torch.manual_seed(7)
             out.append(torch.vmap(draw, randomness=mode)(x))
     torch.manual_seed(1)
-    return out, torch.vmap(lambda v: torch.bernoulli(v), randomness="different")(x), torch.vmap(lambda v: torch.multinomial(v, 2), randomness="different")(x)
+    return (out, torch.vmap(lambda v: torch.bernoulli(v), randomness="different")(x),
+            torch.vmap(lambda v: torch.multinomial(v, 2), randomness="different")(x))
 
 
 REFUSED = """
@@ -302,7 +337,7 @@ REFUSED = """
     f(lambda v: torch.zeros(2).copy_(v))(x)  f(lambda v: torch.zeros(2).index_put_((torch.tensor([0]),), v[:1]))(x)
     f(torch.nn.BatchNorm1d(2))(x.expand(3, 3, 2))  f(lambda v: torch.sin(v, out=torch.zeros(2)))(x)
     f(lambda v: v[torch.tensor([5])])(x)  f(lambda v: v.sum(1))(x)
-"""
+"""  # noqa: E501
 
 
 def refusal(text):

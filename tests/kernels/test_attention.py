@@ -26,7 +26,8 @@ SEVERAL = {
     "causal": lambda: (*side_by_side(7, 4), None, True),
     "causal, more queries": lambda: (given(2, 3, 9, 4), given(2, 3, 4, 4), given(2, 3, 4, 4), None, True),
     "causal, more keys": lambda: (given(2, 3, 4, 4), given(2, 3, 9, 4), given(2, 3, 9, 4), None, True),
-    "rows that see nothing": lambda: (given(2, 3, 5, 4), given(2, 3, 6, 4), given(2, 3, 6, 4), torch.zeros(5, 6).double().masked_fill(~NOTHING, -torch.inf)),
+    "rows that see nothing": lambda: (given(2, 3, 5, 4), given(2, 3, 6, 4), given(2, 3, 6, 4),
+                                      torch.zeros(5, 6).double().masked_fill(~NOTHING, -torch.inf)),
     "a mask that learns": lambda: (given(2, 3, 5, 4), given(2, 3, 6, 4), given(2, 3, 6, 4), given(3, 1, 6)),
     "large scores": lambda: (given(2, 3, 5, 4, scale=40), given(2, 3, 6, 4, scale=40), given(2, 3, 6, 4)),
     "a large mask": lambda: (given(2, 3, 5, 4), given(2, 3, 6, 4), given(2, 3, 6, 4), given(2, 1, 5, 6, scale=2000)),
@@ -47,10 +48,12 @@ def test_blocks_come_to_the_same_as_the_definition(case, block, monkeypatch):
     arrays = [getattr(t, "array", None) for t in (*arguments, None)[:4]]
     out = attend(*arguments)
     assert out.grad_fn.name() == "ScaledDotProductFlashAttentionForCpuBackward0"
-    defined = OPS["attention"].forward(NumpyStorage.xp, *arrays, causal=arguments[4:] == (True,), scale=arguments[0].shape[-1] ** -0.5)
+    defined = OPS["attention"].forward(NumpyStorage.xp, *arrays, causal=arguments[4:] == (True,),
+                                       scale=arguments[0].shape[-1] ** -0.5)
     assert torch.allclose(out, torch.from_numpy(defined), rtol=1e-12)
     g = torch.cos(torch.arange(out.numel(), dtype=torch.float64)).reshape(out.shape)
-    for ours, expected in zip(torch.autograd.grad(out, inputs, g, retain_graph=True), torch.autograd.grad(out, inputs, g, create_graph=True)):
+    for ours, expected in zip(torch.autograd.grad(out, inputs, g, retain_graph=True),
+                              torch.autograd.grad(out, inputs, g, create_graph=True)):
         assert torch.allclose(ours, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -108,7 +111,15 @@ def test_weights_that_nobody_needs_change_nothing():
 
 def test_flexible_attention():
     """Scores and masks of functions come to what masks and biases as tensors do."""
-    from tensorgrad.nn.attention.flex_attention import AuxRequest, and_masks, create_block_mask, create_mask, flex_attention, noop_mask, or_masks
+    from tensorgrad.nn.attention.flex_attention import (
+        AuxRequest,
+        and_masks,
+        create_block_mask,
+        create_mask,
+        flex_attention,
+        noop_mask,
+        or_masks,
+    )
     q, k, v = (given(2, 2, 7, 4) for _ in range(3))
     steps, slope = torch.arange(7), torch.tensor([0.5, 0.25], dtype=torch.float64)
     bias = slope[:, None, None] * (steps[:, None] - steps)
@@ -117,11 +128,14 @@ def test_flexible_attention():
         return i >= j
     pairs = [
         (flex_attention(q, k, v), F.scaled_dot_product_attention(q, k, v)),
-        (flex_attention(q, k, v, lambda s, b, h, i, j: s + slope[h] * (i - j)), F.scaled_dot_product_attention(q, k, v, bias)),
-        (flex_attention(q, k, v, lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf"))), F.scaled_dot_product_attention(q, k, v, is_causal=True)),
+        (flex_attention(q, k, v, lambda s, b, h, i, j: s + slope[h] * (i - j)),
+         F.scaled_dot_product_attention(q, k, v, bias)),
+        (flex_attention(q, k, v, lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf"))),
+         F.scaled_dot_product_attention(q, k, v, is_causal=True)),
         (flex_attention(q, k, v, block_mask=create_block_mask(causal, None, None, 7, 7), scale=0.3),
          F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3)),
-        (flex_attention(q, k[:, :1], v[:, :1], enable_gqa=True), F.scaled_dot_product_attention(q, k[:, :1], v[:, :1], enable_gqa=True))]
+        (flex_attention(q, k[:, :1], v[:, :1], enable_gqa=True),
+         F.scaled_dot_product_attention(q, k[:, :1], v[:, :1], enable_gqa=True))]
     for ours, plain in pairs:
         torch.testing.assert_close(ours, plain)
         upstream = torch.arange(float(ours.numel()), dtype=ours.dtype).reshape(ours.shape).sin()
@@ -130,9 +144,11 @@ def test_flexible_attention():
     none = create_block_mask(lambda b, h, i, j: i < -1, None, None, 7, 7)
     assert flex_attention(q, k, v, block_mask=none).eq(0).all() and "sparsity=100.00%" in str(none)
     near = create_mask(and_masks(causal, lambda b, h, i, j: i - j < 2), 1, 1, 3, 3)
-    assert near.int().tolist() == [[[[1, 0, 0], [1, 1, 0], [0, 1, 1]]]] and create_mask(or_masks(causal, noop_mask), None, None, 2, 2).all()
+    assert (near.int().tolist() == [[[[1, 0, 0], [1, 1, 0], [0, 1, 1]]]]
+            and create_mask(or_masks(causal, noop_mask), None, None, 2, 2).all())
     mask = create_block_mask(causal, 2, None, 300, 200)
-    assert mask.shape == (2, 1, 300, 200) and mask[0].shape == (1, 1, 300, 200) and mask.to_dense().tolist() == 2 * [[[[1, 0], [1, 1], [1, 1]]]]
+    assert (mask.shape == (2, 1, 300, 200) and mask[0].shape == (1, 1, 300, 200)
+            and mask.to_dense().tolist() == 2 * [[[[1, 0], [1, 1], [1, 1]]]])
     _, lse = flex_attention(q, k, v, return_lse=True)
     _, aux = flex_attention(q, k, v, return_aux=AuxRequest(lse=True, max_scores=True))
     torch.testing.assert_close(lse, (q @ k.mT / 2).logsumexp(-1))

@@ -1,4 +1,6 @@
-"""Results have the same bits whatever other threads do: loops are parted by their sizes and the number of threads, never by who is free."""
+"""Results have the same bits whatever other threads do: loops are parted by their sizes and the number of threads,
+never by who is free.
+"""
 import os
 import subprocess
 import sys
@@ -77,13 +79,17 @@ found = {name: sum(bits(run) != alone[name] for _ in range(times)) for name, run
 stop.set()
 other.join()
 print({name: number for name, number in found.items() if number}, len(found))
-"""
+"""  # noqa: E501
 
 
-@pytest.mark.parametrize(("pure", "times", "size"), [pytest.param("0", "20", "200", marks=pytest.mark.skipif(native is None, reason="not compiled")),
-                                                     ("1", "1", "200")])
+@pytest.mark.parametrize(("pure", "times", "size"),
+                         [pytest.param("0", "20", "200",
+                                       marks=pytest.mark.skipif(native is None, reason="not compiled")),
+                          ("1", "1", "200")])
 def test_bits_are_the_same_beside_a_thread_that_computes(pure, times, size):
-    done = subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM.replace("SIZE", size), times], capture_output=True, text=True, timeout=100,
+    done = subprocess.run([sys.executable, "-W", "error", "-c", PROGRAM.replace("SIZE", size), times],
+                          capture_output=True, text=True, timeout=100,
                           cwd=ROOT,
-                          env={**os.environ, "TENSORGRAD_PURE": pure, "OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "3"})
+                          env={**os.environ, "TENSORGRAD_PURE": pure, "OMP_NUM_THREADS": "3",
+                               "OPENBLAS_NUM_THREADS": "3"})
     assert done.stdout == "{} 29\n", done.stdout + done.stderr

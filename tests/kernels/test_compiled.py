@@ -12,19 +12,22 @@ import tensorgrad as tg
 from tensorgrad.runtime.native import native
 
 BUILD = ROOT / "native" / "build.py"
-compiler = pytest.mark.skipif(shutil.which(os.environ.get("CC", "cc")) is None or os.name == "nt", reason="no C compiler")
+compiler = pytest.mark.skipif(shutil.which(os.environ.get("CC", "cc")) is None or os.name == "nt",
+                              reason="no C compiler")
 built = pytest.mark.skipif(native is None, reason="the kernels are not built")
 
 
 KERNEL_TESTS = [str(path) for path in sorted((ROOT / "tests" / "kernels").glob("test_compiled_*.py"))]
-OTHER_TESTS = ["tests/test_ops.py", "tests/nn/test_layers.py", "tests/nn/test_functional.py", "tests/kernels/test_attention.py", "tests/core/test_memory.py",
+OTHER_TESTS = ["tests/test_ops.py", "tests/nn/test_layers.py", "tests/nn/test_functional.py",
+               "tests/kernels/test_attention.py", "tests/core/test_memory.py",
                "tests/optim/test_optimizers.py", "tests/kernels/test_compiled_indexing.py"]
 
 
 def run_tests(*arguments, **environment):
     """These tests in a process with these variables."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"TENSORGRAD_KERNELS": ""} | environment, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"TENSORGRAD_KERNELS": ""} | environment,
+                          capture_output=True, text=True)
     assert not done.returncode, done.stdout[-3000:] + done.stderr[:3000]
     return done.stdout
 
@@ -55,9 +58,11 @@ def test_they_can_be_switched_off():
 @cpu_only
 @pytest.mark.parametrize("kernels", ["numpy", "reference", "none of these"])
 def test_the_environment_chooses(kernels):
-    program = "import tensorgrad as t; x = t.ones(4, 1024).requires_grad_(); x.softmax(-1)[:, 3].sum().backward(); print(t.backends.compiled.is_enabled())"
+    program = ("import tensorgrad as t; x = t.ones(4, 1024).requires_grad_(); x.softmax(-1)[:, 3].sum().backward(); "
+               "print(t.backends.compiled.is_enabled())")
     if kernels == "none of these":
-        assert "it may be 'reference', 'numpy' or nothing" in fresh_process(program, fails=True, TENSORGRAD_KERNELS=kernels)
+        assert "it may be 'reference', 'numpy' or nothing" in fresh_process(program, fails=True,
+                                                                            TENSORGRAD_KERNELS=kernels)
     else:
         assert fresh_process(program, TENSORGRAD_KERNELS=kernels) == "False\n"
 
@@ -68,8 +73,10 @@ def test_a_broken_library_is_left_out(tmp_path):
     package = tmp_path / "tensorgrad"
     shutil.copytree(ROOT / "tensorgrad", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     (package / "_compiled.abi3.so").write_bytes(b"no library")
-    program = "import tensorgrad as t; print(t.__file__, t.backends.compiled.is_available(), (t.eye(64) @ t.eye(64)).trace())"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    program = ("import tensorgrad as t; print(t.__file__, t.backends.compiled.is_available(), (t.eye(64) @ "
+               "t.eye(64)).trace())")
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path,
+                          env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
     assert not done.returncode, done.stderr
     assert done.stdout.split() == [str(package / "__init__.py"), "False", "tensor(64.)"]
 
@@ -79,7 +86,8 @@ def test_a_broken_library_is_left_out(tmp_path):
 @built
 @pytest.mark.parametrize("instructions", ["AVX2", "baseline"])
 def test_other_instructions_give_the_same_results(instructions):
-    if instructions != fresh_process("from tensorgrad.runtime.native import native; print(native.instructions)", TENSORGRAD_INSTRUCTIONS=instructions).strip():
+    if instructions != fresh_process("from tensorgrad.runtime.native import native; print(native.instructions)",
+                                     TENSORGRAD_INSTRUCTIONS=instructions).strip():
         pytest.skip(f"this processor has no {instructions}")
     assert " passed" in run_tests(*KERNEL_TESTS, TENSORGRAD_INSTRUCTIONS=instructions)
 
@@ -94,7 +102,8 @@ def test_numpy_alone():
 @cpu_only
 @built
 def test_unknown_instructions():
-    assert "it may be 'AVX-512', 'AVX2', 'baseline' or nothing" in fresh_process("import tensorgrad", fails=True, TENSORGRAD_INSTRUCTIONS="AVX-1024")
+    assert "it may be 'AVX-512', 'AVX2', 'baseline' or nothing" in fresh_process("import tensorgrad", fails=True,
+                                                                                 TENSORGRAD_INSTRUCTIONS="AVX-1024")
 
 
 @pytest.mark.long
@@ -103,14 +112,17 @@ def test_unknown_instructions():
 @compiler
 @pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are preloaded as on Linux")
 def test_under_the_sanitizers(tmp_path):
-    """AddressSanitizer and UBSan, over arrays from malloc, so that each has its own borders. Not how exact results are, since these loops are compiled
-    otherwise: they add in one line what is added in sixteen, and round products before they add them. And calls at random."""
+    """AddressSanitizer and UBSan, over arrays from malloc, so that each has its own borders. Not how exact results are,
+    since these loops are compiled
+    otherwise: they add in one line what is added in sixteen, and round products before they add them. And calls at
+        random."""
     if len(sanitized.libraries()) < len(sanitized.LIBRARIES):
         pytest.skip("the compiler has no sanitizers")
     environment = sanitized.build(tmp_path, only=native.instructions)
     run_tests(*KERNEL_TESTS, "-p", "sanitized", "-k", "not digits and not units", **environment, PYTHONPATH=str(COMMON))
     for level in ("public", "direct"):
-        command = [sys.executable, ROOT / "tests" / "campaign" / "kernels.py", "--level", level, "--calls", "2000", "--jobs", "1"]
+        command = [sys.executable, ROOT / "tests" / "campaign" / "kernels.py", "--level", level, "--calls", "2000",
+                   "--jobs", "1"]
         done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
         assert not done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
 
@@ -118,5 +130,7 @@ def test_under_the_sanitizers(tmp_path):
 def test_without_the_compiled_part_nothing_asks_for_it():
     """The modules of compiled kernels may be imported, and are no examples to run."""
     assert " passed" in run_tests("tensorgrad/kernels", "tests/optim/test_optimizers.py", TENSORGRAD_PURE="1")
-    program = "import tensorgrad.kernels.optimizer_compiled, tensorgrad as t; w = t.ones(2, requires_grad=True); w.sum().backward(); "
-    assert fresh_process(program + "t.optim.SGD([w], 1.0).step(); print(w.tolist())", TENSORGRAD_PURE="1") == "[0.0, 0.0]\n"
+    program = ("import tensorgrad.kernels.optimizer_compiled, tensorgrad as t; w = t.ones(2, requires_grad=True); "
+               "w.sum().backward(); ")
+    assert (fresh_process(program + "t.optim.SGD([w], 1.0).step(); print(w.tolist())", TENSORGRAD_PURE="1")
+            == "[0.0, 0.0]\n")

@@ -20,8 +20,8 @@ def floats(*shape):
 def lstm(**changed):
     """A call of the LSTM's kernel: 6 rows of 3 steps, a batch of 2, width 4."""
     order = np.array([[0, 2], [2, 2], [4, 2]])
-    given = {"z": floats(6, 16), "weight": floats(16, 4), "h": floats(2, 2, 4), "c": floats(2, 4), "y": floats(6, 4), "before": floats(6, 4),
-             "cells": floats(6, 4), "tanhs": floats(6, 4), "order": order} | changed
+    given = {"z": floats(6, 16), "weight": floats(16, 4), "h": floats(2, 2, 4), "c": floats(2, 4), "y": floats(6, 4),
+             "before": floats(6, 4), "cells": floats(6, 4), "tanhs": floats(6, 4), "order": order} | changed
     return native.lstm(*given.values())
 
 
@@ -29,9 +29,11 @@ def test_a_call_that_fits_is_made():
     assert lstm() is None
 
 
-@pytest.mark.parametrize("name, shape", [("weight", (12, 4)), ("weight", (16, 5)), ("h", (1, 2, 4)), ("c", (3, 4)), ("y", (5, 4)), ("tanhs", (6, 3))])
+@pytest.mark.parametrize("name, shape", [("weight", (12, 4)), ("weight", (16, 5)), ("h", (1, 2, 4)), ("c", (3, 4)),
+                                         ("y", (5, 4)), ("tanhs", (6, 3))])
 def test_a_shape_that_does_not_fit_names_the_argument(name, shape):
-    with pytest.raises(ValueError, match=rf"lstm: {name} has the shape \({shape[0]}, .*which is not .* with .*width = 4"):
+    with pytest.raises(ValueError, match=rf"lstm: {name} has the shape \({shape[0]}, .*which is not .* with .*width = "
+                                         rf"4"):
         lstm(**{name: floats(*shape)})
 
 
@@ -42,8 +44,10 @@ def test_values_that_a_kernel_goes_by_are_looked_at(order):
 
 
 @pytest.mark.parametrize("name, value", [
-    ("z", np.ones((6, 16))), ("h", np.asfortranarray(floats(2, 2, 4))), ("c", floats(0, 4)), ("order", np.ones((3, 2), np.int32)),
-    ("y", np.broadcast_to(np.float32(1), (6, 4))), ("weight", None), ("cells", "text"), ("z", floats(6, 16).astype(">f4"))])
+    ("z", np.ones((6, 16))), ("h", np.asfortranarray(floats(2, 2, 4))), ("c", floats(0, 4)),
+    ("order", np.ones((3, 2), np.int32)), ("y", np.broadcast_to(np.float32(1), (6, 4))), ("weight", None),
+    ("cells", "text"),
+    ("z", floats(6, 16).astype(">f4"))])
 def test_what_is_not_served_is_refused(name, value):
     assert lstm(**{name: value}) is NotImplemented
 
@@ -60,7 +64,8 @@ def test_unaligned_memory_is_refused():
     assert native.map_relu(memory[1:33].view(np.float32), floats(8)) is NotImplemented
 
 
-@pytest.mark.parametrize("steps, fits", [((4, 1), True), ((5, 1), False), ((4, 2), False), ((0, 1), True), ((-4, 1), False), ((2 ** 39, 1), False)])
+@pytest.mark.parametrize("steps, fits", [((4, 1), True), ((5, 1), False), ((4, 2), False), ((0, 1), True),
+                                         ((-4, 1), False), ((2 ** 39, 1), False)])
 def test_steps_stay_within_the_array(steps, fits):
     call = (floats(3, 4), floats(4, 5), floats(3, 5), None, None, 3, 5, 4, 1, 1, 0, 0, *steps, 0, 0, 5, 1, 0)
     if fits:
@@ -149,7 +154,8 @@ def test_every_kernel_has_a_row():
 
 
 @pytest.mark.parametrize("text, problem", [
-    ("f\n    x : n\n    n = size\n    n = size", "two things have one name"), ("f\n    n = size\n    x : n", "arrays first"),
+    ("f\n    x : n\n    n = size\n    n = size", "two things have one name"),
+    ("f\n    n = size\n    x : n", "arrays first"),
     ("f\n    x : a*b*c*d*e", "more than 4 sizes"), ("f\n    n = number", "no class of numbers")])
 def test_a_row_that_says_nonsense_is_refused(text, problem):
     with pytest.raises(SyntaxError, match=problem):

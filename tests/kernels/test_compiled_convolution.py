@@ -9,7 +9,8 @@ import tensorgrad as tg
 from tensorgrad.runtime.native import native
 
 KERNELS = os.environ.get("TENSORGRAD_KERNELS", "")
-pytestmark = [cpu_only, pytest.mark.skipif(native is None or KERNELS != "", reason="the compiled kernels are not there")]
+pytestmark = [cpu_only, pytest.mark.skipif(native is None or KERNELS != "",
+                                           reason="the compiled kernels are not there")]
 flags = tg.backends.compiled.flags
 nan, inf = float("nan"), float("inf")
 
@@ -46,10 +47,12 @@ def close(ours, exact, factor=1.0):
 
 
 CASES = [drawn(n, c, o, (h, w), (p, q), bias=bool(h % 2), dtype=("float32", "float64")[(h + w) % 2])
-         for i, (h, w) in enumerate(np.ndindex(9, 9)) for n, c, o, p, q in [(1 + i % 5, 1 + i * 7 % 40, 1 + i * 11 % 40, i % 3, i // 3 % 3)]
+         for i, (h, w) in enumerate(np.ndindex(9, 9))
+         for n, c, o, p, q in [(1 + i % 5, 1 + i * 7 % 40, 1 + i * 11 % 40, i % 3, i // 3 % 3)]
          for h, w in [(h + 1, w + 1)] if h + 2 * p > 2 and w + 2 * q > 2]
 CASES += [drawn(2, 5, 6, (6, 7), (p, q)) for p, q in ((3, 0), (0, 4), (5, 5))]
-CASES += [drawn(2, c, o, (7, 6), groups=groups, dtype=dtype) for c, o, groups, dtype in ((3, 5, 2, "float32"), (17, 8, 3, "float64"), (2, 40, 2, "float32"))]
+CASES += [drawn(2, c, o, (7, 6), groups=groups, dtype=dtype)
+          for c, o, groups, dtype in ((3, 5, 2, "float32"), (17, 8, 3, "float64"), (2, 40, 2, "float32"))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].shape}-{case[1].shape}-{case[0].dtype}")
@@ -67,7 +70,8 @@ def test_windows_of_two_and_three_in_each_phase_of_the_strides(kernel, stride):
     for i, (h, w) in enumerate(np.ndindex(6, 6)):
         size, padding = (h * 2 + i % 2 + 1, w * 2 + i % 3 + 1), (i % 4, i // 2 % 4)
         if all(s + 2 * p >= k for s, p, k in zip(size, padding, kernel, strict=True)):
-            case = drawn(1 + i % 3, 1 + i * 7 % 40, 1 + i * 11 % 40, size, padding, 1 + i % 2, bool(h % 2), ("float32", "float64")[w % 2], kernel, stride)
+            case = drawn(1 + i % 3, 1 + i * 7 % 40, 1 + i * 11 % 40, size, padding, 1 + i % 2, bool(h % 2),
+                         ("float32", "float64")[w % 2], kernel, stride)
             close(*both(case), 2)
             done += 1
     assert done > 20
@@ -76,7 +80,9 @@ def test_windows_of_two_and_three_in_each_phase_of_the_strides(kernel, stride):
 @pytest.mark.parametrize("kernel, stride", OTHERS)
 @pytest.mark.parametrize("threads", [1, 2, 3], indirect=True)
 def test_phases_beyond_a_block(kernel, stride, threads):
-    """Rows that are parted, blocks of tiles, and kernels with more outputs than there are tiles; the way was taken, and the number of threads does not show."""
+    """Rows that are parted, blocks of tiles, and kernels with more outputs than there are tiles; the way was taken, and
+    the number of threads does not show.
+    """
     found = []
     for shape in ((1, 3, 20, (5, 150)), (2, 70, 33, (19, 40)), (3, 20, 100, (9, 8))):
         case = drawn(*shape, (2, 1), dtype="float32", kernel=kernel, stride=stride)
@@ -103,7 +109,9 @@ def test_transposed_with_a_bias(kernel, stride, padding):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("n, c, o, size, groups", [(1, 3, 20, (5, 131), 1), (2, 150, 33, (9, 20), 1), (3, 20, 35, (31, 33), 2), (11, 257, 16, (4, 5), 1)])
+@pytest.mark.parametrize("n, c, o, size, groups",
+                         [(1, 3, 20, (5, 131), 1), (2, 150, 33, (9, 20), 1), (3, 20, 35, (31, 33), 2),
+                          (11, 257, 16, (4, 5), 1)])
 @pytest.mark.parametrize("threads", [1, 2, 3], indirect=True)
 def test_sizes_beyond_a_block(n, c, o, size, groups, dtype, threads):
     case = drawn(n, c, o, size, groups=groups, dtype=dtype)
@@ -126,7 +134,9 @@ def test_the_number_of_threads_does_not_show(threads):
 @pytest.mark.parametrize("place", [0, 1, 3])
 @pytest.mark.parametrize("kernel, stride", [((3, 3), 1), ((4, 4), 2)])
 def test_numbers_that_are_none_stay_where_they_are(place, value, kernel, stride):
-    """Results next to one of them, but not of it, are what they would be: what overflows on the way does not show either."""
+    """Results next to one of them, but not of it, are what they would be: what overflows on the way does not show
+    either.
+    """
     case = drawn(2, 4, 18, (9 * stride, 10 * stride), dtype="float32", kernel=kernel, stride=stride)
     case[place][(1, 2, 1, 1) if place == 1 else (1, 3, 4, 5)] = value
     with np.errstate(all="ignore"):
@@ -179,7 +189,8 @@ def test_the_switch():
 
 
 @pytest.mark.parametrize("size, kernel, more", [
-    ((2,), (1,), {"stride": 2}), ((5,), (1,), {"stride": 7}), ((3, 4), (1, 1), {"stride": (1, 9)}), ((3, 4), (1, 1), {"stride": 2 ** 31 - 1}),
+    ((2,), (1,), {"stride": 2}), ((5,), (1,), {"stride": 7}), ((3, 4), (1, 1), {"stride": (1, 9)}),
+    ((3, 4), (1, 1), {"stride": 2 ** 31 - 1}),
     ((6, 5), (2, 3), {"stride": 2 ** 40}), ((70, 70), (3, 3), {"stride": 67})])
 def test_strides_that_leave_few_results(size, kernel, more):
     x, w = tg.randn(3, 2, *size, dtype=tg.float64), tg.randn(4, 2, *kernel, dtype=tg.float64)
@@ -194,10 +205,12 @@ def test_strides_that_leave_few_results(size, kernel, more):
         tg.testing.assert_close(ours, exact)
 
 
-@pytest.mark.parametrize("more", [{"dilation": 2, "output_padding": 1}, {"dilation": 3, "output_padding": 2}, {"stride": 3, "output_padding": 2}])
+@pytest.mark.parametrize("more", [{"dilation": 2, "output_padding": 1}, {"dilation": 3, "output_padding": 2},
+                                  {"stride": 3, "output_padding": 2}])
 @pytest.mark.parametrize("kernel", [1, 3])
 def test_results_beyond_the_last_window(kernel, more):
-    y, w, b = tg.randn(4, 1, 4, dtype=tg.float64), tg.randn(1, 5, kernel, dtype=tg.float64), tg.randn(5, dtype=tg.float64)
+    y, w, b = (tg.randn(4, 1, 4, dtype=tg.float64), tg.randn(1, 5, kernel, dtype=tg.float64),
+               tg.randn(5, dtype=tg.float64))
     with flags(True):
         ours = tg.nn.functional.conv_transpose1d(y, w, b, **more)
     with flags(False):

@@ -1,4 +1,7 @@
-"""The compiled fast path beside Python's own: results, steps, gradients, errors, and that nothing is kept. And the functions of arrays that they call."""
+"""The compiled fast path beside Python's own: results, steps, gradients, errors, and that nothing is kept.
+
+And the functions of arrays that they call.
+"""
 import gc
 import inspect
 import sys
@@ -34,22 +37,29 @@ def seen(node):
     if node is None:
         return None
     saved = [getattr(v, "array", v) for v in node.saved]
-    return (type(node), tuple(node.edges), node.params, node.plan, node.hooks, node.shape, node.dtype, type(node._storage),
+    return (type(node), tuple(node.edges), node.params, node.plan, node.hooks, node.shape, node.dtype,
+            type(node._storage),
             node._storage is NumpyStorage.nowhere, [v.tolist() if isinstance(v, np.ndarray) else v for v in saved])
 
 
 OPERANDS = {
     "leaves": lambda: (leaf(1, 2), leaf(3, 4)), "one leaf": lambda: (leaf(1, 2), tg.tensor([3.0, 4.0])),
     "the other": lambda: (tg.tensor([3.0, 4.0]), leaf(1, 2)),
-    "none": lambda: (tg.ones(2), tg.ones(2)), "results": lambda: (leaf(1, 2) * 2, leaf(3, 4) * 3), "a float": lambda: (leaf(1, 2), 3.5),
-    "an int": lambda: (leaf(1, 2), 3), "a bool": lambda: (leaf(1, 2), True), "a row": lambda: (tg.ones(3, 2, requires_grad=True), leaf(1, 2)),
+    "none": lambda: (tg.ones(2), tg.ones(2)), "results": lambda: (leaf(1, 2) * 2, leaf(3, 4) * 3),
+    "a float": lambda: (leaf(1, 2), 3.5),
+    "an int": lambda: (leaf(1, 2), 3), "a bool": lambda: (leaf(1, 2), True),
+    "a row": lambda: (tg.ones(3, 2, requires_grad=True), leaf(1, 2)),
     "a column": lambda: (tg.ones(3, 2, requires_grad=True), tg.ones(3, 1)),
     "outer": lambda: (leaf(1, 2)[:, None], leaf(3, 4, 5)), "views": lambda: (leaf(1, 2, 3)[1:], leaf(4, 5)),
-    "doubles": lambda: (leaf(1, 2, dtype=tg.float64), leaf(3, 4, dtype=tg.float64)), "mixed": lambda: (leaf(1, 2), leaf(3, 4, dtype=tg.float64)),
-    "halves": lambda: (leaf(1, 2, dtype=tg.float16), leaf(3, 4, dtype=tg.float16)), "integers": lambda: (tg.tensor([1, 2]), tg.tensor([3, 4])),
+    "doubles": lambda: (leaf(1, 2, dtype=tg.float64), leaf(3, 4, dtype=tg.float64)),
+    "mixed": lambda: (leaf(1, 2), leaf(3, 4, dtype=tg.float64)),
+    "halves": lambda: (leaf(1, 2, dtype=tg.float16), leaf(3, 4, dtype=tg.float16)),
+    "integers": lambda: (tg.tensor([1, 2]), tg.tensor([3, 4])),
     "complex": lambda: (leaf(1j, 2, dtype=tg.complex64), leaf(3, 4j, dtype=tg.complex64)),
-    "numbers of no axes": lambda: (leaf(2).sum(), leaf(3).sum()), "empty": lambda: (tg.ones(0, 3, requires_grad=True), tg.ones(3)),
-    "a parameter": lambda: (tg.nn.Parameter(tg.ones(2)), leaf(3, 4)), "a subclass": lambda: (tg.ones(2).as_subclass(Marked), leaf(3, 4)),
+    "numbers of no axes": lambda: (leaf(2).sum(), leaf(3).sum()),
+    "empty": lambda: (tg.ones(0, 3, requires_grad=True), tg.ones(3)),
+    "a parameter": lambda: (tg.nn.Parameter(tg.ones(2)), leaf(3, 4)),
+    "a subclass": lambda: (tg.ones(2).as_subclass(Marked), leaf(3, 4)),
     "turned": lambda: (tg.arange(6.0).reshape(2, 3).T.requires_grad_(), tg.ones(3, 2)),
 }
 
@@ -62,7 +72,8 @@ def test_a_lane_does_what_pythons_does(op, operands):
     for run in (path, path.__wrapped__):
         try:
             out = run(a, b)
-            outcomes.append((type(out), out.array.tolist(), out.array.dtype, out.array.strides, out.origin, out.grad, type(out._storage), out._storage.__dict__,
+            outcomes.append((type(out), out.array.tolist(), out.array.dtype, out.array.strides, out.origin, out.grad,
+                             type(out._storage), out._storage.__dict__,
                              seen(out._node)))
         except Exception as error:      # noqa: BLE001 (of any kind: it is the same)
             outcomes.append((type(error), str(error)))
@@ -90,12 +101,14 @@ def test_of_three_tensors():
     assert tg.equal(ours, python) and seen(ours._node) == seen(python._node) and ours.grad_fn.name() == "AddmmBackward0"
 
 
-VIEWS = {"reshape": [{"shape": (3, 2)}, {"shape": (-1,)}, {"shape": (4,)}], "permute_dims": [{"axes": (1, 0)}, {"axes": (0, 2)}],
+VIEWS = {"reshape": [{"shape": (3, 2)}, {"shape": (-1,)}, {"shape": (4,)}],
+         "permute_dims": [{"axes": (1, 0)}, {"axes": (0, 2)}],
          "expand_dims": [{"axis": 1}], "squeeze": [{"axis": 0}], "broadcast_to": [{"shape": (4, 2, 3)}]}
 TENSORS = {
     "a leaf": lambda: tg.rand(2, 3, requires_grad=True), "a result": lambda: tg.rand(2, 3, requires_grad=True) * 2,
     "without gradients": lambda: tg.rand(2, 3), "turned": lambda: tg.rand(3, 2, requires_grad=True).T,
-    "a view": lambda: tg.rand(3, 3, requires_grad=True)[:2], "of integers": lambda: tg.arange(6).view(2, 3), "a row": lambda: tg.rand(1, 3),
+    "a view": lambda: tg.rand(3, 3, requires_grad=True)[:2], "of integers": lambda: tg.arange(6).view(2, 3),
+    "a row": lambda: tg.rand(1, 3),
     "a parameter": lambda: tg.nn.Parameter(tg.rand(2, 3)), "a subclass": lambda: tg.rand(2, 3).as_subclass(Marked),
 }
 
@@ -114,9 +127,12 @@ def test_views(op, params, tensor, switch):
             except Exception as error:      # noqa: BLE001
                 outcomes.append((type(error), str(error)))
                 continue
-            origin = out.origin and (out.origin.parent is a, out.origin.op, out.origin.args[0] is a, out.origin.params, out.origin.kind)
-            outcomes.append((type(out), out.array.tolist(), out.array.strides, origin, out._storage is a._storage, out._storage.memory is not None,
-                             out._storage.watched, out.is_inference(), out.requires_grad, type(out._node), None if out.is_leaf else seen(out._node)))
+            origin = (out.origin and (out.origin.parent is a, out.origin.op, out.origin.args[0] is a, out.origin.params,
+                                      out.origin.kind))
+            outcomes.append((type(out), out.array.tolist(), out.array.strides, origin, out._storage is a._storage,
+                             out._storage.memory is not None, out._storage.watched, out.is_inference(),
+                             out.requires_grad, type(out._node),
+                             None if out.is_leaf else seen(out._node)))
             a._storage.watched = False
     assert outcomes[0] == outcomes[1]
 
@@ -131,7 +147,8 @@ def test_views_are_written_through():
     assert base.grad.tolist() == [[2, 2, 2], [2, 2, 2]]
 
 
-PAIRS = {"softmax": lambda x, run: run(x, axis=-1), "log_softmax": lambda x, run: run(x, axis=0), "gelu": lambda x, run: run(x),
+PAIRS = {"softmax": lambda x, run: run(x, axis=-1), "log_softmax": lambda x, run: run(x, axis=0),
+         "gelu": lambda x, run: run(x),
          "layer_norm": lambda x, run: run(x, None, None, size=(8,), eps=1e-5)}
 
 
@@ -144,7 +161,8 @@ def test_kernel_pairs(op, switch):
         with switch():
             out = PAIRS[op](x, run)
         gradient = tg.autograd.grad((out * out).sum(), x)[0].tolist() if out.requires_grad else None
-        outcomes.append((out.tolist(), type(out.grad_fn), out.is_inference(), gradient, getattr(out.grad_fn, "params", None)))
+        outcomes.append((out.tolist(), type(out.grad_fn), out.is_inference(), gradient,
+                         getattr(out.grad_fn, "params", None)))
     assert outcomes[0] == outcomes[1] and (outcomes[0][3] is None) == (switch is not tg.enable_grad)
 
 
@@ -195,7 +213,8 @@ def test_a_thread_that_was_in_inference_mode_keeps_its_lanes():
         assert (a * a).grad_fn.saved[0] is a
         for writer in (compiled.record_careful, record_careful):
             mode.record = writer
-            for op in (lambda: a * w, lambda: tg.mul(w, a), lambda: tg.linalg.cross(tg.ones(3, requires_grad=True), wide)):
+            for op in (lambda: a * w, lambda: tg.mul(w, a),
+                       lambda: tg.linalg.cross(tg.ones(3, requires_grad=True), wide)):
                 with pytest.raises(RuntimeError, match="^Inference tensors cannot be saved for backward"):
                     op()
         mode.watch(seen.append)
@@ -337,7 +356,8 @@ def test_nothing_is_kept():
             with pytest.raises((RuntimeError, TypeError)):
                 wrong()
     constants = (None, True) if sys.version_info < (3, 12) else ()       # later ones are not counted
-    held = (*constants, np.dtype("float32"), a.array, b.array, tg.Tensor, NumpyStorage, plans_of(OPS["multiply"])[3], a._node)
+    held = (*constants, np.dtype("float32"), a.array, b.array, tg.Tensor, NumpyStorage, plans_of(OPS["multiply"])[3],
+            a._node)
 
     def counts():
         gc.collect()
@@ -352,9 +372,12 @@ def test_nothing_is_kept():
 
 # ── functions of arrays ───────────────────────────────────────────────────────────────────────────────────────────────
 
-SHAPES = [(), (1,), (3,), (4, 3), (4, 1), (1, 3), (2, 4, 3), (2, 1, 3), (1, 1, 3), (2, 4, 1), (1, 1, 1, 1), (0, 3), (70, 1000), (1000,), (70, 1)]
-WAYS = {"rows": lambda x: x, "columns": np.asfortranarray, "turned": lambda x: x.T, "with gaps": lambda x: x[..., ::2] if x.ndim else x,
-        "swapped": lambda x: x.swapaxes(0, -1) if x.ndim else x, "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), x.dtype, x.size, 1).reshape(x.shape)}
+SHAPES = [(), (1,), (3,), (4, 3), (4, 1), (1, 3), (2, 4, 3), (2, 1, 3), (1, 1, 3), (2, 4, 1), (1, 1, 1, 1), (0, 3),
+          (70, 1000), (1000,), (70, 1)]
+WAYS = {"rows": lambda x: x, "columns": np.asfortranarray, "turned": lambda x: x.T,
+        "with gaps": lambda x: x[..., ::2] if x.ndim else x,
+        "swapped": lambda x: x.swapaxes(0, -1) if x.ndim else x,
+        "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), x.dtype, x.size, 1).reshape(x.shape)}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -382,7 +405,8 @@ def test_functions_of_two_arrays_are_numpys(dtype, way):
                 with pytest.raises(OverflowError):
                     run(a, number)
             else:
-                assert np.array_equal(run(a, number), expected) and np.array_equal(run(number, a), np.subtract(number, a))
+                assert (np.array_equal(run(a, number), expected)
+                        and np.array_equal(run(number, a), np.subtract(number, a)))
 
 
 @pytest.mark.parametrize("size", [5, 100_000])
@@ -392,7 +416,8 @@ def test_results_written_over_operands(size):
     assert run(a.copy(), b, out=(out := a.copy())) is out and np.array_equal(out, expected)
     assert run(a, out := b.copy(), out) is out and np.array_equal(out, expected)
     memory = np.arange(size + 1, dtype="f")
-    run(memory[:-1], memory[1:], memory[1:])      # shifted by one: what is written is read later, unless that is noticed
+    # shifted by one: what is written is read later, unless that is noticed
+    run(memory[:-1], memory[1:], memory[1:])
     run(memory[:-1], 0, memory[1:])
     assert np.array_equal(memory[1:], [0, *[-1] * (size - 1)])
     row = np.arange(size, dtype="f")

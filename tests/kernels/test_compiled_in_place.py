@@ -1,4 +1,6 @@
-"""Writes in place beside the functions that make new tensors: values, memory, gradients, and what an error leaves as it was."""
+"""Writes in place beside the functions that make new tensors: values, memory, gradients, and what an error leaves as it
+was.
+"""
 import os
 import subprocess
 import sys
@@ -10,13 +12,19 @@ import tensorgrad as tg
 
 SIZES = [(7,), (70, 300), (3, 70_000)]
 WAYS = {
-    "add_": lambda x, y: x.add_(y), "add_ scaled": lambda x, y: x.add_(y, alpha=0.3), "sub_ scaled": lambda x, y: x.sub_(y, alpha=-3),
-    "mul_": lambda x, y: x.mul_(y), "div_": lambda x, y: x.div_(y), "add_ itself": lambda x, y: x.add_(x, alpha=2), "add_ a row": lambda x, y: x.add_(y[-1]),
+    "add_": lambda x, y: x.add_(y), "add_ scaled": lambda x, y: x.add_(y, alpha=0.3),
+    "sub_ scaled": lambda x, y: x.sub_(y, alpha=-3),
+    "mul_": lambda x, y: x.mul_(y), "div_": lambda x, y: x.div_(y), "add_ itself": lambda x, y: x.add_(x, alpha=2),
+    "add_ a row": lambda x, y: x.add_(y[-1]),
     "add_ a number": lambda x, y: x.add_(2),
-    "lerp_": lambda x, y: x.lerp_(y, 0.2), "lerp_ to the end": lambda x, y: x.lerp_(y, 0.8), "lerp_ by itself": lambda x, y: x.lerp_(y, x),
-    "addcmul_": lambda x, y: x.addcmul_(y, y, value=2), "addcmul_ itself": lambda x, y: x.addcmul_(x, y), "addcdiv_": lambda x, y: x.addcdiv_(y, y + 9),
-    "clamp_": lambda x, y: x.clamp_(-0.5, 0.5), "clamp_ upside down": lambda x, y: x.clamp_(0.5, -0.5), "clamp_ below": lambda x, y: x.clamp_(min=0.1),
-    "clamp_ by tensors": lambda x, y: x.clamp_(y, y + 1), "relu_": lambda x, y: x.relu_(), "sigmoid_": lambda x, y: x.sigmoid_(),
+    "lerp_": lambda x, y: x.lerp_(y, 0.2), "lerp_ to the end": lambda x, y: x.lerp_(y, 0.8),
+    "lerp_ by itself": lambda x, y: x.lerp_(y, x),
+    "addcmul_": lambda x, y: x.addcmul_(y, y, value=2), "addcmul_ itself": lambda x, y: x.addcmul_(x, y),
+    "addcdiv_": lambda x, y: x.addcdiv_(y, y + 9),
+    "clamp_": lambda x, y: x.clamp_(-0.5, 0.5), "clamp_ upside down": lambda x, y: x.clamp_(0.5, -0.5),
+    "clamp_ below": lambda x, y: x.clamp_(min=0.1),
+    "clamp_ by tensors": lambda x, y: x.clamp_(y, y + 1), "relu_": lambda x, y: x.relu_(),
+    "sigmoid_": lambda x, y: x.sigmoid_(),
     "exp_": lambda x, y: x.exp_(),
     "neg_": lambda x, y: x.neg_(), "abs_": lambda x, y: x.abs_(), "copy_": lambda x, y: x.copy_(y),
     "copy_ a row": lambda x, y: x.copy_(y[-1]),
@@ -51,7 +59,8 @@ def test_values_are_as_pytorch_has_them(way, shape):
 @pytest.mark.parametrize("name", ["relu_", "sigmoid_", "tanh_", "exp_", "sqrt_", "neg_", "abs_"])
 def test_gradients_are_those_of_the_functions(name, shape):
     def gradient(function):
-        x = tg.linspace(0.1, 3, tg.Size(shape).numel()).reshape(shape).sub(1 if name in ("relu_", "abs_", "tanh_") else 0).requires_grad_()
+        x = tg.linspace(0.1, 3, tg.Size(shape).numel()).reshape(shape).sub(1 if name in ("relu_", "abs_", "tanh_")
+                                                                           else 0).requires_grad_()
         y = function(x * 1)
         (y * tg.linspace(1, 2, y.numel()).reshape(shape)).sum().backward()
         return x.grad

@@ -1,4 +1,6 @@
-"""Compiled pooling, indexing, depthwise convolution, copies and random numbers, each against PyTorch or the NumPy kernels."""
+"""Compiled pooling, indexing, depthwise convolution, copies and random numbers, each against PyTorch or the NumPy
+kernels.
+"""
 import subprocess
 import sys
 
@@ -42,7 +44,8 @@ def compare(function, arrays, dtype, rtol=None):
 
 # ── pooling ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-WINDOWS = [(2, 2, 0, 1, False), (3, 2, 1, 1, False), (3, 1, 1, 1, True), (2, 3, 1, 2, True), ((3, 2), (2, 1), (1, 0), 1, True), (5, 5, 2, 1, True),
+WINDOWS = [(2, 2, 0, 1, False), (3, 2, 1, 1, False), (3, 1, 1, 1, True), (2, 3, 1, 2, True),
+           ((3, 2), (2, 1), (1, 0), 1, True), (5, 5, 2, 1, True),
            (3, 3, 1, 2, False), (1, 2, 0, 1, False)]
 
 
@@ -55,7 +58,8 @@ def test_max_pooling(window, dtype):
     x.flat[5] = x.flat[6] = np.nan
     x[0, 0, 3:9] = x[..., 0, :] = -np.inf
     for indices in (False, True):
-        compare(lambda t, x, indices=indices: t.nn.functional.max_pool2d(x, kernel, stride, padding, dilation, ceil_mode, return_indices=indices), [x], dtype)
+        compare(lambda t, x, indices=indices: t.nn.functional.max_pool2d(x, kernel, stride, padding, dilation,
+                                                                         ceil_mode, return_indices=indices), [x], dtype)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -67,8 +71,11 @@ def test_average_pooling(window, dtype):
         compare(lambda t, x, how=how: t.nn.functional.avg_pool2d(x, *how), [draw(2, 3, 13, 37)], dtype)
 
 
-@pytest.mark.parametrize("name, arguments", [("max_pool1d", (3, 2, 1)), ("avg_pool1d", (4, 3, 1)), ("max_pool1d", (40,)), ("avg_pool1d", (40,)),
-                                             ("adaptive_avg_pool1d", (8,)), ("adaptive_avg_pool1d", (7,)), ("adaptive_max_pool1d", (7,))])
+@pytest.mark.parametrize("name, arguments",
+                         [("max_pool1d", (3, 2, 1)), ("avg_pool1d", (4, 3, 1)), ("max_pool1d", (40,)),
+                          ("avg_pool1d", (40,)),
+                          ("adaptive_avg_pool1d", (8,)), ("adaptive_avg_pool1d", (7,)),
+                          ("adaptive_max_pool1d", (7,))])
 def test_pooling_in_one_dimension(name, arguments):
     compare(lambda t, x: getattr(t.nn.functional, name)(x, *arguments), [draw(4, 5, 40)], np.float32)
 
@@ -106,7 +113,8 @@ PLACES = {
 def test_places(name, dtype):
     for rows, count, width in ((50, 700, 8), (5, 600, 1), (1000, 40, 64), (3, 900, 33)):
         i = np.random.default_rng(2).integers(0, rows, count)
-        compare(PLACES[name], [draw(rows, width), draw(count, width, seed=3), i], dtype, rtol=2e-4 if dtype is np.float32 else 1e-11)
+        compare(PLACES[name], [draw(rows, width), draw(count, width, seed=3), i], dtype,
+                rtol=2e-4 if dtype is np.float32 else 1e-11)
 
 
 @pytest.mark.parametrize("name", ["embedding", "index_select", "index", "gather", "scatter_add", "index_add"])
@@ -125,7 +133,8 @@ def test_an_index_out_of_range_is_an_error_and_nothing_changes(name):
 
 def test_rows_of_integers_and_booleans():
     i = np.random.default_rng(0).integers(0, 30, 400)
-    for x in (draw(30, 40) > 0, (draw(30, 40) * 100).astype(np.int64), (draw(30, 40) * 100).astype(np.int32), draw(30, 40).astype(np.complex64)):
+    for x in (draw(30, 40) > 0, (draw(30, 40) * 100).astype(np.int64), (draw(30, 40) * 100).astype(np.int32),
+              draw(30, 40).astype(np.complex64)):
         assert np.array_equal(tg.tensor(x)[tg.tensor(i)].numpy(), x[i])
 
 
@@ -133,8 +142,8 @@ def test_rows_of_integers_and_booleans():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kernel, stride, padding, dilation, shape", [
-    (3, 1, 1, 1, (2, 6, 9, 33)), (3, 2, 1, 1, (2, 6, 17, 40)), ((5, 3), (1, 2), (2, 0), (1, 2), (1, 4, 20, 21)), (7, 3, 3, 1, (2, 4, 30, 30)),
-    (1, 2, 0, 1, (2, 3, 7, 7)), (5, 1, 2, 1, (3, 8, 50)), (3, 2, 0, 2, (3, 8, 51))])
+    (3, 1, 1, 1, (2, 6, 9, 33)), (3, 2, 1, 1, (2, 6, 17, 40)), ((5, 3), (1, 2), (2, 0), (1, 2), (1, 4, 20, 21)),
+    (7, 3, 3, 1, (2, 4, 30, 30)), (1, 2, 0, 1, (2, 3, 7, 7)), (5, 1, 2, 1, (3, 8, 50)), (3, 2, 0, 2, (3, 8, 51))])
 def test_depthwise_convolution(kernel, stride, padding, dilation, shape, dtype):
     n, c = len(shape) - 2, shape[1]
     w = draw(c, 1, *(kernel if isinstance(kernel, tuple) else (kernel,) * n), seed=4)
@@ -153,7 +162,8 @@ def test_copies_in_rows(dtype):
         shape = (*shape[:-1], -(-40_000 // int(np.prod(shape[:-1]))))
         x = (draw(*shape) * 100).astype(dtype)
         for view in (x.transpose(choose.permutation(len(shape))), x[..., ::2].swapaxes(0, -1), x[::-1].T):
-            assert np.array_equal(tg.from_numpy(view.copy("K")).contiguous().numpy(), view) if min(view.strides) > 0 else True
+            assert (np.array_equal(tg.from_numpy(view.copy("K")).contiguous().numpy(), view) if min(view.strides) > 0
+                    else True)
             t = tg.tensor(x).permute(tuple(choose.permutation(len(shape)).tolist()))
             y = t.reshape(-1)
             assert y.is_contiguous() and np.array_equal(y.numpy(), t.numpy().ravel())
@@ -163,14 +173,16 @@ def test_halves():
     """All numbers of 16 bits, and floats around them: rounded to the nearest, halves to even."""
     torch = pytest.importorskip("torch")
     bits = np.arange(1 << 16, dtype=np.uint32)
-    floats = np.concatenate([bits << 16, (bits << 16) + 0x8000, (bits << 16) + 0x8001, bits << 13, (bits << 13) + 0x1000 + 0x38000000,
+    floats = np.concatenate([bits << 16, (bits << 16) + 0x8000, (bits << 16) + 0x8001, bits << 13,
+                             (bits << 13) + 0x1000 + 0x38000000,
                              (bits << 9) + 0x38000000]).view(np.float32)
     for half, theirs in ((tg.float16, torch.float16), (tg.bfloat16, torch.bfloat16)):
         narrow = torch.tensor(bits.astype(np.uint16).view(np.int16)).view(theirs)
         wide = narrow.float()
         ours = tg.tensor(wide.numpy()).to(half)
         assert np.array_equal(ours.float().numpy(), wide.numpy(), equal_nan=True)
-        assert np.array_equal(tg.tensor(floats).to(half).float().numpy(), torch.tensor(floats).to(theirs).float().numpy(), equal_nan=True)
+        assert np.array_equal(tg.tensor(floats).to(half).float().numpy(),
+                              torch.tensor(floats).to(theirs).float().numpy(), equal_nan=True)
         x = tg.tensor(floats[:1000]).requires_grad_()
         (x.to(half) * 2).sum().backward()
         assert x.grad.dtype is tg.float32 and tg.equal(x.grad, tg.full((1000,), 2.0))
@@ -182,7 +194,8 @@ def test_joined_and_turned(dtype):
     for axis in (0, 1, -1):
         compare(lambda t, x, y, axis=axis: t.cat([x, y[:, :2], y][::1 if axis == 1 else 2], axis), [x, y], dtype)
         compare(lambda t, x, y, axis=axis: t.stack([x, y.flip(-1)], axis), [x, y], dtype)
-        compare(lambda t, x, y, axis=axis: t.cat([x.transpose(0, 2), y.transpose(0, 2)], axis).flip(axis), [x, y], dtype)
+        compare(lambda t, x, y, axis=axis: t.cat([x.transpose(0, 2), y.transpose(0, 2)], axis).flip(axis), [x, y],
+                dtype)
     compare(lambda t, x, y: t.cat([x.reshape(-1), y.reshape(-1).expand(9, -1).reshape(-1)]), [x, draw(7000)], dtype)
 
 
@@ -212,9 +225,12 @@ def stream(compiled):
         for dtype in DTYPES:
             if not compiled:
                 generator._twister = False
-            out += [generator.uniform(n, dtype=dtype), generator.normal(n, dtype=dtype), generator.normal((n,), 2., 3., dtype=dtype),
-                    generator.bernoulli(0.3, n, dtype=dtype), generator.dropout(n, 0.1, dtype=dtype), generator.exponential(n, 1.7, dtype=dtype)]
-        out += [generator.randint(0, 10, n), generator.randint(-5, 1 << 40, n), generator.randperm(n), generator.normal(3), generator._state()]
+            out += [generator.uniform(n, dtype=dtype), generator.normal(n, dtype=dtype),
+                    generator.normal((n,), 2., 3., dtype=dtype), generator.bernoulli(0.3, n, dtype=dtype),
+                    generator.dropout(n, 0.1, dtype=dtype),
+                    generator.exponential(n, 1.7, dtype=dtype)]
+        out += [generator.randint(0, 10, n), generator.randint(-5, 1 << 40, n), generator.randperm(n),
+                generator.normal(3), generator._state()]
     return out
 
 
@@ -229,7 +245,8 @@ def test_random_numbers_are_pytorchs_and_so_is_the_state():
         torch.manual_seed(n)
         tg.manual_seed(n)
         for draws in (lambda t, n: t.rand(n), lambda t, n: t.randn(n), lambda t, n: t.rand(n, dtype=t.float64),
-                      lambda t, n: t.randn(n, dtype=t.float64), lambda t, n: t.randint(0, 1000, (n,)), lambda t, n: t.randperm(n),
+                      lambda t, n: t.randn(n, dtype=t.float64), lambda t, n: t.randint(0, 1000, (n,)),
+                      lambda t, n: t.randperm(n),
                       lambda t, n: t.empty(n).normal_(1, 3), lambda t, n: t.get_rng_state()):
             np.testing.assert_array_equal(draws(tg, n).numpy(), draws(torch, n).numpy())
 
@@ -263,6 +280,7 @@ outs = [F.embedding(i, x), x.index_add(0, i, v), F.max_pool2d(images, 3, 2, 1), 
 sum((o * t.randn(o.shape)).sum() for o in outs).backward()
 found = (*outs, x.grad, images.grad, w.grad) if t.backends.compiled.is_enabled() else (*outs, x.grad, images.grad)      # threads on NumPy add up their own
 print([float(np.abs(a.detach().numpy().astype(np.float64)).sum()).hex() for a in found])
-"""
-    one, two = (subprocess.run([sys.executable, "-c", code, n], capture_output=True, text=True, check=True).stdout for n in "12")
+"""  # noqa: E501
+    one, two = (subprocess.run([sys.executable, "-c", code, n], capture_output=True, text=True, check=True).stdout
+                for n in "12")
     assert one == two

@@ -16,23 +16,28 @@ from tensorgrad.runtime.native import native
 from tensorgrad.storage import NumpyStorage
 
 KERNELS = os.environ.get("TENSORGRAD_KERNELS", "")
-pytestmark = [cpu_only, pytest.mark.skipif(native is None or KERNELS != "", reason="the compiled kernels are not there")]
+pytestmark = [cpu_only, pytest.mark.skipif(native is None or KERNELS != "",
+                                           reason="the compiled kernels are not there")]
 
-UNARY = ("exp expm1 log log1p tanh sigmoid erf relu sqrt rsqrt negative absolute square reciprocal gelu gelu_tanh silu mish hardswish hardsigmoid "
-         "log_sigmoid leaky_relu hardtanh elu celu softplus").split()
+UNARY = ("exp expm1 log log1p tanh sigmoid erf relu sqrt rsqrt negative absolute square reciprocal gelu gelu_tanh silu "
+         "mish hardswish hardsigmoid log_sigmoid leaky_relu hardtanh elu celu softplus").split()
 BINARY = "add subtract multiply divide maximum minimum tanh_gradient sigmoid_gradient relu_gradient".split()
 REDUCTIONS = "sum mean variance deviation amax amin vector_norm".split()
-AXES = [{"axis": 2}, {"axis": 1}, {"axis": 0}, {"axis": (0, 1)}, {"axis": (1, 2)}, {"axis": (0, 2)}, {"axis": None}, {"axis": 1, "keepdims": True}]
+AXES = [{"axis": 2}, {"axis": 1}, {"axis": 0}, {"axis": (0, 1)}, {"axis": (1, 2)}, {"axis": (0, 2)}, {"axis": None},
+        {"axis": 1, "keepdims": True}]
 MATRIX, CUBE, LONG = (132, 500), (6, 40, 30), (3, 70_000)
 CONVOLUTIONS = [                                        # x, w, size of y, stride, padding, dilation, groups
-    ((2, 20, 9, 31), (35, 20, 3, 3), (9, 31), (1, 1), (1, 1), (1, 1), 1),               # pixels and outputs in more than one tile
+    # pixels and outputs in more than one tile
+    ((2, 20, 9, 31), (35, 20, 3, 3), (9, 31), (1, 1), (1, 1), (1, 1), 1),
     ((2, 70, 8, 8), (40, 70, 4, 4), (4, 4), (2, 2), (1, 1), (1, 1), 1),                 # inputs in more than one block
     ((17, 6, 5, 5), (9, 6, 3, 3), (5, 5), (1, 1), (1, 1), (1, 1), 1),                   # images side by side
     ((9, 40, 2, 2), (33, 40, 4, 4), (1, 1), (2, 2), (1, 1), (1, 1), 1),
     ((2, 3, 40, 70), (8, 3, 7, 7), (20, 35), (2, 2), (3, 3), (1, 1), 1),                # a gradient of few channels
     ((1, 18, 6, 40), (2, 18, 3, 5), (6, 36), (1, 1), (2, 2), (2, 2), 1),
-    ((8, 5, 33, 3), (4, 5, 33, 3), (1, 1), (1, 1), (0, 0), (1, 1), 1),                  # a kernel as large as the picture
-    ((2, 12, 11, 13), (18, 4, 3, 2), (3, 7), (3, 2), (1, 2), (2, 3), 3),                # groups, and strides that leave pixels out
+    # a kernel as large as the picture
+    ((8, 5, 33, 3), (4, 5, 33, 3), (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    # groups, and strides that leave pixels out
+    ((2, 12, 11, 13), (18, 4, 3, 2), (3, 7), (3, 2), (1, 2), (2, 3), 3),
     ((5, 34, 7, 6), (19, 34, 1, 1), (7, 6), (1, 1), (0, 0), (1, 1), 1),                 # products
     ((9, 34, 7, 7), (19, 34, 1, 1), (4, 4), (2, 2), (0, 0), (1, 1), 1),
     ((2, 10, 50), (17, 10, 5), (25,), (2,), (2,), (1,), 1)]
@@ -48,22 +53,27 @@ def rows():
             if all(hasattr(each, "draw") for each in row.inputs):
                 yield op, row.reshaped(MATRIX)
     for op in BINARY[:4]:
-        for a, b in ((MATRIX, (500,)), ((500,), MATRIX), (MATRIX, (132, 1)), ((1, 500), MATRIX), (MATRIX, ()), (CUBE + (9,), (30, 9)), (MATRIX, (1, 1))):
+        for a, b in ((MATRIX, (500,)), ((500,), MATRIX), (MATRIX, (132, 1)), ((1, 500), MATRIX), (MATRIX, ()),
+                     (CUBE + (9,), (30, 9)), (MATRIX, (1, 1))):
             yield op, Sample(positive(*a), positive(*b))
     for op in ("softmax", "log_softmax"):
         for shape, axis in (((50, 33), 1), ((50, 33), 0), ((4, 70, 130), 1), ((3, 5000), 1), ((2, 7, 1), 2), ((9,), 0)):
             yield op, Sample(between(-20, 9, *shape), axis=axis)
     for reduction in ("none", "sum", "mean"):
-        yield "cross_entropy", Sample(between(-9, 9, 60, 41), index(41, 60), None, reduction=reduction, ignore_index=-100)
-        yield "cross_entropy", Sample(between(-9, 9, 60, 5), index(5, 60), fixed(5), reduction=reduction, ignore_index=3)
+        yield "cross_entropy", Sample(between(-9, 9, 60, 41), index(41, 60), None, reduction=reduction,
+                                      ignore_index=-100)
+        yield "cross_entropy", Sample(between(-9, 9, 60, 5), index(5, 60), fixed(5), reduction=reduction,
+                                      ignore_index=3)
         yield "nll_loss", Sample(between(-9, 9, 60, 41), index(41, 60), None, reduction=reduction, ignore_index=-100)
         yield "nll_loss", Sample(between(-9, 9, 60, 5), index(5, 60), fixed(5), reduction=reduction, ignore_index=3)
         for shape in ((40, 30), (3, 41_000)):
             yield "mse_loss", Sample(real(*shape), real(*shape), reduction=reduction)
             yield "smooth_l1_loss", Sample(real(*shape), real(*shape), reduction=reduction, beta=0.7)
             yield "huber_loss", Sample(real(*shape), real(*shape), reduction=reduction, delta=0.7)
-            yield "binary_cross_entropy", Sample(between(0.01, 0.99, *shape), between(0, 1, *shape), None, reduction=reduction)
-            yield "binary_cross_entropy_with_logits", Sample(between(-9, 9, *shape), between(0, 1, *shape), None, None, reduction=reduction)
+            yield "binary_cross_entropy", Sample(between(0.01, 0.99, *shape), between(0, 1, *shape), None,
+                                                 reduction=reduction)
+            yield "binary_cross_entropy_with_logits", Sample(between(-9, 9, *shape), between(0, 1, *shape), None, None,
+                                                             reduction=reduction)
     for shape, axis in (((40, 130), 1), ((43, 130), 0), ((3, 3000), 1), ((5, 9, 70), 1), ((9,), 0)):
         yield "cumsum", Sample(real(*shape), axis=axis)
     for axis in (0, 1, 2):
@@ -117,7 +127,8 @@ def special():
         yield op, (x,), SAMPLES[op][0].params
     for op in BINARY[:6]:
         yield op, (x, np.repeat(x[:12], 6000)[:1 << 16]), {}
-    lines = np.array([[nan, 1, 2], [inf, 1, 2], [-inf, 1, 2], [-inf, -inf, -inf], [-2000, 0, 1], [3e38, -3e38, 0]], "float32")
+    lines = np.array([[nan, 1, 2], [inf, 1, 2], [-inf, 1, 2], [-inf, -inf, -inf], [-2000, 0, 1], [3e38, -3e38, 0]],
+                     "float32")
     for op in ("softmax", "log_softmax"):
         yield op, (lines,), {"axis": 1}
         yield op, (lines,), {"axis": 0}
@@ -146,12 +157,14 @@ def cases():
 def computed(op, inputs, params):
     """The results, and the gradients of the inputs that have one."""
     with np.errstate(all="ignore"):
-        tensors = [tensorgrad.from_numpy(x).requires_grad_(x.dtype.kind == "f" and (OPS[op].differentiable or OPS[op].composite))
+        tensors = [tensorgrad.from_numpy(x).requires_grad_(x.dtype.kind == "f"
+                                                           and (OPS[op].differentiable or OPS[op].composite))
                    if isinstance(x, np.ndarray) else x for x in inputs]
         outs = OpDispatch.execute(op, *tensors, **params)
         outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
         smooth = [out for out in outs if out.requires_grad]
-        upstream = [tensorgrad.from_numpy(np.asarray(np.cos(np.arange(out.array.size)).reshape(out.shape) + 2, out.array.dtype)) for out in smooth]
+        upstream = [tensorgrad.from_numpy(np.asarray(np.cos(np.arange(out.array.size)).reshape(out.shape) + 2,
+                                                     out.array.dtype)) for out in smooth]
         learnt = [t for t in tensors if getattr(t, "requires_grad", False)]
         gradients = tensorgrad.autograd.grad(smooth, learnt, upstream, allow_unused=True) if smooth else ()
         return [out.detach().numpy() for out in outs] + [g.numpy() for g in gradients if g is not None]
@@ -164,8 +177,8 @@ def all_results():
 @cache
 def expected(folder):
     path = f"{folder}/formulas.npz"
-    fresh_process(f"import sys; sys.path.insert(0, {str(COMMON)!r}); import numpy, tests.kernels.test_compiled_kernels as t; "
-                  f"numpy.savez({path!r}, **t.all_results())", TENSORGRAD_KERNELS="reference")
+    fresh_process(f"import sys; sys.path.insert(0, {str(COMMON)!r}); import numpy, tests.kernels.test_compiled_kernels "
+                  f"as t; numpy.savez({path!r}, **t.all_results())", TENSORGRAD_KERNELS="reference")
     return np.load(path)
 
 
@@ -187,7 +200,8 @@ def test_as_the_formula_says(name, formulas, threads):
         assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
         scale = np.abs(theirs[np.isfinite(theirs)]).max(initial=1)
         double = ours.dtype == np.float64
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12 if double else 4e-6, atol=scale * (1e-13 if double else 1e-6))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12 if double else 4e-6,
+                                   atol=scale * (1e-13 if double else 1e-6))
     for x, before in zip(inputs, copies, strict=True):
         np.testing.assert_array_equal(x, before)
     for ours, again in zip(found, computed(op, inputs, params), strict=True):
@@ -210,7 +224,8 @@ def test_every_one_of_them_is_registered():
 def test_halves_and_integers_go_the_old_way():
     for dtype in (tensorgrad.float16, tensorgrad.bfloat16):
         x = tensorgrad.linspace(-3, 3, 5000).to(dtype)
-        for f in (tensorgrad.nn.functional.gelu, tensorgrad.tanh, lambda x: x.softmax(0), lambda x: x.sum(), lambda x: x + x):
+        for f in (tensorgrad.nn.functional.gelu, tensorgrad.tanh, lambda x: x.softmax(0), lambda x: x.sum(),
+                  lambda x: x + x):
             assert f(x).dtype == dtype
     assert tensorgrad.arange(10_000).sum().item() == 49_995_000
     assert tensorgrad.arange(-5000, 5000).relu().dtype == tensorgrad.int64
@@ -230,8 +245,10 @@ def test_long_sums_keep_their_digits():
     assert float(tensorgrad.from_numpy(x + 1000).var()) < 1e-6
 
 
-FUSED = native is None or native.instructions != "baseline"         # products are rounded once, with the sum that they go into
-ULPS = {"exp": 1.1 if FUSED else 1.2, "expm1": 2.2, "log": 1.1, "log1p": 1.1, "tanh": 1.6, "sigmoid": 2.4 if FUSED else 2.7, "sqrt": 0.51, "rsqrt": 1.6}
+# products are rounded once, with the sum that they go into
+FUSED = native is None or native.instructions != "baseline"
+ULPS = {"exp": 1.1 if FUSED else 1.2, "expm1": 2.2, "log": 1.1, "log1p": 1.1, "tanh": 1.6,
+        "sigmoid": 2.4 if FUSED else 2.7, "sqrt": 0.51, "rsqrt": 1.6}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -242,14 +259,18 @@ def test_units_in_the_last_place(op, dtype):
         pytest.skip("long double is no longer than double")
     rng = np.random.default_rng(5)
     low, high = (-87, 88) if dtype == "float32" else (-700, 709)
-    x = np.concatenate([rng.uniform(low, high, 20_000), rng.uniform(-2, 2, 20_000), rng.uniform(-1, 1, 9000) * 10.0 ** rng.uniform(-37, 0, 9000)]).astype(dtype)
+    x = np.concatenate([rng.uniform(low, high, 20_000), rng.uniform(-2, 2, 20_000),
+                        rng.uniform(-1, 1, 9000) * 10.0 ** rng.uniform(-37, 0, 9000)]).astype(dtype)
     if op in ("log", "sqrt", "rsqrt", "log1p"):
         x = np.abs(x) * np.where(np.arange(x.size) % 3, 1, dtype == "float32" and 1e-38 or 1e-300).astype(dtype)
         x = x[x > 0]
     wide = x.astype(np.longdouble)
     with np.errstate(all="ignore"):
-        exact = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x)}.get(op, getattr(np, op, None))(wide)
-        found = getattr(tensorgrad, op)(tensorgrad.from_numpy(np.resize(x, 1 << 16))).numpy()[:x.size]        # enough of them for every kernel
+        exact = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x)}.get(op,
+                                                                                                   getattr(np, op,
+                                                                                                           None))(wide)
+        # enough of them for every kernel
+        found = getattr(tensorgrad, op)(tensorgrad.from_numpy(np.resize(x, 1 << 16))).numpy()[:x.size]
     normal = np.abs(exact) > np.finfo(dtype).tiny
     error = np.abs(found - exact)[normal] / np.spacing(np.abs(exact[normal]).astype(dtype))
     assert np.nan_to_num(error, nan=np.inf).max() <= ULPS[op]

@@ -1,4 +1,6 @@
-"""The memory of large arrays (native/memory.c): kept when it is freed, given back, right in every way that NumPy asks for it."""
+"""The memory of large arrays (native/memory.c): kept when it is freed, given back, right in every way that NumPy asks
+for it.
+"""
 import os
 import subprocess
 import sys
@@ -13,7 +15,8 @@ import tensorgrad.runtime.native as home
 from tensorgrad.runtime.native import native
 from tensorgrad.runtime.numpy_state import Region
 
-pytestmark = pytest.mark.skipif(native is None or os.environ.get("TENSORGRAD_MEMORY") == "system", reason="memory is NumPy's own")
+pytestmark = pytest.mark.skipif(native is None or os.environ.get("TENSORGRAD_MEMORY") == "system",
+                                reason="memory is NumPy's own")
 MEGABYTE = 1 << 20
 
 
@@ -52,7 +55,9 @@ def test_no_more_is_kept_than_was_needed_at_once():
 
 
 def test_a_larger_block_serves_before_anything_is_given_back():
-    """Sizes that come again and again in one order, each larger than a sixteenth of the largest: their memory is asked for once."""
+    """Sizes that come again and again in one order, each larger than a sixteenth of the largest: their memory is asked
+    for once.
+    """
     home.empty_memory()
     sizes = [8 * MEGABYTE, 3 * MEGABYTE, MEGABYTE, 5 * MEGABYTE, 2 * MEGABYTE, 6 * MEGABYTE] * 3
 
@@ -68,7 +73,9 @@ def test_a_larger_block_serves_before_anything_is_given_back():
 
 
 def test_a_convolution_borrows_what_it_copies_to():
-    """The copy of its source with zeros around is there for the call alone; then its memory is for others, such as the next convolution."""
+    """The copy of its source with zeros around is there for the call alone; then its memory is for others, such as the
+    next convolution.
+    """
     x, w = torch.randn(32, 8, 28, 28), torch.randn(16, 8, 3, 3)
     home.empty_memory()
     start = native.memory_use()[0]
@@ -80,11 +87,13 @@ def test_a_convolution_borrows_what_it_copies_to():
 
 
 def test_where_memory_is_the_systems_it_is_so_for_convolutions():
-    program = "import tensorgrad as t; from tensorgrad.runtime.native import native; t.conv2d(t.ones(32, 8, 28, 28), t.ones(16, 8, 3, 3), padding=2); "
+    program = ("import tensorgrad as t; from tensorgrad.runtime.native import native; t.conv2d(t.ones(32, 8, 28, 28), "
+               "t.ones(16, 8, 3, 3), padding=2); ")
     assert fresh_process(program + "print(native.memory_use())", TENSORGRAD_MEMORY="system") == "(0, 0, 0)\n"
 
 
-@pytest.mark.parametrize("sizes", [(10, 100_000, 10, 300_000, 200_000, 5, 1_000_000), (70_000, 70_001, 140_000, 0, 100_000)])
+@pytest.mark.parametrize("sizes", [(10, 100_000, 10, 300_000, 200_000, 5, 1_000_000),
+                                   (70_000, 70_001, 140_000, 0, 100_000)])
 def test_resized_arrays_keep_their_elements(sizes):
     a = np.arange(sizes[0], dtype=float)
     for before, after in zip(sizes, sizes[1:]):
@@ -100,7 +109,8 @@ def test_arrays_that_numpy_grows():
 
 def test_memory_of_other_handlers_is_freed_where_it_came_from():
     made = []
-    worker = threading.Thread(target=lambda: made.append((handler(), np.ones(MEGABYTE))))     # a new thread begins with NumPy's own
+    # a new thread begins with NumPy's own
+    worker = threading.Thread(target=lambda: made.append((handler(), np.ones(MEGABYTE))))
     worker.start()
     worker.join()
     live = native.memory_use()[0]
@@ -128,7 +138,8 @@ def test_threads_take_and_free_at_once():
 
 
 def run(code, **variables):
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True,
+                          env={**os.environ, **variables}, timeout=60)
 
 
 def test_what_is_too_much_of_a_larger_block_is_given_back():
@@ -146,7 +157,7 @@ live, kept, peak = native.memory_use()
 assert a.ctypes.data == where and 2 * MEGABYTE <= live - start < 3 * MEGABYTE and not kept and peak - start >= 8 * MEGABYTE
 b = np.zeros(6 * MEGABYTE, np.uint8)
 assert a.all() and not b.any()
-"""
+"""  # noqa: E501
     done = run(code)
     assert not done.returncode, done.stderr
 

@@ -1,4 +1,6 @@
-"""Products of matrices by compiled code against NumPy's in float64: all layouts, sizes on both sides of each block, and any number of threads."""
+"""Products of matrices by compiled code against NumPy's in float64: all layouts, sizes on both sides of each block, and
+any number of threads.
+"""
 from itertools import product as all_of
 
 import numpy as np
@@ -12,9 +14,10 @@ if native is None:
 from tensorgrad.kernels import matrix_compiled
 
 pytestmark = cpu_only
-SIZES = [(1, 64, 700), (4, 4, 2100), (5, 5, 2300), (3, 100, 400), (12, 33, 130), (13, 260, 33), (14, 32, 256), (15, 33, 257), (29, 65, 512), (31, 19, 300),
-         (32, 140, 256), (33, 40, 256), (42, 31, 530), (43, 97, 600), (64, 10, 300), (128, 193, 300), (337, 70, 40), (340, 129, 260), (700, 34, 515),
-         (20, 3100, 20), (345, 3080, 10), (200, 64, 1), (33, 512, 1100)]
+SIZES = [(1, 64, 700), (4, 4, 2100), (5, 5, 2300), (3, 100, 400), (12, 33, 130), (13, 260, 33), (14, 32, 256),
+         (15, 33, 257), (29, 65, 512), (31, 19, 300), (32, 140, 256), (33, 40, 256), (42, 31, 530), (43, 97, 600),
+         (64, 10, 300), (128, 193, 300), (337, 70, 40), (340, 129, 260), (700, 34, 515), (20, 3100, 20),
+         (345, 3080, 10), (200, 64, 1), (33, 512, 1100)]
 
 
 def laid(rng, shape, how, dtype):
@@ -31,7 +34,8 @@ def laid(rng, shape, how, dtype):
 def test_products_of_all_layouts_and_sizes(threads, dtype):
     rng = np.random.default_rng(0)
     for (m, n, k), layout_a, layout_b in all_of(SIZES, ("rows", "columns", "gaps"), ("rows", "columns", "gaps")):
-        a, b, bias = laid(rng, (m, k), layout_a, dtype), laid(rng, (k, n), layout_b, dtype), rng.standard_normal(n).astype(dtype)
+        a, b, bias = (laid(rng, (m, k), layout_a, dtype), laid(rng, (k, n), layout_b, dtype),
+                      rng.standard_normal(n).astype(dtype))
         for shift in (None, bias):
             out = matrix_compiled.product(a, b, shift)
             if out is NotImplemented:
@@ -49,7 +53,8 @@ def test_stacks_of_products(threads):
         for order_a, order_b in all_of((0, 1), (0, 1)):
             a = rng.standard_normal((*stack, k, m)).swapaxes(-1, -2) if order_a else rng.standard_normal((*stack, m, k))
             b = rng.standard_normal((*stack, n, k)).swapaxes(-1, -2) if order_b else rng.standard_normal((*stack, k, n))
-            np.testing.assert_allclose(matrix_compiled.product(a, b), np.einsum("...ij,...jk->...ik", a, b), rtol=1e-11, atol=1e-11)
+            np.testing.assert_allclose(matrix_compiled.product(a, b), np.einsum("...ij,...jk->...ik", a, b), rtol=1e-11,
+                                       atol=1e-11)
 
 
 def test_what_is_not_a_number_stays_in_its_row_and_column():
@@ -65,7 +70,8 @@ def test_what_is_not_a_number_stays_in_its_row_and_column():
 def test_many_loops_one_after_the_other(threads):
     """Threads that come late to a loop find the next one, or nothing: no part is done twice, or not at all."""
     rng = np.random.default_rng(0)
-    operands = [(rng.integers(-9, 9, (40, k)).astype("float32"), rng.integers(-9, 9, (k, 100)).astype("float32")) for k in (64, 100, 300)]
+    operands = [(rng.integers(-9, 9, (40, k)).astype("float32"), rng.integers(-9, 9, (k, 100)).astype("float32"))
+                for k in (64, 100, 300)]
     exact = [a @ b for a, b in operands]
     for turn in range(3000):
         place = turn % 3

@@ -1,4 +1,6 @@
-"""The NumPy kernels of the mathematical ops on arrays that are large enough for their fast ways, beside the ops' own formulas."""
+"""The NumPy kernels of the mathematical ops on arrays that are large enough for their fast ways, beside the ops' own
+formulas.
+"""
 import numpy as np
 import pytest
 from support import cpu_only
@@ -106,7 +108,8 @@ def test_power(exponent, dtype):
 
 def test_integer_powers():
     a, b = rng.integers(-3, 4, 200), rng.integers(-2, 6, 200)
-    expected = [x ** y if y >= 0 else {1: 1, -1: 1 if y % 2 == 0 else -1}.get(x, 0) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    expected = [x ** y if y >= 0 else {1: 1, -1: 1 if y % 2 == 0 else -1}.get(x, 0)
+                for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     assert OPS["power"].kernels[NumpyStorage](a, b).tolist() == expected
 
 
@@ -114,7 +117,8 @@ def test_integer_powers():
 def test_remainders(name):
     a, b = 30 * normal(*WIDE), 3 * normal(*WIDE)
     whole = np.trunc(a)
-    for x, y in [(a, b), (whole, 3.0), (whole, -3.0), (a, b[0]), (a[:1], b), (a, b * 1e-9), (odd(*WIDE), b), (a, odd(*WIDE)), (a, 0.0)]:
+    for x, y in [(a, b), (whole, 3.0), (whole, -3.0), (a, b[0]), (a[:1], b), (a, b * 1e-9), (odd(*WIDE), b),
+                 (a, odd(*WIDE)), (a, 0.0)]:
         check(name, x, y, rtol=0, atol=0)
     check(name, whole.astype("int64"), np.abs(whole.astype("int64")).clip(1))
 
@@ -141,7 +145,8 @@ def test_single(name):
     if name == "sign":
         np.testing.assert_array_equal(OPS[name].kernels[NumpyStorage](x), np.nan_to_num(np.sign(x)))
     else:
-        check(name, x, atol=np.finfo("float32").tiny)       # at −88 the result is too small to be a normal number: it may be 0
+        # at −88 the result is too small to be a normal number: it may be 0
+        check(name, x, atol=np.finfo("float32").tiny)
 
 
 # ── reductions ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,8 +256,10 @@ def test_ranks():
 def test_matmul(dtype):
     def draw(*shape):
         return (4 * normal(*shape)).astype("int64" if np.dtype(dtype).kind == "u" else dtype).astype(dtype)
-    for a, b in [(draw(40, 30), draw(30, 50)), (draw(4, 40, 30), draw(30, 50)), (draw(2, 4, 40, 30), draw(4, 30, 5)), (draw(4, 40, 30), draw(30)),
-                 (draw(30), draw(30)), (draw(30, 40).T, draw(50, 30).T), (draw(4, 0, 3), draw(3, 2)), (draw(0, 3), draw(3, 2))]:
+    for a, b in [(draw(40, 30), draw(30, 50)), (draw(4, 40, 30), draw(30, 50)), (draw(2, 4, 40, 30), draw(4, 30, 5)),
+                 (draw(4, 40, 30), draw(30)),
+                 (draw(30), draw(30)), (draw(30, 40).T, draw(50, 30).T), (draw(4, 0, 3), draw(3, 2)),
+                 (draw(0, 3), draw(3, 2))]:
         found = OPS["matmul"].kernels[NumpyStorage](a, b)
         if dtype == "float16":
             np.testing.assert_allclose(found, a.astype("float64") @ b.astype("float64"), rtol=2e-3, atol=2e-2)
@@ -268,7 +275,8 @@ def test_integer_products_that_double_precision_cannot_hold():
 
 
 @pytest.mark.parametrize(("shape", "target"), [
-    ((), (2, 3)), ((1,), (2, 3)), ((3, 1), (3, 4)), ((3, 1), (2, 3, 4)), ((2, 3), (2, 3)), ((1, 3), (0, 3)), ((0, 3), (2, 0, 3))])
+    ((), (2, 3)), ((1,), (2, 3)), ((3, 1), (3, 4)), ((3, 1), (2, 3, 4)), ((2, 3), (2, 3)), ((1, 3), (0, 3)),
+    ((0, 3), (2, 0, 3))])
 def test_broadcast_to(shape, target):
     for x in (normal(*shape), np.asfortranarray(normal(*shape)), normal(*shape)[..., None][..., 0]):
         found = OPS["broadcast_to"].kernels[NumpyStorage](x, shape=target)

@@ -1,4 +1,6 @@
-"""Common properties of NumPy kernels: threads, partial blocks, and reused memory where there are no compiled kernels."""
+"""Common properties of NumPy kernels: threads, partial blocks, and reused memory where there are no compiled
+kernels.
+"""
 import os
 import subprocess
 import sys
@@ -75,7 +77,8 @@ def test_a_part_is_not_shared_again(two_threads):
 def test_children_start_threads_of_their_own():
     code = ("import os, numpy as np\nfrom tensorgrad.runtime import thread_pool as s\nout = np.zeros(2)\n"
             "def task(i): out[i] += 1\ns.share(task, range(2))\n"
-            "if (child := os.fork()): assert os.waitpid(child, 0)[1] == 0\nelse: s.share(task, range(2)); os._exit(0 if out.tolist() == [2, 2] else 1)")
+            "if (child := os.fork()): assert os.waitpid(child, 0)[1] == 0\nelse: s.share(task, range(2)); os._exit(0 "
+            "if out.tolist() == [2, 2] else 1)")
     assert not (done := run(code)).returncode, done.stderr
 
 
@@ -107,13 +110,16 @@ def test_convolution_in_blocks_is_that_of_the_formulas(monkeypatch, two_threads,
     each = dict(how, groups=c)
     alone, some = w[:1, :1].repeat(c, 0), g[:, :1].repeat(c, 1)
     for ours, formula in ((convolution_numpy.convolution(x, w, b, **how), y),
-                          (convolution_numpy.convolution(x, alone, bias, **each), Convolution.forward(xp, x, alone, bias, **each)),
+                          (convolution_numpy.convolution(x, alone, bias, **each),
+                           Convolution.forward(xp, x, alone, bias, **each)),
                           (convolution_numpy.convolution_input(some, alone, bias, size=size, **each),
                            ConvolutionInput.forward(xp, some, alone, bias, size=size, **each)),
                           (convolution_numpy.convolution_weight(some, x, size=kernel, **each),
                            ConvolutionWeight.forward(xp, some, x, size=kernel, **each)),
-                          (convolution_numpy.convolution_input(g, w, bias, size=size, **how), ConvolutionInput.forward(xp, g, w, bias, size=size, **how)),
-                          (convolution_numpy.convolution_weight(g, x, size=kernel, **how), ConvolutionWeight.forward(xp, g, x, size=kernel, **how))):
+                          (convolution_numpy.convolution_input(g, w, bias, size=size, **how),
+                           ConvolutionInput.forward(xp, g, w, bias, size=size, **how)),
+                          (convolution_numpy.convolution_weight(g, x, size=kernel, **how),
+                           ConvolutionWeight.forward(xp, g, x, size=kernel, **how))):
         np.testing.assert_allclose(ours, formula, atol=1e-12)
 
 
@@ -131,7 +137,8 @@ def test_where_nothing_but_padding_is_seen(x, kernel, o, stride, padding, dilati
 def test_arrays_of_a_convolution_may_have_any_strides():
     rng, how = np.random.default_rng(0), dict(stride=(2, 1), padding=(1, 0), dilation=(1, 1))
     for n in (3, 9):
-        x, w = rng.standard_normal((n, 10, 4, 9)).transpose(0, 2, 3, 1), rng.standard_normal((3, 5, 2, 4)).transpose(1, 3, 0, 2)
+        x, w = (rng.standard_normal((n, 10, 4, 9)).transpose(0, 2, 3, 1),
+                rng.standard_normal((3, 5, 2, 4)).transpose(1, 3, 0, 2))
         y = Convolution.forward(xp, x, w, None, **how)
         g = rng.standard_normal(y.shape)[:, :, ::-1]
         np.testing.assert_allclose(convolution_numpy.convolution(x, w, None, **how), y, atol=1e-12)
@@ -146,7 +153,8 @@ def test_memory_of_a_convolution_is_bounded(monkeypatch):
     take = memory.take
     monkeypatch.setattr(convolution_numpy, "BLOCK", 1 << 14)
     monkeypatch.setattr(convolution_numpy, "scratch", memory)
-    monkeypatch.setattr(memory, "take", lambda name, shape, dtype: taken.append((name, np.prod(shape))) or take(name, shape, dtype))
+    monkeypatch.setattr(memory, "take", lambda name, shape, dtype: taken.append((name, np.prod(shape)))
+                        or take(name, shape, dtype))
     x, w, how = np.ones((3, 4, 64, 64)), np.ones((4, 4, 3, 3)), dict(stride=(1, 1), padding=(1, 1), dilation=(1, 1))
     convolution_numpy.convolution(x, w, None, **how)
     convolution_numpy.convolution_weight(x, x, size=(3, 3), **how)
@@ -206,7 +214,8 @@ def test_sums_of_windows_are_those_of_the_formulas(size, kernel, stride, widths)
     y = windows_arrays.window_sum(np, x, **how)
     np.testing.assert_allclose(pooling_numpy.window_sum(x, **how), y, atol=1e-12)
     g = rng.standard_normal(y.shape)
-    np.testing.assert_allclose(pooling_numpy.window_spread(g, size=size, **how), windows_arrays.window_spread(np, g, size=size, **how), atol=1e-12)
+    np.testing.assert_allclose(pooling_numpy.window_spread(g, size=size, **how),
+                               windows_arrays.window_spread(np, g, size=size, **how), atol=1e-12)
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, 1e30])
@@ -215,7 +224,8 @@ def test_what_one_window_sees_is_its_own(value):
     x[1, 1, 2, 3] = value
     y = pooling_numpy.window_sum(x, **how)
     np.testing.assert_array_equal(y, windows_arrays.window_sum(np, x, **how))
-    np.testing.assert_array_equal(pooling_numpy.window_spread(y, size=(4, 6), **how), windows_arrays.window_spread(np, y, size=(4, 6), **how))
+    np.testing.assert_array_equal(pooling_numpy.window_spread(y, size=(4, 6), **how),
+                                  windows_arrays.window_spread(np, y, size=(4, 6), **how))
 
 
 @pytest.mark.parametrize("block", [1, 60, 1 << 18])
@@ -236,7 +246,8 @@ def test_channels_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, two_
         axes = (0, *range(2, len(shape)))
         mean, along = leaves[0].mean(axes), (-1, *(1,) * (len(shape) - 2))
         variance = leaves[0].var(axes, correction=0)
-        out = (leaves[0] - mean.reshape(along)) / (variance.reshape(along) + 1e-5).sqrt() * leaves[1].reshape(along) + leaves[2].reshape(along)
+        out = ((leaves[0] - mean.reshape(along)) / (variance.reshape(along) + 1e-5).sqrt() * leaves[1].reshape(along)
+               + leaves[2].reshape(along))
         tg.autograd.backward([out, mean, variance], [tg.from_numpy(a) for a in g])
         for a, leaf in zip(kernel.backward(g, residual, (True, True, True)), leaves, strict=True):
             np.testing.assert_allclose(a, leaf.grad.numpy(), atol=1e-11)
@@ -246,7 +257,8 @@ def test_channels_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, two_
 def test_statistics_of_many_images_are_not_added_up_one_after_the_other():
     x = np.random.default_rng(0).standard_normal((1 << 16, 8), np.float32)
     (_, mean, variance), _ = normalization_numpy.BatchNorm.forward(x + 3, None, None, eps=1e-5)
-    np.testing.assert_allclose(variance, (x + 3).var(axis=0, dtype=np.float64), rtol=8e-6)       # one after the other they are 1.2e-5 off
+    # one after the other they are 1.2e-5 off
+    np.testing.assert_allclose(variance, (x + 3).var(axis=0, dtype=np.float64), rtol=8e-6)
     np.testing.assert_allclose(mean, (x + 3).mean(axis=0, dtype=np.float64), rtol=8e-6)
 
 
@@ -261,9 +273,11 @@ def test_planes_are_shared_on_the_way_back_from_maxima(monkeypatch, two_threads)
     assert whole.sum() == pytest.approx(g.sum())
 
 
-@pytest.mark.parametrize("stride, padding, dilation", [((1, 1), (0, 0), (1, 1)), ((2, 1), (1, 0), (1, 1)), ((1, 2), (2, 1), (1, 2))])
+@pytest.mark.parametrize("stride, padding, dilation",
+                         [((1, 1), (0, 0), (1, 1)), ((2, 1), (1, 0), (1, 1)), ((1, 2), (2, 1), (1, 2))])
 def test_windows_are_those_of_the_formula(stride, padding, dilation):
-    x, how = np.random.default_rng(0).standard_normal((2, 3, 6, 7)), dict(kernel=(2, 3), stride=stride, padding=padding, dilation=dilation)
+    x, how = (np.random.default_rng(0).standard_normal((2, 3, 6, 7)),
+              dict(kernel=(2, 3), stride=stride, padding=padding, dilation=dilation))
     ours = convolution_numpy.windows(x, **how)
     np.testing.assert_array_equal(ours, windows_arrays.columns(np, x, **how))
     assert ours.flags.c_contiguous and ours.base is None
@@ -274,7 +288,8 @@ def test_windows_of_an_axis_without_length_do_not_ask_for_its_step():
     assert x.strides[1] == 0
     how = dict(kernel=(2, 3), stride=(1, 2), padding=(0, 0), dilation=(2, 1))
     np.testing.assert_array_equal(convolution_numpy.windows(x, **how), windows_arrays.columns(np, x.copy(), **how))
-    np.testing.assert_array_equal(tg.nn.functional.unfold(tg.from_numpy(x), (2, 3)), tg.nn.functional.unfold(tg.from_numpy(x.copy()), (2, 3)))
+    np.testing.assert_array_equal(tg.nn.functional.unfold(tg.from_numpy(x), (2, 3)),
+                                  tg.nn.functional.unfold(tg.from_numpy(x.copy()), (2, 3)))
 
 
 @pytest.mark.parametrize("name, numbers", [
@@ -302,7 +317,8 @@ def test_blocks_with_one_thread_for_blas_may_overlap(threads):
     with single:
         with single:
             pass
-        seen.append((tg.runtime.threads.open_blas().get(), tg.get_num_threads()) if tg.runtime.threads.open_blas() else (1, 2))
+        seen.append((tg.runtime.threads.open_blas().get(), tg.get_num_threads()) if tg.runtime.threads.open_blas()
+                    else (1, 2))
         tg.set_num_threads(2)
     assert seen == [(1, 2)] and not single.blocks and tg.get_num_threads() == 2
 
@@ -319,8 +335,10 @@ def test_few_rows_times_a_large_matrix(rows, dtype):
         np.testing.assert_allclose(y, few @ b, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize(("name", "options"), [*product(["RNN", "LSTM", "GRU"], [{}, {"bidirectional": True, "num_layers": 2}, {"bias": False}]),
-                                               ("LSTM", {"proj_size": 3})], ids=str)
+@pytest.mark.parametrize(("name", "options"),
+                         [*product(["RNN", "LSTM", "GRU"],
+                                   [{}, {"bidirectional": True, "num_layers": 2}, {"bias": False}]),
+                          ("LSTM", {"proj_size": 3})], ids=str)
 @pytest.mark.parametrize("batch", [1, 5, 60])
 @pytest.mark.parametrize("packed", [False, True])
 def test_recurrent_layers_without_a_tape_give_the_same(name, batch, options, packed):
@@ -335,7 +353,8 @@ def test_recurrent_layers_without_a_tape_give_the_same(name, batch, options, pac
     y, last = layer(x, given)
     with tg.no_grad():
         same, last_same = layer(x, given)
-    pairs = [(y.data, same.data) if packed else (y, same), *(zip(last, last_same) if name == "LSTM" else [(last, last_same)])]
+    pairs = [(y.data, same.data) if packed else (y, same),
+             *(zip(last, last_same) if name == "LSTM" else [(last, last_same)])]
     for ours, theirs in pairs:
         np.testing.assert_allclose(theirs.numpy(), ours.detach().numpy(), rtol=1e-5, atol=1e-6)
     assert pairs[1][1].is_contiguous()
@@ -354,7 +373,8 @@ def test_threads_share_images_and_heads_of_attention(monkeypatch, threads, block
 
     def results():
         out, kept = attention_numpy.Attention.forward(q, k, v, mask, causal=causal, scale=0.5)
-        return [out, *(x for x in attention_numpy.Attention.backward(g, kept, (True, True, True, mask is not None)) if x is not None)]
+        return [out, *(x for x in attention_numpy.Attention.backward(g, kept, (True, True, True, mask is not None))
+                       if x is not None)]
     alone = results()
     monkeypatch.setattr(thread_pool, "WORTH", 1)
     monkeypatch.setattr(thread_pool, "can_start", lambda: True)
@@ -371,7 +391,8 @@ def test_rows_are_normalized_some_at_a_time_as_all_at_once(monkeypatch, threads,
 
     def results():
         out, kept = normalization_numpy.LayerNorm.forward(x, weight, bias, ndim=ndim, eps=1e-5)
-        return [out, *(gradient for gradient in normalization_numpy.LayerNorm.backward(g, kept, (True, w, w)) if gradient is not None)]
+        return [out, *(gradient for gradient in normalization_numpy.LayerNorm.backward(g, kept, (True, w, w))
+                       if gradient is not None)]
     tensors = [tg.from_numpy(a).requires_grad_() for a in (x, weight, bias) if a is not None]
     away = tensors[0] - tensors[0].mean(tuple(range(1, 1 + ndim)), keepdim=True)
     out = away / (away.square().mean(tuple(range(1, 1 + ndim)), keepdim=True) + 1e-5).sqrt()
@@ -402,4 +423,5 @@ def test_recurrent_layers_of_no_sequences_and_of_no_steps(name, record):
 
 
 def run(code, **variables):
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True,
+                          env={**os.environ, **variables}, timeout=60)

@@ -1,4 +1,7 @@
-"""Layers as such: building, calling, describing, printing; recurrent states; containers. (What holds for each class is in test_classes.)"""
+"""Layers as such: building, calling, describing, printing; recurrent states; containers.
+
+(What holds for each class is in test_classes.)
+"""
 import copy
 import pickle
 
@@ -41,7 +44,8 @@ def test_parameters_are_made_at_the_first_call():
     assert not layer.is_built and layer.input_shape is None and layer.native_module() is None
     assert layer(tg.zeros(16, 10)).shape == (16, 20)
     assert layer.is_built and layer.input_shape == (16, 10) and layer.weight.shape == (20, 10)
-    assert isinstance(layer.native_module(), nn.Linear) and type(layer.native_module()) is nn.Linear and isinstance(layer, nn.Linear)
+    assert (isinstance(layer.native_module(), nn.Linear) and type(layer.native_module()) is nn.Linear
+            and isinstance(layer, nn.Linear))
 
 
 def test_the_native_module_is_the_layer_in_its_plain_class():
@@ -73,7 +77,8 @@ def test_sizes_that_are_unknown_when_it_is_built_may_change():
         layer(ones(1, 3, 5))
     attention = L.MultiheadAttention(2)
     x = tg.randn(3, 5, 8)
-    assert tg.equal(attention(x)[0], attention(x, x, x)[0]) and attention.get_output_shape((None, 5, 8)) == ((None, 5, 8), (None, 5, 5))
+    assert (tg.equal(attention(x)[0], attention(x, x, x)[0]) and attention.get_output_shape((None, 5, 8))
+            == ((None, 5, 8), (None, 5, 5)))
     assert attention.get_output_shape([(None, 5, 8), (None, 7, 8)]) == ((None, 5, 8), (None, 5, 7))
     attention = L.MultiheadAttention(2, batch_first=False)
     attention(ones(5, 3, 8))
@@ -89,8 +94,10 @@ def test_shapes_are_sizes_or_none(shape):
     assert not layer.is_built
 
 
-@pytest.mark.parametrize("layer, shape", [(L.Linear(3), (2, None)), (L.Conv2d(3, 3), (2, None, 8, 8)), (L.Conv2d(3, 3), (2, 8)), (L.Conv1d(3, 3), (2, 3, 8, 8)),
-                                          (L.BatchNorm1d(), (3,)), (L.LayerNorm(2), (3, 4)), (L.LayerNorm(1), (3, None)), (L.LSTM(3), (2, 3)),
+@pytest.mark.parametrize("layer, shape", [(L.Linear(3), (2, None)), (L.Conv2d(3, 3), (2, None, 8, 8)),
+                                          (L.Conv2d(3, 3), (2, 8)), (L.Conv1d(3, 3), (2, 3, 8, 8)),
+                                          (L.BatchNorm1d(), (3,)), (L.LayerNorm(2), (3, 4)),
+                                          (L.LayerNorm(1), (3, None)), (L.LSTM(3), (2, 3)),
                                           (L.TimeDistributed(L.ReLU()), (2, 3)), (L.Bilinear(3), [(2, 3), (2, None)])])
 def test_the_sizes_that_a_layer_learns_must_be_known(layer, shape):
     with pytest.raises(AssertionError, match="shape"):
@@ -106,15 +113,19 @@ def test_groups_divide_the_channels():
 
 
 @pytest.mark.parametrize("make, error", [
-    (lambda: L.Linear(), TypeError), (lambda: L.Linear(3, in_features=2), TypeError), (lambda: L.Conv2d(4, 3, padding="some"), ValueError),
-    (lambda: L.Conv2d(4, 3, stride=2, padding="same"), ValueError), (lambda: L.LSTM(3, batch_first=True), AssertionError),
+    (lambda: L.Linear(), TypeError), (lambda: L.Linear(3, in_features=2), TypeError),
+    (lambda: L.Conv2d(4, 3, padding="some"), ValueError),
+    (lambda: L.Conv2d(4, 3, stride=2, padding="same"), ValueError),
+    (lambda: L.LSTM(3, batch_first=True), AssertionError),
     (lambda: L.LSTM(3, sideways=1), TypeError),
     (lambda: L.LSTM(0), ValueError), (lambda: L.LayerNorm(0), ValueError), (lambda: L.LayerNorm((3, 4)), ValueError),
     (lambda: L.GRU(3, proj_size=2), ValueError),
-    (lambda: L.MultiheadAttention(0), ValueError), (lambda: L.Dropout(2), ValueError), (lambda: L.GroupNorm(0), ZeroDivisionError),
+    (lambda: L.MultiheadAttention(0), ValueError), (lambda: L.Dropout(2), ValueError),
+    (lambda: L.GroupNorm(0), ZeroDivisionError),
     (lambda: L.Slice("a"), TypeError), (lambda: L.Slice((True,)), TypeError), (lambda: L.Sequential(), AssertionError),
     (lambda: L.Sequential([]), AssertionError),
-    (lambda: L.Sequential(3), TypeError), (lambda: L.Lambda(3), TypeError), (lambda: L.MLP([3], 2, activation="Nothing"), ValueError)])
+    (lambda: L.Sequential(3), TypeError), (lambda: L.Lambda(3), TypeError),
+    (lambda: L.MLP([3], 2, activation="Nothing"), ValueError)])
 def test_arguments_are_checked_when_the_layer_is_made(make, error):
     with pytest.raises(error):
         make()
@@ -147,7 +158,8 @@ def test_a_warning_about_arguments_comes_once():
 # ── parameters before the first call ──────────────────────────────────────────────────────────
 @pytest.mark.parametrize("optimizer", [tg.optim.SGD, tg.optim.Adam])
 def test_an_optimizer_made_first_trains_them(optimizer):
-    model = L.Sequential(L.Linear(3), L.Tanh(), L.BatchNorm1d(), L.MultiheadAttention(1), L.Lambda(lambda pair: pair[0]))
+    model = L.Sequential(L.Linear(3), L.Tanh(), L.BatchNorm1d(), L.MultiheadAttention(1),
+                         L.Lambda(lambda pair: pair[0]))
     optimizer = optimizer(model.parameters(), lr=0.1)
     first = model(tg.randn(4, 5))
     before = [p.detach().clone() for p in model.parameters()]
@@ -207,7 +219,8 @@ def test_a_state_without_shapes_is_a_state():
 def test_inputs_come_by_position_or_by_name():
     layer, x = L.Linear(3), ones(2, 5)
     assert tg.equal(layer(x), layer(input=x))
-    for call in (lambda: layer(x, x=x), lambda: layer(x, input=x), lambda: layer(), lambda: layer(x, x), lambda: layer(y=x)):
+    for call in (lambda: layer(x, x=x), lambda: layer(x, input=x), lambda: layer(), lambda: layer(x, x),
+                 lambda: layer(y=x)):
         with pytest.raises(AssertionError, match="Linear"):
             call()
 
@@ -338,7 +351,8 @@ def test_print_modes():
     assert repr(model) == "Sequential[\n  Linear(20, bias=False)\n  TimeDistributed[\n    ReLU()\n  ]\n]"
     try:
         L.Layer.set_print_mode("native")
-        assert repr(L.Linear(20)) == "Linear(20)" and repr(L.Linear(20).build((2, 3))) == "Linear(in_features=3, out_features=20, bias=True)"
+        assert (repr(L.Linear(20)) == "Linear(20)" and repr(L.Linear(20).build((2, 3)))
+                == "Linear(in_features=3, out_features=20, bias=True)")
     finally:
         L.Layer.set_print_mode("torchx")
     for mode in ("keras", None):
@@ -348,7 +362,8 @@ def test_print_modes():
 
 # ── containers ────────────────────────────────────────────────────────────────────────────────
 def cnn():
-    return L.Sequential(L.Conv2d(16, 5), L.MaxPool2d(2), L.ReLU(), L.BatchNorm2d(), L.Conv2d(40, 3, padding="same"), L.MaxPool2d(2), L.Flatten())
+    return L.Sequential(L.Conv2d(16, 5), L.MaxPool2d(2), L.ReLU(), L.BatchNorm2d(), L.Conv2d(40, 3, padding="same"),
+                        L.MaxPool2d(2), L.Flatten())
 
 
 def test_shapes_go_through_a_network():
@@ -397,14 +412,17 @@ def test_what_functions_and_tables_take_in_a_container():
     """A result of several parts is one argument; indices come before a table."""
     model = L.Sequential(L.GRU(3, return_state=True), L.Lambda(lambda parts: parts[1]))
     assert model.get_output_shape((None, 5, 2)) == (None, 1, 3)
-    assert L.Lambda(lambda a, b: a @ b).get_output_shape([(2, 3), (3, 4)]) == (2, 4) == L.Lambda(lambda *x: x[0] @ x[1]).get_output_shape([(2, 3), (3, 4)])
-    for table in (nn.Embedding(10, 3), L.Embedding(10, 3), L.Sequential(nn.Embedding(10, 3)), nn.Sequential(L.Embedding(10, 3))):
+    assert (L.Lambda(lambda a, b: a @ b).get_output_shape([(2, 3), (3, 4)]) == (2, 4)
+            == L.Lambda(lambda *x: x[0] @ x[1]).get_output_shape([(2, 3), (3, 4)]))
+    for table in (nn.Embedding(10, 3), L.Embedding(10, 3), L.Sequential(nn.Embedding(10, 3)),
+                  nn.Sequential(L.Embedding(10, 3))):
         assert L.Sequential(table, L.LSTM(4)).get_output_shape((None, 7)) == (None, 4)
 
 
 def test_video():
     """Batch, time, channels, height, width; a convolution for each frame, and a recurrent layer over all."""
-    model = L.Sequential(L.TimeDistributed(L.Conv2d(4, 3), L.ReLU(), L.Flatten(), L.Dense(6)), L.LSTM(5, bidirectional=True))
+    model = L.Sequential(L.TimeDistributed(L.Conv2d(4, 3), L.ReLU(), L.Flatten(), L.Dense(6)),
+                         L.LSTM(5, bidirectional=True))
     assert model.get_output_shape((None, 7, 3, 8, 8)) == (None, 10)
     assert model(tg.randn(2, 7, 3, 8, 8)).shape == (2, 10)
     model[0].add(L.Linear(3))
@@ -416,7 +434,8 @@ def test_video():
 def test_time_distributed_over_several_outputs():
     layer = L.TimeDistributed(L.GRU(5, return_state=True))
     assert [t.shape for t in layer(ones(2, 3, 4, 6))] == [(2, 3, 5), (2, 3, 1, 5)]
-    assert L.TimeDistributed(L.GRU(5, return_state=True)).get_output_shape((None, 3, 4, 6)) == ((None, 3, 5), (None, 3, 1, 5))
+    assert (L.TimeDistributed(L.GRU(5, return_state=True)).get_output_shape((None, 3, 4, 6))
+            == ((None, 3, 5), (None, 3, 1, 5)))
 
 
 def test_multi_layer_perceptrons():
@@ -440,7 +459,8 @@ def test_states_lead_from_one_part_of_a_sequence_to_the_next(name):
     whole, *end = layer.build((None, None, 4))(x)
     first, *state = layer(x[:, :3])
     second, *last = layer(x[:, 3:], tuple(state) if name == "LSTM" else state[0])
-    assert tg.allclose(tg.cat([first, second], 1), whole, atol=1e-6) and all(tg.allclose(a, b, atol=1e-6) for a, b in zip(end, last))
+    assert (tg.allclose(tg.cat([first, second], 1), whole, atol=1e-6)
+            and all(tg.allclose(a, b, atol=1e-6) for a, b in zip(end, last)))
     kept = getattr(L, name)(5, num_layers=2, return_sequences=True, stateful=True).build((None, None, 4))
     kept.load_state_dict(layer.state_dict())
     assert tg.allclose(tg.cat([kept(x[:, :3]), kept(x[:, 3:])], 1), whole, atol=1e-6)
@@ -455,7 +475,8 @@ def test_outputs_and_states_are_picked():
     x, get = tg.randn(2, 4, 3), L.GetRNNState
     lstm, gru = L.LSTM(5, return_state=True)(x), L.GRU(5, return_state=True)(x)
     assert tg.equal(L.GetRNNOutput()(lstm), lstm[0]) and tg.equal(L.GetRNNOutput()(lstm[0]), lstm[0])
-    assert tg.equal(get("h")(lstm), lstm[1]) and tg.equal(get("c")(lstm), lstm[2]) and tg.equal(get()(lstm), tg.cat(lstm[1:], -1))
+    assert (tg.equal(get("h")(lstm), lstm[1]) and tg.equal(get("c")(lstm), lstm[2])
+            and tg.equal(get()(lstm), tg.cat(lstm[1:], -1)))
     assert tg.equal(get()(gru), gru[1]) and tg.equal(get("h")(gru), gru[1])
     assert get().get_output_shape([(2, 5), (2, 1, 5), (2, 1, 5)]) == (2, 1, 10)
     with pytest.raises(AssertionError, match="no c"):
@@ -472,7 +493,8 @@ def test_views(sizes):
     x = tg.arange(111 * 40 * 50).view(111, 40, 50)
     layer = L.View(*sizes)
     expected = x.view(*(sizes[0] if isinstance(sizes[0], list) else sizes))
-    assert tg.equal(layer(x), expected) and tg.equal(L.view(x, *sizes), expected) and L.View(*sizes).get_output_shape((111, 40, 50)) == tuple(expected.shape)
+    assert (tg.equal(layer(x), expected) and tg.equal(L.view(x, *sizes), expected)
+            and L.View(*sizes).get_output_shape((111, 40, 50)) == tuple(expected.shape))
 
 
 @pytest.mark.parametrize("sizes", [(-1, -1), (7, -1), (3, 4), (0, -1), (-2, 3), ("a",), (), (None, 2)])
@@ -481,7 +503,8 @@ def test_views_that_are_refused(sizes):
         L.view(ones(111, 4), *sizes)
 
 
-@pytest.mark.parametrize("index", [0, -1, slice(None, 0), slice(1, None, 2), (slice(None, 0), ...), (..., 1), (slice(None), slice(-3, -1)), (1, 2, 3),
+@pytest.mark.parametrize("index", [0, -1, slice(None, 0), slice(1, None, 2), (slice(None, 0), ...), (..., 1),
+                                   (slice(None), slice(-3, -1)), (1, 2, 3),
     None, ...])
 def test_slices(index):
     x = tg.arange(4 * 5 * 6).view(4, 5, 6)

@@ -1,4 +1,6 @@
-"""Every class of `layers`, in one table: beside the module of `nn` that it is, its shapes, its description, its copies."""
+"""Every class of `layers`, in one table: beside the module of `nn` that it is, its shapes, its description, its
+copies.
+"""
 import copy
 import json
 import pickle
@@ -21,7 +23,9 @@ def ints(high, *shape):
 
 # ── the table: a class, its arguments, its inputs, and the plain module that it must be the same as ──────────────────
 def row(name, *args, x, plain=None, module=None, function=None, then=None, **kwargs):
-    """`plain`: the arguments of the module of `nn`, the layer's own unless told otherwise. Or `module` makes that, or there is only a `function`.
+    """`plain`: the arguments of the module of `nn`, the layer's own unless told otherwise.
+
+    Or `module` makes that, or there is only a `function`.
 
     `then`: what is still done with the module's output.
     """
@@ -52,53 +56,75 @@ def last(result):
 
 
 DENSE = [
-    row("Identity", x=(2, 3)), row("Linear", 20, x=(16, 10), plain=(10, 20)), row("Linear", 3, x=(2, 5, 3), plain=(3, 3)),
-    row("Linear", 3, bias=False, x=(2, 5), plain=(5, 3)), row("Linear", out_features=3, x=(2, 5), plain=(5,)),
+    row("Identity", x=(2, 3)), row("Linear", 20, x=(16, 10), plain=(10, 20)),
+    row("Linear", 3, x=(2, 5, 3), plain=(3, 3)), row("Linear", 3, bias=False, x=(2, 5), plain=(5, 3)),
+    row("Linear", out_features=3, x=(2, 5), plain=(5,)),
     row("Bilinear", 3, x=[(2, 4), (2, 5)], plain=(4, 5, 3)),
 ]
 CONVOLUTIONS = [
     *per_dimension("Conv", 8, 3, plain=(4, 8, 3)), *per_dimension("ConvTranspose", 8, 3, plain=(4, 8, 3)),
-    *per_dimension("Conv", 8, 3, plain=(4, 8, 3), padding="same", padding_mode="circular", groups=2, bias=False, dilation=2),
-    *per_dimension("ConvTranspose", 6, 3, plain=(4, 6, 3), stride=3, padding=1, output_padding=1, dilation=2, groups=2, bias=False),
-    row("Conv2d", 8, (3, 2), (2, 1), (1, 0), x=IMAGE, plain=(4, 8, (3, 2), (2, 1), (1, 0))), row("Fold", (4, 5), 2, x=(1, 12, 12)),
+    *per_dimension("Conv", 8, 3, plain=(4, 8, 3), padding="same", padding_mode="circular", groups=2, bias=False,
+                   dilation=2),
+    *per_dimension("ConvTranspose", 6, 3, plain=(4, 6, 3), stride=3, padding=1, output_padding=1, dilation=2, groups=2,
+                   bias=False),
+    row("Conv2d", 8, (3, 2), (2, 1), (1, 0), x=IMAGE, plain=(4, 8, (3, 2), (2, 1), (1, 0))),
+    row("Fold", (4, 5), 2, x=(1, 12, 12)),
     row("Unfold", (2, 3), padding=1, x=IMAGE),
 ]
 POOLINGS = [
-    *per_dimension("MaxPool", 3, stride=2, padding=1, ceil_mode=True), *per_dimension("MaxPool", 2, return_indices=True),
-    *per_dimension("AvgPool", 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False), *per_dimension("LPPool", 2, 3),
-    *per_dimension("AdaptiveAvgPool", 2), *per_dimension("AdaptiveMaxPool", 2), row("AdaptiveMaxPool2d", (None, 2), return_indices=True, x=IMAGE),
+    *per_dimension("MaxPool", 3, stride=2, padding=1, ceil_mode=True),
+    *per_dimension("MaxPool", 2, return_indices=True),
+    *per_dimension("AvgPool", 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False),
+    *per_dimension("LPPool", 2, 3),
+    *per_dimension("AdaptiveAvgPool", 2), *per_dimension("AdaptiveMaxPool", 2),
+    row("AdaptiveMaxPool2d", (None, 2), return_indices=True, x=IMAGE),
     row("MaxPool2d", 13, stride=(1, 3), dilation=2, padding=(5, 6), x=(2, 3, 30, 33)),
     row("FractionalMaxPool2d", 2, (3, 2), x=IMAGE), row("FractionalMaxPool3d", 2, output_ratio=0.5, x=VOLUME),
-    row("MaxUnpool1d", 2, x=[(1, 2, 3), tg.tensor([[[0, 3, 4], [1, 2, 5]]])]), row("MaxUnpool2d", 2, x=[(1, 1, 1, 2), tg.tensor([[[[0, 3]]]])]),
+    row("MaxUnpool1d", 2, x=[(1, 2, 3), tg.tensor([[[0, 3, 4], [1, 2, 5]]])]),
+    row("MaxUnpool2d", 2, x=[(1, 1, 1, 2), tg.tensor([[[[0, 3]]]])]),
     row("MaxUnpool3d", 2, x=[(1, 1, 1, 1, 1), tg.tensor([[[[[7]]]]])]),
 ]
-PADDINGS = [r for kind in ("Circular", "Reflection", "Replication", "Zero") for r in per_dimension(f"{kind}Pad", 2)] + per_dimension("ConstantPad", 2, 3.5)
+PADDINGS = ([r for kind in ("Circular", "Reflection", "Replication", "Zero") for r in per_dimension(f"{kind}Pad", 2)]
+            + per_dimension("ConstantPad", 2, 3.5))
 NORMS = [
     *per_dimension("BatchNorm", plain=(4,)), *per_dimension("BatchNorm", 0.1, affine=False, plain=(4, 0.1)),
     *per_dimension("BatchNorm", bias=False, momentum=None, plain=(4,)), *per_dimension("InstanceNorm", plain=(4,)),
-    *per_dimension("InstanceNorm", affine=True, track_running_stats=True, plain=(4,)), row("BatchNorm1d", x=(5, 4), plain=(4,)),
+    *per_dimension("InstanceNorm", affine=True, track_running_stats=True, plain=(4,)),
+    row("BatchNorm1d", x=(5, 4), plain=(4,)),
     row("SyncBatchNorm", x=IMAGE, plain=(4,)), row("LayerNorm", 2, x=(4, 3, 5, 6), plain=((5, 6),)),
-    row("LayerNorm", 1, eps=0.1, bias=False, x=IMAGE, plain=((5,),)), row("LayerNorm", 1, elementwise_affine=False, x=IMAGE, plain=((5,),)),
-    row("RMSNorm", 2, x=IMAGE, plain=((6, 5),)), row("GroupNorm", 2, x=IMAGE, plain=(2, 4)), row("GroupNorm", 4, affine=False, x=IMAGE, plain=(4, 4)),
-    row("LocalResponseNorm", 2, x=IMAGE), row("CrossMapLRN2d", 3, x=IMAGE),
+    row("LayerNorm", 1, eps=0.1, bias=False, x=IMAGE, plain=((5,),)),
+    row("LayerNorm", 1, elementwise_affine=False, x=IMAGE, plain=((5,),)),
+    row("RMSNorm", 2, x=IMAGE, plain=((6, 5),)), row("GroupNorm", 2, x=IMAGE, plain=(2, 4)),
+    row("GroupNorm", 4, affine=False, x=IMAGE, plain=(4, 4)), row("LocalResponseNorm", 2, x=IMAGE),
+    row("CrossMapLRN2d", 3, x=IMAGE),
 ]
 ACTIVATIONS = [row(name, x=(2, 6)) for name in (
-    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid", "Mish", "RReLU", "ReLU", "ReLU6", "SELU",
+    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU", "LogSigmoid",
+    "Mish", "RReLU", "ReLU", "ReLU6", "SELU",
     "SiLU",
     "Sigmoid", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink")] + [
-    row("ELU", 0.5, inplace=True, x=(2, 3)), row("LogSoftmax", dim=0, x=(2, 3)), row("Softmax", 1, x=(2, 3)), row("Softmin", 1, x=(2, 3)),
+    row("ELU", 0.5, inplace=True, x=(2, 3)), row("LogSoftmax", dim=0, x=(2, 3)), row("Softmax", 1, x=(2, 3)),
+    row("Softmin", 1, x=(2, 3)),
     row("Softmax2d", x=IMAGE),
-    row("Threshold", 0.1, 20.0, x=(2, 3)), row("PReLU", x=(2, 7, 3), plain=()), row("PReLU", shared=False, init=0.5, x=(2, 7, 3),
-    module=lambda: nn.PReLU(7, 0.5)),
+    row("Threshold", 0.1, 20.0, x=(2, 3)), row("PReLU", x=(2, 7, 3), plain=()),
+    row("PReLU", shared=False, init=0.5, x=(2, 7, 3),
+module=lambda: nn.PReLU(7, 0.5)),
 ]
-DROPOUTS = [row("Dropout", 0.4, x=(5, 6)), row("AlphaDropout", 0.4, x=(5, 6)), row("FeatureAlphaDropout", 0.4, x=SEQUENCE), *per_dimension("Dropout", 0.4)]
+DROPOUTS = [row("Dropout", 0.4, x=(5, 6)), row("AlphaDropout", 0.4, x=(5, 6)),
+            row("FeatureAlphaDropout", 0.4, x=SEQUENCE), *per_dimension("Dropout", 0.4)]
 SHAPES = [
-    row("Flatten", x=(2, 3, 4)), row("Flatten", 2, x=IMAGE), row("Unflatten", 1, (2, -1), x=(3, 4)), row("Upsample", scale_factor=2, x=IMAGE),
-    row("Upsample", (9, 4), mode="bilinear", align_corners=True, x=IMAGE), row("UpsamplingNearest2d", scale_factor=2, x=IMAGE),
-    row("UpsamplingBilinear2d", (4, 6), x=IMAGE), row("PixelShuffle", 2, x=IMAGE), row("PixelUnshuffle", 2, x=(2, 2, 4, 6)), row("ChannelShuffle", 2, x=IMAGE),
-    row("View", 37, 8, -1, x=(111, 4, 8), function=lambda x: x.view(37, 8, -1)), row("View", [6, 4], x=(2, 3, 4), function=lambda x: x.view(6, 4)),
-    row("Slice", (slice(None), slice(0, 3, 2)), x=IMAGE, function=lambda x: x[:, 0:3:2]), row("Slice", (..., 1), x=IMAGE, function=lambda x: x[..., 1]),
-    row("Slice", (slice(None), None, 1), x=IMAGE, function=lambda x: x[:, None, 1]), row("Slice", slice(0, 1), x=IMAGE, function=lambda x: x[:1]),
+    row("Flatten", x=(2, 3, 4)), row("Flatten", 2, x=IMAGE), row("Unflatten", 1, (2, -1), x=(3, 4)),
+    row("Upsample", scale_factor=2, x=IMAGE),
+    row("Upsample", (9, 4), mode="bilinear", align_corners=True, x=IMAGE),
+    row("UpsamplingNearest2d", scale_factor=2, x=IMAGE),
+    row("UpsamplingBilinear2d", (4, 6), x=IMAGE), row("PixelShuffle", 2, x=IMAGE),
+    row("PixelUnshuffle", 2, x=(2, 2, 4, 6)), row("ChannelShuffle", 2, x=IMAGE),
+    row("View", 37, 8, -1, x=(111, 4, 8), function=lambda x: x.view(37, 8, -1)),
+    row("View", [6, 4], x=(2, 3, 4), function=lambda x: x.view(6, 4)),
+    row("Slice", (slice(None), slice(0, 3, 2)), x=IMAGE, function=lambda x: x[:, 0:3:2]),
+    row("Slice", (..., 1), x=IMAGE, function=lambda x: x[..., 1]),
+    row("Slice", (slice(None), None, 1), x=IMAGE, function=lambda x: x[:, None, 1]),
+    row("Slice", slice(0, 1), x=IMAGE, function=lambda x: x[:1]),
 ]
 TABLES = [
     row("Embedding", 10, 3, x=[TOKENS]), row("Embedding", 10, 3, padding_idx=2, dtype=tg.float64, x=[TOKENS]),
@@ -111,33 +137,43 @@ RECURRENT = [
     *(row(name, 6, num_layers=2, bidirectional=True, return_sequences=True, return_state=True, x=STEPS, then=turned,
           module=lambda kind=kind: kind(4, 6, 2, bidirectional=True, batch_first=True))
       for name, kind in (("SimpleRNN", nn.RNN), ("GRU", nn.GRU), ("LSTM", nn.LSTM))),
-    row("SimpleRNN", 6, nonlinearity="relu", bias=False, x=STEPS, module=lambda: nn.RNN(4, 6, nonlinearity="relu", bias=False, batch_first=True), then=last),
+    row("SimpleRNN", 6, nonlinearity="relu", bias=False, x=STEPS,
+        module=lambda: nn.RNN(4, 6, nonlinearity="relu", bias=False, batch_first=True), then=last),
     row("LSTM", 6, proj_size=2, x=STEPS, module=lambda: nn.LSTM(4, 6, proj_size=2, batch_first=True), then=last),
-    row("GRU", 6, time_major=True, return_sequences=True, x=STEPS, module=lambda: nn.GRU(4, 6), then=lambda result: result[0]),
+    row("GRU", 6, time_major=True, return_sequences=True, x=STEPS, module=lambda: nn.GRU(4, 6),
+        then=lambda result: result[0]),
     row("RNNCell", 6, nonlinearity="relu", x=(3, 4), plain=(4, 6)), row("GRUCell", 6, x=[(3, 4), (3, 6)], plain=(4, 6)),
     row("LSTMCell", 6, False, x=(3, 4), plain=(4, 6, False)),
     row("GetRNNOutput", x=[(floats(2, 3), floats(2, 1, 3))], function=lambda result: result[0]),
-    row("GetRNNState", x=[(floats(2, 3), floats(2, 1, 3), floats(2, 1, 4))], function=lambda result: tg.cat(result[1:], -1)),
+    row("GetRNNState", x=[(floats(2, 3), floats(2, 1, 3), floats(2, 1, 4))],
+        function=lambda result: tg.cat(result[1:], -1)),
 ]
 ATTENTION = [
     row("MultiheadAttention", 2, x=[(3, 5, 8)] * 3, module=lambda: nn.MultiheadAttention(8, 2, batch_first=True)),
     row("MultiheadAttention", 2, x=(3, 5, 8), module=lambda: SelfAttention(8, 2, batch_first=True)),
-    row("MultiheadAttention", 4, kdim=4, vdim=6, add_bias_kv=True, batch_first=False, x=[(5, 3, 8), (7, 3, 4), (7, 3, 6)],
+    row("MultiheadAttention", 4, kdim=4, vdim=6, add_bias_kv=True, batch_first=False,
+        x=[(5, 3, 8), (7, 3, 4), (7, 3, 6)],
         module=lambda: nn.MultiheadAttention(8, 4, kdim=4, vdim=6, add_bias_kv=True)),
-    row("TransformerEncoderLayer", 2, 16, dropout=0.0, x=(3, 5, 8), module=lambda: nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)),
-    row("TransformerDecoderLayer", 2, 16, dropout=0.0, x=[(3, 5, 8), (3, 6, 8)], module=lambda: nn.TransformerDecoderLayer(8, 2, 16, 0.0, batch_first=True)),
+    row("TransformerEncoderLayer", 2, 16, dropout=0.0, x=(3, 5, 8),
+        module=lambda: nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)),
+    row("TransformerDecoderLayer", 2, 16, dropout=0.0, x=[(3, 5, 8), (3, 6, 8)],
+        module=lambda: nn.TransformerDecoderLayer(8, 2, 16, 0.0, batch_first=True)),
 ]
 MERGES = [
     row(name, x=[(2, 3), floats(2, 3) + 4], function=function) for name, function in {
-        "Add": tg.add, "Subtract": tg.sub, "Multiply": tg.mul, "Divide": tg.div, "Maximum": tg.maximum, "Minimum": tg.minimum,
+        "Add": tg.add, "Subtract": tg.sub, "Multiply": tg.mul, "Divide": tg.div, "Maximum": tg.maximum,
+        "Minimum": tg.minimum,
         "Average": lambda a, b: (a + b) / 2,
     }.items()] + [row("Concat", 1, x=[(2, 3), (2, 5)], function=lambda *x: tg.cat(x, 1))]
 CONTAINERS = [
-    row("Sequential", L.Linear(3), nn.ReLU(), L.Linear(2), x=(4, 5), module=lambda: nn.Sequential(nn.Linear(5, 3), nn.ReLU(), nn.Linear(3, 2))),
+    row("Sequential", L.Linear(3), nn.ReLU(), L.Linear(2), x=(4, 5),
+        module=lambda: nn.Sequential(nn.Linear(5, 3), nn.ReLU(), nn.Linear(3, 2))),
     row("MLP", [3], 2, x=(4, 5), module=lambda: nn.Sequential(nn.Linear(5, 3), nn.ReLU(), nn.Linear(3, 2))),
-    row("TimeDistributed", L.Linear(3), L.Tanh(), x=(4, 5, 2), module=lambda: nn.Sequential(nn.Linear(2, 3), nn.Tanh())),
+    row("TimeDistributed", L.Linear(3), L.Tanh(), x=(4, 5, 2),
+        module=lambda: nn.Sequential(nn.Linear(2, 3), nn.Tanh())),
 ]
-TABLE = [*DENSE, *CONVOLUTIONS, *POOLINGS, *PADDINGS, *NORMS, *ACTIVATIONS, *DROPOUTS, *SHAPES, *TABLES, *RECURRENT, *ATTENTION, *MERGES, *CONTAINERS]
+TABLE = [*DENSE, *CONVOLUTIONS, *POOLINGS, *PADDINGS, *NORMS, *ACTIVATIONS, *DROPOUTS, *SHAPES, *TABLES, *RECURRENT,
+         *ATTENTION, *MERGES, *CONTAINERS]
 table = pytest.mark.parametrize("name, args, kwargs, x, module, function, then", TABLE)
 
 
@@ -226,7 +262,8 @@ def test_knows_its_output_shape(name, args, kwargs, x, module, function, then):
 
 @table
 def test_knows_its_output_shape_for_any_batch(name, args, kwargs, x, module, function, then):
-    if name == "View" or name == "EmbeddingBag" and len(x) > 1 or kwargs.get("time_major") or name == "Slice" and isinstance(args[0], slice):
+    if (name == "View" or name == "EmbeddingBag" and len(x) > 1 or kwargs.get("time_major") or name == "Slice"
+            and isinstance(args[0], slice)):
         return                                      # the first axis is another
     layer, shape = make(name, args, kwargs), shapes(x)
     exact, loose = layer.get_output_shape(shape), layer.get_output_shape(without_batch(shape))
@@ -248,7 +285,8 @@ def test_describes_itself(name, args, kwargs, x, module, function, then):
     layer = make(name, args, kwargs)
     spec = layer.to_spec()
     kept = copy.deepcopy(spec)
-    for twin in (L.Layer.from_spec(spec), L.from_json(L.to_json(layer)), L.Layer.from_spec(json.loads(json.dumps(spec)))):
+    for twin in (L.Layer.from_spec(spec), L.from_json(L.to_json(layer)),
+                 L.Layer.from_spec(json.loads(json.dumps(spec)))):
         assert type(twin) is type(layer) and spec == kept
         called(layer, x), called(twin, x)
         assert twin.load_state_dict(layer.state_dict()) == ([], [])

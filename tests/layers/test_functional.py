@@ -36,9 +36,11 @@ def diamond():
 
 def test_a_placeholder_has_a_shape_with_the_batch():
     x = P(8, 3, 32, 32)
-    assert repr(x) == "P(8, 3, 32, 32)" and x.shape == (8, 3, 32, 32) and x.inbound_layer is None and x.dtype == tg.float32
+    assert (repr(x) == "P(8, 3, 32, 32)" and x.shape == (8, 3, 32, 32) and x.inbound_layer is None
+            and x.dtype == tg.float32)
     y = P(None, 3)
-    assert repr(y) == "P(None, 3)" and y.shape == (None, 3) and repr(L.Placeholder([4])) == "P(4)" and P(2, dtype=tg.int64).dtype == tg.int64
+    assert (repr(y) == "P(None, 3)" and y.shape == (None, 3) and repr(L.Placeholder([4])) == "P(4)"
+            and P(2, dtype=tg.int64).dtype == tg.int64)
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (-1,), (2.0,), (True,), "ab", 3, None])
@@ -50,7 +52,8 @@ def test_shapes_that_are_none(shape):
 def test_results_know_the_layer_and_which_of_its_calls_they_come_from():
     layer, x = L.Linear(4), P(2, 3)
     first, second = layer(x), layer(x)
-    assert isinstance(first, L.Placeholder) and first.inbound_layer is layer and (first.node_index, second.node_index) == (0, 1)
+    assert (isinstance(first, L.Placeholder) and first.inbound_layer is layer
+            and (first.node_index, second.node_index) == (0, 1))
     other = layer(P(5, 3))
     assert other.node_index == 2 and x.node_index is None and (x + x).node_index == 0 and x.tensor is None
 
@@ -72,9 +75,12 @@ def test_flattening_keeps_the_batch():
 
 
 @pytest.mark.parametrize("function", [
-    lambda x, y: x + y[2:, 2:] - x * y[:-2, :-2], lambda x, y: x + 1, lambda x, y: 2 * x, lambda x, y: -x, lambda x, y: x ** 2, lambda x, y: 1 / (x + 2),
-    lambda x, y: x @ y[:4], lambda x, y: x / 2 - 1.5, lambda x, y: x.view(2, 2, 4), lambda x, y: y.flatten(0), lambda x, y: y.unsqueeze(1).flatten(start_dim=1),
-    lambda x, y: x[..., None] * y[0, :4], lambda x, y: abs(x) % 2, lambda x, y: (x > y[2:, 2:]).float(), lambda x, y: torch.cat([x, y[:, :4]]),
+    lambda x, y: x + y[2:, 2:] - x * y[:-2, :-2], lambda x, y: x + 1, lambda x, y: 2 * x, lambda x, y: -x,
+    lambda x, y: x ** 2, lambda x, y: 1 / (x + 2),
+    lambda x, y: x @ y[:4], lambda x, y: x / 2 - 1.5, lambda x, y: x.view(2, 2, 4), lambda x, y: y.flatten(0),
+    lambda x, y: y.unsqueeze(1).flatten(start_dim=1),
+    lambda x, y: x[..., None] * y[0, :4], lambda x, y: abs(x) % 2, lambda x, y: (x > y[2:, 2:]).float(),
+    lambda x, y: torch.cat([x, y[:, :4]]),
     lambda x, y: nn.functional.softmax(x, dim=1), lambda x, y: x.mean(dim=0).std(), lambda x, y: y.max(dim=1).values])
 def test_operators_methods_and_functions(function):
     tensors = tg.rand(4, 4), tg.rand(6, 6)
@@ -177,8 +183,10 @@ def test_all_forms_of_a_call():
     assert tg.equal(L.Functional((x, y), x - y)(a, b), a - b)
     nested = L.Functional([[x, y]], x - y)
     assert tg.equal(nested([a, b]), a - b) and tg.equal(one(a), a + 1) and tg.equal(several(a[:1], b[:1]), (a - b)[:1])
-    for call, said in ((lambda: several(a), r"list does not match Tensor|lengths 2 and 1"), (lambda: several([a, b, a]), "lengths 2 and 3"),
-                       (lambda: named(a=a, c=b), "'b'"), (lambda: named({"a": a}), "'b'"), (lambda: one([a, b]), "does not match"),
+    for call, said in ((lambda: several(a), r"list does not match Tensor|lengths 2 and 1"),
+                       (lambda: several([a, b, a]), "lengths 2 and 3"),
+                       (lambda: named(a=a, c=b), "'b'"), (lambda: named({"a": a}), "'b'"),
+                       (lambda: one([a, b]), "does not match"),
                        (lambda: nested([a]), "lengths 2 and 1")):
         with pytest.raises(StructureMismatch, match=said):
             call()
@@ -234,7 +242,8 @@ def test_calls_leave_no_tensor_behind_and_go_side_by_side():
 def test_a_network_is_a_layer():
     inner = L.Functional(x := P(2, 3), L.Linear(2)(x))
     outer = L.Functional(y := P(None, 3), L.ReLU()(inner(y)))
-    assert repr(inner(y)) == "P(None, 2)" and len(list(outer.parameters())) == 2 and inner.native_module()[0].out_features == 2
+    assert (repr(inner(y)) == "P(None, 2)" and len(list(outer.parameters())) == 2
+            and inner.native_module()[0].out_features == 2)
     assert L.Sequential(inner, L.Linear(4))(tg.rand(5, 3)).shape == (5, 4)
     assert inner.get_output_shape((None, 3)) == (None, 2)
     with pytest.raises(RuntimeError, match="cannot take"):
@@ -283,7 +292,8 @@ def test_models_of_one_kind_become_those_of_the_other():
     net = L.Functional(p, L.Linear(4)(p))
     model = SymbolicModel(net.inputs, net.outputs)
     again = L.Functional(model.inputs[0], model.outputs[0])
-    assert tg.equal(model(x), net(x)) and tg.equal(again(x), net(x)) and list(model.parameters())[0] is list(net.parameters())[0]
+    assert (tg.equal(model(x), net(x)) and tg.equal(again(x), net(x))
+            and list(model.parameters())[0] is list(net.parameters())[0])
     inner = SymbolicModel(s := Input((4,)), s.relu())
     assert repr(inner(L.Linear(4)(p))) == "P(None, 4)"
 
@@ -297,7 +307,8 @@ def test_networks_of_layers_can_be_written_as_files():
     exec(text.replace("from torch", "from tensorgrad"), scope)
     twin = scope["Net"]().eval()
     twin.load_state_dict(net.state_dict())
-    assert tg.equal(twin(v := tg.rand(3, 1, 8, 8)), net(v)) and "nn.Sequential(nn.Conv2d(1, 4, (3, 3), bias=False), nn.BatchNorm2d(4), nn.ReLU()" in text
+    assert (tg.equal(twin(v := tg.rand(3, 1, 8, 8)), net(v)) and "nn.Sequential(nn.Conv2d(1, 4, (3, 3), bias=False), "
+                                                                 "nn.BatchNorm2d(4), nn.ReLU()" in text)
     given = L.Functional(x, L.GRU(3)(x.flatten(2))).source()
     assert "def __init__(self, GRU_1):" in given
 
@@ -313,7 +324,8 @@ def networks():
     yield diamond()
     t = P(2, 5, 8)
     out, h, c = L.LSTM(6, return_sequences=True, return_state=True)(t)
-    yield L.Functional(t, [out[:, -1, ..., ::2], h.transpose(0, 1), nn.functional.gelu(c, approximate="tanh"), -out.mT.mean() ** 2, abs(h) // 2])
+    yield L.Functional(t, [out[:, -1, ..., ::2], h.transpose(0, 1), nn.functional.gelu(c, approximate="tanh"),
+                           -out.mT.mean() ** 2, abs(h) // 2])
     n = P(None, 6, dtype=tg.int64)
     yield L.Functional(n, L.Sequential(L.Embedding(10, 4), L.TimeDistributed(L.Linear(3), nn.ReLU()))(n))
     inner = L.Functional(x, nn.Sequential(nn.Linear(4, 2), nn.Tanh())(x))
@@ -329,7 +341,8 @@ def tried(net, inputs):
 def of_shape(net):
     dtypes = iter(net._input_dtypes)
     return L.structures.recursive_map(
-        net.input_shape, lambda shape: (tg.rand([2 if n is None else n for n in shape]) * 9).to(next(dtypes)), is_base=L._nesting.is_simple)
+        net.input_shape, lambda shape: (tg.rand([2 if n is None else n for n in shape]) * 9).to(next(dtypes)),
+        is_base=L._nesting.is_simple)
 
 
 @pytest.mark.parametrize("net", list(networks()))
@@ -337,8 +350,10 @@ def of_shape(net):
 def test_networks_come_back_from_their_descriptions(net, way):
     if way == "yaml":
         pytest.importorskip("yaml")
-    made = {"dict": lambda: L.Layer.from_spec(net.to_spec()), "json": lambda: L.from_json(L.to_json(net)), "yaml": lambda: L.from_yaml(L.to_yaml(net))}[way]()
-    assert type(made) is L.Functional and [*made.state_dict()] == [*net.state_dict()] and made.to_spec() == net.to_spec()
+    made = {"dict": lambda: L.Layer.from_spec(net.to_spec()), "json": lambda: L.from_json(L.to_json(net)),
+            "yaml": lambda: L.from_yaml(L.to_yaml(net))}[way]()
+    assert (type(made) is L.Functional and [*made.state_dict()] == [*net.state_dict()]
+            and made.to_spec() == net.to_spec())
     made.load_state_dict(net.state_dict())
     inputs = of_shape(net)
     assert all(map(tg.equal, tried(made, inputs), tried(net, inputs)))
@@ -346,20 +361,28 @@ def test_networks_come_back_from_their_descriptions(net, way):
 
 def test_what_no_description_can_hold():
     x = P(2, 3)
-    for y, said in (L.Lambda(lambda v: v * 2)(x), "function"), (x * tg.rand(3), "constant_1"), (useful_layers.AddOpLayer()(x, x), "AddOpLayer"):
+    for y, said in (L.Lambda(lambda v: v * 2)(x), "function"), (x * tg.rand(3),
+                                                                "constant_1"), (useful_layers.AddOpLayer()(x, x),
+                                                                                "AddOpLayer"):
         with pytest.raises(L.SpecError, match=said):
             L.Functional(x, y).to_spec()
 
 
 @pytest.mark.parametrize("change, said", [
     (lambda s: s.pop("steps"), "expected placeholders"), (lambda s: s["steps"].insert(0, 7), r"steps\[0\].*dictionary"),
-    (lambda s: s["steps"][0].update(args=[{"node": "no"}]), r"steps\[0\].*'no'"), (lambda s: s["steps"][1].update(name=s["steps"][0]["name"]), r"steps\[1\]"),
-    (lambda s: s["steps"].append({"name": "bad", "function": "torch.save", "args": [{"node": "Input_1"}, "x.pt"]}), "unknown: 'torch.save'"),
+    (lambda s: s["steps"][0].update(args=[{"node": "no"}]), r"steps\[0\].*'no'"),
+    (lambda s: s["steps"][1].update(name=s["steps"][0]["name"]), r"steps\[1\]"),
+    (lambda s: s["steps"].append({"name": "bad", "function": "torch.save", "args": [{"node": "Input_1"}, "x.pt"]}),
+     "unknown: 'torch.save'"),
     (lambda s: s["steps"].append({"name": "bad", "function": "os.system", "args": ["true"]}), "unknown: 'os.system'"),
-    (lambda s: s["steps"].append({"name": "bad", "method": "__class__", "args": [{"node": "Input_1"}]}), "unknown: '__class__'"),
-    (lambda s: s["steps"].append({"name": "bad", "method": "tofile", "args": [{"node": "Input_1"}, "x"]}), "unknown: 'tofile'"),
-    (lambda s: s["steps"].append({"name": "bad", "attribute": "__dict__", "args": [{"node": "Input_1"}]}), "unknown: '__dict__'"),
-    (lambda s: s["steps"].append({"name": "bad", "operator": "add", "function": "torch.add", "args": []}), "one of layer"),
+    (lambda s: s["steps"].append({"name": "bad", "method": "__class__", "args": [{"node": "Input_1"}]}),
+     "unknown: '__class__'"),
+    (lambda s: s["steps"].append({"name": "bad", "method": "tofile", "args": [{"node": "Input_1"}, "x"]}),
+     "unknown: 'tofile'"),
+    (lambda s: s["steps"].append({"name": "bad", "attribute": "__dict__", "args": [{"node": "Input_1"}]}),
+     "unknown: '__dict__'"),
+    (lambda s: s["steps"].append({"name": "bad", "operator": "add", "function": "torch.add", "args": []}),
+     "one of layer"),
     (lambda s: s["steps"].append({"name": "bad", "operator": "add", "args": [1, 2]}), "No Symbolic Data"),
     (lambda s: s["steps"][0].update(layer=5), "a layer"), (lambda s: s.update(outputs={"node": "nowhere"}), "nowhere"),
     (lambda s: s["placeholders"].update(Input_1=[[0], None]), "Input_1"),
@@ -383,8 +406,10 @@ SPEC = json.loads(L.to_json(next(networks())))
 
 
 @steady(max_examples=150)
-@given(st.sampled_from(list(places(SPEC))[1:]), st.sampled_from([None, 0, -1, 3.5, "x", "", [], {}, [1], {"node": "Linear_1"}, {"type": "Linear", "null": [2]},
-                                                                  True, 10**30, {"slice": [1, 2, 3]}, {"dtype": "int64"}, {"tuple": []}]))
+@given(st.sampled_from(list(places(SPEC))[1:]),
+       st.sampled_from([None, 0, -1, 3.5, "x", "", [], {}, [1], {"node": "Linear_1"}, {"type": "Linear", "null": [2]},
+                         True, 10**30, {"slice": [1, 2, 3]},
+                        {"dtype": "int64"}, {"tuple": []}]))
 def test_any_change_gives_a_network_or_a_spec_error(place, value):
     spec = copy.deepcopy(SPEC)
     *path, last = place
@@ -441,7 +466,8 @@ def test_an_output_more():
         before = net(data)
         net.add_output(h)
         found = net(data)
-        assert type(found) is tuple and torch.equal(found[0], before) and torch.equal(found[1], net.Linear_1(data)) and len(net.outputs) == 2
+        assert (type(found) is tuple and torch.equal(found[0], before) and torch.equal(found[1], net.Linear_1(data))
+                and len(net.outputs) == 2)
         assert net.output_shape == ((None, 2), (None, 4)) and len(copy.deepcopy(net)(data)) == 2
         for wrong, message in (x, "Node is an input"), (P(2, 3) * 2, "out of reach"), (3, "Only SymbolicData"):
             with pytest.raises(AssertionError, match=message):
@@ -485,14 +511,16 @@ def test_models_as_data():
         for of in net, net.detach_from_graph():
             spec = of.to_spec()
             assert spec["type"] == type(net).__name__ and json.loads(of.to_json()) == json.loads(L.to_json(net))
-            for made in type(net).from_spec(spec), type(net).from_spec(json.loads(of.to_json(indent=2))), L.from_json(of.to_json()):
+            for made in type(net).from_spec(spec), type(net).from_spec(json.loads(of.to_json(indent=2))), L.from_json(
+                of.to_json()):
                 assert type(made) is type(net) and made.nodes.keys() == net.nodes.keys() and made.to_spec() == spec
                 made.load_state_dict(net.state_dict())
                 assert torch.equal(made(data), net(data)) and made.output_shape == net.output_shape
     a, b = Input((3,)), Input(batch_shape=(2, 3), dtype=torch.float64)
     net = SymbolicModel((a, b), (a.sum(1), nn.Linear(3, 2, dtype=torch.float64)(b) * 2, a))
     made = SymbolicModel.from_spec(net.to_spec())
-    assert [node.dtype for node in made.inputs] == [torch.float32, torch.float64] and made.input_shape == net.input_shape == ((None, 3), (2, 3))
+    assert ([node.dtype for node in made.inputs] == [torch.float32, torch.float64]
+            and made.input_shape == net.input_shape == ((None, 3), (2, 3)))
     inner = L.Functional([x := P(None, 3), y := P(2, 3, dtype=torch.float64)], net(x, y)[0])
     assert L.from_json(inner.to_json()).to_spec() == inner.to_spec()
     with pytest.raises(L.SpecError, match="is not a Functional"):
@@ -505,10 +533,12 @@ def test_pictures_of_both_kinds():
     """S45: `viz.graph` and `picture` draw a Functional as they draw a SymbolicModel."""
     for net, _, _ in both():
         for drawn in tg.viz.graph(net), picture(net):
-            assert repr(drawn).startswith(f"<{type(net).__name__} of 3 steps, 2 leaves and outputs") and "Linear" in drawn.dot() and "(None, 2)" in drawn.svg()
+            assert (repr(drawn).startswith(f"<{type(net).__name__} of 3 steps, 2 leaves and outputs")
+                    and "Linear" in drawn.dot() and "(None, 2)" in drawn.svg())
     x, y = P(8, 3), P(8, 4)
     inner = L.Functional([x, y], {"sum": L.Linear(4)(x) + y})
     net = L.Functional({"a": x, "b": [y]}, [inner([x, y])["sum"], x * 2])
-    assert "Linear" in picture(net).dot() and picture(net).dot().count("output") >= 2 and "Linear" in picture(net.outputs[0]).dot()
+    assert ("Linear" in picture(net).dot() and picture(net).dot().count("output") >= 2
+            and "Linear" in picture(net.outputs[0]).dot())
     with pytest.raises(RuntimeError, match="is a copy, which has no graph"):
         picture(copy.deepcopy(net))

@@ -55,10 +55,12 @@ def changed(module, seed=0):
 
 def test_the_constructor_of_the_base_need_not_be_called():
     net = Net(4)
-    assert net(torch.ones(5, 3)).shape == (5, 2) and len(list(net.parameters())) == 6 and list(dict(net.named_children())) == ["first", "norm", "second"]
+    assert (net(torch.ones(5, 3)).shape == (5, 2) and len(list(net.parameters())) == 6
+            and list(dict(net.named_children())) == ["first", "norm", "second"])
     net.eval()
     assert not net.norm.training and net.state_dict().keys() == {f"{a}.{b}" for a, names in (
-        ("first", "weight bias"), ("norm", "weight bias running_mean running_var num_batches_tracked"), ("second", "weight bias")) for b in names.split()}
+        ("first", "weight bias"), ("norm", "weight bias running_mean running_var num_batches_tracked"),
+        ("second", "weight bias")) for b in names.split()}
     with pytest.raises(AttributeError, match="before Module.__init__"):
         type("Plain", (nn.Module,), {"__init__": lambda self: setattr(self, "a", nn.Linear(1, 1))})()
 
@@ -72,7 +74,8 @@ def test_what_was_assigned_before_the_base_was_initialized_stays():
             super().__init__()
             self.later = nn.Linear(1, 1)
     late = Late()
-    assert list(dict(late.named_children())) == ["early", "later"] and "weight" in dict(late.named_parameters()) and "count" in late.state_dict()
+    assert (list(dict(late.named_children())) == ["early", "later"] and "weight" in dict(late.named_parameters())
+            and "count" in late.state_dict())
     with pytest.raises(TypeError, match="takes 1 positional argument"):
         Module(3)
 
@@ -110,7 +113,8 @@ def test_the_arguments_of_the_constructor():
     thing = Thing(sizes, 20, e=-10, f1="x")
     sizes[1]["n"].append(3)
     assert thing.init_args_dict == {None: [[1, {"n": [2]}], 20], "e": -10, "f1": "x"}
-    assert Module().init_args_dict == {} and Net(4).init_args_dict == {None: [4]} and Net(width=4).init_args_dict == {"width": 4}
+    assert (Module().init_args_dict == {} and Net(4).init_args_dict == {None: [4]}
+            and Net(width=4).init_args_dict == {"width": 4})
 
 
 def test_copies_and_pickles_know_their_arguments():
@@ -163,7 +167,8 @@ def test_clipping_gradients():
     assert a.clip_grad_norm(1.0, norm_type=float("inf")) == nn.utils.clip_grad_norm_(b.parameters(), 1.0, float("inf"))
     a.clip_grad_value(0.01)
     nn.utils.clip_grad_value_(b.parameters(), 0.01)
-    assert all(torch.equal(p.grad, q.grad) and p.grad.abs().max() <= 0.01 for p, q in zip(a.parameters(), b.parameters()))
+    assert all(torch.equal(p.grad, q.grad) and p.grad.abs().max() <= 0.01
+               for p, q in zip(a.parameters(), b.parameters()))
 
 
 def test_parameters_as_bytes():
@@ -172,7 +177,8 @@ def test_parameters_as_bytes():
     assert type(data) is bytes and len(data) == 4 * sum(p.numel() for p in a.parameters())
     assert np.frombuffer(data, "<f4")[:12].tolist() == a.first.weight.float().flatten().tolist()
     assert b.parameters_from_binary(data) is b
-    assert all(torch.equal(p.float(), q) for p, q in zip(a.parameters(), b.parameters())) and b.first.weight.requires_grad
+    assert (all(torch.equal(p.float(), q) for p, q in zip(a.parameters(), b.parameters()))
+            and b.first.weight.requires_grad)
     before = b.parameters_to_binary()
     for wrong in data[:-4], data + b"0", b"":
         with pytest.raises(ValueError, match=f"take {len(data)} bytes, got {len(wrong)}"):
@@ -184,12 +190,14 @@ def test_parameters_as_bytes():
 # ── clones and files ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("make", [lambda: Net(4), lambda: Net(width=4, bias=False), lambda: Net(3, offset=1), lambda: Positional(3, b=2)])
+@pytest.mark.parametrize("make", [lambda: Net(4), lambda: Net(width=4, bias=False), lambda: Net(3, offset=1),
+                                  lambda: Positional(3, b=2)])
 def test_clones(make):
     net = changed(make()).eval().double()
     next(net.parameters()).requires_grad_(False)
     twin = net.clone()
-    assert type(twin) is type(net) and twin.init_args_dict == net.init_args_dict and same_state(net, twin) and not twin.training
+    assert (type(twin) is type(net) and twin.init_args_dict == net.init_args_dict and same_state(net, twin)
+            and not twin.training)
     assert [p.requires_grad for p in twin.parameters()] == [p.requires_grad for p in net.parameters()]
     x = torch.ones(2, 3, dtype=torch.float64)
     assert torch.equal(net(x), twin(x))
@@ -205,7 +213,8 @@ def test_a_clone_shares_no_modules_it_was_made_with():
     around = Around(nn.Linear(2, 2))
     assert around.clone().inner is not around.inner and same_state(around.clone(), around)
     around.more = nn.Linear(1, 1)
-    with pytest.raises(ValueError, match="the modules differ: 4 and 2 parameters|the modules differ: 2 and 4 parameters"):
+    with pytest.raises(ValueError, match="the modules differ: 4 and 2 parameters|the modules differ: 2 and 4 "
+                                         "parameters"):
         around.clone()
 
 
@@ -242,7 +251,8 @@ def test_modules_that_wait_for_their_shapes(tmp_path):
     expected = built(x)
     with pytest.raises(ValueError, match="the modules differ: linear.weight waits"):
         built.copy_from(new)
-    assert torch.equal(built.clone()(x), expected) and torch.allclose(Lazy(3).double().soft_update(built, 0.1)(x), expected)
+    assert (torch.equal(built.clone()(x), expected) and torch.allclose(Lazy(3).double().soft_update(built, 0.1)(x),
+                                                                       expected))
     built.save(tmp_path / "net.pt")
     assert torch.equal(Lazy.load_with_init(tmp_path / "net.pt").double()(x), built.float().double()(x))
     assert Lazy(3).copy_from(built).linear.weight.shape == (3, 4)
@@ -264,8 +274,9 @@ class Options:
 
 
 @pytest.mark.parametrize("argument, place", [
-    (Options(), r"the constructor's arguments\[None\]\[1\]"), ([{"a": Options()}], r"\[None\]\[1\]\[0\]\['a'\]"), ({Options(): 1}, "key <"),
-    (print, "builtin_function"), (np.float32(1), "float32"), (nn.Linear(1, 1), "Linear"), (Options, "type is no plain data"),
+    (Options(), r"the constructor's arguments\[None\]\[1\]"), ([{"a": Options()}], r"\[None\]\[1\]\[0\]\['a'\]"),
+    ({Options(): 1}, "key <"), (print, "builtin_function"), (np.float32(1), "float32"), (nn.Linear(1, 1), "Linear"),
+    (Options, "type is no plain data"),
 ])
 def test_only_plain_data_is_saved(tmp_path, argument, place):
     class Any_(Module):
@@ -300,12 +311,14 @@ def test_a_module_follows_the_scope_it_is_called_in():
     with device_scope(-1, torch.float64):
         assert net.first.weight.dtype == torch.float32
         out = net(torch.ones(5, 3))
-        assert out.dtype == torch.float64 and {p.dtype for p in net.parameters()} == {torch.float64} and net.norm.running_mean.dtype == torch.float64
+        assert (out.dtype == torch.float64 and {p.dtype for p in net.parameters()} == {torch.float64}
+                and net.norm.running_mean.dtype == torch.float64)
         assert net.norm.num_batches_tracked.dtype == torch.int64
         out.sum().backward()
         optimizer.step()
     assert net.first.weight is weight and weight.grad.dtype == torch.float64
-    assert net(torch.ones(5, 3, dtype=torch.float64)).dtype == torch.float64, "outside of scopes a module stays as it is"
+    assert net(torch.ones(5, 3, dtype=torch.float64)).dtype == torch.float64, ("outside of scopes a module stays as it "
+                                                                               "is")
     with device_scope("cpu"):
         assert net(torch.ones(5, 3)).dtype == torch.float32
     with torch.device("cpu"):
@@ -320,6 +333,7 @@ def test_a_module_goes_to_the_device_of_the_scope(two_devices):
             assert net(torch.ones(5, 3)).device == "cpu"
         assert net(torch.ones(5, 3)).device == "cuda:1"
     twin = net.clone()
-    assert twin.first.weight.device == "cuda:1" and same_state(twin, net) and len(net.parameters_to_binary()) == 4 * sum(p.numel() for p in net.parameters())
+    assert (twin.first.weight.device == "cuda:1" and same_state(twin, net)
+            and len(net.parameters_to_binary()) == 4 * sum(p.numel() for p in net.parameters()))
     with device_scope(-1):
         assert net(torch.ones(5, 3)).device == "cpu"

@@ -1,4 +1,6 @@
-"""The device scope: what it sets and puts back, in which thread; its helpers; modules on several devices and in several processes."""
+"""The device scope: what it sets and puts back, in which thread; its helpers; modules on several devices and in several
+processes.
+"""
 import ast
 import contextlib
 import os
@@ -38,8 +40,10 @@ no_cuda = pytest.mark.skipif(DEVICE != "cpu" or torch.cuda.is_available(), reaso
 def made():
     """The devices and dtypes of tensors from many functions."""
     x = torch.zeros(2)
-    tensors = [x, torch.ones(1), torch.tensor([0.5]), torch.randn(2), torch.rand(2), torch.full((1,), 2.), torch.ones_like(x), x.new_zeros(1), torch.eye(2),
-               torch.linspace(0, 1, 3), torch.arange(0., 2.), torch.empty(1), torch.tensor(1) * 2.5, torch.as_tensor([1.]), new_tensor([1])]
+    tensors = [x, torch.ones(1), torch.tensor([0.5]), torch.randn(2), torch.rand(2), torch.full((1,), 2.),
+               torch.ones_like(x), x.new_zeros(1), torch.eye(2), torch.linspace(0, 1, 3), torch.arange(0., 2.),
+               torch.empty(1), torch.tensor(1) * 2.5,
+               torch.as_tensor([1.]), new_tensor([1])]
     return {(str(t.device), t.dtype) for t in tensors}
 
 
@@ -50,7 +54,8 @@ def made():
 def test_the_cpu_in_all_spellings(device):
     with device_scope(device, torch.float64) as found:
         assert found == CPU and type(found) is torch.device and made() == {("cpu", torch.float64)}
-        assert torch.finfo().bits == 64 and torch.get_default_dtype() == torch.float64 and torch.tensor([1j]).dtype == torch.complex128
+        assert (torch.finfo().bits == 64 and torch.get_default_dtype() == torch.float64
+                and torch.tensor([1j]).dtype == torch.complex128)
         assert torch.tensor([1]).dtype == torch.int64
     assert made() == {("cpu", torch.float32)}
 
@@ -64,7 +69,8 @@ def test_scopes_nest():
                 assert made() == {("cpu", torch.float64)} and in_device_scope()
             assert made() == {("cpu", torch.float32)}
         assert made() == {("cpu", torch.float64)} and get_scope_device_dtype() == ([CPU], torch.float64)
-    assert made() == {("cpu", torch.float32)} and not in_device_scope() and get_scope_device_dtype() == ([CPU], torch.float32)
+    assert (made() == {("cpu", torch.float32)} and not in_device_scope()
+            and get_scope_device_dtype() == ([CPU], torch.float32))
 
 
 def test_a_scope_may_respect_the_one_around_it(two_devices):
@@ -113,18 +119,23 @@ def test_without_cuda_there_is_a_warning_and_the_cpu(device):
 
 @no_cuda
 def test_the_warning_goes_to_stderr():
-    ran = subprocess.run([sys.executable, "-c", "from tensorgrad.layers.scope import device_scope\nwith device_scope(2) as d: print(d)"],
-                         cwd=ROOT, capture_output=True, text=True, timeout=100, env={k: v for k, v in os.environ.items() if k != "TENSORGRAD_SIMULATED_CUDA"})
+    ran = subprocess.run([sys.executable, "-c",
+                          "from tensorgrad.layers.scope import device_scope\nwith device_scope(2) as d: print(d)"],
+                         cwd=ROOT, capture_output=True, text=True, timeout=100,
+                         env={k: v for k, v in os.environ.items() if k != "TENSORGRAD_SIMULATED_CUDA"})
     assert ran.stdout == "cpu\n" and "there is no CUDA device" in ran.stderr
 
 
 @pytest.mark.parametrize("device, first, all_", [
-    (1, "cuda:1", ["cuda:1"]), ("cuda:1", "cuda:1", ["cuda:1"]), ("gpu:1", "cuda:1", ["cuda:1"]), ("cuda", "cuda:0", ["cuda:0"]),
-    ("gpu", "cuda:0", ["cuda:0"]), (torch.device("cuda", 1), "cuda:1", ["cuda:1"]), ([1, "cuda:0"], "cuda:1", ["cuda:1", "cuda:0"]),
-    ("cuda:all", "cuda:0", ["cuda:0", "cuda:1"]), ("gpu:all", "cuda:0", ["cuda:0", "cuda:1"]), ([1, "gpu:1"], "cuda:1", ["cuda:1"])], ids=str)
+    (1, "cuda:1", ["cuda:1"]), ("cuda:1", "cuda:1", ["cuda:1"]), ("gpu:1", "cuda:1", ["cuda:1"]),
+    ("cuda", "cuda:0", ["cuda:0"]), ("gpu", "cuda:0", ["cuda:0"]), (torch.device("cuda", 1), "cuda:1", ["cuda:1"]),
+    ([1, "cuda:0"], "cuda:1", ["cuda:1", "cuda:0"]), ("cuda:all", "cuda:0", ["cuda:0", "cuda:1"]),
+    ("gpu:all", "cuda:0", ["cuda:0", "cuda:1"]),
+    ([1, "gpu:1"], "cuda:1", ["cuda:1"])], ids=str)
 def test_cuda_in_all_spellings(two_devices, device, first, all_):
     with device_scope(device) as found:
-        assert found == first and made() == {(first, torch.float32)} and get_scope_device_dtype() == (all_, torch.float32)
+        assert (found == first and made() == {(first, torch.float32)} and get_scope_device_dtype()
+                == (all_, torch.float32))
         with torch.device("cpu"):
             assert get_scope_device_dtype()[0] == [CPU]
         with device_scope(-1):
@@ -178,10 +189,13 @@ def test_the_default_dtype_under_a_scope():
 
 
 def test_devices_and_their_numbers(two_devices):
-    assert CPU_DEVICE == "cpu" and CUDA_DEVICE == "cuda" and scopes.cuda_count() == scopes.gpu_count() == 2 and scopes.has_cuda() and scopes.has_gpu()
-    assert [id_to_device(i) for i in (-1, 0, 1, None, "gpu:1", "cpu")] == ["cpu", "cuda:0", "cuda:1", "cpu", "cuda:1", "cpu"]
+    assert (CPU_DEVICE == "cpu" and CUDA_DEVICE == "cuda" and scopes.cuda_count() == scopes.gpu_count() == 2
+            and scopes.has_cuda() and scopes.has_gpu())
+    assert ([id_to_device(i) for i in (-1, 0, 1, None, "gpu:1", "cpu")]
+            == ["cpu", "cuda:0", "cuda:1", "cpu", "cuda:1", "cpu"])
     assert ids_to_devices([0, 1]) == ids_to_devices("cuda:all") == ["cuda:0", "cuda:1"] and ids_to_devices(-1) == [CPU]
-    assert [device_to_int(d) for d in ("cpu", "cuda:1", "gpu:1", torch.device("cuda", 1), CPU, None, -1, 1, "cuda")] == [-1, 1, 1, 1, -1, -1, -1, 1, 0]
+    assert ([device_to_int(d) for d in ("cpu", "cuda:1", "gpu:1", torch.device("cuda", 1), CPU, None, -1, 1, "cuda")]
+            == [-1, 1, 1, 1, -1, -1, -1, 1, 0])
     for i in (-1, 0, 1):
         assert device_to_int(id_to_device(i)) == i
     for wrong in 0.5, True, [0]:
@@ -193,12 +207,14 @@ def test_devices_and_their_numbers(two_devices):
 
 def test_devices_that_are_not_there_are_named():
     """X62: a number or name never becomes another device without a word; a scope looks whether it is there."""
-    assert ids_to_devices("cuda:4") == [torch.device("cuda:4")] and ids_to_devices(7) == [torch.device("cuda:7")] and ids_to_devices(None) == [CPU]
+    assert (ids_to_devices("cuda:4") == [torch.device("cuda:4")] and ids_to_devices(7) == [torch.device("cuda:7")]
+            and ids_to_devices(None) == [CPU])
     assert ids_to_devices([0, "cuda:5", CPU]) == [torch.device("cuda:0"), torch.device("cuda:5"), CPU]
     for wrong in [0, "cuda:all"], []:
         with pytest.raises(AssertionError, match="a list of devices has one device at least"):
             ids_to_devices(wrong)
-    with pytest.raises(AssertionError, match="the CPU does not work together with CUDA devices"), device_scope([0, "cpu"]):
+    with pytest.raises(AssertionError, match="the CPU does not work together with CUDA devices"), device_scope(
+        [0, "cpu"]):
         pass
 
 
@@ -214,7 +230,8 @@ def test_scopes_on_devices_that_are_not_there(two_devices):
 def test_defaults_of_the_program(two_devices):
     set_default_device_dtype("cuda:1", torch.float64)
     try:
-        assert get_default_device_dtype() == ("cuda:1", torch.float64) == (torch.get_default_device(), torch.get_default_dtype())
+        assert (get_default_device_dtype() == ("cuda:1", torch.float64)
+                == (torch.get_default_device(), torch.get_default_dtype()))
         with device_scope(-1):
             assert get_default_device_dtype() == ("cpu", torch.float32)
         with pytest.raises(AssertionError):
@@ -228,7 +245,8 @@ def test_defaults_of_the_program(two_devices):
 def test_new_tensors(two_devices):
     with device_scope(1, torch.float64):
         t = new_tensor([[1, 2]])
-        assert t.dtype == torch.float64 and t.device == "cuda:1" and t.tolist() == [[1., 2.]] and new_tensor(1, torch.int64).dtype == torch.int64
+        assert (t.dtype == torch.float64 and t.device == "cuda:1" and t.tolist() == [[1., 2.]]
+                and new_tensor(1, torch.int64).dtype == torch.int64)
         assert torch.tensor([1.5]).device == "cuda:1" and torch.tensor([1.5]).dtype == torch.float64
 
 
@@ -243,7 +261,7 @@ print([b - a for a, b in zip(before, after)], cuda_memory(1, 'KB') - before[1] /
 peak = cuda_memory(1, is_max=True)
 del x
 print(cuda_memory(1) == before[1], cuda_memory(1, is_max=True) == peak >= 1 << 20, cuda_memory([0], 'b', 'cache', True) == [0.0])
-""", TENSORGRAD_SIMULATED_CUDA="2")
+""", TENSORGRAD_SIMULATED_CUDA="2")  # noqa: E501
     assert found == "[0.0, 1048576.0] 1024.0 True True\nTrue True True\n"
     for wrong in {"unit": "tb"}, {"mode": "all"}:
         with pytest.raises(ValueError, match="must be"):
@@ -316,8 +334,10 @@ from tensorgrad.layers.parallel import DistributedDataParallel
 manager = DistributedManager({backend!r}, {procs}, master_port=0)
 manager.parser.add_argument('--scale', type=float, default=1.0)
 """ + text, encoding="utf-8")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LOCAL_RANK", "RANK", "WORLD_SIZE", "PMI_"))}
-    return {"args": [sys.executable, "-W", "error", str(path), *arguments], "env": environment | {"PYTHONPATH": str(ROOT)}, "text": True}
+    environment = {name: value for name, value in os.environ.items()
+                   if not name.startswith(("LOCAL_RANK", "RANK", "WORLD_SIZE", "PMI_"))}
+    return {"args": [sys.executable, "-W", "error", str(path), *arguments],
+            "env": environment | {"PYTHONPATH": str(ROOT)}, "text": True}
 
 
 def run_script(*args, **kwargs):
@@ -428,12 +448,14 @@ objects = [None] * 4
 dist.all_gather_object(objects, found)
 if rank == 0:
     print(*objects, dist.get_backend(), sep="\\n")
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("backend", ["tcp", "mpi"])
 def test_what_processes_do_together(tmp_path, backend):
-    """The numbers of the demo, and training in step: by means of gradients, and by sums that begin while backward goes on; as one process does it."""
+    """The numbers of the demo, and training in step: by means of gradients, and by sums that begin while backward goes
+    on; as one process does it.
+    """
     if backend == "mpi":
         pytest.importorskip("mpi4py")
     done = run_script(tmp_path, COLLECTIVES, "--scale", "2", backend=backend)
@@ -449,7 +471,8 @@ def test_what_processes_do_together(tmp_path, backend):
         parts["sgd_loss"](model, x, y).backward()
         optimizer.step()
     weights = [v for p in model.parameters() for v in p.flatten().tolist()]
-    alike = {"broadcast": 1.0, "sum": 10.0, "product": 24.0, "all_gather": [1.0, 2.0, 3.0, 4.0], "gradient": [[2000.0, 2800.0, 4000.0]]}
+    alike = {"broadcast": 1.0, "sum": 10.0, "product": 24.0, "all_gather": [1.0, 2.0, 3.0, 4.0],
+             "gradient": [[2000.0, 2800.0, 4000.0]]}
     assert name == {"tcp": "gloo", "mpi": "mpi"}[backend]
     for rank, line in enumerate(found):
         first = {"reduce": 10.0, "gather": [1.0, 2.0, 3.0, 4.0]} if rank == 0 else {"reduce": None, "gather": None}
@@ -470,7 +493,8 @@ def test_several_machines_are_for_mpi(monkeypatch):
 
 
 def test_before_the_processes_are_there(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["script", "--num-procs", "2", "--node-rank", "1", "--num-nodes", "3", "--master-port", "5"])
+    monkeypatch.setattr(sys, "argv", ["script", "--num-procs", "2", "--node-rank", "1", "--num-nodes", "3",
+                                      "--master-port", "5"])
     manager = DistributedManager(None, 4)
     assert manager.backend == "gloo"
     manager.set_backend("tcp")

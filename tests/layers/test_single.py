@@ -7,7 +7,21 @@ import numpy as np
 import pytest
 
 import tensorgrad as tg
-from tests.nn.test_layers import IMAGE, STEPS, arrays, assert_same, build, floats, future, given, ints, oracle, padded, signs, tensors
+from tests.nn.test_layers import (
+    IMAGE,
+    STEPS,
+    arrays,
+    assert_same,
+    build,
+    floats,
+    future,
+    given,
+    ints,
+    oracle,
+    padded,
+    signs,
+    tensors,
+)
 
 try:
     import torch
@@ -311,12 +325,14 @@ def test_a_causal_hint_stands_for_the_mask():
         for options in ({}, {"add_bias_kv": True}, {"add_zero_attn": True}):
             attention = torch.nn.MultiheadAttention(4, 2, **options)
             mask = torch.ones(3, 3).triu(1).bool()
-            found += [attention(x, x, x, attn_mask=mask, is_causal=True, need_weights=needed)[0] for needed in (True, False)]
+            found += [attention(x, x, x, attn_mask=mask, is_causal=True, need_weights=needed)[0]
+                      for needed in (True, False)]
         return found
     agree(program)
 
 
-@pytest.mark.parametrize("name", ["ReLU", "Softmax", "Hardtanh", "CrossEntropyLoss", "Linear", "Conv2d", "LSTM", "LayerNorm", "Embedding", "Fold"])
+@pytest.mark.parametrize("name", ["ReLU", "Softmax", "Hardtanh", "CrossEntropyLoss", "Linear", "Conv2d", "LSTM",
+                                  "LayerNorm", "Embedding", "Fold"])
 def test_arguments_that_do_not_fit(name):
     """Python's own errors, whichever way the constructor is made."""
     from nn_oracle import agree, raising

@@ -21,7 +21,8 @@ pytestmark = cpu_only
 
 def simulated(program):
     """Run a program on a machine with four pretended GPUs, and return its output."""
-    return fresh_process("import tensorgrad as torch\nfrom tensorgrad import nn\n" + program, TENSORGRAD_SIMULATED_CUDA="4")
+    return fresh_process("import tensorgrad as torch\nfrom tensorgrad import nn\n" + program,
+                         TENSORGRAD_SIMULATED_CUDA="4")
 
 
 # ── tensors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -31,8 +32,10 @@ def simulated(program):
 def test_T1_T2_operations_give_new_tensors_and_their_twins_write_in_place():
     a, b = torch.tensor([1., 2.]), torch.tensor([3., 5.])
     assert a.add(b).tolist() == [4, 7] and a.tolist() == [1, 2]
-    for name, args in [("add", (b,)), ("mul", (b,)), ("div", (b,)), ("sub", (b,)), ("exp", ()), ("sqrt", ()), ("abs", ()), ("neg", ()), ("clamp", (0, 1)),
-                       ("pow", (2,)), ("tanh", ()), ("sigmoid", ()), ("floor", ()), ("fmod", (2,)), ("addcmul", (b, b))]:
+    for name, args in [("add", (b,)), ("mul", (b,)), ("div", (b,)), ("sub", (b,)), ("exp", ()), ("sqrt", ()),
+                       ("abs", ()), ("neg", ()), ("clamp", (0, 1)),
+                       ("pow", (2,)), ("tanh", ()), ("sigmoid", ()), ("floor", ()), ("fmod", (2,)),
+                       ("addcmul", (b, b))]:
         x = torch.tensor([1.5, 2.5])
         expected = getattr(x, name)(*args)
         assert getattr(x, name + "_")(*args) is x and torch.equal(x, expected)
@@ -51,8 +54,10 @@ def test_T3_results_come_first_in_legacy_only():
     r = torch.Tensor()
     for name, args, expected in [("mul", (b, 2), b * 2), ("exp", (b,), b.exp()),
                                  ("sum", (b.view(1, 2), 1), b.sum()[None]), ("zeros", (2, 3), torch.zeros(2, 3)),
-                                 ("mm", (b.view(1, 2), b.view(2, 1)), torch.tensor([[500.]])), ("cat", ([b, b], 0), torch.cat([b, b])),
-                                 ("clamp", (b, 0, 15), b.clamp(0, 15)), ("index_select", (b, 0, torch.LongTensor([1])), b[1:])]:
+                                 ("mm", (b.view(1, 2), b.view(2, 1)), torch.tensor([[500.]])),
+                                 ("cat", ([b, b], 0), torch.cat([b, b])),
+                                 ("clamp", (b, 0, 15), b.clamp(0, 15)),
+                                 ("index_select", (b, 0, torch.LongTensor([1])), b[1:])]:
         assert getattr(legacy, name)(r, *args) is r and torch.equal(r, expected)
     values, indices = torch.Tensor(), torch.LongTensor()
     found = legacy.sort(values, indices, torch.tensor([3., 1., 2.]))
@@ -67,7 +72,8 @@ def test_T3_results_come_first_in_legacy_only():
 def test_T4_indices_count_from_zero():
     x, i = torch.arange(6.).view(3, 2), torch.LongTensor([0])
     assert x.index_select(0, i).tolist() == [[0, 1]] and x.clone().index_fill_(0, i, 9)[0].tolist() == [9, 9]
-    assert x.clone().index_add_(0, i, torch.ones(1, 2))[0].tolist() == [1, 2] and x.clone().index_copy_(0, i, torch.ones(1, 2))[0].tolist() == [1, 1]
+    assert (x.clone().index_add_(0, i, torch.ones(1, 2))[0].tolist() == [1, 2]
+            and x.clone().index_copy_(0, i, torch.ones(1, 2))[0].tolist() == [1, 1])
     assert x.gather(1, torch.LongTensor([[0], [1], [0]])).tolist() == [[0], [3], [4]]
     assert torch.zeros(1, 2).scatter_(1, torch.LongTensor([[0]]), 5).tolist() == [[5, 0]]
     loss = nn.ClassNLLCriterion(torch.tensor([10., 1.]))
@@ -75,8 +81,10 @@ def test_T4_indices_count_from_zero():
 
 
 def test_T5_tensors_have_types():
-    for name, dtype in [("Float", torch.float32), ("Double", torch.float64), ("Half", torch.float16), ("Byte", torch.uint8), ("Char", torch.int8),
-                        ("Short", torch.int16), ("Int", torch.int32), ("Long", torch.int64), ("Bool", torch.bool), ("BFloat16", torch.bfloat16)]:
+    for name, dtype in [("Float", torch.float32), ("Double", torch.float64), ("Half", torch.float16),
+                        ("Byte", torch.uint8), ("Char", torch.int8),
+                        ("Short", torch.int16), ("Int", torch.int32), ("Long", torch.int64), ("Bool", torch.bool),
+                        ("BFloat16", torch.bfloat16)]:
         kind = getattr(torch, f"{name}Tensor")
         x = kind(2, 3)
         assert x.shape == (2, 3) and x.dtype == dtype and x.type() == f"torch.{name}Tensor" and isinstance(x, kind)
@@ -107,7 +115,8 @@ except RuntimeError as error: print("cuda:0" in str(error) and "cuda:2" in str(e
 
 
 def test_T11_the_memory_pool_can_be_asked():
-    assert simulated("print(torch.cuda.memory_allocated() >= 0, torch.cuda.memory_reserved() >= 0, torch.cuda.empty_cache())") == "True True None\n"
+    assert simulated("print(torch.cuda.memory_allocated() >= 0, torch.cuda.memory_reserved() >= 0, "
+                     "torch.cuda.empty_cache())") == "True True None\n"
 
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
@@ -122,7 +131,8 @@ def test_T12_T13_T14_arrays_and_storages_share_memory():
     shared[0], copied[1] = 5, 6
     assert doubles.tolist() == [5, 0] and torch.from_numpy(doubles).data_ptr() == shared.data_ptr()
     view = a[1:]
-    assert view.storage().data_ptr() == a.storage().data_ptr() and view.untyped_storage().nbytes() == 12 and view.storage_offset() == 1
+    assert (view.storage().data_ptr() == a.storage().data_ptr() and view.untyped_storage().nbytes() == 12
+            and view.storage_offset() == 1)
 
 
 # ── networks ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -200,7 +210,9 @@ def test_T19_hooks_with_names():
     inner = legacy.Container(part=torch.nn.Linear(2, 1))
     inner.forward = lambda x: inner.part(x)
     inner.register_forward_hook("see", lambda module, input, output: seen.append(("forward", output.shape)))
-    inner.register_backward_hook("see", lambda module, grad_input, grad_output: seen.append(("backward", grad_output[0].shape)))
+    inner.register_backward_hook("see",
+                                 lambda module, grad_input, grad_output: seen.append(
+                                     ("backward", grad_output[0].shape)))
     x = legacy.Variable(torch.ones(3, 2), requires_grad=True)
     x.register_hook("look", lambda g: seen.append(("x", g.shape)))
     inner(x).sum().backward()
@@ -242,7 +254,8 @@ def test_T21_T22_names_of_then_and_now():
     new = legacy.convert(old)
     assert (new.kernel_size, new.stride, new.padding) == ((3, 5), (1, 2), (1, 2))
     x = torch.randn(1, 3, 8, 9)
-    assert torch.equal(old.forward(x), new(x)) and nn.VolumetricConvolution(1, 2, 2, 3, 4).weight.shape == (2, 1, 2, 4, 3)
+    assert (torch.equal(old.forward(x), new(x)) and nn.VolumetricConvolution(1, 2, 2, 3, 4).weight.shape
+            == (2, 1, 2, 4, 3))
     assert torch.nn.LSTM(3, 4)(torch.zeros(2, 1, 3))[0].shape == (2, 1, 4)
 
 
@@ -315,7 +328,8 @@ def test_T30_networks_train():
     torch.manual_seed(0)
     x, y = torch.rand(64, 2) * 2 - 1, torch.zeros(64, 1)
     y[:, 0] = x[:, 0] * x[:, 1]
-    model = nn.Sequential(nn.Concat(1, nn.Sequential(nn.Linear(2, 8), nn.Tanh()), nn.Sequential(nn.Linear(2, 8), nn.ReLU())), nn.Linear(16, 1))
+    model = nn.Sequential(nn.Concat(1, nn.Sequential(nn.Linear(2, 8), nn.Tanh()),
+                                    nn.Sequential(nn.Linear(2, 8), nn.ReLU())), nn.Linear(16, 1))
     pair = nn.Sequential(nn.ParallelTable(nn.Linear(2, 8), nn.Linear(2, 8)), nn.CMulTable(), nn.Linear(8, 1))
     loss = nn.MSECriterion()
     for network, input in [(model, x), (pair, [x, x])]:
@@ -330,15 +344,20 @@ def test_T30_networks_train():
 
 def rosenbrock(x):
     a, b = x.tolist()
-    return (1 - a) ** 2 + 100 * (b - a * a) ** 2, torch.tensor([-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)], dtype=x.dtype)
+    return (1 - a) ** 2 + 100 * (b - a * a) ** 2, torch.tensor([-2 * (1 - a) - 400 * a * (b - a * a),
+                                                                200 * (b - a * a)], dtype=x.dtype)
 
 
 @pytest.mark.parametrize("name, config, steps, close", [
     ("sgd", {"learningRate": 1e-3, "momentum": 0.9, "dampening": 0}, 2000, 1e-4),
-    ("sgd", {"learningRate": 1e-3, "momentum": 0.9, "dampening": 0, "nesterov": True}, 2000, 1e-4), ("adam", {"learningRate": 0.03}, 2000, 1e-4),
-    ("adamax", {"learningRate": 0.05}, 3000, 1e-2), ("adagrad", {"learningRate": 0.5}, 3000, 1e-2), ("adadelta", {"rho": 0.9, "eps": 1e-6}, 4000, 1.5),
-    ("rmsprop", {"learningRate": 1e-3}, 4000, 0.02), ("asgd", {"eta0": 1e-3}, 4000, 0.5), ("rprop", {"stepsize": 1e-2}, 1500, 0.02),
-    ("nag", {"learningRate": 1e-3}, 2000, 1e-4), ("cg", {"maxIter": 60}, 1, 1e-6), ("lbfgs", {"maxIter": 60, "tolFun": 1e-9}, 1, 1e-3),
+    ("sgd", {"learningRate": 1e-3, "momentum": 0.9, "dampening": 0, "nesterov": True}, 2000, 1e-4),
+    ("adam", {"learningRate": 0.03}, 2000, 1e-4),
+    ("adamax", {"learningRate": 0.05}, 3000, 1e-2), ("adagrad", {"learningRate": 0.5}, 3000, 1e-2),
+    ("adadelta", {"rho": 0.9, "eps": 1e-6}, 4000, 1.5), ("rmsprop", {"learningRate": 1e-3}, 4000, 0.02),
+    ("asgd", {"eta0": 1e-3}, 4000, 0.5), ("rprop", {"stepsize": 1e-2}, 1500, 0.02),
+    ("nag", {"learningRate": 1e-3}, 2000, 1e-4),
+    ("cg", {"maxIter": 60}, 1, 1e-6),
+    ("lbfgs", {"maxIter": 60, "tolFun": 1e-9}, 1, 1e-3),
     ("lbfgs", {"maxIter": 60, "lineSearch": True}, 1, 1e-3)])
 def test_T31_optimizers_find_the_valley(name, config, steps, close):
     x, state = torch.tensor([-1.2, 1.], dtype=torch.float64), {}
@@ -346,7 +365,8 @@ def test_T31_optimizers_find_the_valley(name, config, steps, close):
     for _ in range(steps):
         found = getattr(optim, name)(rosenbrock, x, config, state)
     assert found[0] is x and rosenbrock(x)[0] < close and config == given and state or name == "cg"
-    assert abs(found[1][0] - rosenbrock(torch.tensor([-1.2, 1.], dtype=torch.float64))[0]) < 1e-9 if steps == 1 else len(found[1]) == 1
+    assert (abs(found[1][0] - rosenbrock(torch.tensor([-1.2, 1.], dtype=torch.float64))[0]) < 1e-9 if steps == 1
+            else len(found[1]) == 1)
 
 
 def test_T31_optimizers_agree_with_todays():
@@ -355,9 +375,12 @@ def test_T31_optimizers_agree_with_todays():
     for name, config, kind, options in [
             ("sgd", {"learningRate": 0.1, "momentum": 0.5, "dampening": 0, "weightDecay": 0.01}, torch.optim.SGD,
              {"lr": 0.1, "momentum": 0.5, "weight_decay": 0.01}),
-            ("adagrad", {"learningRate": 0.5, "learningRateDecay": 0.1}, torch.optim.Adagrad, {"lr": 0.5, "lr_decay": 0.1}),
-            ("adadelta", {"rho": 0.8}, torch.optim.Adadelta, {"rho": 0.8}), ("adamax", {"learningRate": 0.1}, torch.optim.Adamax, {"lr": 0.1, "eps": 1e-38}),
-            ("rmsprop", {"learningRate": 0.1}, torch.optim.RMSprop, {"lr": 0.1}), ("rprop", {"stepsize": 0.1}, torch.optim.Rprop, {"lr": 0.1}),
+            ("adagrad", {"learningRate": 0.5, "learningRateDecay": 0.1}, torch.optim.Adagrad,
+             {"lr": 0.5, "lr_decay": 0.1}),
+            ("adadelta", {"rho": 0.8}, torch.optim.Adadelta, {"rho": 0.8}),
+            ("adamax", {"learningRate": 0.1}, torch.optim.Adamax, {"lr": 0.1, "eps": 1e-38}),
+            ("rmsprop", {"learningRate": 0.1}, torch.optim.RMSprop, {"lr": 0.1}),
+            ("rprop", {"stepsize": 0.1}, torch.optim.Rprop, {"lr": 0.1}),
             ("asgd", {"eta0": 0.1}, torch.optim.ASGD, {"lr": 0.1})]:
         x = torch.zeros(2, dtype=torch.float64)
         p = torch.zeros(2, dtype=torch.float64, requires_grad=True)
@@ -380,7 +403,8 @@ def test_T31_optimizers_agree_with_todays():
 def test_T32_the_cuda_part_is_there():
     import tensorgrad.legacy.cunn
     assert tensorgrad.legacy.cunn.__doc__
-    assert simulated("from tensorgrad.legacy import nn\nm = nn.Linear(2, 3).cuda()\nprint(m.forward(torch.ones(1, 2).cuda()).device, m.type())") == \
+    assert simulated("from tensorgrad.legacy import nn\nm = nn.Linear(2, 3).cuda()\n"
+                     "print(m.forward(torch.ones(1, 2).cuda()).device, m.type())") == \
         "cuda:0 torch.cuda.FloatTensor\n"
 
 
@@ -400,12 +424,14 @@ def test_T33_graphs_of_modules():
     loss = (2 * a(leaf).tanh() + b(leaf)).sum()
     loss.backward()
     assert torch.allclose(found, leaf.grad, atol=1e-6) and torch.allclose(left.gradWeight, a.weight.grad, atol=1e-5)
-    assert [node.op for node in model.graph.nodes] == ["placeholder"] + ["call_module"] * 4 + ["output"] and "hidden" in str(model.graph)
+    assert ([node.op for node in model.graph.nodes] == ["placeholder"] + ["call_module"] * 4 + ["output"]
+            and "hidden" in str(model.graph))
     drawn = torch.viz.graph(model)
     assert "CAddTable" in drawn.svg() and "hidden: Tanh" in drawn.dot() and "5×4" in drawn.svg()
     parts = nn.SplitTable(1)(x).split(3)
     sums = nngraph.gModule([x], [nn.CAddTable()(*parts)])
-    assert torch.allclose(sums.forward(data), data.sum(1)) and torch.equal(sums.backward(data, torch.ones(5)), torch.ones(5, 3))
+    assert (torch.allclose(sums.forward(data), data.sum(1))
+            and torch.equal(sums.backward(data, torch.ones(5)), torch.ones(5, 3)))
     twice = nngraph.gModule([x], [left(nn.Narrow(1, 0, 3)(left_again(left, x)))])
     assert len(twice.children()) == 3 and twice.parameters()[0][0] is left.weight
     with pytest.raises(ValueError, match="reads nothing, and is not among the inputs"):
@@ -420,28 +446,35 @@ def left_again(left, x):
 
 
 def test_T34_installs_by_pip():
-    assert 'build-backend = "hatchling.build"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")     # tests/house/test_repository.py builds the wheel
+    # tests/house/test_repository.py builds the wheel
+    assert 'build-backend = "hatchling.build"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 def test_T35_models_become_todays():            # and tests/legacy/test_t7.py reads files of Lua
-    old = nn.Sequential(nn.Linear(3, 4), nn.BatchNormalization(4), nn.ReLU(), nn.Concat(1, nn.Linear(4, 2), nn.Linear(4, 1)))
+    old = nn.Sequential(nn.Linear(3, 4), nn.BatchNormalization(4), nn.ReLU(),
+                        nn.Concat(1, nn.Linear(4, 2), nn.Linear(4, 1)))
     for _ in range(3):
         old.forward(torch.randn(6, 3) + 2)
     old.evaluate()
     new, x = legacy.convert(old), torch.randn(5, 3)
-    assert not new.training and torch.equal(old.forward(x), new(x)) and torch.equal(new[1].running_mean, old.get(1).running_mean)
+    assert (not new.training and torch.equal(old.forward(x), new(x))
+            and torch.equal(new[1].running_mean, old.get(1).running_mean))
 
 
 def test_T36_T37_areas_have_tests_and_examples():
     examples = ROOT / "examples"
-    for area in ("mnist/cnn/train.py", "chargpt/train.py", "speech/train.py", "cartpole.py"):       # vision, language, speech, reinforcement learning
+    # vision, language, speech, reinforcement learning
+    for area in ("mnist/cnn/train.py", "chargpt/train.py", "speech/train.py", "cartpole.py"):
         assert (examples / area).is_file()
 
 
 def test_nothing_else_imports_it():
-    assert fresh_process("import sys, tensorgrad, tensorgrad.nn, tensorgrad.optim; print([n for n in sys.modules if 'legacy' in n])") == "[]\n"
-    done = subprocess.run([sys.executable, "-W", "error", "-m", "tensorgrad", "-c", "import torch.legacy.nn as nn, torch\nfrom torch.legacy import optim\n"
-                           "print(nn.Linear(2, 3).forward(torch.ones(1, 2)).shape, optim.sgd.__name__)"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert fresh_process("import sys, tensorgrad, tensorgrad.nn, tensorgrad.optim; print([n for n in sys.modules if "
+                         "'legacy' in n])") == "[]\n"
+    done = subprocess.run([sys.executable, "-W", "error", "-m", "tensorgrad", "-c",
+                           "import torch.legacy.nn as nn, torch\nfrom torch.legacy import optim\n"
+                           "print(nn.Linear(2, 3).forward(torch.ones(1, 2)).shape, optim.sgd.__name__)"], cwd=ROOT,
+                          capture_output=True, text=True, timeout=60)
     assert done.stdout == "torch.Size([1, 3]) sgd\n", done.stderr
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -25,7 +25,8 @@ def test_columns_begin_in_the_same_place_in_every_line():
         for line in [lines[0], *lines[2:]]:
             first, second, third = line.split(" | ")
             assert first == padded(first.strip(), widths[0])
-            assert [second, third] == [padded(cell.strip(), width, ">") for cell, width in zip([second, third], widths[1:], strict=True)]
+            assert [second, third] == [padded(cell.strip(), width, ">")
+                                       for cell, width in zip([second, third], widths[1:], strict=True)]
         assert lines[1] == " | ".join("-" * width for width in widths)
 
 
@@ -36,5 +37,6 @@ def test_given_widths_and_ends():
 
 
 def test_summaries():
-    assert summary("head", ["a", "b"], ["total"], width=5, inner="-").splitlines() == ["=====", "head", "-----", "a", "b", "-----", "total", "====="]
+    assert (summary("head", ["a", "b"], ["total"], width=5, inner="-").splitlines()
+            == ["=====", "head", "-----", "a", "b", "-----", "total", "====="])
     assert parameters(7850, 7840, "") == ["Total params: 7850", "Trainable params: 7840", "Non-trainable params: 10"]

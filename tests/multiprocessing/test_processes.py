@@ -1,4 +1,6 @@
-"""Tensors in several processes: shared memory, queues and pipes, spawn's errors, and the loader's way to send large batches."""
+"""Tensors in several processes: shared memory, queues and pipes, spawn's errors, and the loader's way to send large
+batches.
+"""
 import errno
 import faulthandler
 import glob
@@ -22,7 +24,8 @@ from tensorgrad.multiprocessing.reductions import share
 from tensorgrad.utils.data import DataLoader, Dataset
 from tensorgrad.utils.data._utils import message_pipe
 
-pytestmark = [cpu_only, pytest.mark.usefixtures("forking"), pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+pytestmark = [cpu_only, pytest.mark.usefixtures("forking"),
+              pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
               pytest.mark.filterwarnings("ignore:This DataLoader will create"),
               pytest.mark.skipif(not hasattr(os, "fork"), reason="fork is not there")]
 
@@ -46,7 +49,8 @@ def test_all_views_move_to_shared_memory():
 
 
 @pytest.mark.parametrize("tensor", [
-    tg.ones(2, 3).t()[1:], tg.ones(1).expand(3), tg.tensor(5), tg.zeros(0, 3), tg.tensor([True, False]), tg.ones(2, dtype=tg.complex64), tg.arange(6)[::2],
+    tg.ones(2, 3).t()[1:], tg.ones(1).expand(3), tg.tensor(5), tg.zeros(0, 3), tg.tensor([True, False]),
+    tg.ones(2, dtype=tg.complex64), tg.arange(6)[::2],
     tg.ones(2, dtype=tg.float16)])
 def test_layouts_survive(tensor):
     before = tensor.tolist(), tensor.stride(), tensor.dtype
@@ -77,7 +81,8 @@ def test_tied_weights_stay_tied():
     queue = mp.SimpleQueue()
     queue.put(model)
     there = queue.get()
-    assert all(p.is_shared() for p in there.parameters()) and there[0].weight.data_ptr() == there[1].weight.data_ptr() == model[0].weight.data_ptr()
+    assert (all(p.is_shared() for p in there.parameters()) and there[0].weight.data_ptr() == there[1].weight.data_ptr()
+            == model[0].weight.data_ptr())
     assert share(model[0].weight) is model[0].weight        # once is enough
 
 
@@ -109,7 +114,8 @@ def what_is_shared_with_what(torch):
     y = torch.ones(2)
     y.untyped_storage().share_memory_()
     empty = torch.UntypedStorage(0)
-    return found, model.weight.grad.is_shared(), y.is_shared(), y, empty.share_memory_().nbytes(), torch.UntypedStorage(3).share_memory_().is_shared()
+    return (found, model.weight.grad.is_shared(), y.is_shared(), y, empty.share_memory_().nbytes(),
+            torch.UntypedStorage(3).share_memory_().is_shared())
 
 
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
@@ -141,14 +147,17 @@ def what_comes_back(torch):
     weight = torch.nn.Parameter(torch.ones(2))
     weight.grad = torch.ones(2)
     again = sent(weight)
-    return half.float(), str(there.dtype), there.is_shared(), x, right, line[0], again, again.grad, type(again) is torch.nn.Parameter, sent(torch.Size([1, 2]))
+    return (half.float(), str(there.dtype), there.is_shared(), x, right, line[0], again, again.grad,
+            type(again) is torch.nn.Parameter, sent(torch.Size([1, 2])))
 
 
 test_programs = program.test()
 
 
 def test_many_tensors_leave_no_descriptors_behind(context):
-    """Ten thousand come back from another process, in messages of a hundred; the count of open files is as before, in both."""
+    """Ten thousand come back from another process, in messages of a hundred; the count of open files is as before, in
+    both.
+    """
     inbox, outbox = context.SimpleQueue(), context.SimpleQueue()
 
     def add_one():
@@ -170,7 +179,8 @@ def test_many_tensors_leave_no_descriptors_behind(context):
     inbox.put(None)
     there = outbox.get()
     process.join()
-    until(lambda: descriptors() <= min(counts[5:10]), counts)       # a thread closes what it has handed over just after that
+    # a thread closes what it has handed over just after that
+    until(lambda: descriptors() <= min(counts[5:10]), counts)
     assert max(there[5:]) <= min(there[5:]) + 2 and max(counts[5:]) <= min(counts[5:]) + 2
 
 
@@ -227,7 +237,8 @@ def test_queues_share(context):
     shared, other = outbox.get()
     end.set()
     process.join()
-    assert shared and x.tolist() == [1, 1, 1] and view.tolist() == [1, 1] and other.tolist() == [0, 1, 2] and other.is_shared()
+    assert (shared and x.tolist() == [1, 1, 1] and view.tolist() == [1, 1] and other.tolist() == [0, 1, 2]
+            and other.is_shared())
 
 
 def test_pipes_share(context):
@@ -261,7 +272,8 @@ def fails(i, how):
 
 
 @pytest.mark.parametrize("how, error, text", [
-    ("raise", mp.ProcessRaisedException, r"-- Process 1 terminated with the following error:\nTraceback(.|\n)*ValueError: oops 1"),
+    ("raise", mp.ProcessRaisedException,
+     r"-- Process 1 terminated with the following error:\nTraceback(.|\n)*ValueError: oops 1"),
     ("exit", mp.ProcessExitedException, "process [01] terminated with exit code 3"),
     ("kill", mp.ProcessExitedException, "process [01] terminated with signal SIGKILL")])
 def test_what_goes_wrong_is_told(how, error, text):
@@ -296,7 +308,8 @@ def test_errors_of_any_length_and_the_first_of_them():
 def stubborn(i, file):
     if i == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        own = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"], start_new_session=True)
+        own = subprocess.Popen([sys.executable, "-I", "-S", "-c", "import time; time.sleep(60)"],
+                               start_new_session=True)
         with open(file + "+", "w") as written:
             written.write(str(own.pid))
         os.rename(file + "+", file)
@@ -311,7 +324,8 @@ def stubborn(i, file):
 
 
 def test_who_does_not_listen_is_killed(tmp_path):
-    running = mp.start_processes(stubborn, (str(tmp_path / "ready"),), nprocs=3, join=False, daemon=True, start_method="fork")
+    running = mp.start_processes(stubborn, (str(tmp_path / "ready"),), nprocs=3, join=False, daemon=True,
+                                 start_method="fork")
     assert all(process.daemon for process in running.processes)
     with pytest.raises(mp.ProcessRaisedException, match="enough"):
         while not running.join(grace_period=0.05):
@@ -364,10 +378,11 @@ def test_pools(context):
 
 def test_children_of_a_killed_process_end():
     before = shared_memory()
-    program = ("import tensorgrad as tg, tensorgrad.multiprocessing as mp, os, time\ndef f(i, x, queue): queue.put(x + i); time.sleep(60)\n"
-               "queue = mp.get_context('fork').Queue()\n"
-               "c = mp.start_processes(f, (tg.ones(2).share_memory_(), queue), nprocs=2, join=False, start_method='fork')\nqueue.get()\n"
-               "os.kill(c.pids()[0], 9)\nqueue.put(tg.ones(3))\nprint(*c.pids(), flush=True)\nos.kill(os.getpid(), 9)")
+    program = ("import tensorgrad as tg, tensorgrad.multiprocessing as mp, os, time\ndef f(i, x, queue): queue.put(x + "
+               "i); time.sleep(60)\nqueue = mp.get_context('fork').Queue()\n"
+               "c = mp.start_processes(f, (tg.ones(2).share_memory_(), queue), nprocs=2, join=False, "
+               "start_method='fork')\nqueue.get()\nos.kill(c.pids()[0], 9)\nqueue.put(tg.ones(3))\nprint(*c.pids(), "
+               "flush=True)\nos.kill(os.getpid(), 9)")
     ran = subprocess.Popen([sys.executable, "-W", "ignore", "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     pids = [int(pid) for pid in ran.stdout.readline().split()]
     ran.wait()
@@ -401,7 +416,8 @@ class Rows(Dataset):
         return tg.full((self.width,), float(i)), i
 
 
-@pytest.mark.parametrize("width", [1, message_pipe.LARGE // 8, message_pipe.PIECE // 4 + 1, 3 * message_pipe.PIECE // 2])
+@pytest.mark.parametrize("width", [1, message_pipe.LARGE // 8, message_pipe.PIECE // 4 + 1,
+                                   3 * message_pipe.PIECE // 2])
 @pytest.mark.parametrize("order", [True, False])
 def test_batches_of_all_sizes(width, order):
     """By the pipe, by one piece of shared memory, by more pieces than there are."""
@@ -409,18 +425,24 @@ def test_batches_of_all_sizes(width, order):
     for rows, numbers in DataLoader(Rows(width), batch_size=2, num_workers=2, in_order=order):
         assert (rows == numbers[:, None]).all() and rows.shape == (2, width)
         seen[numbers[0].item()] = rows
-    assert sorted(seen) == [0, 2, 4] and all((rows[0] == first).all() for first, rows in seen.items())      # nothing is overwritten later
+    # nothing is overwritten later
+    assert sorted(seen) == [0, 2, 4] and all((rows[0] == first).all() for first, rows in seen.items())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
 def test_a_worker_that_dies_says_how(number):
-    loader = DataLoader(Rows(message_pipe.PIECE, happens=lambda: (faulthandler.disable(), os.kill(os.getpid(), number))), batch_size=1, num_workers=1)
-    with pytest.raises(RuntimeError, match=rf"exited unexpectedly\nDataLoader worker \(pid \d+\) is killed by signal: {signal.strsignal(number)}"):
+    loader = DataLoader(Rows(message_pipe.PIECE,
+                             happens=lambda: (faulthandler.disable(), os.kill(os.getpid(), number))), batch_size=1,
+                        num_workers=1)
+    with pytest.raises(RuntimeError, match=rf"exited unexpectedly\nDataLoader worker \(pid \d+\) is killed by signal: "
+                                           rf"{signal.strsignal(number)}"):
         list(loader)
 
 
 def test_a_program_that_leaves_in_the_middle_leaves_nothing(tmp_path):
-    """No warning, no process, no file; and exceptions of the program's own classes come back from processes that start afresh."""
+    """No warning, no process, no file; and exceptions of the program's own classes come back from processes that start
+    afresh.
+    """
     program = tmp_path / "program.py"
     program.write_text("""
 import os, torch
@@ -441,13 +463,16 @@ if __name__ == "__main__":
     print(sorted(os.listdir("/dev/shm")) == before if (before := sorted(os.listdir("/dev/shm"))) else True)
     raise SystemExit(3)
 """)
-    ran = subprocess.run([sys.executable, "-m", "tensorgrad", str(program)], env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    ran = subprocess.run([sys.executable, "-m", "tensorgrad", str(program)], env=os.environ | {"PYTHONPATH": str(ROOT)},
+                         capture_output=True, text=True,
                          timeout=60)
     lines = ran.stdout.splitlines()
     assert lines[0] == "Caught Odd in DataLoader worker process 0. __mp_main__.Odd: three" and ran.returncode == 3
-    assert not ran.stderr.replace("This DataLoader will create", "") or "UserWarning" in ran.stderr and "resource_tracker" not in ran.stderr
+    assert (not ran.stderr.replace("This DataLoader will create", "") or "UserWarning" in ran.stderr
+            and "resource_tracker" not in ran.stderr)
 
 
 def test_processes_are_started_only_when_there_is_something_to_do():
-    program = "import sys, tensorgrad as t\nlist(t.utils.data.DataLoader(range(3)))\nprint([m for m in sys.modules if m.startswith('multiprocessing.')])"
+    program = ("import sys, tensorgrad as t\nlist(t.utils.data.DataLoader(range(3)))\nprint([m for m in sys.modules if "
+               "m.startswith('multiprocessing.')])")
     assert fresh_process(program) == "[]\n"

@@ -1,4 +1,6 @@
-"""Every function of nn.functional beside PyTorch: values, gradients, what happens to the arguments, errors and warnings."""
+"""Every function of nn.functional beside PyTorch: values, gradients, what happens to the arguments, errors and
+warnings.
+"""
 from contextlib import nullcontext
 from functools import partial
 
@@ -68,7 +70,7 @@ ctc_loss(lp, ct, torch.tensor([5, 4]), torch.tensor([2, 1]), blank=3, reduction=
 scaled_dot_product_attention(q, q + 1, q - 1, is_causal=True); scaled_dot_product_attention(q, q, q, torch.ones(3, 3).tril().bool(), scale=0.3)
 scaled_dot_product_attention(q, q, q, q[:, :, :, :3], 0.4); scaled_dot_product_attention(q, q[:, :1], q[:, :1], enable_gqa=True)
 multi_head_attention_forward(q3, q3, q3 + 1, 6, 2, m18, w[:18], None, None, False, 0.0, m6, None, need_weights=True)
-"""
+"""  # noqa: E501
 REFUSED = """
 relu(5); dropout(x, 2.0); dropout2d(x, -0.1); softmax(x, 7); hardtanh(x, 2.0, 1.0); prelu(x, w[:2]); glu(x[:, :, :5]); linear(x, m[:, :2])
 bilinear(x, x[:1], bl); conv1d(x, k2); conv2d(im, k2, stride=0); conv2d(im[:, :1], k2); max_pool2d(x[0, 0], 2); max_pool2d(im, 2, padding=3)
@@ -82,7 +84,7 @@ binary_cross_entropy(x, y); binary_cross_entropy_with_logits(x, y[:1]); cosine_e
 multi_margin_loss(x[0], c0, 3); triplet_margin_loss(x, y, y, margin=-1.0); gaussian_nll_loss(x, y, -y.abs() - 1); huber_loss(x, y, delta=0.0)
 smooth_l1_loss(x, y, beta=-1.0); scaled_dot_product_attention(q, q, q, q[:, :, :, :3], is_causal=True); scaled_dot_product_attention(w, w, w)
 gumbel_softmax(x, dim=9); normalize(x, dim=5)
-"""
+"""  # noqa: E501
 calls = [call.strip() for line in CALLS.strip().split("\n") for call in line.split("; ")]
 refused = [call.strip() for line in REFUSED.strip().split("\n") for call in line.split("; ")]
 
@@ -94,15 +96,20 @@ def arguments(engine):
     def normal(*shape):
         return rng.standard_normal(shape).astype(np.float32)
     arrays = {
-        "x": normal(2, 3, 6), "y": normal(2, 3, 6), "im": normal(2, 4, 4, 4), "vol": normal(2, 2, 4, 4, 4), "w": normal(20), "m": normal(5, 6),
-        "k1": normal(2, 3, 3), "k2": normal(3, 4, 2, 3), "k3": normal(2, 2, 2, 2, 2), "k1t": normal(3, 2, 3), "k2t": normal(4, 1, 2, 2),
-        "k3t": normal(2, 3, 2, 1, 2), "bl": normal(2, 6, 6), "tbc": normal(3, 6, 2), "grid": normal(2, 3, 5, 2) * 0.7,
-        "grid3": normal(2, 2, 3, 2, 3) * 0.7, "theta": normal(2, 2, 3), "theta3": normal(2, 3, 4),
-        "lp": normal(5, 2, 4), "q": normal(2, 2, 3, 4), "q3": normal(3, 2, 6), "m18": normal(18, 6), "m6": normal(6, 6)}
+        "x": normal(2, 3, 6), "y": normal(2, 3, 6), "im": normal(2, 4, 4, 4), "vol": normal(2, 2, 4, 4, 4),
+        "w": normal(20), "m": normal(5, 6), "k1": normal(2, 3, 3), "k2": normal(3, 4, 2, 3),
+        "k3": normal(2, 2, 2, 2, 2), "k1t": normal(3, 2, 3), "k2t": normal(4, 1, 2, 2), "k3t": normal(2, 3, 2, 1, 2),
+        "bl": normal(2, 6, 6), "tbc": normal(3, 6, 2), "grid": normal(2, 3, 5, 2) * 0.7,
+        "grid3": normal(2, 2, 3, 2, 3) * 0.7, "theta": normal(2, 2, 3),
+        "theta3": normal(2, 3, 4), "lp": normal(5, 2, 4), "q": normal(2, 2, 3, 4), "q3": normal(3, 2, 6),
+        "m18": normal(18, 6), "m6": normal(6, 6)}
     fixed = {
-        "mean": normal(3), "var": normal(3) ** 2, "mean4": normal(4), "var4": normal(4) ** 2, "v": np.abs(normal(2, 3, 6)), "s": np.sign(normal(2, 3, 6)),
-        "u": np.abs(np.sin(normal(3, 2, 2))), "u2": np.abs(np.sin(normal(2, 4, 2))), "u3": np.abs(np.sin(normal(2, 2, 3))),
-        "i": np.array([[0, 2, 2], [3, 1, 4]]), "c": rng.integers(0, 3, (2, 6)), "c4": rng.integers(0, 4, (2, 4, 4)), "c0": np.array([0, 5, 3]),
+        "mean": normal(3), "var": normal(3) ** 2, "mean4": normal(4), "var4": normal(4) ** 2,
+        "v": np.abs(normal(2, 3, 6)), "s": np.sign(normal(2, 3, 6)), "u": np.abs(np.sin(normal(3, 2, 2))),
+        "u2": np.abs(np.sin(normal(2, 4, 2))), "u3": np.abs(np.sin(normal(2, 2, 3))),
+        "i": np.array([[0, 2, 2], [3, 1, 4]]), "c": rng.integers(0, 3, (2, 6)),
+        "c4": rng.integers(0, 4, (2, 4, 4)),
+        "c0": np.array([0, 5, 3]),
         "ct": np.array([[1, 2], [2, 3]])}
     device = DEVICE if engine is tensorgrad else "cpu"
     leaves = {name: engine.tensor(array, device=device, requires_grad=True) for name, array in arrays.items()}
@@ -118,7 +125,8 @@ def evaluated(engine, call):
         names["torch"] = _OnDevice(engine)
     result = eval(call, {**names})
     outputs = [one for one in (result if isinstance(result, tuple) else (result,)) if one is not None]
-    roots = [(out * engine.arange(1.0, out.numel() + 1, device=out.device).reshape(out.shape).cos()).sum() for out in outputs if out.requires_grad]
+    roots = [(out * engine.arange(1.0, out.numel() + 1, device=out.device).reshape(out.shape).cos()).sum()
+             for out in outputs if out.requires_grad]
     if roots:
         sum(roots).backward()
     gradients = {f"gradient of {name}": leaf.grad for name, leaf in leaves.items()}
@@ -155,7 +163,8 @@ def test_call(call):
         assert (found is None) == (expected is None), name
         if expected is not None:
             assert shown(found) == shown(expected), name
-            np.testing.assert_allclose(found.detach().cpu().numpy(), expected.detach().numpy(), rtol=2e-4, atol=2e-5, err_msg=name)
+            np.testing.assert_allclose(found.detach().cpu().numpy(), expected.detach().numpy(), rtol=2e-4, atol=2e-5,
+                                       err_msg=name)
     assert len(ours) == len(theirs)
 
 
@@ -184,7 +193,8 @@ def test_gradients_of_convolutions(n):
     found = []
     for engine in (tensorgrad, torch):
         names = arguments(engine)[1]
-        x, w = (names["x"], names["k1"]) if n == 1 else (names["im"], names["k2"]) if n == 2 else (names["vol"], names["k3"])
+        x, w = ((names["x"], names["k1"]) if n == 1 else (names["im"], names["k2"]) if n == 2
+                else (names["vol"], names["k3"]))
         convolve, grad = getattr(engine.nn.functional, f"conv{n}d"), engine.nn.grad
         out = convolve(x, w, stride=2, padding=1)
         g = (out * out).detach()

@@ -327,7 +327,8 @@ def test_handles_of_several_tables():
         counts = []
         for copied in copy.deepcopy(module), pickle.loads(pickle.dumps(module)):
             copied.handle.remove()
-            counts.append((len(copied._forward_hooks), len(copied._forward_hooks_always_called), len(module._forward_hooks)))
+            counts.append((len(copied._forward_hooks), len(copied._forward_hooks_always_called),
+                           len(module._forward_hooks)))
         return before, len(hooks), len(marks), len(others), second.id - first.id, counts
     agree(program)
 

@@ -1,4 +1,6 @@
-"""Modules on several devices: DataParallel and its steps, the containers of the first PyTorch, early reduction of gradients."""
+"""Modules on several devices: DataParallel and its steps, the containers of the first PyTorch, early reduction of
+gradients.
+"""
 import copy
 import pickle
 import threading
@@ -66,13 +68,15 @@ class Parametrized(nn.Module):
 
 MODELS = {
     "linear": (lambda: nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)), (5, 4)),
-    "convolution": (lambda: nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(12, 2)), (3, 1, 6, 6)),
+    "convolution": (lambda: nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                                          nn.Linear(12, 2)), (3, 1, 6, 6)),
     "normalization": (lambda: nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU()), (4, 4)),
     "shared weights": (Shared, (4, 4)),
     "recurrent": (Recurrent, (4, 3, 4)),
     "parametrized": (Parametrized, (4, 4)),
     "attention": (lambda: nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True), (3, 5, 4)),
-    "lists": (lambda: nn.Sequential(OrderedDict(a=nn.Linear(4, 4, bias=False), b=nn.Sequential(nn.ReLU(), nn.Linear(4, 1)))), (7, 4)),
+    "lists": (lambda: nn.Sequential(OrderedDict(a=nn.Linear(4, 4, bias=False),
+                                                b=nn.Sequential(nn.ReLU(), nn.Linear(4, 1)))), (7, 4)),
 }
 
 
@@ -94,7 +98,8 @@ def test_gradients_reach_the_input():
     tg.manual_seed(0)
     model, x = nn.Linear(3, 2), tg.randn(5, 3)
     found = []
-    for module, place in (model, "cpu"), (nn.DataParallel(copy.deepcopy(model).cuda()), "cuda:1"), (nn.DataParallel(copy.deepcopy(model).cuda()), "cpu"):
+    for module, place in (model, "cpu"), (nn.DataParallel(copy.deepcopy(model).cuda()),
+                                          "cuda:1"), (nn.DataParallel(copy.deepcopy(model).cuda()), "cpu"):
         leaf = x.clone().to(place).requires_grad_()
         y = module(leaf)
         y.backward(upstream(y))
@@ -130,7 +135,8 @@ def test_uneven_batches(samples, used):
             return super().forward(x)
     y = nn.DataParallel(Noting(2, 2).cuda())(tg.ones(samples, 2))
     first = -(-samples // used)
-    assert sorted(devices) == [(i, n, i, i) for i, n in enumerate([first, samples - first][:used])] and y.shape == (samples, 2) and y.device == "cuda:0"
+    assert (sorted(devices) == [(i, n, i, i) for i, n in enumerate([first, samples - first][:used])]
+            and y.shape == (samples, 2) and y.device == "cuda:0")
 
 
 def test_training_steps_are_those_of_one_device():
@@ -185,7 +191,8 @@ class Talkative(nn.Module):
 
     def forward(self, x, *, scale, pair, extra=None):
         y = self.linear(x) * scale["by"]
-        return {"y": y, "pair": Pair(pair.a + y, [pair.b, None]), "sum": y.sum(), "device": (y * 0 + y.get_device(),), "extra": extra}
+        return {"y": y, "pair": Pair(pair.a + y, [pair.b, None]), "sum": y.sum(), "device": (y * 0 + y.get_device(),),
+                "extra": extra}
 
 
 def test_inputs_and_outputs_in_nests():
@@ -193,11 +200,13 @@ def test_inputs_and_outputs_in_nests():
     module = Talkative()
     x, pair = tg.randn(3, 2), Pair(tg.ones(3, 2), tg.arange(3))
     single = module(x, scale={"by": 2.0}, pair=pair)
-    with pytest.warns(UserWarning, match="Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and"):
+    with pytest.warns(UserWarning, match="Was asked to gather along dimension 0, but all input tensors were scalars; "
+                                         "will instead unsqueeze and"):
         out = nn.DataParallel(module.cuda())(x, scale={"by": 2.0}, pair=pair)
     close(out["y"], single["y"])
     close(out["pair"].a, single["pair"].a)
-    assert type(out["pair"]) is Pair and out["pair"].b[0].tolist() == [0, 1, 2] and out["pair"].b[1] is None and out["extra"] is None
+    assert (type(out["pair"]) is Pair and out["pair"].b[0].tolist() == [0, 1, 2] and out["pair"].b[1] is None
+            and out["extra"] is None)
     assert out["device"][0].tolist() == [[0, 0], [0, 0], [1, 1]] and out["sum"].shape == (2,)
     close(out["sum"].sum(), single["sum"])
     out["sum"].sum().backward()
@@ -238,8 +247,10 @@ def test_one_device():
 
 def test_state_dicts_copies_pickles_and_printing():
     module = nn.DataParallel(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).cuda())
-    assert list(module.state_dict())[:2] == ["module.0.weight", "module.0.bias"] and "module.1.running_mean" in module.state_dict()
-    assert repr(module).splitlines()[:2] == ["DataParallel(", "  (module): Sequential("] and module.module[0].in_features == 2
+    assert (list(module.state_dict())[:2] == ["module.0.weight", "module.0.bias"]
+            and "module.1.running_mean" in module.state_dict())
+    assert (repr(module).splitlines()[:2] == ["DataParallel(", "  (module): Sequential("]
+            and module.module[0].in_features == 2)
     other = pickle.loads(pickle.dumps(copy.deepcopy(module)))
     other.load_state_dict(module.state_dict())
     x = tg.ones(4, 2)
@@ -270,8 +281,10 @@ def test_modes_go_along():
 def test_the_module_must_be_on_the_first_device():
     for place, where in ("cpu", "cpu"), ("cuda:1", "cuda:1"):
         module = nn.DataParallel(nn.Linear(2, 2).to(place))
-        for run in (lambda module=module: module(tg.ones(2, 2)), lambda module=module: parallel.data_parallel(module.module, tg.ones(2, 2))):
-            with pytest.raises(RuntimeError, match=r"module must have its parameters and buffers on device cuda:0 \(device_ids\[0\]\) but found one of them "
+        for run in (lambda module=module: module(tg.ones(2, 2)),
+                    lambda module=module: parallel.data_parallel(module.module, tg.ones(2, 2))):
+            with pytest.raises(RuntimeError, match=r"module must have its parameters and buffers on device cuda:0 "
+                                                   r"\(device_ids\[0\]\) but found one of them "
                                                    f"on device: {where}"):
                 run()
     with pytest.raises(RuntimeError, match="Modules with uninitialized parameters can't be used with `DataParallel`"):
@@ -290,7 +303,9 @@ class Told(Exception):
         super().__init__(message)
 
 
-@pytest.mark.parametrize("error, comes_as", [(ValueError("odd"), ValueError), (KeyError("key"), KeyError), (Two(1, 2), RuntimeError), (Told("so"), Told)])
+@pytest.mark.parametrize("error, comes_as",
+                         [(ValueError("odd"), ValueError), (KeyError("key"), KeyError), (Two(1, 2), RuntimeError),
+                          (Told("so"), Told)])
 def test_errors_of_replicas_come_back(error, comes_as):
     class Failing(nn.Module):
         def forward(self, x):
@@ -300,7 +315,8 @@ def test_errors_of_replicas_come_back(error, comes_as):
     with pytest.raises(comes_as) as caught:
         nn.DataParallel(Failing())(tg.ones(2, 1))
     lines = str(caught.value).rstrip().splitlines()
-    assert lines[:2] == [f"Caught {type(error).__name__} in replica 1 on device 1.", "Original Traceback (most recent call last):"]
+    assert lines[:2] == [f"Caught {type(error).__name__} in replica 1 on device 1.",
+                         "Original Traceback (most recent call last):"]
     assert "raise error" in lines[-2] or "raise error" in lines[-3]
     assert lines[-1].endswith(str(error)) and any(", in forward" in line for line in lines)
 
@@ -309,8 +325,10 @@ def test_imbalance_is_warned_of(monkeypatch):
     from types import SimpleNamespace
     for what in "total_memory", "multi_processor_count":
         sizes = {"total_memory": (100, 100), "multi_processor_count": (100, 100), what: (100, 70)}
-        monkeypatch.setattr(tg.cuda, "get_device_properties", lambda i, sizes=sizes: SimpleNamespace(**{name: pair[i] for name, pair in sizes.items()}))
-        with pytest.warns(UserWarning, match="(?s)There is an imbalance between your GPUs. You may want to exclude GPU 1 which.*memory or cores of GPU 0"):
+        monkeypatch.setattr(tg.cuda, "get_device_properties",
+                            lambda i, sizes=sizes: SimpleNamespace(**{name: pair[i] for name, pair in sizes.items()}))
+        with pytest.warns(UserWarning, match="(?s)There is an imbalance between your GPUs. You may want to exclude GPU "
+                                             "1 which.*memory or cores of GPU 0"):
             nn.DataParallel(nn.ReLU())
 
 
@@ -328,10 +346,11 @@ for use in (lambda: nn.parallel.data_parallel(linear, x), lambda: nn.parallel.pa
             lambda: nn.parallel.gather([x], "cpu")):
     try: use()
     except (RuntimeError, AssertionError) as error: print(type(error).__name__, error)
-"""
+"""  # noqa: E501
     assert fresh_process(run).splitlines() == [
         "[] True ['module.weight', 'module.bias'] False", "RuntimeError device type could not be determined",
-        "RuntimeError Cannot access accelerator device when none is available.", "AssertionError Broadcast function not implemented for CPU tensors",
+        "RuntimeError Cannot access accelerator device when none is available.",
+        "AssertionError Broadcast function not implemented for CPU tensors",
         "AssertionError Gather function not implemented for CPU tensors"]
 
 
@@ -343,11 +362,13 @@ def test_scatter():
     (a, b), = [parallel.scatter(x, [0, 1])]
     assert [a.device, b.device] == ["cuda:0", "cuda:1"] and a.tolist() == [0, 1, 2] and b.tolist() == [3, 4]
     first, second = parallel.scatter({"x": [x, "text"], "p": Pair(x, 3)}, [0, 1])
-    assert second["x"][0].tolist() == [3, 4] and second["x"][1] == "text" and second["p"].a.device == "cuda:1" and first["p"].b == 3
+    assert (second["x"][0].tolist() == [3, 4] and second["x"][1] == "text" and second["p"].a.device == "cuda:1"
+            and first["p"].b == 3)
     assert parallel.scatter([], [0, 1]) == [[], []] and parallel.scatter(None, [0, 1]) == [None, None]
     assert len(parallel.scatter(tg.ones(1), [0, 1])) == 1
     from tensorgrad.nn.parallel.scatter_gather import scatter_kwargs
-    assert scatter_kwargs((1,), None, [0, 1]) == (((1,), (1,)), ({}, {})) and scatter_kwargs((), {"a": 2}, [0, 1]) == (((), ()), ({"a": 2}, {"a": 2}))
+    assert (scatter_kwargs((1,), None, [0, 1]) == (((1,), (1,)), ({}, {}))
+            and scatter_kwargs((), {"a": 2}, [0, 1]) == (((), ()), ({"a": 2}, {"a": 2})))
     assert scatter_kwargs((), {}, [0, 1]) == ((), ())
     with pytest.raises(ValueError, match="Expected a non cpu device, but got: cpu"):
         parallel.scatter(x, ["cpu"])
@@ -357,7 +378,8 @@ def test_scatter_and_gather_are_each_others_gradients():
     x = tg.arange(5., requires_grad=True)
     parts = parallel.scatter(x, [0, 1])
     y = parallel.gather([part * part for part in parts], 1)
-    assert y.device == "cuda:1" and y.grad_fn.name() == "GatherBackward" and parts[0].grad_fn.name() == "ScatterBackward"
+    assert (y.device == "cuda:1" and y.grad_fn.name() == "GatherBackward"
+            and parts[0].grad_fn.name() == "ScatterBackward")
     g, = tg.autograd.grad(y, x, tg.tensor([1., 2., 3., 4., 5.], device="cuda:1"), create_graph=True)
     assert g.tolist() == [0., 4., 12., 24., 40.] and g.device == "cpu"
     (g * g).sum().backward()
@@ -378,12 +400,15 @@ def test_replicate():
     module = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).cuda()
     first, second = parallel.replicate(module, [0, 1])
     assert first[1].running_mean is module[1].running_mean and second[1].running_mean.device == "cuda:1"
-    assert list(first.parameters()) == list(second.parameters()) == [] and isinstance(second, nn.Sequential) and second[0] is not module[0]
-    assert second[0].weight.device == "cuda:1" and not second[0].weight.is_leaf and second[0].weight.grad_fn.name() == "BroadcastBackward"
+    assert (list(first.parameters()) == list(second.parameters()) == [] and isinstance(second, nn.Sequential)
+            and second[0] is not module[0])
+    assert (second[0].weight.device == "cuda:1" and not second[0].weight.is_leaf
+            and second[0].weight.grad_fn.name() == "BroadcastBackward")
     assert first[0].weight.data_ptr() == module[0].weight.data_ptr()
     (first[0].weight.cpu() * 2 + second[0].weight.cpu() * 3).sum().backward()
     assert module[0].weight.grad.tolist() == [[5., 5.]] * 2
-    assert not parallel.replicate(module, [0, 1], detach=True)[1][0].weight.requires_grad and parallel.replicate(module, []) == []
+    assert (not parallel.replicate(module, [0, 1], detach=True)[1][0].weight.requires_grad
+            and parallel.replicate(module, []) == [])
     with pytest.raises(AssertionError, match="Broadcast function not implemented for CPU tensors"):
         parallel.replicate(nn.Linear(1, 1), [0])
 
@@ -397,7 +422,8 @@ def test_parallel_apply():
     inputs = [tg.ones(1, device="cuda:0"), (tg.ones(1, device="cuda:1"),)]
     out = parallel.parallel_apply([meeting, meeting], inputs, [{"by": 2}, {"by": 3}], [0, 1])
     assert [(o.device, o.item()) for o in out] == [("cuda:0", 2.), ("cuda:1", 3.)]
-    for arguments, what in (([], None, None), "inputs 0"), (([1], [], None), "kwargs_tup 0"), (([1], None, []), "devices 0"):
+    for arguments, what in (([], None, None), "inputs 0"), (([1], [], None), "kwargs_tup 0"), (([1], None, []),
+                                                                                               "devices 0"):
         with pytest.raises(AssertionError, match=f"The number of modules 1 is not equal to the number of {what}"):
             parallel.parallel_apply([nn.ReLU()], *arguments)
 
@@ -413,7 +439,8 @@ def test_data_parallel_as_a_function():
     tg.manual_seed(0)
     module, x = nn.Linear(2, 2).cuda(), tg.randn(5, 2)
     close(parallel.data_parallel(module, x), module(x.cuda()))
-    assert parallel.data_parallel(module, (x,), [0], output_device=1).device == "cuda:0", "one device runs the module itself"
+    assert parallel.data_parallel(module, (x,), [0],
+                                  output_device=1).device == "cuda:0", ("one device runs the module itself")
     assert parallel.data_parallel(module, x, output_device=1).device == "cuda:1"
     close(parallel.data_parallel(module, None, module_kwargs={"input": x}), module(x.cuda()))
 
@@ -425,7 +452,8 @@ PLACES = pytest.mark.parametrize("places", [["cpu", "cpu", "cpu"], [0, 1], None]
 
 def test_replicas_are_a_list():
     copies = GPUReplicate(nn.Linear(2, 2).cuda(), [0, 1, 0, 1])
-    assert len(copies) == 4 == len(list(copies)) and [c.weight.device.index for c in copies] == [0, 1, 0, 1] and copies[-1].weight.device == "cuda:1"
+    assert (len(copies) == 4 == len(list(copies)) and [c.weight.device.index for c in copies] == [0, 1, 0, 1]
+            and copies[-1].weight.device == "cuda:1")
     sum(c.weight.cpu().sum() * k for k, c in enumerate(copies, 1)).backward()
     assert copies.module.weight.grad.tolist() == [[10., 10.]] * 2 and len(list(copies.parameters())) == 2
     first = copies[1]
@@ -459,7 +487,8 @@ def test_split_apply_and_join_equal_one_forward(places):
 def test_join_takes_lists_and_single_outputs():
     b, c = [tg.ones(2, device="cuda:1"), tg.zeros(1, device="cuda:0")], tg.full((1,), 5.)
     joined = Join(b + [c])
-    assert joined.device == "cuda:1" and joined.tolist() == [1., 1., 0., 5.] and Join(b, "cpu").device == "cpu" and Join([c, c], dim=0).tolist() == [5., 5.]
+    assert (joined.device == "cuda:1" and joined.tolist() == [1., 1., 0., 5.] and Join(b, "cpu").device == "cpu"
+            and Join([c, c], dim=0).tolist() == [5., 5.])
     with pytest.raises(AssertionError, match="The number of modules 1 is not equal to the number of inputs 2"):
         ParallelApply([nn.ReLU()], b)
 
@@ -505,8 +534,10 @@ def test_gradients_are_reduced_while_backward_runs():
     model = Shared().to(DEVICE)
     extra = nn.Linear(4, 1).to(DEVICE)
     events = []
-    names = {id(p): name for name, p in [*model.named_parameters(), *((f"extra.{n}", p) for n, p in extra.named_parameters())]}
-    handles = [h for m in (model, extra) for h in reduce_early(m, lambda p: events.append((names[id(p)], p.grad.clone())))]
+    names = {id(p): name for name, p in [*model.named_parameters(),
+                                         *((f"extra.{n}", p) for n, p in extra.named_parameters())]}
+    handles = [h for m in (model, extra)
+               for h in reduce_early(m, lambda p: events.append((names[id(p)], p.grad.clone())))]
     x = tg.ones(2, 4, device=DEVICE, requires_grad=True)
     h = model(x)
     h.register_hook(lambda g: events.append(("h", g)))
@@ -514,7 +545,8 @@ def test_gradients_are_reduced_while_backward_runs():
     loss = extra(h).sum() + extra(model(x + 1)).sum()
     loss.backward()
     order = [name for name, _ in events]
-    assert sorted(order) == sorted(["h", *names.values()]), "once each, though the model was called twice and shares a weight"
+    assert sorted(order) == sorted(
+        ["h", *names.values()]), "once each, though the model was called twice and shares a weight"
     assert set(order[:3]) == {"extra.weight", "extra.bias", "h"} and order[3] == "second.bias", "the last layer first"
     for name, p in [*model.named_parameters(), *((f"extra.{n}", p) for n, p in extra.named_parameters())]:
         close(dict(events)[name], p.grad)

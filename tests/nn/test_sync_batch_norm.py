@@ -36,7 +36,8 @@ def test_sync_batch_norm_is_batch_norm_of_the_whole_batch(size):
         first = [first[0], *map(total, first[1:])]
         s = (first[0] ** 2).sum() + sum((g ** 2).sum() for g in first[1:]) / (1 if total is same else size)
         second = torch.autograd.grad(s, [x, norm.weight, norm.bias])
-        return [y, *first, second[0], *map(total, second[1:]), norm.running_mean, norm.running_var, norm.num_batches_tracked]
+        return [y, *first, second[0], *map(total, second[1:]), norm.running_mean, norm.running_var,
+                norm.num_batches_tracked]
 
     def same(t):
         return t
@@ -77,7 +78,8 @@ def test_sync_batch_norm_alone_and_in_evaluation():
 def test_sync_batch_norm_in_a_distributed_model():
     """A small net of convolutions on two ranks trains as on one."""
     torch.manual_seed(0)
-    start = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
+    start = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 3, 3),
+                          nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
     x, target = torch.randn(8, 2, 4, 4), torch.arange(8) % 2
 
     def train(model, x, target):

@@ -1,4 +1,6 @@
-"""ONNX files do what the models do that they were exported from: checked, and run by onnxruntime and by ONNX's own reference."""
+"""ONNX files do what the models do that they were exported from: checked, and run by onnxruntime and by ONNX's own
+reference.
+"""
 import io
 import sys
 import threading
@@ -32,7 +34,10 @@ def tensors(tree):
 
 
 def same(model, args, *others, dynamic_axes=None, reference=True, tolerance=2e-5, **options):
-    """Export a model, check the file, and compare what it gives with the model, on the example inputs and on others. Gives the file."""
+    """Export a model, check the file, and compare what it gives with the model, on the example inputs and on others.
+
+    Gives the file.
+    """
     if isinstance(model, nn.Module):
         model.eval()
     names = None if dynamic_axes is None else list(dynamic_axes)
@@ -46,7 +51,8 @@ def same(model, args, *others, dynamic_axes=None, reference=True, tolerance=2e-5
         given = given if isinstance(given, tuple) else (given,)
         with torch.no_grad():
             wanted = tensors(model(*given))
-        feed = dict(zip([i.name for i in model_proto.graph.input], [t.cpu().numpy() for t in tensors(given)], strict=True))
+        feed = dict(zip([i.name for i in model_proto.graph.input], [t.cpu().numpy() for t in tensors(given)],
+                        strict=True))
         for session in sessions:
             got = session.run(None, feed)
             assert [g.shape for g in got] == [tuple(w.shape) for w in wanted]
@@ -104,14 +110,17 @@ class Block(nn.Module):
 def resnet18(width=4):
     stages = [Block(width * before, width * after, stride) for before, after, stride in
               [(1, 1, 1), (1, 1, 1), (1, 2, 2), (2, 2, 1), (2, 4, 2), (4, 4, 1), (4, 8, 2), (8, 8, 1)]]
-    return nn.Sequential(nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1), *stages,
-                         nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(8 * width, 10))
+    return nn.Sequential(nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+                         nn.MaxPool2d(3, 2, 1), *stages, nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(),
+                         nn.Linear(8 * width, 10))
 
 
 def mobilenet():
     def layer(before, after, kernel, stride=1, groups=1):
-        return nn.Sequential(nn.Conv2d(before, after, kernel, stride, kernel // 2, groups=groups, bias=False), nn.BatchNorm2d(after), nn.ReLU6(inplace=True))
-    return nn.Sequential(layer(3, 8, 3, 2), layer(8, 8, 3, groups=8), layer(8, 16, 1), nn.Hardswish(), nn.AdaptiveAvgPool2d(1), nn.Flatten(1),
+        return nn.Sequential(nn.Conv2d(before, after, kernel, stride, kernel // 2, groups=groups, bias=False),
+                             nn.BatchNorm2d(after), nn.ReLU6(inplace=True))
+    return nn.Sequential(layer(3, 8, 3, 2), layer(8, 8, 3, groups=8), layer(8, 16, 1), nn.Hardswish(),
+                         nn.AdaptiveAvgPool2d(1), nn.Flatten(1),
                          nn.Dropout(0.2), nn.Linear(16, 4))
 
 
@@ -122,8 +131,10 @@ class Gpt(nn.Module):
         super().__init__()
         self.heads, self.written_out = heads, written_out
         self.tok, self.pos = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
-        self.ln1, self.qkv, self.proj, self.ln2 = nn.LayerNorm(width), nn.Linear(width, 3 * width), nn.Linear(width, width), nn.LayerNorm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate=approximate), nn.Linear(4 * width, width), nn.Dropout(0.1))
+        self.ln1, self.qkv, self.proj, self.ln2 = (nn.LayerNorm(width), nn.Linear(width, 3 * width),
+                                                   nn.Linear(width, width), nn.LayerNorm(width))
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate=approximate),
+                                 nn.Linear(4 * width, width), nn.Dropout(0.1))
         self.head = nn.Linear(width, vocabulary, bias=False)
         self.head.weight = self.tok.weight
         self.register_buffer("mask", torch.tril(torch.ones(context, context)).view(1, 1, context, context))
@@ -132,7 +143,8 @@ class Gpt(nn.Module):
         B, T = idx.size()
         x = self.tok(idx) + self.pos(torch.arange(T, device=idx.device))
         C = x.size(2)
-        q, k, v = (t.view(B, T, self.heads, C // self.heads).transpose(1, 2) for t in self.qkv(self.ln1(x)).split(C, dim=2))
+        q, k, v = (t.view(B, T, self.heads, C // self.heads).transpose(1, 2)
+                   for t in self.qkv(self.ln1(x)).split(C, dim=2))
         if self.written_out:
             scores = q @ k.transpose(-2, -1) * k.size(-1) ** -0.5
             y = F.softmax(scores.masked_fill(self.mask[:, :, :T, :T] == 0, float("-inf")), dim=-1) @ v
@@ -147,7 +159,8 @@ class ViT(nn.Module):
         super().__init__()
         self.patches, self.head = nn.Conv2d(3, 16, 4, 4), nn.Linear(16, 3)
         self.first, self.pos = nn.Parameter(torch.randn(1, 1, 16)), nn.Parameter(torch.randn(1, 5, 16))
-        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, activation="gelu"), 2)
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, activation="gelu"),
+                                             2)
 
     def forward(self, x):
         x = self.patches(x).flatten(2).transpose(1, 2)
@@ -178,7 +191,8 @@ MODELS = {      # name: model, example, other inputs for which the axes are dyna
     "vit": (ViT, [(2, 3, 8, 8), (5, 3, 8, 8)], BATCH),
     "vae decoder": (decoder, [(2, 4), (5, 4)], BATCH),
     "encoder": (encoder, [(2, 4, 8), (5, 7, 8)], SEQUENCE),
-    "lstm": (lambda: nn.LSTM(5, 6, num_layers=2, bidirectional=True, batch_first=True), [(2, 4, 5), (5, 7, 5)], SEQUENCE),
+    "lstm": (lambda: nn.LSTM(5, 6, num_layers=2, bidirectional=True, batch_first=True), [(2, 4, 5), (5, 7, 5)],
+             SEQUENCE),
     "lstm, projected": (lambda: nn.LSTM(5, 6, proj_size=3), [(4, 2, 5), (4, 7, 5)], {"x": {1: "batch"}}),
     "gru": (lambda: nn.GRU(5, 6, bidirectional=True), [(4, 2, 5), (6, 7, 5)], STEPS),
     "gru without bias": (lambda: nn.GRU(5, 6, bias=False), [(4, 2, 5)], None),
@@ -187,21 +201,26 @@ MODELS = {      # name: model, example, other inputs for which the axes are dyna
     "unshuffle": (lambda: nn.PixelUnshuffle(2), [(2, 2, 4, 4), (3, 2, 4, 4)], BATCH),
     "nearest": (lambda: nn.Upsample(scale_factor=2), [(2, 3, 4, 5), (5, 3, 6, 7)], IMAGE),
     "bilinear": (lambda: nn.Upsample(scale_factor=2, mode="bilinear"), [(2, 3, 4, 5), (5, 3, 6, 7)], IMAGE),
-    "bicubic": (lambda: nn.Upsample(size=(7, 9), mode="bicubic", align_corners=True), [(2, 3, 4, 5), (5, 3, 4, 5)], BATCH),
+    "bicubic": (lambda: nn.Upsample(size=(7, 9), mode="bicubic", align_corners=True), [(2, 3, 4, 5), (5, 3, 4, 5)],
+                BATCH),
     "group norm": (lambda: nn.GroupNorm(2, 4), [(2, 4, 5, 5), (3, 4, 6, 5)], {"x": {0: "batch", 2: "height"}}),
     "instance norm": (lambda: nn.InstanceNorm2d(4, affine=True), [(2, 4, 5, 5), (3, 4, 5, 5)], BATCH),
     "rms norm": (lambda: nn.RMSNorm(5), [(2, 4, 5), (3, 4, 5)], BATCH),
     "local response norm": (lambda: nn.LocalResponseNorm(2), [(2, 4, 3, 3), (5, 4, 3, 3)], BATCH),
     "unfold": (lambda: nn.Unfold(2, stride=2, padding=1), [(2, 3, 4, 4), (3, 3, 4, 4)], BATCH),
     "fold": (lambda: nn.Fold((4, 4), 2, stride=2), [(2, 12, 4), (3, 12, 4)], BATCH),
-    "in 1-d": (lambda: nn.Sequential(nn.Conv1d(2, 4, 3, padding=1), nn.MaxPool1d(2), nn.AvgPool1d(2), nn.Flatten()), [(2, 2, 16), (3, 2, 16)], BATCH),
-    "in 3-d": (lambda: nn.Sequential(nn.Conv3d(2, 4, 3), nn.MaxPool3d(2), nn.AdaptiveAvgPool3d(1)), [(2, 2, 8, 8, 8), (3, 2, 8, 8, 8)], BATCH),
-    "borders": (lambda: nn.Sequential(nn.ReflectionPad2d(1), nn.ReplicationPad2d(1), nn.ZeroPad2d(2), nn.ConstantPad2d(-1, 3.)),
+    "in 1-d": (lambda: nn.Sequential(nn.Conv1d(2, 4, 3, padding=1), nn.MaxPool1d(2), nn.AvgPool1d(2), nn.Flatten()),
+               [(2, 2, 16), (3, 2, 16)], BATCH),
+    "in 3-d": (lambda: nn.Sequential(nn.Conv3d(2, 4, 3), nn.MaxPool3d(2), nn.AdaptiveAvgPool3d(1)),
+               [(2, 2, 8, 8, 8), (3, 2, 8, 8, 8)], BATCH),
+    "borders": (lambda: nn.Sequential(nn.ReflectionPad2d(1), nn.ReplicationPad2d(1), nn.ZeroPad2d(2),
+                                      nn.ConstantPad2d(-1, 3.)),
                 [(2, 2, 4, 4), (3, 2, 4, 4)], BATCH),
     "adaptive means": (lambda: nn.AdaptiveAvgPool2d((3, 2)), [(2, 2, 7, 5), (3, 2, 7, 5)], BATCH),
     "adaptive maxima": (lambda: nn.AdaptiveMaxPool2d((3, 2), return_indices=True), [(2, 2, 7, 5), (3, 2, 7, 5)], BATCH),
     "maxima and places": (lambda: nn.MaxPool2d(2, return_indices=True), [(2, 3, 4, 4), (3, 3, 4, 4)], BATCH),
-    "means of cut windows": (lambda: nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), [(2, 3, 8, 8)], None),
+    "means of cut windows": (lambda: nn.AvgPool2d(3, 2, 1, ceil_mode=True, count_include_pad=False), [(2, 3, 8, 8)],
+                             None),
     "weight norm": (lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 4)), [(2, 3)], None),
 }
 
@@ -218,11 +237,13 @@ def test_attention_of_several_inputs():
     model = nn.MultiheadAttention(8, 2, batch_first=True)
     same(model, (randn(2, 5, 8), randn(2, 6, 8), randn(2, 6, 8)))
     layer = nn.TransformerDecoderLayer(8, 2, 16, batch_first=True)
-    same(layer, (randn(2, 4, 8), randn(2, 3, 8)), (randn(5, 4, 8), randn(5, 3, 8)), dynamic_axes={"tgt": {0: "batch"}, "memory": {0: "batch"}})
+    same(layer, (randn(2, 4, 8), randn(2, 3, 8)), (randn(5, 4, 8), randn(5, 3, 8)),
+         dynamic_axes={"tgt": {0: "batch"}, "memory": {0: "batch"}})
 
 
 def test_bags():
-    same(nn.EmbeddingBag(10, 3, mode="mean"), torch.randint(0, 10, (2, 4)), torch.randint(0, 10, (5, 4)), dynamic_axes=BATCH)
+    same(nn.EmbeddingBag(10, 3, mode="mean"), torch.randint(0, 10, (2, 4)), torch.randint(0, 10, (5, 4)),
+         dynamic_axes=BATCH)
     same(nn.EmbeddingBag(10, 3, mode="sum"), (torch.randint(0, 10, (8,)), torch.tensor([0, 3, 5])))
 
 
@@ -263,21 +284,31 @@ def at_places(x):
 
 
 FUNCTIONS = {
-    "writes through views": through_views, "writes into new": into_new, "writes at masks": at_masks, "writes at places": at_places,
+    "writes through views": through_views, "writes into new": into_new, "writes at masks": at_masks,
+    "writes at places": at_places,
     "pieces": lambda x: (*x.chunk(2, 1), *x.split([1, 3], 1), *x.unbind(1), x[..., ::2], x[:, None, -1], x[1:, 1:3]),
-    "joined": lambda x: (torch.stack([x, x], 1).flatten(0, 1), x.repeat(2, 1), x.repeat_interleave(2, 0), torch.cat([x, x.new_zeros(x.shape)], 0)),
+    "joined": lambda x: (torch.stack([x, x], 1).flatten(0, 1), x.repeat(2, 1), x.repeat_interleave(2, 0),
+                         torch.cat([x, x.new_zeros(x.shape)], 0)),
     "moved": lambda x: (x.roll(1, 0), x.flip(0), x.T, x.unsqueeze(0).expand(3, -1, -1), x.triu(1), x.tril()),
-    "made": lambda x: (torch.full((x.size(0), 2), 3.), torch.eye(x.size(0)), torch.arange(x.size(0) * 2), torch.linspace(0, 1, 4),
+    "made": lambda x: (torch.full((x.size(0), 2), 3.), torch.eye(x.size(0)), torch.arange(x.size(0) * 2),
+                       torch.linspace(0, 1, 4),
                        torch.stack(torch.meshgrid(torch.arange(x.size(0)), torch.arange(3), indexing="ij"))),
-    "sizes as numbers": lambda x: x * x.shape[0] + torch.tensor(x.shape[0]) + torch.tensor([x.shape[0], x.shape[1]]).sum(),
-    "reduced": lambda x: (x.mean(1), x.std(1), x.var(), x.norm(dim=1), x.max(1), x.argmax(1), x.logsumexp(1), x.prod(1), x.amin(0), (x > 0).any(1)),
+    "sizes as numbers": lambda x: x * x.shape[0] + torch.tensor(x.shape[0])
+    + torch.tensor([x.shape[0], x.shape[1]]).sum(),
+    "reduced": lambda x: (x.mean(1), x.std(1), x.var(), x.norm(dim=1), x.max(1), x.argmax(1), x.logsumexp(1), x.prod(1),
+                          x.amin(0), (x > 0).any(1)),
     "ordered": lambda x: (x.sort(1), torch.topk(x, 2, dim=1), x.median(1), x.cumsum(0), x.kthvalue(2, 1)),
     "masked": lambda x: x.masked_fill(torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)[:1], -1e9).softmax(-1),
-    "arithmetic": lambda x: torch.where(x > 0, x, 0.) + x // 0.3 + x % 0.3 + torch.fmod(x, 0.3) + x.clamp(-0.1, 0.1) + x ** 2 + 2 ** x + x.round() + 1 / x,
-    "activations": lambda x: [getattr(F, name)(x) for name in "relu relu6 elu selu celu leaky_relu gelu silu mish softplus softsign tanhshrink "
-                              "hardtanh hardswish hardsigmoid hardshrink softshrink logsigmoid sigmoid tanh".split()],
-    "matrices": lambda x: (torch.einsum("ij,kj->ik", x, x), torch.cdist(x, x + 1), F.cosine_similarity(x, x + 1), F.normalize(x), torch.outer(x[0], x[1])),
-    "losses": lambda x: (F.cross_entropy(x, x.argmax(1)), F.mse_loss(x, x * 2), F.smooth_l1_loss(x, x * 3), F.binary_cross_entropy_with_logits(x, x.sigmoid())),
+    "arithmetic": lambda x: torch.where(x > 0, x, 0.) + x // 0.3 + x % 0.3 + torch.fmod(x, 0.3) + x.clamp(-0.1, 0.1)
+    + x ** 2 + 2 ** x + x.round() + 1 / x,
+    "activations": lambda x: [getattr(F, name)(x)
+                              for name in "relu relu6 elu selu celu leaky_relu gelu silu mish softplus softsign "
+                              "tanhshrink hardtanh hardswish hardsigmoid hardshrink softshrink logsigmoid sigmoid "
+                              "tanh".split()],
+    "matrices": lambda x: (torch.einsum("ij,kj->ik", x, x), torch.cdist(x, x + 1), F.cosine_similarity(x, x + 1),
+                           F.normalize(x), torch.outer(x[0], x[1])),
+    "losses": lambda x: (F.cross_entropy(x, x.argmax(1)), F.mse_loss(x, x * 2), F.smooth_l1_loss(x, x * 3),
+                         F.binary_cross_entropy_with_logits(x, x.sigmoid())),
     "gathered": lambda x: (x.gather(1, x.argsort(1)), x.scatter_add(1, x.argsort(1), x), F.one_hot(x.argmax(1), 5)),
     "a tree": lambda x: {"a": x + 1, "b": (x * 2, None, x)},
 }
@@ -290,18 +321,24 @@ def test_functions(name):
 
 def test_integers():
     def function(i):
-        return (i // 2, i % 3, i / 2, i + 0.5, (i > 1) & (i < 3), ~(i > 1), i.float().mean(), i.sum(), i << 1, i >> 1, i & 1, i.max(),
-                torch.div(i, 2, rounding_mode="trunc"), i.bool().sum(), -i, i.abs(), torch.arange(10.)[i])
+        return (i // 2, i % 3, i / 2, i + 0.5, (i > 1) & (i < 3), ~(i > 1), i.float().mean(), i.sum(), i << 1, i >> 1,
+                i & 1, i.max(), torch.div(i, 2, rounding_mode="trunc"), i.bool().sum(), -i, i.abs(),
+                torch.arange(10.)[i])
     same(Fn(function), torch.tensor([1, -2, 3, 4]))
 
 
 # ops of the table that ONNX has neither operators nor short compositions for
-BEYOND = set("""log_ndtr i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 spherical_bessel_j0 erfcx airy_ai erfinv ndtri lgamma digamma polygamma zeta
-    igamma igammac modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 gcd lcm nextafter make_complex frexp imag
-    view_as_real view_as_complex place_slice unfold_add restride view set_view nanmedian_of_all nanmedian_dim mode cummax cummin bincount
-    histc distinct distinct_slices solve_linear solve_triangular inverse_matrix pseudo_inverse cofactors log_determinant matrix_exponential
-    cholesky_factor lu_factor ldl_factor ldl_solve pivot_order qr_factor householder_factors eigh_pairs eigh_values eig_pairs eig_values svd_factor
-    singular_values fourier_transform half_spectrum from_half_spectrum convolution_weight window_spread standard_gamma standard_gamma_grad
+BEYOND = set("""log_ndtr i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 spherical_bessel_j0 erfcx airy_ai erfinv
+    ndtri lgamma digamma polygamma zeta igamma igammac modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0
+    scaled_modified_bessel_k1 gcd lcm nextafter make_complex frexp imag view_as_real view_as_complex place_slice
+    unfold_add restride view set_view nanmedian_of_all nanmedian_dim mode cummax cummin bincount histc distinct
+    distinct_slices solve_linear solve_triangular inverse_matrix pseudo_inverse cofactors log_determinant
+    matrix_exponential cholesky_factor lu_factor ldl_factor ldl_solve pivot_order qr_factor householder_factors
+    eigh_pairs eigh_values eig_pairs
+    eig_values svd_factor singular_values fourier_transform
+    half_spectrum from_half_spectrum
+    convolution_weight window_spread standard_gamma
+    standard_gamma_grad
     dirichlet_grad multilabel_margin_loss ctc_loss ctc_posterior""".split()) | {n for n in OPS if "_polynomial_" in n}
 
 
@@ -309,7 +346,8 @@ BEYOND = set("""log_ndtr i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 s
 def test_the_table(name):
     """Each op of the table is exported, or else refused by its name."""
     op, row = OPS[name], SAMPLES[name][0]
-    inputs = [torch.from_numpy(np.array(v.draw(np.random.default_rng(0), np.dtype("float32")))) if isinstance(v, Values) else
+    inputs = [torch.from_numpy(np.array(v.draw(np.random.default_rng(0), np.dtype("float32")))) if isinstance(v, Values)
+              else
               torch.from_numpy(v.copy()) if isinstance(v, np.ndarray) else v for v in row.inputs]
 
     def function(*tensors):
@@ -330,7 +368,8 @@ def test_the_table(name):
 
 def test_names():
     model = nn.Sequential(nn.Linear(4, 8), nn.Sequential(nn.ReLU(), nn.Linear(8, 3)))
-    proto = torch.onnx.export(model, randn(2, 4), input_names=["pixels"], output_names=["scores"], dynamic_axes={"pixels": [0], "scores": {0: "N"}}).model_proto
+    proto = torch.onnx.export(model, randn(2, 4), input_names=["pixels"], output_names=["scores"],
+                              dynamic_axes={"pixels": [0], "scores": {0: "N"}}).model_proto
     graph = proto.graph
     assert [i.name for i in graph.input] == ["pixels"] and [o.name for o in graph.output] == ["scores"]
     assert {t.name for t in graph.initializer} == set(model.state_dict())
@@ -354,9 +393,12 @@ def test_what_is_constant_is_folded():
 
 @pytest.mark.parametrize("opset", [13, 17, 18, 21, 23])
 def test_opsets(opset):
-    proto = same(Gpt(True, "tanh"), torch.randint(0, 17, (2, 6)), torch.randint(0, 17, (5, 3)), dynamic_axes=SEQUENCE, opset_version=opset)
-    assert proto.opset_import[0].version == opset and ("Gelu" in kinds(proto)) == (opset >= 20) and ("LayerNormalization" in kinds(proto)) == (opset >= 17)
-    same(resnet18(), randn(1, 3, 32, 32), opset_version=opset, reference=opset >= 15)       # ONNX's own reference has another batch norm before
+    proto = same(Gpt(True, "tanh"), torch.randint(0, 17, (2, 6)), torch.randint(0, 17, (5, 3)), dynamic_axes=SEQUENCE,
+                 opset_version=opset)
+    assert (proto.opset_import[0].version == opset and ("Gelu" in kinds(proto)) == (opset >= 20)
+            and ("LayerNormalization" in kinds(proto)) == (opset >= 17))
+    # ONNX's own reference has another batch norm before
+    same(resnet18(), randn(1, 3, 32, 32), opset_version=opset, reference=opset >= 15)
 
 
 def test_versions_that_are_too_old_or_new():
@@ -382,14 +424,16 @@ def test_parameters_as_inputs_and_left_out():
 def test_files(tmp_path):
     model, x = nn.Sequential(nn.Linear(40, 30), nn.ReLU()), randn(2, 40)
     program = torch.onnx.export(model, x, tmp_path / "a.onnx")
-    assert isinstance(program, torch.onnx.ONNXProgram) and torch.onnx.export(model, x, str(tmp_path / "b.onnx"), dynamo=False) is None
+    assert (isinstance(program, torch.onnx.ONNXProgram)
+            and torch.onnx.export(model, x, str(tmp_path / "b.onnx"), dynamo=False) is None)
     buffer = io.BytesIO()
     torch.onnx.export(model, x, buffer)
     program.save(tmp_path / "c.onnx", external_data=True)
     assert (tmp_path / "c.onnx.data").stat().st_size == 30 * 40 * 4 and (tmp_path / "c.onnx").stat().st_size < 1500
     wanted = model(x).detach().cpu().numpy()
     for source in (*map(str, sorted(tmp_path.glob("*.onnx"))), buffer.getvalue()):
-        got, = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"]).run(None, {"input": x.cpu().numpy()})
+        got, = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"]).run(None,
+                                                                                            {"input": x.cpu().numpy()})
         np.testing.assert_allclose(got, wanted, rtol=1e-5)
     np.testing.assert_allclose(program(x)[0].numpy(), wanted, rtol=1e-5)
     np.testing.assert_allclose(program.call_reference(x)[0].numpy(), wanted, rtol=1e-5)
@@ -416,7 +460,8 @@ def test_arguments():
 
 
 @pytest.mark.parametrize("shapes", [
-    {"x": {0: "n"}, "y": {0: "n"}}, {"x": {0: torch.export.Dim("n")}, "y": {0: torch.export.Dim("n", min=1)}}, ({0: "n"}, {0: "n"}), [("n", None), ("n", None)],
+    {"x": {0: "n"}, "y": {0: "n"}}, {"x": {0: torch.export.Dim("n")}, "y": {0: torch.export.Dim("n", min=1)}},
+    ({0: "n"}, {0: "n"}), [("n", None), ("n", None)],
     {"x": {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.STATIC}, "y": (torch.export.Dim.AUTO, None)}])
 def test_dynamic_shapes(shapes):
     def function(x, y):
@@ -428,7 +473,8 @@ def test_dynamic_shapes(shapes):
 
 def test_axes_of_one_name_have_one_size():
     with pytest.raises(ValueError, match="different sizes"):
-        torch.onnx.export(Fn(torch.add), (randn(2, 3), randn(1, 3)), input_names=["x", "y"], dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
+        torch.onnx.export(Fn(torch.add), (randn(2, 3), randn(1, 3)), input_names=["x", "y"],
+                          dynamic_axes={"x": {0: "n"}, "y": {0: "n"}})
     with pytest.raises(ValueError, match="no axis 5"):
         torch.onnx.export(nn.ReLU(), randn(2), input_names=["x"], dynamic_axes={"x": {5: "n"}})
     with pytest.warns(UserWarning, match="Provided key z"):
@@ -449,15 +495,18 @@ def test_all_that_is_not_there_is_named_at_once(tmp_path):
     assert path.read_bytes() == b"before" and list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("function", [lambda x: torch.stack([x[i] for i in range(len(x))]).sum(), lambda x: x * len(x) ** 0.5, lambda x: x * 0.9 ** len(x),
-                                      lambda x: x[:len(x) ** 2 // 40], lambda x: x.view(3, 3, 3), lambda x: torch.from_numpy(np.hanning(len(x))) * x[:, 0]])
+@pytest.mark.parametrize("function", [lambda x: torch.stack([x[i] for i in range(len(x))]).sum(),
+                                      lambda x: x * len(x) ** 0.5, lambda x: x * 0.9 ** len(x),
+                                      lambda x: x[:len(x) ** 2 // 40], lambda x: x.view(3, 3, 3),
+                                      lambda x: torch.from_numpy(np.hanning(len(x))) * x[:, 0]])
 def test_what_depends_on_sizes_in_unknown_ways(function):
     with pytest.raises(errors.SymbolicValueError, match="depends on"):
         torch.onnx.export(Fn(function), randn(9, 3), input_names=["x"], dynamic_axes=BATCH)
 
 
 def test_reading_values_warns():
-    with pytest.warns(errors.OnnxExporterWarning, match="test_onnx.py.* the values of a tensor that depends on the inputs are read"):
+    with pytest.warns(errors.OnnxExporterWarning,
+                      match="test_onnx.py.* the values of a tensor that depends on the inputs are read"):
         torch.onnx.export(Fn(lambda x: x * 2 if x.sum() > 0 else x), randn(3))
     same(Fn(lambda x: x * torch.ones(3).sum().item()), randn(3))
 
@@ -504,7 +553,8 @@ def test_the_model_is_left_as_it_was(fails):
     assert arrays == [id(t.array) for t in model.state_dict(keep_vars=True).values()]
     assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
     assert torch.equal(torch.get_rng_state(), generator) and [p.requires_grad for p in model.parameters()] == grads
-    assert not torch.onnx.is_in_onnx_export() and type(torch.ones(1).array) is type(model.fc.weight.array) and torch.is_grad_enabled()
+    assert (not torch.onnx.is_in_onnx_export() and type(torch.ones(1).array) is type(model.fc.weight.array)
+            and torch.is_grad_enabled())
     model(randn(2, 3)).sum().backward()
     assert model.fc.weight.grad is not None
 
@@ -512,7 +562,8 @@ def test_the_model_is_left_as_it_was(fails):
 def test_modes():
     model, x = nn.Dropout(0.5), torch.ones(1000)
     assert kinds(torch.onnx.export(model, x).model_proto) != ["Identity"]
-    session = onnxruntime.InferenceSession(torch.onnx.export(model, x).model_proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(torch.onnx.export(model, x).model_proto.SerializeToString(),
+                                           providers=["CPUExecutionProvider"])
     got = [session.run(None, {"input": x.cpu().numpy()})[0] for _ in range(2)]
     assert set(np.unique(got[0])) == {0, 2} and 400 < (got[0] > 0).sum() < 600 and not np.array_equal(*got)
     buffer = io.BytesIO()
@@ -523,7 +574,8 @@ def test_modes():
 def test_random_numbers_are_drawn_anew():
     def function(x):
         noise = torch.randn_like(x) * 3 + 1
-        return noise, torch.rand(x.shape[0]), torch.bernoulli(x.sigmoid()), torch.normal(x, 2.0), torch.randint(2, 5, (100,))
+        return (noise, torch.rand(x.shape[0]), torch.bernoulli(x.sigmoid()), torch.normal(x, 2.0),
+                torch.randint(2, 5, (100,)))
     program = torch.onnx.export(Fn(function), torch.zeros(2000, 2), dynamic_axes={"args_0": {0: "n"}})
     first, second = (program(torch.zeros(3000, 2)) for _ in range(2))
     assert all(not torch.equal(a, b) for a, b in zip(first, second, strict=True))
@@ -535,7 +587,8 @@ def test_other_threads_see_nothing():
     kinds_of_arrays = []
 
     def elsewhere(x):
-        thread = threading.Thread(target=lambda: kinds_of_arrays.append((type(torch.ones(2).array), torch.onnx.is_in_onnx_export())))
+        thread = threading.Thread(target=lambda: kinds_of_arrays.append(
+            (type(torch.ones(2).array), torch.onnx.is_in_onnx_export())))
         thread.start()
         thread.join()
         assert torch.onnx.is_in_onnx_export()
@@ -552,7 +605,8 @@ def test_rules_of_ones_own():
         torch.onnx.unregister_custom_op_symbolic("aten::lgamma", 1)
     assert [(n.domain, n.op_type) for n in proto.graph.node] == [("my.ops", "Lgamma"), ("", "Add")]
     table = {"digamma": lambda g, x: g.Identity(x)}
-    assert kinds(torch.onnx.export(Fn(torch.digamma), randn(3), custom_translation_table=table).model_proto) == ["Identity"]
+    assert (kinds(torch.onnx.export(Fn(torch.digamma), randn(3), custom_translation_table=table).model_proto)
+            == ["Identity"])
     with pytest.raises(errors.UnsupportedOperatorError):
         torch.onnx.export(Fn(torch.digamma), randn(3))
 
@@ -569,13 +623,17 @@ def test_unchanged_programs(tmp_path):
     """A program with `import torch` runs as a script."""
     script = tmp_path / "program.py"
     script.write_text("import torch, torch.onnx\nmodel = torch.nn.Linear(2, 1).eval()\n"
-                      f"torch.onnx.export(model, torch.ones(1, 2), {str(tmp_path / 'm.onnx')!r}, input_names=['x'], dynamic_axes={{'x': {{0: 'n'}}}})\n"
-                      "from torch.onnx import errors\nprint(errors.OnnxExporterError is torch.onnx.OnnxExporterError)\n")
-    program = f"import sys; sys.argv = ['tensorgrad', {str(script)!r}]; import runpy; runpy.run_module('tensorgrad', run_name='__main__')"
+                      f"torch.onnx.export(model, torch.ones(1, 2), {str(tmp_path / 'm.onnx')!r}, input_names=['x'], "
+                      f"dynamic_axes={{'x': {{0: 'n'}}}})\nfrom torch.onnx import "
+                      "errors\nprint(errors.OnnxExporterError is torch.onnx.OnnxExporterError)\n")
+    program = (f"import sys; sys.argv = ['tensorgrad', {str(script)!r}]; import runpy; runpy.run_module('tensorgrad', "
+               f"run_name='__main__')")
     assert fresh_process(program).strip().endswith("True")
-    assert len(onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"]).run(None, {"x": np.ones((4, 2), "f")})[0]) == 4
+    assert len(onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"]).run(None,
+                                                                                                              {"x": np.ones((4, 2), "f")})[0]) == 4  # noqa: E501
 
 
 def test_no_cost_otherwise():
-    program = "import tensorgrad as t, sys; t.onnx; t.onnx.errors; print(sorted(m for m in sys.modules if m.startswith(('onnx', 'tensorgrad.onnx'))))"
+    program = ("import tensorgrad as t, sys; t.onnx; t.onnx.errors; print(sorted(m for m in sys.modules if "
+               "m.startswith(('onnx', 'tensorgrad.onnx'))))")
     assert fresh_process(program).strip() == "['tensorgrad.onnx', 'tensorgrad.onnx.errors']"

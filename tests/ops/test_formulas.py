@@ -1,4 +1,6 @@
-"""Formulas call ops only: each `forward` and `grad_*` runs on values that have a shape, a dtype and operators, and nothing else."""
+"""Formulas call ops only: each `forward` and `grad_*` runs on values that have a shape, a dtype and operators, and
+nothing else.
+"""
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +19,8 @@ from tensorgrad.storage.base import MAKERS, attach_operators
 from tensorgrad.storage.cpu import NumpyStorage
 
 pytestmark = cpu_only
-CASES = [pytest.param(OPS[name], row, id=f"{name}{row}") for name, rows in SAMPLES.items() for row in rows if name in OPS]
+CASES = [pytest.param(OPS[name], row, id=f"{name}{row}") for name, rows in SAMPLES.items()
+         for row in rows if name in OPS]
 
 
 class Opaque:
@@ -35,7 +38,8 @@ class Opaque:
 
     def __getitem__(self, index):
         parts = index if isinstance(index, tuple) else (index,)
-        assert all(part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice)) for part in parts), "subscripts are no arrays"
+        assert all(part is None or part is Ellipsis or isinstance(part, (int, np.integer, slice))
+                   for part in parts), "subscripts are no arrays"
         return Opaque(np.asarray(self._array[index]))
 
     def __bool__(self):
@@ -76,7 +80,8 @@ class OnlyOps:
                 return kernel(*args, **params)
         else:
             raise AttributeError(f"a formula asks for {name!r}, which is no op of the table")
-        return lambda *args, **params: covered(function(*map(bare, args), **{key: bare(value) for key, value in params.items()}))
+        return lambda *args, **params: covered(function(*map(bare, args),
+                                                        **{key: bare(value) for key, value in params.items()}))
 
 
 only_ops = OnlyOps()
@@ -119,7 +124,8 @@ def test_definitions_call_ops_only(op, row, request):
 @pytest.mark.parametrize(("op", "row"), [case for case in CASES if case.values[0].differentiable])
 def test_gradients_call_ops_only(op, row):
     inputs = drawn(row)
-    wanted = [i for i, each in enumerate(row.inputs) if isinstance(each, Values) and each.kind in "fc" and each.learnt and
+    wanted = [i for i, each in enumerate(row.inputs) if isinstance(each, Values) and each.kind in "fc" and each.learnt
+              and
               hasattr(op, f"grad_{input_name(op, i)}")]
     if not wanted:
         return
@@ -140,7 +146,8 @@ INTS = np.array([3, 4]), np.array([1, 0])
 REFUSED = [("floor_divide", INTS, {}), ("trunc_divide", INTS, {}), ("remainder", INTS, {}), ("fmod", INTS, {}),
            ("binary_cross_entropy", (np.array([0.5, 1.5]), np.ones(2), None), {"reduction": "sum"}),
            ("nll_loss", (np.ones((2, 3)), np.array([0, 3]), None), {"reduction": "none", "ignore_index": -100}),
-           ("multi_margin_loss", (np.ones((2, 3)), np.array([0, -1]), None), {"p": 1, "margin": 1.0, "reduction": "sum"}),
+           ("multi_margin_loss", (np.ones((2, 3)), np.array([0, -1]), None),
+            {"p": 1, "margin": 1.0, "reduction": "sum"}),
            ("multilabel_margin_loss", (np.ones((2, 3)), np.array([[0, 1, 2], [0, 3, 0]])), {"reduction": "sum"})]
 
 
@@ -152,7 +159,8 @@ def test_rows_refuse_values_of_every_op_that_checks_them():
 def test_values_are_refused_where_there_are_values(name, inputs, params):
     op = OPS[name]
     batches = batched_backend(NumpyStorage, 1)
-    one_bad = [None if x is None else batches.array_type(np.stack([x[:1], x[1:]])) for x in inputs]      # the second example is refused
+    # the second example is refused
+    one_bad = [None if x is None else batches.array_type(np.stack([x[:1], x[1:]])) for x in inputs]
     symbols = [None if x is None else Symbol(x.shape, x.dtype) for x in inputs]
     with pytest.raises((RuntimeError, IndexError)) as error:
         op.kernels.from_definition(NumpyStorage)(*inputs, **params)
@@ -162,7 +170,8 @@ def test_values_are_refused_where_there_are_values(name, inputs, params):
     assert op.kernels[SymbolStorage](*symbols, **params).shape in ((), (2,))
 
 
-BARE = [op for op in OPS.values() if op.forward.__code__.co_names == (op.opname,) and op.opname not in op.forward.__globals__]
+BARE = [op for op in OPS.values() if op.forward.__code__.co_names == (op.opname,)
+        and op.opname not in op.forward.__globals__]
 
 
 @pytest.mark.parametrize("op", BARE, ids=lambda op: op.opname)

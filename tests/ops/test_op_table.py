@@ -25,7 +25,8 @@ def learns(op):
 
 def cases(*checks, where=lambda op, sample: True):
     """Run a test on the samples to which its checks apply."""
-    chosen = [pytest.param(op, sample, id=label) for op, sample, label in CASES if not set(checks) & sample.skipped and where(op, sample)]
+    chosen = [pytest.param(op, sample, id=label) for op, sample, label in CASES
+              if not set(checks) & sample.skipped and where(op, sample)]
     return pytest.mark.parametrize(("op", "sample"), chosen)
 
 
@@ -89,7 +90,9 @@ def unequal(array):
 
 
 def pulled(op, sample, arrays, put=on_test_device, upstream=None, create_graph=False, tangible=None):
-    """Results and gradients of one application: (outputs, upstream gradients, {position: gradient}, the inputs and upstreams as tensors)."""
+    """Results and gradients of one application: (outputs, upstream gradients, {position: gradient}, the inputs and
+    upstreams as tensors).
+    """
     positions = learnt(op, sample)
     inputs = [put(a) if is_array(a) else a for a in arrays]
     for i in positions:
@@ -98,7 +101,8 @@ def pulled(op, sample, arrays, put=on_test_device, upstream=None, create_graph=F
     roots = [out for out in outputs if out.requires_grad]
     upstream = [unequal(host(out)) for out in roots] if upstream is None else upstream
     seeds = [put(g).requires_grad_(create_graph) for g in upstream]
-    found = grad(roots, [inputs[i] for i in positions], seeds, create_graph=create_graph, allow_unused=True) if roots else [None] * len(positions)
+    found = (grad(roots, [inputs[i] for i in positions], seeds, create_graph=create_graph, allow_unused=True) if roots
+             else [None] * len(positions))
     return outputs, upstream, dict(zip(positions, found, strict=True)), [inputs[i] for i in positions] + seeds
 
 
@@ -177,12 +181,14 @@ def check_second(op, sample, dtype):
     first = [g for g in found.values() if g is not None and g.requires_grad]
     weights = {i: 0.7 * unequal(arrays[i]) for i in found}
     used = [weights[i] for i, g in found.items() if g is not None and g.requires_grad]
-    second = grad(first, moving, [on_test_device(u) for u in used], allow_unused=True) if first else [None] * len(moving)
+    second = (grad(first, moving, [on_test_device(u) for u in used], allow_unused=True) if first
+              else [None] * len(moving))
     positions, points = list(found), [*(arrays[i] for i in found), *upstream]
 
     def weighted(moved):
         changed = dict(zip(positions, moved, strict=False))
-        gradients = first_gradients(op, sample, [changed.get(i, a) for i, a in enumerate(arrays)], moved[len(positions):])
+        gradients = first_gradients(op, sample, [changed.get(i, a) for i, a in enumerate(arrays)],
+                                    moved[len(positions):])
         return sum(dot(weights[i], g) for i, g in zip(positions, gradients, strict=True))
 
     rng = np.random.default_rng(6)
@@ -229,8 +235,10 @@ def test_formula_agrees_with_kernel(op, sample, dtype):
     compare_with_formula(op, sample, dtype)
 
 
-@pytest.mark.parametrize(("op", "sample"), [pytest.param(OPS[name], rows[0].reshaped((3, 30_001)), id=name) for name, rows in SAMPLES.items()
-                                            if OPS[name].elementwise and OPS[name].kernels.registered])
+@pytest.mark.parametrize(("op", "sample"),
+                         [pytest.param(OPS[name], rows[0].reshaped((3, 30_001)), id=name)
+                          for name, rows in SAMPLES.items()
+                          if OPS[name].elementwise and OPS[name].kernels.registered])
 def test_formula_agrees_with_kernel_of_many_elements(op, sample):
     """Kernels may go through large arrays in another way."""
     compare_with_formula(op, sample, "float32")
@@ -301,7 +309,8 @@ def test_strided(op, sample):
             np.testing.assert_allclose(host(one), host(other), rtol=1e-12, atol=1e-12)
 
 
-ELEMENTWISE = [pytest.param(OPS[name], rows[0], id=name) for name, rows in SAMPLES.items() if name in OPS and OPS[name].elementwise]
+ELEMENTWISE = [pytest.param(OPS[name], rows[0], id=name) for name, rows in SAMPLES.items()
+               if name in OPS and OPS[name].elementwise]
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3)], ids=str)

@@ -502,7 +502,8 @@ def test_a_parameter_twice_in_a_group():
 
 # many parameters in one call of a kernel
 
-PARAMETERS = [((3,), 'float32'), ((40, 50), 'float32'), ((7,), 'float64'), ((), 'float32'), ((0, 4), 'float32'), ((17,), 'float16'),
+PARAMETERS = [((3,), 'float32'), ((40, 50), 'float32'), ((7,), 'float64'), ((), 'float32'), ((0, 4), 'float32'),
+              ((17,), 'float16'),
               ((300, 210), 'float32'), ((1001,), 'float64')]
 
 
@@ -571,9 +572,11 @@ def test_steps_at_once_count_as_writes():
 
 # ── state from a file that does not fit ───────────────────────────────────────────────────────────────────────────────
 
-RULES = {'Adam': {'amsgrad': True}, 'AdamW': {}, 'SGD': {'momentum': 0.9}, 'RMSprop': {'momentum': 0.9, 'centered': True}, 'Adagrad': {}, 'Adadelta': {},
+RULES = {'Adam': {'amsgrad': True}, 'AdamW': {}, 'SGD': {'momentum': 0.9},
+         'RMSprop': {'momentum': 0.9, 'centered': True}, 'Adagrad': {}, 'Adadelta': {},
          'Adamax': {}, 'ASGD': {}, 'NAdam': {}, 'RAdam': {}, 'Rprop': {}, 'Adafactor': {}}
-UNFIT = {'None': lambda v: None, 'short': lambda v: tg.ones(2), 'long': lambda v: tg.ones(70, 90), 'a number': lambda v: 0.5, 'a word': lambda v: 'x',
+UNFIT = {'None': lambda v: None, 'short': lambda v: tg.ones(2), 'long': lambda v: tg.ones(70, 90),
+         'a number': lambda v: 0.5, 'a word': lambda v: 'x',
          'a list': lambda v: [1.0, 2.0], 'missing': None}
 
 

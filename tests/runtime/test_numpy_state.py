@@ -1,4 +1,6 @@
-"""A good guest: whoever else is in the process finds NumPy, BLAS, the C library and Python as they left them, whatever the package does."""
+"""A good guest: whoever else is in the process finds NumPy, BLAS, the C library and Python as they left them, whatever
+the package does.
+"""
 import os
 import subprocess
 import sys
@@ -53,7 +55,7 @@ def look():
 
 def same(what, before, after):
     assert before == after, (what, {name: (before[name], after[name]) for name in before if before[name] != after[name]})
-"""
+"""  # noqa: E501
 
 PROGRAM = LOOK + """
 CHOICES
@@ -126,12 +128,14 @@ expected = '''hook of a module|backward hook of a module|hook of a tensor|hook a
 forward|backward|step|forward of a Function|backward of a Function|__torch_function__|recomputation|vmap|gradcheck|after all|thread|end'''
 assert not (missing := {name.strip() for name in expected.split("|")} - {*seen}), missing
 print("as found")
-"""
-CHOICES = ["", 'np.seterr(all="raise"); np.setbufsize(4096); sys.setrecursionlimit(1234)', 'np.seterr(all="call"); np.seterrcall(print)']
+"""  # noqa: E501
+CHOICES = ["", 'np.seterr(all="raise"); np.setbufsize(4096); sys.setrecursionlimit(1234)',
+           'np.seterr(all="call"); np.seterrcall(print)']
 
 
 def run(program, **variables):
-    return subprocess.run([sys.executable, "-W", "error", "-W", "ignore:.*fork:DeprecationWarning", "-c", program], capture_output=True, text=True, timeout=60,
+    return subprocess.run([sys.executable, "-W", "error", "-W", "ignore:.*fork:DeprecationWarning", "-c", program],
+                          capture_output=True, text=True, timeout=60,
                           env={**os.environ, "OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2", **variables})
 
 
@@ -147,9 +151,12 @@ def state():
 
 def test_errors_of_floating_point_are_silent_whatever_the_program_says_of_its_own():
     with np.errstate(all="raise"):
-        assert (torch.tensor([1.]) / 0).tolist() == [torch.inf] and (torch.tensor([1, 2]) / 0).tolist() == [torch.inf] * 2
-        assert torch.tensor([-1.]).sqrt().isnan().all() and torch.tensor([1e30]).square().isinf().all() and torch.tensor(1e300).half().isinf()
-        assert (torch.tensor([1e-30]) * 1e-30).item() == 0 and torch.tensor([1e300], dtype=torch.float64).float().isinf().all()
+        assert ((torch.tensor([1.]) / 0).tolist() == [torch.inf] and (torch.tensor([1, 2]) / 0).tolist() == [torch.inf]
+                * 2)
+        assert (torch.tensor([-1.]).sqrt().isnan().all() and torch.tensor([1e30]).square().isinf().all()
+                and torch.tensor(1e300).half().isinf())
+        assert ((torch.tensor([1e-30]) * 1e-30).item() == 0
+                and torch.tensor([1e300], dtype=torch.float64).float().isinf().all())
         x = torch.tensor([0., 1.], requires_grad=True)
         (x.log() * 0 + 1 / x).sum().backward()
         assert not x.grad.isfinite().all()
@@ -226,7 +233,8 @@ def test_blas_has_one_thread_in_regions_alone_in_all_of_them():
             assert blas.get() == 1 and numpy_state.outside(blas.get) == 2
             assert blas.get() == 1
         assert blas.get() == 2
-        assert numpy_state.compute(lambda: [blas.set(3)]) and blas.get() == 3      # a choice that somebody makes meanwhile lasts
+        # a choice that somebody makes meanwhile lasts
+        assert numpy_state.compute(lambda: [blas.set(3)]) and blas.get() == 3
     finally:
         blas.set(before)
 

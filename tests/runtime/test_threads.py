@@ -1,4 +1,6 @@
-"""Threads that help the caller's: how soon those of BLAS sleep, and on which processors those of the native pool run."""
+"""Threads that help the caller's: how soon those of BLAS sleep, and on which processors those of the native pool
+run.
+"""
 import os
 import subprocess
 import sys
@@ -14,7 +16,8 @@ pytestmark = cpu_only
 
 
 def run(code, **variables):
-    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env={**os.environ, **variables}, timeout=60)
+    return subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True,
+                          env={**os.environ, **variables}, timeout=60)
 
 
 # ── OpenBLAS ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -30,8 +33,9 @@ torch.set_num_threads(2)
 x = torch.arange(600. * 600).reshape(600, 600).double() % 7
 y = x @ x
 print(torch.equal(y, torch.tensor(x.numpy().astype(int) @ x.numpy().astype(int)).double()), torch.get_num_threads())
-"""
-shows_all = pytest.mark.skipif(not hasattr(blas.open_blas() and blas.open_blas().library, "openblas_thread_timeout"), reason="NumPy's BLAS hides it")
+"""  # noqa: E501
+shows_all = pytest.mark.skipif(not hasattr(blas.open_blas() and blas.open_blas().library, "openblas_thread_timeout"),
+                               reason="NumPy's BLAS hides it")
 
 
 @shows_all
@@ -66,7 +70,8 @@ def test_show_config_names_the_blas(monkeypatch):
 
 
 def test_without_a_way_to_reach_it_blas_is_left_alone():
-    done = run("import sys; sys.modules['ctypes'] = None; import tensorgrad as t; t.set_num_threads(1); print(t.ones(2).sum().item(), t.__config__.show())")
+    done = run("import sys; sys.modules['ctypes'] = None; import tensorgrad as t; t.set_num_threads(1); "
+               "print(t.ones(2).sum().item(), t.__config__.show())")
     assert done.stdout.startswith("2.0") and "BLAS: not OpenBLAS" in done.stdout, done.stderr
 
 
@@ -102,7 +107,8 @@ check() and print("again")
 
 
 @pytest.mark.skipif(native is None, reason="there are no compiled kernels")
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2, reason="threads have no choice of where to run")
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
+                    reason="threads have no choice of where to run")
 def test_helpers_of_compiled_loops_run_where_their_caller_does_not():
     """In both processes after a fork, too."""
     done = run(PLACES, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")

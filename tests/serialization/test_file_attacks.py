@@ -266,7 +266,8 @@ def test_an_optimizer_takes_pairs_of_pairs_in_no_time():
     state["param_groups"][0] |= {"pair": pair, "list": [[3], tg.ones(2)]}
     optimizer.load_state_dict(state)
     group = optimizer.param_groups[0]
-    assert group["pair"][0] is group["pair"][1] and group["list"][0] == [3] and group["list"][0] is not state["param_groups"][0]["list"][0]
+    assert (group["pair"][0] is group["pair"][1] and group["list"][0] == [3]
+            and group["list"][0] is not state["param_groups"][0]["list"][0])
     assert group["list"][1] is not state["param_groups"][0]["list"][1] and group["list"][1].tolist() == [1, 1]
 
 

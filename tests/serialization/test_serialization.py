@@ -28,21 +28,26 @@ def sample(torch):
     optimizer = torch.optim.Adam(model.parameters())
     model(torch.ones(4, 2)).sum().backward()
     optimizer.step()
-    dtypes = [torch.float16, torch.float64, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool, torch.complex64, torch.complex128,
-              torch.uint16, torch.uint32, torch.uint64]
-    return {"x": x, "row": x[1], "turned": x.t(), "steps": torch.arange(9.)[1::3], "parameter": parameter, "tagged": tagged,
-            "of": {str(d): torch.ones(2, 2, dtype=d) for d in dtypes}, "dtype": torch.float32, "device": torch.device("cpu"), "size": x.shape,
-            "big": 10 ** 30, "negative": -5, "float": 0.1, "complex": 1 + 2j, "set": {1, 2}, "counter": collections.Counter("aab"), "bytes": b"ab\xff",
-            "array": bytearray(b"x"), "text": "αβ\n", "none": None, "true": True, "tuple": (1, (2, [3, {"k": 4}])), "empty": torch.empty(0, 3),
-            "scalar": torch.tensor(3.), "leaf": torch.ones(2, requires_grad=True), "ordered": collections.OrderedDict(b=1, a=2),
-            "model": model.state_dict(), "optimizer": optimizer.state_dict(),
+    dtypes = [torch.float16, torch.float64, torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool,
+              torch.complex64, torch.complex128, torch.uint16, torch.uint32, torch.uint64]
+    return {"x": x, "row": x[1], "turned": x.t(), "steps": torch.arange(9.)[1::3], "parameter": parameter,
+            "tagged": tagged,
+            "of": {str(d): torch.ones(2, 2, dtype=d) for d in dtypes}, "dtype": torch.float32,
+            "device": torch.device("cpu"), "size": x.shape,
+            "big": 10 ** 30, "negative": -5, "float": 0.1, "complex": 1 + 2j, "set": {1, 2},
+            "counter": collections.Counter("aab"), "bytes": b"ab\xff", "array": bytearray(b"x"), "text": "αβ\n",
+            "none": None, "true": True, "tuple": (1, (2, [3, {"k": 4}])),
+            "empty": torch.empty(0, 3), "scalar": torch.tensor(3.), "leaf": torch.ones(2, requires_grad=True),
+            "ordered": collections.OrderedDict(b=1, a=2), "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
             "scheduler": torch.optim.lr_scheduler.StepLR(optimizer, 2).state_dict()}
 
 
 def plain(value):
     """The value without the library that it came from."""
     if type(value).__name__ in ("Tensor", "Parameter"):
-        return (type(value).__name__, str(value.dtype), tuple(value.shape), tuple(value.stride()) if value.numel() else None, value.requires_grad,
+        return (type(value).__name__, str(value.dtype), tuple(value.shape),
+                tuple(value.stride()) if value.numel() else None, value.requires_grad,
                 value.detach().cpu().numpy().tolist())
     if isinstance(value, dict):
         return type(value).__name__, [(plain(k), plain(v)) for k, v in value.items()]
@@ -58,7 +63,8 @@ def written(torch, obj, **options):
     return file
 
 
-@pytest.mark.parametrize("writer, reader", [("tensorgrad", "tensorgrad"), ("torch", "tensorgrad"), ("tensorgrad", "torch")])
+@pytest.mark.parametrize("writer, reader", [("tensorgrad", "tensorgrad"), ("torch", "tensorgrad"),
+                                            ("tensorgrad", "torch")])
 @pytest.mark.parametrize("options", [{}, {"mmap": True}], ids=["read", "mapped"])
 def test_checkpoints_cross_over(writer, reader, options, tmp_path):
     a, b = pytest.importorskip(writer), pytest.importorskip(reader)
@@ -96,19 +102,23 @@ def test_whole_modules_cross_over():
     theirs = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.GELU(), torch.nn.Flatten(), torch.nn.Linear(8, 2))
     ours = tg.load(written(torch, theirs), weights_only=False)
     x = np.random.default_rng(0).normal(size=(1, 1, 4, 4)).astype(np.float32)
-    np.testing.assert_allclose(ours(tg.from_numpy(x)).detach().numpy(), theirs(torch.from_numpy(x)).detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ours(tg.from_numpy(x)).detach().numpy(), theirs(torch.from_numpy(x)).detach().numpy(),
+                               rtol=1e-5, atol=1e-6)
     back = torch.load(written(tg, ours), weights_only=False)
-    np.testing.assert_allclose(back(torch.from_numpy(x)).detach().numpy(), theirs(torch.from_numpy(x)).detach().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(back(torch.from_numpy(x)).detach().numpy(), theirs(torch.from_numpy(x)).detach().numpy(),
+                               rtol=1e-5, atol=1e-6)
 
 
 def test_the_archive_is_laid_out_as_pytorchs():
     assert "archive/byteorder" not in zipfile.ZipFile(written(tg, 1, _disable_byteorder_record=True)).namelist()
     names = zipfile.ZipFile(written(tg, {"w": tg.ones(3)})).infolist()
-    assert [i.filename.partition("/")[2] for i in names] == ["data.pkl", ".format_version", ".storage_alignment", "byteorder", "data/0", "version",
-                                                             ".data/serialization_id"]
+    assert ([i.filename.partition("/")[2] for i in names] == ["data.pkl", ".format_version", ".storage_alignment",
+                                                              "byteorder", "data/0", "version",
+                                                              ".data/serialization_id"])
     file = written(tg, {"w": tg.ones(3)}).getvalue()
     for entry in names:
-        begin = entry.header_offset + 30 + int.from_bytes(file[entry.header_offset + 26:entry.header_offset + 28], "little") + int.from_bytes(
+        begin = entry.header_offset + 30 + int.from_bytes(file[entry.header_offset + 26:entry.header_offset + 28],
+                                                          "little") + int.from_bytes(
             file[entry.header_offset + 28:entry.header_offset + 30], "little")
         assert begin % 64 == 0 and entry.compress_type == zipfile.ZIP_STORED
 
@@ -119,7 +129,8 @@ def test_tensors_of_a_device_come_back_to_it():
     assert tg.load(written(tg, x), map_location="cpu").device.type == "cpu"
     assert tg.load(written(tg, x), map_location={str(x.device): "cpu"}).device.type == "cpu"
     seen = []
-    assert tg.load(written(tg, x), map_location=lambda storage, place: seen.append(place) or storage.cpu()).device.type == "cpu"
+    assert tg.load(written(tg, x), map_location=lambda storage, place: seen.append(place)
+                   or storage.cpu()).device.type == "cpu"
     assert seen == [str(x.device)]
 
 
@@ -171,7 +182,8 @@ def test_the_names_of_pytorch_are_there():
 
 def test_places_can_be_registered():
     seen = []
-    tg.serialization.register_package(5, lambda storage: "shelf" if seen else None, lambda storage, place: storage if place == "shelf" else None)
+    tg.serialization.register_package(5, lambda storage: "shelf" if seen else None,
+                                      lambda storage, place: storage if place == "shelf" else None)
     try:
         seen.append(1)
         file = written(tg, tg.ones(2))
@@ -182,7 +194,8 @@ def test_places_can_be_registered():
         from tensorgrad.serialization import _map_location
         del _map_location.registry[0]
     file.seek(0)
-    with pytest.raises(RuntimeError, match=r"don't know how to restore data location of torch.storage.UntypedStorage \(tagged with shelf\)"):
+    with pytest.raises(RuntimeError, match=r"don't know how to restore data location of torch.storage.UntypedStorage "
+                                           r"\(tagged with shelf\)"):
         tg.load(file)
 
 
@@ -256,11 +269,13 @@ def test_names_that_a_file_would_run():
 # ── more that crosses over ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("writer, reader", [("tensorgrad", "torch"), ("torch", "tensorgrad"), ("tensorgrad", "tensorgrad")])
+@pytest.mark.parametrize("writer, reader", [("tensorgrad", "torch"), ("torch", "tensorgrad"),
+                                            ("tensorgrad", "tensorgrad")])
 def test_files_before_1_6_cross_over(writer, reader):
     a, b = pytest.importorskip(writer), pytest.importorskip(reader)
     x = a.arange(6.).reshape(2, 3)
-    obj = {"x": x, "turned": x.t(), "n": a.tensor([True, False]), "empty": a.empty(0), "layer": a.nn.Linear(2, 2).state_dict(), "big": 2 ** 70}
+    obj = {"x": x, "turned": x.t(), "n": a.tensor([True, False]), "empty": a.empty(0),
+           "layer": a.nn.Linear(2, 2).state_dict(), "big": 2 ** 70}
     loaded = b.load(written(a, obj, _use_new_zipfile_serialization=False))
     assert plain(loaded) == plain(obj)
     loaded["x"][0, 1] = 9.0
@@ -273,7 +288,8 @@ def test_layouts_metas_and_storages_cross_over(writer, reader):
     x = a.randn(2, 3, 4, 5).contiguous(memory_format=a.channels_last)
     every = a.from_numpy(np.arange(10.)[::3])
     base = a.zeros(10)
-    obj = {"last": x, "every": every, "same": base.data, "part": base[3:], "meta": a.empty(2, 3, device="meta"), "bytes": a.UntypedStorage([1, 2, 3]),
+    obj = {"last": x, "every": every, "same": base.data, "part": base[3:], "meta": a.empty(2, 3, device="meta"),
+           "bytes": a.UntypedStorage([1, 2, 3]),
            "wide": base.view(2, 5).unsqueeze(0).expand(3, 2, 5)}
     loaded = b.load(written(a, obj))
     for name in ("last", "every", "part", "wide"):
@@ -282,16 +298,20 @@ def test_layouts_metas_and_storages_cross_over(writer, reader):
     assert type(loaded["bytes"]) is b.TypedStorage and loaded["bytes"].dtype is b.uint8
     loaded["part"][0] = 4.0
     assert loaded["same"][3] == 4.0 and loaded["wide"][2, 0, 3] == 4.0
-    with pytest.raises(RuntimeError, match="Cannot save multiple tensors or storages that view the same data as different types"):
+    with pytest.raises(RuntimeError, match="Cannot save multiple tensors or storages that view the same data as "
+                                           "different types"):
         a.save([base, base.view(a.int32)], io.BytesIO())
 
 
 def networks(torch):
     nn = torch.nn
-    yield nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)), (2, 1, 6, 6), torch.optim.SGD, {"momentum": 0.9}
-    yield nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), (2, 5, 8), torch.optim.AdamW, {"amsgrad": True, "eps": 1e-2}
+    yield nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)), (2, 1, 6,
+                                                                                                            6), torch.optim.SGD, {"momentum": 0.9}  # noqa: E501
+    yield nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), (2, 5,
+                                                                                8), torch.optim.AdamW, {"amsgrad": True,
+                                                                                                        "eps": 1e-2}
     yield nn.LSTM(3, 4, 2, bidirectional=True), (5, 2, 3), torch.optim.RMSprop, {"centered": True}
-    yield nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(4, 4)), nn.GroupNorm(2, 4), nn.PReLU()), (3, 4), torch.optim.Adagrad, {}
+    yield nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(4, 4)), nn.GroupNorm(2, 4), nn.PReLU()), (3, 4), torch.optim.Adagrad, {}  # noqa: E501
 
 
 @pytest.mark.parametrize("which", range(4))
@@ -332,11 +352,14 @@ def tar_file(parts=(), storage=(7, 6), tensor=(2, 3), stride=(3, 1), offset=0, n
     key, count = storage
     number = lambda n: pickle.dumps(n, 2)
     members = {
-        "storages": number(1) + b"\x80\x02(K" + bytes([key]) + text("cpu") + b"ctorch\nFloatStorage\nt." + struct.pack("<q", count)
+        "storages": number(1) + b"\x80\x02(K" + bytes([key]) + text("cpu") + b"ctorch\nFloatStorage\nt."
+        + struct.pack("<q", count)
         + np.arange(6, dtype=np.float32).tobytes() + number(list(parts)),
-        "tensors": number(1) + b"\x80\x02(K\x0cK" + bytes([parts[0][0] if parts else key]) + b"ctorch\nFloatTensor\nt." + struct.pack("<i4x", len(tensor))
+        "tensors": number(1) + b"\x80\x02(K\x0cK" + bytes([parts[0][0] if parts else key]) + b"ctorch\nFloatTensor\nt."
+        + struct.pack("<i4x", len(tensor))
         + struct.pack(f"<{len(tensor) + len(stride) + 1}q", *tensor, *stride, offset),
-        "pickle": b"\x80\x02ccollections\nOrderedDict\n)R" + text("w") + text(name) + b"Qs" + text("epoch") + b"K\x05s."}
+        "pickle": b"\x80\x02ccollections\nOrderedDict\n)R" + text("w") + text(name) + b"Qs" + text("epoch")
+        + b"K\x05s."}
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:", format=tarfile.PAX_FORMAT) as tar:
         for member, data in members.items():
@@ -347,7 +370,8 @@ def tar_file(parts=(), storage=(7, 6), tensor=(2, 3), stride=(3, 1), offset=0, n
     return out
 
 
-@pytest.mark.filterwarnings("ignore:Python 3.14 will, by default, filter:DeprecationWarning")      # PyTorch's, on 3.12 and 3.13
+# PyTorch's, on 3.12 and 3.13
+@pytest.mark.filterwarnings("ignore:Python 3.14 will, by default, filter:DeprecationWarning")
 def test_the_oldest_files_are_read(tmp_path):
     def theirs(file):
         (tmp_path / "old.pt").write_bytes(file.getvalue())
@@ -361,12 +385,15 @@ def test_the_oldest_files_are_read(tmp_path):
         else:
             readers.append(theirs)
         first, *others = (read(tar_file(**options)) for read in readers)
-        assert type(first) is collections.OrderedDict and first["epoch"] == 5 and first["w"].tolist() in ([[0, 1, 2], [3, 4, 5]], [2, 4])
+        assert (type(first) is collections.OrderedDict and first["epoch"] == 5
+                and first["w"].tolist() in ([[0, 1, 2], [3, 4, 5]], [2, 4]))
         assert all(plain(other) == plain(first) for other in others)
 
 
-@pytest.mark.parametrize("lie", [{"storage": (7, 7)}, {"storage": (7, -1)}, {"storage": (7, 2 ** 60)}, {"tensor": (2, 4)}, {"offset": 1}, {"offset": -1},
-                                 {"stride": (-1, 1)}, {"name": "13"}, {"name": "x"}, {"parts": [(9, 7, 4, 4)]}, {"parts": [(9, 8, 0, 1)]},
+@pytest.mark.parametrize("lie", [{"storage": (7, 7)}, {"storage": (7, -1)}, {"storage": (7, 2 ** 60)},
+                                 {"tensor": (2, 4)}, {"offset": 1}, {"offset": -1}, {"stride": (-1, 1)}, {"name": "13"},
+                                 {"name": "x"}, {"parts": [(9, 7, 4, 4)]},
+                                 {"parts": [(9, 8, 0, 1)]},
                                  {"parts": [(9, 7, -1, 2)]}, {"tensor": (2 ** 40, 3)}])
 def test_the_oldest_files_may_lie(lie):
     with pytest.raises((RuntimeError, pickle.UnpicklingError, EOFError)):
@@ -382,10 +409,13 @@ def zipped(**files):
 
 
 @pytest.mark.parametrize("data, told", [
-    (b"GGUF" + bytes(60), "a GGUF model"), (b"\x89HDF\r\n\x1a\n" + bytes(60), "HDF5"), (b"\x93NUMPY" + bytes(60), r"torch.from_numpy\(numpy.load"),
-    (b"\x1f\x8b\x08" + bytes(60), "gzip"), (b" <!DOCTYPE html><html>", "a web page"), (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
-    (struct.pack("<Q", 2) + b"{}", "safetensors format"), (b"\x08\x07\x12\x07pytorch" + bytes(40), "a model of ONNX"), (b'{"a": 1}', "JSON"),
-    (b"hello, world", "is text"), (b"\4\0\0\0\1\0\0\0\3\0\0\0V 1", "legacy.load_lua"), (zipped(a_npy=b"", b_npy=b""), r"\(\.npz\)"),
+    (b"GGUF" + bytes(60), "a GGUF model"), (b"\x89HDF\r\n\x1a\n" + bytes(60), "HDF5"),
+    (b"\x93NUMPY" + bytes(60), r"torch.from_numpy\(numpy.load"), (b"\x1f\x8b\x08" + bytes(60), "gzip"),
+    (b" <!DOCTYPE html><html>", "a web page"),
+    (b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+    (struct.pack("<Q", 2) + b"{}", "safetensors format"), (b"\x08\x07\x12\x07pytorch" + bytes(40), "a model of ONNX"),
+    (b'{"a": 1}', "JSON"), (b"hello, world", "is text"), (b"\4\0\0\0\1\0\0\0\3\0\0\0V 1", "legacy.load_lua"),
+    (zipped(a_npy=b"", b_npy=b""), r"\(\.npz\)"),
     (zipped(a_txt=b"x"), r"a zip archive of other files \('a.txt'\)")])
 def test_files_of_others_are_named(data, told, tmp_path):
     for file in (io.BytesIO(data), str(tmp_path / "model.pt")):
@@ -414,23 +444,27 @@ def zip_of(entries):
         size, checksum = (data, 0) if isinstance(data, int) else (len(data), zlib.crc32(data))
         common = struct.pack("<HHHHHLLLH", 10, 0, 0, 0, 33, checksum, size, size, len(name))
         padding = -(at + 34 + len(name)) % 64
-        header = b"PK\3\4" + common + struct.pack("<H", padding + 4) + name.encode() + b"FB" + struct.pack("<H", padding) + b"Z" * padding
+        header = (b"PK\3\4" + common + struct.pack("<H", padding + 4) + name.encode() + b"FB"
+                  + struct.pack("<H", padding) + b"Z" * padding)
         directory += b"PK\1\2" + b"\x0a\0" + common + b"\0\0" + struct.pack("<HHHLL", 0, 0, 0, 0, at) + name.encode()
         pieces += [header, data]
         at += len(header) + size
-    return [*pieces, directory + b"PK\5\6" + struct.pack("<HHHHLLH", 0, 0, len(entries), len(entries), len(directory), at, 0)]
+    return [*pieces, directory + b"PK\5\6" + struct.pack("<HHHHLLH", 0, 0, len(entries), len(entries), len(directory),
+                                                         at, 0)]
 
 
 @cpu_only
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="measures resident memory by /proc")
 def test_a_mapped_file_is_read_where_it_is_used(tmp_path):
     count = 1 << 29
-    ids = b"".join(b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text(key) + text("cpu") + b"J" + n.to_bytes(4, "little") + b"tQ" + name
+    ids = b"".join(b"(" + text("storage") + b"ctorch\nFloatStorage\n" + text(key) + text("cpu") + b"J"
+                   + n.to_bytes(4, "little") + b"tQ" + name
                    for key, n, name in (("0", count, b"q\0"), ("1", 4, b"q\1")))
-    tensor = lambda memo, n: b"ctorch._utils\n_rebuild_tensor_v2\n(h" + memo + b"K\0J" + n.to_bytes(4, "little") + b"\x85K\x01\x85\x89NtR"
+    tensor = lambda memo, n: b"ctorch._utils\n_rebuild_tensor_v2\n(h" + memo + b"K\0J" + n.to_bytes(4, "little") + b"\x85K\x01\x85\x89NtR"  # noqa: E501
     data = b"\x80\x02" + ids + b"00}" + text("a") + tensor(b"\0", count) + b"s" + text("b") + tensor(b"\1", 4) + b"s."
     with open(tmp_path / "sparse.pt", "wb") as file:
-        for piece in zip_of([("x/data.pkl", data), ("x/data/0", 4 * count), ("x/data/1", np.ones(4, np.float32).tobytes()), ("x/version", b"3")]):
+        for piece in zip_of([("x/data.pkl", data), ("x/data/0", 4 * count),
+                             ("x/data/1", np.ones(4, np.float32).tobytes()), ("x/version", b"3")]):
             file.seek(piece, 1) if isinstance(piece, int) else file.write(piece)
     resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     before = resident()
@@ -504,7 +538,8 @@ def environment(torch, **settings):
 
 def numpy_allowed(torch):
     numbers = np._core.multiarray
-    return repr(allowed(torch, [np.arange(2.), np.float32(3)], numbers._reconstruct, np.ndarray, np.dtype, np.dtypes.Float64DType, numbers.scalar,
+    return repr(allowed(torch, [np.arange(2.), np.float32(3)], numbers._reconstruct, np.ndarray, np.dtype,
+                        np.dtypes.Float64DType, numbers.scalar,
                         np.dtypes.Float32DType)[0])
 
 
@@ -528,8 +563,10 @@ def other_pickler(torch):
 
 def metas(torch):
     file = written(torch, torch.arange(4.)).getvalue()
-    return [torch.load(io.BytesIO(file), map_location=place).device.type for place in ("meta", torch.device("meta"), {"cpu": "meta"}, {"cuda:0": "cpu"},
-                                                                                         lambda storage, place: storage, lambda storage, place: None)]
+    return [torch.load(io.BytesIO(file), map_location=place).device.type
+            for place in ("meta", torch.device("meta"), {"cpu": "meta"}, {"cuda:0": "cpu"},
+                            lambda storage, place: storage,
+                          lambda storage, place: None)]
 
 
 def the_file(torch):
@@ -537,29 +574,48 @@ def the_file(torch):
 
 
 SAME = [
-    marked, aliases, hooked, slots, numpy_allowed, in_a_row, other_pickler, metas, "back(torch, Pair(1, torch.ones(1)), {'weights_only': False})",
-    "back(torch, Pair(1, 2))", "back(torch, np.arange(3.))", "back(torch, np.float32(3))", "back(torch, frozenset([1]))", "back(torch, slice(1, 2))",
-    "back(torch, Mine(a=1))", "back(torch, collections.deque([1]))", "back(torch, torch.Generator())", "back(torch, torch.nn.Linear(1, 1))", "back(torch, len)",
-    "back(torch, [torch.strided, torch.sparse_coo, torch.float16, torch.FloatTensor, torch.Size([1])])", "back(torch, torch.nn.Buffer(torch.ones(2)))",
-    "isinstance(back(torch, torch.nn.Buffer(torch.ones(2))), torch.nn.Buffer)", "back(torch, marked(torch), {'weights_only': False}).label",
-    "back(torch, torch.Generator().manual_seed(3), {'weights_only': False}).initial_seed()", "back(torch, torch.nn.LazyLinear(2).state_dict())",
-    "allowed(torch, Pair(1, 2), Pair)", "allowed(torch, Mine(a=1), Mine)", "allowed(torch, frozenset([1]), frozenset)", "allowed(torch, slice(1, 2), slice)",
-    "allowed(torch, collections.defaultdict(list, a=[1]), collections.defaultdict, list)", "allowed(torch, 1, os.getcwd)",
-    "allowed(torch, torch.Generator().manual_seed(3), torch.Generator)[0].initial_seed()", "allowed(torch, Pair(1, 2), (Pair, __name__ + '.Pair'))",
+    marked, aliases, hooked, slots, numpy_allowed, in_a_row, other_pickler, metas,
+    "back(torch, Pair(1, torch.ones(1)), {'weights_only': False})",
+    "back(torch, Pair(1, 2))", "back(torch, np.arange(3.))", "back(torch, np.float32(3))",
+    "back(torch, frozenset([1]))", "back(torch, slice(1, 2))", "back(torch, Mine(a=1))",
+    "back(torch, collections.deque([1]))", "back(torch, torch.Generator())",
+    "back(torch, torch.nn.Linear(1, 1))", "back(torch, len)",
+    "back(torch, [torch.strided, torch.sparse_coo, torch.float16, torch.FloatTensor, torch.Size([1])])",
+    "back(torch, torch.nn.Buffer(torch.ones(2)))",
+    "isinstance(back(torch, torch.nn.Buffer(torch.ones(2))), torch.nn.Buffer)",
+    "back(torch, marked(torch), {'weights_only': False}).label",
+    "back(torch, torch.Generator().manual_seed(3), {'weights_only': False}).initial_seed()",
+    "back(torch, torch.nn.LazyLinear(2).state_dict())",
+    "allowed(torch, Pair(1, 2), Pair)", "allowed(torch, Mine(a=1), Mine)", "allowed(torch, frozenset([1]), frozenset)",
+    "allowed(torch, slice(1, 2), slice)",
+    "allowed(torch, collections.defaultdict(list, a=[1]), collections.defaultdict, list)",
+    "allowed(torch, 1, os.getcwd)",
+    "allowed(torch, torch.Generator().manual_seed(3), torch.Generator)[0].initial_seed()",
+    "allowed(torch, Pair(1, 2), (Pair, __name__ + '.Pair'))",
     "allowed(torch, Pair(1, 2), (Pair, 'a', 'b'))", "allowed(torch, Pair(1, 2), (Pair, 1))",
-    "environment(torch, NO_='1')", "environment(torch, **{'': '1'})", "environment(torch, NO_='y', **{'': 'true'})", "environment(torch, NO_='0')",
-    "back(torch, Pair(1, 2), {'weights_only': True, 'encoding': 'ascii'})", "back(torch, 1, {'pickle_module': pickle, 'weights_only': True})",
+    "environment(torch, NO_='1')", "environment(torch, **{'': '1'})", "environment(torch, NO_='y', **{'': 'true'})",
+    "environment(torch, NO_='0')",
+    "back(torch, Pair(1, 2), {'weights_only': True, 'encoding': 'ascii'})",
+    "back(torch, 1, {'pickle_module': pickle, 'weights_only': True})",
     "back(torch, 1, {'pickle_module': pickle})",
     "back(torch, bytearray(b'abc'), {'weights_only': False}, pickle_protocol=5)",
     "back(torch, 1, {'foo': 1, 'weights_only': False})", "torch.load(NoSeek())", "torch.load(3)",
-    "torch.load(None)", "torch.load(io.BytesIO(the_file(torch)), map_location=['cpu'])", "torch.load(io.BytesIO(the_file(torch)), map_location=0)",
-    "torch.load(io.BytesIO(the_file(torch)), map_location=lambda s, l: {}['key'])", "torch.load(io.BytesIO(the_file(torch)), map_location=lambda s, l: 1 / 0)",
-    "torch.load(io.BytesIO(the_file(torch)), mmap=True)", "torch.load('no such file')", "torch.save(1, 3)", "torch.save(lambda: 1, io.BytesIO())",
-    "torch.save(1, io.BytesIO(), pickle_protocol=9)", "torch.serialization.set_default_mmap_options(5)", "torch.serialization.set_default_load_endianness(5)",
-    "[getattr(torch.utils.serialization.config.load, n) for n in ('mmap', 'endianness', 'mmap_flags', 'calculate_storage_offsets')]",
-    "[getattr(torch.utils.serialization.config.save, n) for n in ('compute_crc32', 'use_pinned_memory_for_d2h', 'storage_alignment')]",
-    "torch.ones(2, 3).t().storage()", "torch.ones(2)[1:]._typed_storage().size()", "torch.ones(2).storage().untyped().nbytes()",
-    "torch.ones(2).storage_type().__name__", "torch.ones(2).storage()[1]", "torch.UntypedStorage([1, 2]).float()", "back(torch, torch.ones(2).storage())",
+    "torch.load(None)", "torch.load(io.BytesIO(the_file(torch)), map_location=['cpu'])",
+    "torch.load(io.BytesIO(the_file(torch)), map_location=0)",
+    "torch.load(io.BytesIO(the_file(torch)), map_location=lambda s, l: {}['key'])",
+    "torch.load(io.BytesIO(the_file(torch)), map_location=lambda s, l: 1 / 0)",
+    "torch.load(io.BytesIO(the_file(torch)), mmap=True)", "torch.load('no such file')", "torch.save(1, 3)",
+    "torch.save(lambda: 1, io.BytesIO())", "torch.save(1, io.BytesIO(), pickle_protocol=9)",
+    "torch.serialization.set_default_mmap_options(5)",
+    "torch.serialization.set_default_load_endianness(5)",
+    "[getattr(torch.utils.serialization.config.load, n) for n in ('mmap', 'endianness', 'mmap_flags', "
+    "'calculate_storage_offsets')]",
+    "[getattr(torch.utils.serialization.config.save, n) for n in ('compute_crc32', 'use_pinned_memory_for_d2h', "
+    "'storage_alignment')]",
+    "torch.ones(2, 3).t().storage()", "torch.ones(2)[1:]._typed_storage().size()",
+    "torch.ones(2).storage().untyped().nbytes()", "torch.ones(2).storage_type().__name__", "torch.ones(2).storage()[1]",
+    "torch.UntypedStorage([1, 2]).float()",
+    "back(torch, torch.ones(2).storage())",
 ]
 
 
@@ -577,17 +633,20 @@ def test_the_same_in_both_libraries(what):
             return repr(plain(found)).replace("tensorgrad", "torch")
         except Exception as error:
             lines = str(error).splitlines()
-            return type(error), lines[0], [line for line in lines if "WeightsUnpickler error: Unsupported global" in line]
+            return type(error), lines[0], [line for line in lines
+                                           if "WeightsUnpickler error: Unsupported global" in line]
         finally:
             library.serialization.clear_safe_globals()
     assert said(tg) == said(torch)
 
 
-@pytest.mark.parametrize("writer, reader", [("tensorgrad", "torch"), ("torch", "tensorgrad"), ("tensorgrad", "tensorgrad")])
+@pytest.mark.parametrize("writer, reader", [("tensorgrad", "torch"), ("torch", "tensorgrad"),
+                                            ("tensorgrad", "tensorgrad")])
 def test_conjugates_generators_and_recurrent_modules_cross_over(writer, reader):
     a, b = pytest.importorskip(writer), pytest.importorskip(reader)
     x = a.tensor([1 + 2j, 3 - 1j])
-    loaded = b.load(written(a, [x.conj(), x.clone().conj().imag, a.Generator().manual_seed(3), a.nn.LSTM(2, 3)]), weights_only=False)
+    loaded = b.load(written(a, [x.conj(), x.clone().conj().imag, a.Generator().manual_seed(3), a.nn.LSTM(2, 3)]),
+                    weights_only=False)
     assert loaded[0].tolist() == [1 - 2j, 3 + 1j] and loaded[1].tolist() == [-2.0, 1.0]
     assert b.rand(3, generator=loaded[2]).tolist() == a.rand(3, generator=a.Generator().manual_seed(3)).tolist()
     assert loaded[3](b.ones(4, 2))[0].shape == (4, 3) and len(list(loaded[3].parameters())) == 4
@@ -598,7 +657,8 @@ def test_settings_of_writing_as_attributes(tmp_path):
     try:
         config.save.storage_alignment, config.load.mmap = 4096, True
         tg.save(tg.arange(3.), tmp_path / "x.pt")
-        assert not tg.load(tmp_path / "x.pt").array.flags.owndata and zipfile.ZipFile(tmp_path / "x.pt").read("x/.storage_alignment") == b"4096"
+        assert (not tg.load(tmp_path / "x.pt").array.flags.owndata
+                and zipfile.ZipFile(tmp_path / "x.pt").read("x/.storage_alignment") == b"4096")
     finally:
         config.save.storage_alignment, config.load.mmap = 64, False
     with pytest.raises(AttributeError, match="no setting 'nap'"):

@@ -104,11 +104,13 @@ print("whole")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path):
-    ran = subprocess.run([sys.executable, "-c", KILLS, str(tmp_path / "file.pt")], capture_output=True, text=True, timeout=300, cwd=ROOT)
+    ran = subprocess.run([sys.executable, "-c", KILLS, str(tmp_path / "file.pt")], capture_output=True, text=True,
+                         timeout=300, cwd=ROOT)
     assert ran.stdout == "whole\n", ran.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "symlink") or sys.platform == "win32", reason="about links and permissions of POSIX")
+@pytest.mark.skipif(not hasattr(os, "symlink") or sys.platform == "win32",
+                    reason="about links and permissions of POSIX")
 def test_links_permissions_and_devices_stay_what_they_are(tmp_path):
     target, link = tmp_path / "target.pt", tmp_path / "link.pt"
     tg.save(tg.zeros(1), target)
@@ -129,7 +131,8 @@ def test_links_permissions_and_devices_stay_what_they_are(tmp_path):
     assert tg.load(io.BytesIO(got[0])).numel() == 3 and not (tmp_path / "pipe").is_file()
     tg.save(1, os.devnull)
     assert not os.path.isfile(os.devnull)
-    for name in ("n" * 250 + ".pt", "back\\slash.pt", "...", " .pt", ".pt", "αβ.pt", os.fsdecode(b"\xff.pt"), "line\nbreak"):
+    for name in ("n" * 250 + ".pt", "back\\slash.pt", "...", " .pt", ".pt", "αβ.pt", os.fsdecode(b"\xff.pt"),
+                 "line\nbreak"):
         tg.save(tg.ones(1), tmp_path / name)
         assert tg.load(tmp_path / name, mmap=True).tolist() == [1.0]
     with pytest.raises(IsADirectoryError):

@@ -46,8 +46,10 @@ def test_tensors_go_to_a_device_and_come_back(cuda):
 
 def test_what_is_computed_stays_on_the_device(cuda):
     x = tensorgrad.tensor([[1., 2.], [3., 4.]], device="cuda:1")
-    made = [x + 1, x @ x, x.sum(), x.exp(), x > 2, x.argmax(), x.t(), x[0], x[[1, 0]], x[x > 1], x.double(), tensorgrad.zeros_like(x), x.new_ones(2),
-            tensorgrad.cat([x, x]), x.max(0).values, x.sort().indices, x.mean(), x.clone(), x.detach(), 1 - x, tensorgrad.rand_like(x)]
+    made = [x + 1, x @ x, x.sum(), x.exp(), x > 2, x.argmax(), x.t(), x[0], x[[1, 0]], x[x > 1], x.double(),
+            tensorgrad.zeros_like(x), x.new_ones(2), tensorgrad.cat([x, x]), x.max(0).values, x.sort().indices,
+            x.mean(), x.clone(), x.detach(), 1 - x,
+            tensorgrad.rand_like(x)]
     assert {str(t.device) for t in made} == {"cuda:1"}
 
 
@@ -68,9 +70,12 @@ def on(where):
 
 
 MIXED = {
-    "add": lambda c, h: c + h, "reflected": lambda c, h: h - c, "matmul": lambda c, h: c @ h, "where": lambda c, h: tensorgrad.where(c > 0, c, h),
-    "cat": lambda c, h: tensorgrad.cat([h, c]), "stack": lambda c, h: tensorgrad.stack([c, h]), "compare": lambda c, h: c == h,
-    "in place": lambda c, h: c.add_(h), "maximum": lambda c, h: tensorgrad.maximum(c, h), "mask": lambda c, h: c.masked_fill(h > 0, 1.),
+    "add": lambda c, h: c + h, "reflected": lambda c, h: h - c, "matmul": lambda c, h: c @ h,
+    "where": lambda c, h: tensorgrad.where(c > 0, c, h),
+    "cat": lambda c, h: tensorgrad.cat([h, c]), "stack": lambda c, h: tensorgrad.stack([c, h]),
+    "compare": lambda c, h: c == h,
+    "in place": lambda c, h: c.add_(h), "maximum": lambda c, h: tensorgrad.maximum(c, h),
+    "mask": lambda c, h: c.masked_fill(h > 0, 1.),
     "lerp": lambda c, h: tensorgrad.lerp(c, c, h),
 }
 
@@ -78,7 +83,8 @@ MIXED = {
 @REFUSED
 @pytest.mark.parametrize("name", MIXED)
 def test_tensors_of_different_devices_do_not_mix(cuda, where, name):
-    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices, c") as error:
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two "
+                                           "devices, c") as error:
         MIXED[name](*on(where))
     assert "cpu" in str(error.value) and where in str(error.value)
 
@@ -122,7 +128,8 @@ def test_an_upstream_gradient_from_elsewhere_is_refused(cuda):
     x = tensorgrad.ones(2, device="cuda").requires_grad_()
     with pytest.raises(RuntimeError, match="invalid gradient at index 0 - expected device cuda:0 but got cpu"):
         (x * 2).backward(tensorgrad.ones(2))
-    with pytest.raises(RuntimeError, match="attempting to assign a gradient with device type 'cpu' to a tensor with device type 'cuda'"):
+    with pytest.raises(RuntimeError, match="attempting to assign a gradient with device type 'cpu' to a tensor with "
+                                           "device type 'cuda'"):
         x.grad = tensorgrad.ones(2)
 
 
@@ -143,7 +150,8 @@ def test_indices_from_the_cpu_may_be_used_on_a_device(cuda):
     c[i] = 0.
     c[tensorgrad.tensor([1])] = tensorgrad.tensor(5.)
     assert c.tolist() == [0., 5., 0.]
-    with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device as the indexed tensor"):
+    with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device as the indexed "
+                                           "tensor"):
         tensorgrad.ones(3)[i.cuda()]
 
 
@@ -207,7 +215,8 @@ def test_a_device_decorates(cuda):
 def test_the_current_device(cuda):
     with tensorgrad.cuda.device(1):
         assert tensorgrad.ones(1, device="cuda").device == "cuda:1" and tensorgrad.cuda.current_device() == 1
-    assert tensorgrad.ones(1, device="cuda").device == "cuda:0" and tensorgrad.cuda.device_count() == 2 and tensorgrad.cuda.is_available()
+    assert (tensorgrad.ones(1, device="cuda").device == "cuda:0" and tensorgrad.cuda.device_count() == 2
+            and tensorgrad.cuda.is_available())
 
 
 def test_devices_that_there_are_not(cuda):
@@ -239,7 +248,8 @@ def test_a_kernel_for_cuda_serves_all_cuda_devices_and_no_other(cuda):
         calls.append(x.index)
         return x * 0 + 5
     with OpDispatch.override("exp", "cuda", exp):
-        assert tensorgrad.ones(1, device="cuda:0").exp().item() == 5. == tensorgrad.ones(1, device="cuda:1").exp().item()
+        assert (tensorgrad.ones(1, device="cuda:0").exp().item() == 5.
+                == tensorgrad.ones(1, device="cuda:1").exp().item())
         assert tensorgrad.ones(1).exp().item() == pytest.approx(math.e)
     assert calls == [0, 1] and tensorgrad.ones(1, device="cuda:0").exp().item() == pytest.approx(math.e)
 
@@ -254,20 +264,25 @@ def test_two_simulated_devices_in_a_process_of_their_own():
 WITHOUT_CUPY = "import sys; sys.modules['cupy'] = None; import tensorgrad as t; "
 
 
-@pytest.mark.parametrize("use", ["t.ones(1).cuda()", "t.zeros(1, device='cuda')", "t.ones(1).to('cuda:1')", "t.nn.Linear(1, 1).cuda()"])
+@pytest.mark.parametrize("use", ["t.ones(1).cuda()", "t.zeros(1, device='cuda')", "t.ones(1).to('cuda:1')",
+                                 "t.nn.Linear(1, 1).cuda()"])
 def test_cuda_without_cupy_says_what_to_install(use):
     error = fresh_process(WITHOUT_CUPY + use, fails=True)
     assert "MissingCuda: CUDA tensors need CuPy" in error and "pip install cupy-cuda13x (the extra [cuda13])" in error
 
 
 def test_cuda_without_cupy_is_not_available():
-    assert fresh_process(WITHOUT_CUPY + "print(t.cuda.is_available(), t.cuda.device_count(), t.device('cuda'))").split() == ["False", "0", "cuda"]
+    assert fresh_process(WITHOUT_CUPY
+                         + "print(t.cuda.is_available(), t.cuda.device_count(), t.device('cuda'))").split() == ["False",
+                                                                                                                "0",
+                                                                                                                "cuda"]
 
 
 def test_cupy_without_a_gpu_says_so():
     """A CuPy that finds no device raises when it is asked for their number."""
-    program = ("import sys, types; cupy = types.ModuleType('cupy'); cupy.cuda = types.SimpleNamespace(runtime=types.SimpleNamespace("
-               "getDeviceCount=lambda: 1 / 0)); sys.modules['cupy'] = cupy; import tensorgrad as t; ")
+    program = ("import sys, types; cupy = types.ModuleType('cupy'); cupy.cuda = "
+               "types.SimpleNamespace(runtime=types.SimpleNamespace(getDeviceCount=lambda: 1 / 0)); "
+               "sys.modules['cupy'] = cupy; import tensorgrad as t; ")
     assert fresh_process(program + "t.ones(1).cuda()", fails=True) == "RuntimeError: No CUDA GPUs are available"
     assert fresh_process(program + "print(t.cuda.is_available())").strip() == "False"
 
@@ -286,7 +301,8 @@ def test_cupy_arrays_through_a_stand_in(monkeypatch):
         def __exit__(self, *exception):
             pass
     cupy = SimpleNamespace(**{name: getattr(np, name) for name in dir(np) if not name.startswith("__")})
-    cupy.cuda, cupy.asnumpy = SimpleNamespace(Device=Device, get_allocator=lambda: None, set_allocator=lambda allocator: None), np.asarray
+    cupy.cuda, cupy.asnumpy = SimpleNamespace(Device=Device, get_allocator=lambda: None,
+                                              set_allocator=lambda allocator: None), np.asarray
     monkeypatch.setattr(cuda_storage, "import_cupy", lambda: cupy)
     monkeypatch.setattr(cuda_storage, "device_count", lambda: 2)
     before = dict(Storage.by_device)
@@ -363,7 +379,8 @@ def toy():
 
     def matmul(a, b):
         (n, k), m = a.shape, b.shape[1]
-        return Grid([sum(a.cells[i * k + p] * b.cells[p * m + j] for p in range(k)) for i in range(n) for j in range(m)], (n, m))
+        return Grid([sum(a.cells[i * k + p] * b.cells[p * m + j] for p in range(k)) for i in range(n)
+                     for j in range(m)], (n, m))
 
     def transpose(a, *, axis1=-1, axis2=-2):
         n, m = a.shape
@@ -376,10 +393,12 @@ def toy():
         return Grid([sum(a.cells[i * m + j] for i in range(n)) for j in range(m)], (1, m) if keepdims else (m,))
 
     kernels = {
-        "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b, "negative": lambda a: -a,
+        "add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b,
+        "negative": lambda a: -a,
         "matmul": matmul, "t": transpose, "swapaxes": transpose, "sum": total, "tanh": lambda a: a.each(math.tanh),
         "square": lambda a: a * a, "reshape": lambda a, *, shape: Grid(a.cells, shape),
-        "broadcast_to": lambda a, *, shape: Grid(a.cells * (math.prod(shape) // a.size), shape), "clone": lambda a: a.copy(),
+        "broadcast_to": lambda a, *, shape: Grid(a.cells * (math.prod(shape) // a.size), shape),
+        "clone": lambda a: a.copy(),
     }
     for name, kernel in kernels.items():
         OpDispatch.register(name, "toy")(kernel)
@@ -393,7 +412,8 @@ def train(device, steps=100):
     """A two-layer network learns XOR."""
     rng = np.random.default_rng(1)
     x, y, *weights = (tensorgrad.tensor(values, dtype=tensorgrad.float64).to(device) for values in (
-        [[0., 0.], [0., 1.], [1., 0.], [1., 1.]], [[0.], [1.], [1.], [0.]], rng.standard_normal((2, 6)), rng.standard_normal(6),
+        [[0., 0.], [0., 1.], [1., 0.], [1., 1.]], [[0.], [1.], [1.], [0.]], rng.standard_normal((2, 6)),
+        rng.standard_normal(6),
         rng.standard_normal((6, 1))))
     w, b, v = weights = [t.requires_grad_() for t in weights]
     for _ in range(steps):
@@ -435,7 +455,8 @@ def test_gradients_cross_to_a_device_of_the_programs_own(toy):
 
 def test_an_op_that_a_device_cannot_do(toy):
     x = tensorgrad.tensor([[1., 2.]], dtype=tensorgrad.float64, device="toy")
-    with pytest.raises(NotImplementedError, match="Could not run 'cos' on the device 'toy': no kernel is registered for it"):
+    with pytest.raises(NotImplementedError, match="Could not run 'cos' on the device 'toy': no kernel is registered "
+                                                  "for it"):
         x.cos()
     with pytest.raises(NotImplementedError, match="Could not run 'max' on the device 'toy'"):
         x.max()
@@ -453,10 +474,12 @@ def test_a_device_has_one_index(toy):
 
 @pytest.mark.parametrize("said, missing", [
     ({}, "array_type, asarray, host"), ({"asarray": staticmethod(np.asarray), "array_type": np.ndarray}, "host"),
-    ({"host": staticmethod(lambda array: array), "array_type": np.ndarray, "module": np}, "asarray")], ids=["all", "host", "asarray"])
+    ({"host": staticmethod(lambda array: array), "array_type": np.ndarray, "module": np}, "asarray")],
+                         ids=["all", "host", "asarray"])
 def test_a_device_that_says_too_little(said, missing):
     """A53: an incomplete storage fails where it is registered, and leaves nothing behind."""
-    with pytest.raises(TypeError, match=f"Half cannot be the storage of the device 'half': it does not define {missing}$"):
+    with pytest.raises(TypeError, match=f"Half cannot be the storage of the device 'half': it does not define "
+                                        f"{missing}$"):
         type("Half", (stubs.Storage,), {"device": "half", **said})
     assert "half" not in Storage.by_device and stubs.Storage is Storage
     with pytest.raises(RuntimeError, match="Expected one of"):

@@ -1,4 +1,6 @@
-"""Memory that runs out, and sizes that no memory holds: PyTorch's errors, before anything is made, and all stays as it was."""
+"""Memory that runs out, and sizes that no memory holds: PyTorch's errors, before anything is made, and all stays as it
+was.
+"""
 import subprocess
 import sys
 
@@ -14,10 +16,14 @@ pytestmark = cpu_only
 HUGE = 1 << 50          # elements that no address space holds
 
 BEYOND = {
-    "empty": lambda t: t.empty(1 << 62), "zeros": lambda t: t.zeros(1 << 62), "ones": lambda t: t.ones(1 << 61), "full": lambda t: t.full((1 << 62,), 1.0),
-    "rand": lambda t: t.rand(1 << 62), "arange": lambda t: t.arange(1 << 62), "linspace": lambda t: t.linspace(0, 1, (1 << 63) - 1),
-    "eye": lambda t: t.eye(1 << 31), "repeat": lambda t: t.ones(3).repeat(1 << 61), "new_zeros": lambda t: t.ones(1).new_zeros(1 << 62),
-    "one_hot": lambda t: t.nn.functional.one_hot(t.tensor([1]), (1 << 63) - 1), "pad": lambda t: t.nn.functional.pad(t.ones(1, 4), (1 << 60, 1 << 60)),
+    "empty": lambda t: t.empty(1 << 62), "zeros": lambda t: t.zeros(1 << 62), "ones": lambda t: t.ones(1 << 61),
+    "full": lambda t: t.full((1 << 62,), 1.0),
+    "rand": lambda t: t.rand(1 << 62), "arange": lambda t: t.arange(1 << 62),
+    "linspace": lambda t: t.linspace(0, 1, (1 << 63) - 1),
+    "eye": lambda t: t.eye(1 << 31), "repeat": lambda t: t.ones(3).repeat(1 << 61),
+    "new_zeros": lambda t: t.ones(1).new_zeros(1 << 62),
+    "one_hot": lambda t: t.nn.functional.one_hot(t.tensor([1]), (1 << 63) - 1),
+    "pad": lambda t: t.nn.functional.pad(t.ones(1, 4), (1 << 60, 1 << 60)),
     "adaptive_max_pool2d": lambda t: t.nn.functional.adaptive_max_pool2d(t.ones(1, 1, 4, 4), 1 << 40),
 }
 
@@ -32,21 +38,28 @@ def test_sizes_beyond_all_memory(name):
 
 
 REFUSED = {
-    "empty": lambda t: t.empty(HUGE), "zeros": lambda t: t.zeros(HUGE), "randn": lambda t: t.randn(HUGE), "arange": lambda t: t.arange(HUGE),
+    "empty": lambda t: t.empty(HUGE), "zeros": lambda t: t.zeros(HUGE), "randn": lambda t: t.randn(HUGE),
+    "arange": lambda t: t.arange(HUGE),
     "an op": lambda t: t.ones(1).expand(HUGE).exp(), "two operands": lambda t: t.ones(1).expand(HUGE) + t.ones(1),
     "a copy": lambda t: t.ones(1).expand(HUGE).clone(),
-    "a product": lambda t: t.ones(1 << 25, 1) @ t.ones(1, 1 << 25), "cat": lambda t: t.cat([t.ones(1).expand(HUGE)] * 2),
-    "a pair": lambda t: t.nn.functional.gelu(t.ones(1, requires_grad=True).expand(HUGE)), "adaptive_avg_pool1d": lambda t:
-    t.nn.functional.adaptive_avg_pool1d(t.ones(1, 1, 4), HUGE), "interpolate": lambda t: t.nn.functional.interpolate(t.ones(1, 1, 4), HUGE),
-    "replicate": lambda t: t.nn.functional.pad(t.ones(1, 4), (HUGE, 1), "replicate"), "histc": lambda t: t.histc(t.ones(3), HUGE),
-    "with replacement": lambda t: t.combinations(t.arange(100), 8, with_replacement=True), "fft": lambda t: t.fft.fft(t.ones(3), HUGE),
+    "a product": lambda t: t.ones(1 << 25, 1) @ t.ones(1, 1 << 25),
+    "cat": lambda t: t.cat([t.ones(1).expand(HUGE)] * 2),
+    "a pair": lambda t: t.nn.functional.gelu(t.ones(1, requires_grad=True).expand(HUGE)),
+    "adaptive_avg_pool1d": lambda t:
+    t.nn.functional.adaptive_avg_pool1d(t.ones(1, 1, 4), HUGE),
+    "interpolate": lambda t: t.nn.functional.interpolate(t.ones(1, 1, 4), HUGE),
+    "replicate": lambda t: t.nn.functional.pad(t.ones(1, 4), (HUGE, 1), "replicate"),
+    "histc": lambda t: t.histc(t.ones(3), HUGE),
+    "with replacement": lambda t: t.combinations(t.arange(100), 8, with_replacement=True),
+    "fft": lambda t: t.fft.fft(t.ones(3), HUGE),
     "conv_transpose1d": lambda t: t.nn.functional.conv_transpose1d(t.ones(1, 1, 4), t.ones(1, 1, 2), stride=HUGE),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_memory_that_the_system_refuses(name):
-    with pytest.raises(RuntimeError, match=r"Allocator: can't allocate memory: you tried to allocate \d+ bytes. Error code 12 \(Cannot allocate mem") as found:
+    with pytest.raises(RuntimeError, match=r"Allocator: can't allocate memory: you tried to allocate \d+ bytes. Error "
+                                           r"code 12 \(Cannot allocate mem") as found:
         REFUSED[name](tg)
     assert isinstance(found.value, MemoryError)
 
@@ -111,7 +124,7 @@ assert x.grad is None and w.grad is None
 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 y.backward()
 print(x.grad.shape)
-"""
+"""  # noqa: E501
     if not (hasattr(resource, "RLIMIT_AS") and sys.platform == "linux"):
         pytest.skip("the system keeps no limit")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -156,7 +169,8 @@ def test_numbers_that_pytorch_keeps_as_int():
 
 
 def test_places_near_a_diagonal_of_a_tall_matrix():
-    assert tg.triu_indices(1 << 40, 3).shape == (2, 6) and tg.tril_indices(2, 1 << 40).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert (tg.triu_indices(1 << 40, 3).shape == (2, 6) and tg.tril_indices(2, 1 << 40).tolist()
+            == [[0, 1, 1], [0, 0, 1]])
     with pytest.raises(RuntimeError, match="row must be non-negative"):
         tg.tril_indices(-1, 2)
 

@@ -27,10 +27,13 @@ def shown(value, torch):
 def views_share_a_storage(torch):
     x = torch.arange(6.).reshape(2, 3)
     u = x.untyped_storage()
-    return [view.untyped_storage() is u and view.untyped_storage().data_ptr() == x.data_ptr() == u.data_ptr() and view.untyped_storage()._cdata == u._cdata
-            for view in (x, x[1], x.t(), x.view(-1)[2:], x.detach(), x.expand(2, 2, 3))], x.clone().untyped_storage() is u, [
-            x.data.untyped_storage()._cdata == u._cdata, u.nbytes(), u.size(), len(u), str(u.device), u.is_shared(), u.element_size(), u.type(), bool(u),
-            u.is_cuda]
+    return ([view.untyped_storage() is u and view.untyped_storage().data_ptr() == x.data_ptr() == u.data_ptr()
+             and view.untyped_storage()._cdata == u._cdata
+             for view in (x, x[1], x.t(), x.view(-1)[2:], x.detach(),
+                          x.expand(2, 2, 3))], x.clone().untyped_storage() is u, [
+             x.data.untyped_storage()._cdata == u._cdata, u.nbytes(), u.size(), len(u), str(u.device), u.is_shared(),
+             u.element_size(), u.type(), bool(u),
+             u.is_cuda])
 
 
 @program
@@ -42,26 +45,32 @@ def bytes_in_them(torch):
     u[7] = 300
     part = u[4:8]
     part.fill_(1)
-    return before, x.view(torch.int32), u[3], list(part), u.clone().data_ptr() == u.data_ptr(), repr(part), u.copy_(torch.UntypedStorage([0] * 8)).tolist(), x
+    return (before, x.view(torch.int32), u[3], list(part), u.clone().data_ptr() == u.data_ptr(), repr(part),
+            u.copy_(torch.UntypedStorage([0] * 8)).tolist(), x)
 
 
 @program
 def made_by_themselves(torch):
     u = torch.UntypedStorage([1, 2, 300])
     return (u, torch.UntypedStorage(), torch.UntypedStorage(3).fill_(2), u.resize_(4).nbytes(), u.resize_(2).tolist(),
-            torch.FloatStorage([1, 2]), torch.LongStorage([1, 2]).tolist(), torch.BoolStorage([True, False]), torch.FloatStorage(3).size(),
+            torch.FloatStorage([1, 2]), torch.LongStorage([1, 2]).tolist(), torch.BoolStorage([True, False]),
+            torch.FloatStorage(3).size(),
             torch.FloatStorage(),
-            torch.TypedStorage([1, 2], dtype=torch.int64), torch.FloatStorage([1, 2]).double(), torch.DoubleStorage([1.5]).int(),
+            torch.TypedStorage([1, 2], dtype=torch.int64), torch.FloatStorage([1, 2]).double(),
+            torch.DoubleStorage([1.5]).int(),
             torch.FloatStorage([1, 2]).type())
 
 
 @program
 def their_classes(torch):
     f = torch.FloatStorage(3)
-    return (isinstance(f, torch.FloatStorage), isinstance(f, torch.LongStorage), isinstance(f, torch.TypedStorage), isinstance(f, torch.UntypedStorage),
+    return (isinstance(f, torch.FloatStorage), isinstance(f, torch.LongStorage), isinstance(f, torch.TypedStorage),
+            isinstance(f, torch.UntypedStorage),
             str(f.dtype),
-            torch.is_storage(f), torch.is_storage(f.untyped()), torch.is_storage(torch.ones(1)), str(torch.FloatStorage.dtype), f.element_size(), f.nbytes(),
-            torch.ByteStorage.from_buffer(b"abcd"), torch.storage.UntypedStorage is torch.UntypedStorage, f.pickle_storage_type(), torch.FloatStorage.__name__)
+            torch.is_storage(f), torch.is_storage(f.untyped()), torch.is_storage(torch.ones(1)),
+            str(torch.FloatStorage.dtype), f.element_size(), f.nbytes(), torch.ByteStorage.from_buffer(b"abcd"),
+            torch.storage.UntypedStorage is torch.UntypedStorage,
+            f.pickle_storage_type(), torch.FloatStorage.__name__)
 
 
 @program
@@ -72,8 +81,10 @@ def tensors_in_them(torch):
     y.fill_(9.0)
     z[0] = 7.0
     f[1] = 5.0
-    return (x, f, z, y.storage_offset(), y.untyped_storage().data_ptr() == u.data_ptr(), torch.tensor([], dtype=torch.int32).set_(u), torch.Tensor(f),
-            torch.FloatTensor(f), torch.tensor(f), f.clone().fill_(0.0).tolist(), f[1], torch.FloatStorage(3).copy_(torch.IntStorage([4, 5, 6])))
+    return (x, f, z, y.storage_offset(), y.untyped_storage().data_ptr() == u.data_ptr(),
+            torch.tensor([], dtype=torch.int32).set_(u), torch.Tensor(f),
+            torch.FloatTensor(f), torch.tensor(f), f.clone().fill_(0.0).tolist(), f[1],
+            torch.FloatStorage(3).copy_(torch.IntStorage([4, 5, 6])))
 
 
 @program
@@ -99,7 +110,8 @@ def test_pickle():
         assert pickle.loads(pickle.dumps(storage)).tolist() == storage.tolist()
 
 
-for _what in ("u[5]", "u[1.5]", "u[::2]", "u.copy_(torch.UntypedStorage(1))", "torch.UntypedStorage('a')", "f[5]", "f[1.5]", "f[0:1]",
+for _what in ("u[5]", "u[1.5]", "u[::2]", "u.copy_(torch.UntypedStorage(1))", "torch.UntypedStorage('a')", "f[5]",
+              "f[1.5]", "f[0:1]",
               "torch.tensor([], dtype=torch.int32).set_(f)"):
     def _error(torch, what=_what):
         try:
@@ -166,7 +178,8 @@ def test_memory_from_numpy(tmp_path):
 def test_storages_on_a_device():
     x = on_device(tg.arange(4.))
     u = x.untyped_storage()
-    assert u.device == x.device and x[2:].untyped_storage() is u and u.cpu().tolist() == tg.arange(4.).untyped_storage().tolist() and u.to(x.device) is u
+    assert (u.device == x.device and x[2:].untyped_storage() is u and u.cpu().tolist()
+            == tg.arange(4.).untyped_storage().tolist() and u.to(x.device) is u)
     u.fill_(0)
     assert x.tolist() == [0.0] * 4
     y = on_device(tg.empty(0)).set_(u)

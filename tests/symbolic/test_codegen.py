@@ -34,15 +34,17 @@ def shortest(request, monkeypatch):
 def loops(inputs, outputs):
     """How many layers each loop of the source runs through."""
     tree = ast.parse(source(inputs, outputs))
-    return [node.iter.slice.upper.value - node.iter.slice.lower.value for node in ast.walk(tree) if isinstance(node, ast.For)]
+    return [node.iter.slice.upper.value - node.iter.slice.lower.value for node in ast.walk(tree)
+            if isinstance(node, ast.For)]
 
 
 class TestSource:
     def test_one_line_for_each_step(self):
         x, y = Input((4,)), Input((4,))
         h = nn.Linear(4, 4)(x) + y
-        expected = ["def forward(self, i0, i1):", "    layers = callables(self)", "    x0 = layers[0](i0)", "    x0 = x0 + i1",
-                    "    x1 = torch.cat((x0, i0), dim=1)", "    x1 = F.relu(x1)", "    return (x0, x1)"]
+        expected = ["def forward(self, i0, i1):", "    layers = callables(self)", "    x0 = layers[0](i0)",
+                    "    x0 = x0 + i1", "    x1 = torch.cat((x0, i0), dim=1)", "    x1 = F.relu(x1)",
+                    "    return (x0, x1)"]
         assert source((x, y), (h, F.relu(torch.cat((h, x), dim=1)))).splitlines() == expected
 
     def test_steps_of_all_kinds(self):
@@ -51,14 +53,17 @@ class TestSource:
         y = y.clamp(min=float("-inf"), max=3.5).to(torch.float64)
         lines = source((x, n), (y, x[n], ~(x > 1), x.max(1).values)).splitlines()
         assert [line.strip() for line in lines[1:]] == [
-            "x00 = i0[1:, None, ..., ::2]", "x00 = x00[0]", "x00 = -x00", "x00 = abs(x00)", "x00 = x00 ** 2", 'x00 = x00.clamp(min=float("-inf"), max=3.5)',
-            "x00 = x00.to(torch.float64)", "x01 = i0[i1]", "x02 = i0 > 1", "x02 = ~x02", "x03 = i0.max(1)", "x03 = x03.values", "return (x00, x01, x02, x03)"]
+            "x00 = i0[1:, None, ..., ::2]", "x00 = x00[0]", "x00 = -x00", "x00 = abs(x00)", "x00 = x00 ** 2",
+            'x00 = x00.clamp(min=float("-inf"), max=3.5)', "x00 = x00.to(torch.float64)", "x01 = i0[i1]",
+            "x02 = i0 > 1", "x02 = ~x02", "x03 = i0.max(1)",
+            "x03 = x03.values", "return (x00, x01, x02, x03)"]
 
     def test_values_are_deleted_when_nobody_needs_them(self):
         x = Input((4,))
         a, b = x * 2, x * 3
         lines = source(x, a * b + x).splitlines()
-        assert lines[1:] == ["    x0 = i0 * 2", "    x1 = i0 * 3", "    x0 = x0 * x1", "    del x1", "    return x0 + i0"]
+        assert lines[1:] == ["    x0 = i0 * 2", "    x1 = i0 * 3", "    x0 = x0 * x1", "    del x1",
+                             "    return x0 + i0"]
 
     def test_unpacking(self):
         lstm, x = nn.LSTM(4, 3), Input((5, 4))
@@ -80,7 +85,8 @@ class TestSource:
             return a + b
         x, things = Input((4,)), object()
         model = SymbolicModel(x, add_to_graph(add, add_to_graph(lambda a, b: a, x, things), torch.ones(4)))
-        assert "x0 = constant(i0, object_2)" in model._generated_forward_source and "return add(x0, self.constant_1)" in model._generated_forward_source
+        assert ("x0 = constant(i0, object_2)" in model._generated_forward_source
+                and "return add(x0, self.constant_1)" in model._generated_forward_source)
         assert model(torch.ones(1, 4)).tolist() == [[2.] * 4]
 
     def test_names_of_inputs_that_programs_use_themselves(self):
@@ -89,7 +95,8 @@ class TestSource:
             out = abs(nn.Linear(4, 4)(x)) + add_to_graph(lambda v: v * 2, y) + F.relu(y) * torch.sigmoid(x)
             data = torch.randn(2, 4), torch.randn(2, 4)
             layer = out.parents[0].parents[0].parents[0].layer
-            check((x, y), out, data, abs(layer(data[0])) + data[1] * 2 + F.relu(data[1]) * torch.sigmoid(data[0]), picklable=False)
+            check((x, y), out, data, abs(layer(data[0])) + data[1] * 2 + F.relu(data[1]) * torch.sigmoid(data[0]),
+                  picklable=False)
 
     def test_without_source(self):
         x = Input((4,))
@@ -109,11 +116,14 @@ def towers():
 
 
 class TestLoops:
-    @pytest.mark.parametrize(("shortest", "expected"), [(2, [12, 5]), (5, [12, 5]), (6, [12]), (10, [12]), (13, []), (50, [])], indirect=["shortest"])
+    @pytest.mark.parametrize(("shortest", "expected"),
+                             [(2, [12, 5]), (5, [12, 5]), (6, [12]), (10, [12]), (13, []), (50, [])],
+                             indirect=["shortest"])
     def test_of_two_towers(self, shortest, expected):
         assert loops(*towers()) == expected
         text = source(*towers())
-        assert text.count("for layer in layers[0:12]:") == (12 in expected) and text.count("layers[16](") == (5 not in expected)
+        assert (text.count("for layer in layers[0:12]:") == (12 in expected)
+                and text.count("layers[16](") == (5 not in expected))
 
     @pytest.mark.parametrize("shortest", [2], indirect=True)
     def test_end_where_a_value_is_needed_elsewhere(self, shortest):
@@ -148,17 +158,24 @@ class TestLoops:
 
 # ── random graphs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-LAYERS = [lambda: nn.Linear(4, 4), lambda: nn.LayerNorm(4), lambda: nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 4)), nn.Identity, nn.Sigmoid]
+LAYERS = [lambda: nn.Linear(4, 4), lambda: nn.LayerNorm(4),
+          lambda: nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 4)), nn.Identity, nn.Sigmoid]
 ONE = [
-    lambda m, x: x.tanh(), lambda m, x: x * 2 - 1, lambda m, x: 1 / (x * x + 1), lambda m, x: F.softmax(x, dim=1), lambda m, x: x[:, [1, 0, 3, 2]],
+    lambda m, x: x.tanh(), lambda m, x: x * 2 - 1, lambda m, x: 1 / (x * x + 1), lambda m, x: F.softmax(x, dim=1),
+    lambda m, x: x[:, [1, 0, 3, 2]],
     lambda m, x: torch.cat(x.chunk(2, dim=1)[::-1], 1), lambda m, x: x.flip(1), lambda m, x: -x,
-    lambda m, x: x.sort(1).values, lambda m, x: x - x.mean(dim=1, keepdim=True), lambda m, x: m["lstm"](x.unsqueeze(1))[0].squeeze(1),
-    lambda m, x: m["lstm"](x.unsqueeze(1))[1][0][0], lambda m, x: torch.stack(x.unbind(1), dim=1), lambda m, x: x.masked_fill(x > 0.5, 0.25),
-    lambda m, x: x + torch.arange(4.), lambda m, x: (x.reshape(x.size(0), 2, 2) @ torch.ones(2, 2)).flatten(1), lambda m, x: x.double().float(),
+    lambda m, x: x.sort(1).values, lambda m, x: x - x.mean(dim=1, keepdim=True),
+    lambda m, x: m["lstm"](x.unsqueeze(1))[0].squeeze(1),
+    lambda m, x: m["lstm"](x.unsqueeze(1))[1][0][0], lambda m, x: torch.stack(x.unbind(1), dim=1),
+    lambda m, x: x.masked_fill(x > 0.5, 0.25),
+    lambda m, x: x + torch.arange(4.), lambda m, x: (x.reshape(x.size(0), 2, 2) @ torch.ones(2, 2)).flatten(1),
+    lambda m, x: x.double().float(),
 ]
 TWO = [
-    lambda m, x, y: x + y, lambda m, x, y: x * y, lambda m, x, y: torch.maximum(x, y), lambda m, x, y: torch.where(x > y, x, -y),
-    lambda m, x, y: m["bilinear"](x, y), lambda m, x, y: F.linear(torch.cat([x, y], dim=1), m["wide"].weight), lambda m, x, y: torch.lerp(x, y, weight=0.25),
+    lambda m, x, y: x + y, lambda m, x, y: x * y, lambda m, x, y: torch.maximum(x, y),
+    lambda m, x, y: torch.where(x > y, x, -y),
+    lambda m, x, y: m["bilinear"](x, y), lambda m, x, y: F.linear(torch.cat([x, y], dim=1), m["wide"].weight),
+    lambda m, x, y: torch.lerp(x, y, weight=0.25),
     lambda m, x, y: called(nested, {"parts": [(x, 1.5), {"deep": y}]}, scale=(0.5,)),
 ]
 
@@ -169,7 +186,8 @@ def nested(tree, scale):
 
 def called(function, tree, scale):
     """As a step of a graph, or at once."""
-    return add_to_graph(function, tree, scale=scale) if isinstance(tree["parts"][0][0], SymbolicTensor) else function(tree, scale)
+    return (add_to_graph(function, tree, scale=scale) if isinstance(tree["parts"][0][0], SymbolicTensor)
+            else function(tree, scale))
 
 
 class RandomProgram:
@@ -178,7 +196,8 @@ class RandomProgram:
     def __init__(self, seed):
         torch.manual_seed(seed)
         dice = random.Random(seed)
-        self.modules = {"lstm": nn.LSTM(4, 4, batch_first=True), "bilinear": nn.Bilinear(4, 4, 4), "wide": nn.Linear(8, 4)}
+        self.modules = {"lstm": nn.LSTM(4, 4, batch_first=True), "bilinear": nn.Bilinear(4, 4, 4),
+                        "wide": nn.Linear(8, 4)}
         layers = [dice.choice(LAYERS)() for _ in range(8)]
         self.steps, count = [], 2
         while count < 2 + dice.randint(1, 25):
@@ -186,7 +205,8 @@ class RandomProgram:
             if kind < 0.15:                                              # a run of layers
                 for k in range(dice.randint(2, 12)):
                     layer = dice.choice(layers)
-                    self.steps.append((lambda m, x, layer=layer: layer(x), (count - 1 if k else dice.randrange(count),)))
+                    self.steps.append((lambda m, x, layer=layer: layer(x),
+                                       (count - 1 if k else dice.randrange(count),)))
                     count += 1
                 continue
             if kind < 0.4:

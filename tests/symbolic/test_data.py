@@ -12,7 +12,16 @@ from symbolic_forms import check, equal, forms
 import tensorgrad as torch
 from tensorgrad import nn
 from tensorgrad.nn import functional as F
-from tensorgrad.symbolic import CustomInput, Input, SymbolicCallable, SymbolicData, SymbolicModel, SymbolicTensor, add_to_graph, add_to_model
+from tensorgrad.symbolic import (
+    CustomInput,
+    Input,
+    SymbolicCallable,
+    SymbolicData,
+    SymbolicModel,
+    SymbolicTensor,
+    add_to_graph,
+    add_to_model,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +43,8 @@ class TestInput:
         assert [x.batch_size_known for x in known] == [False, True, True, False]
 
     def test_the_older_forms(self):
-        forms = [Input(batch_shape=(2, 3, 4)), Input((2, 3, 4), batched=False), Input(shape=(3, 4), batch_size=2), Input(custom_tensor=torch.ones(2, 3, 4))]
+        forms = [Input(batch_shape=(2, 3, 4)), Input((2, 3, 4), batched=False), Input(shape=(3, 4), batch_size=2),
+                 Input(custom_tensor=torch.ones(2, 3, 4))]
         assert {tuple(x.shape) for x in forms} == {(2, 3, 4)}
         with pytest.raises(ValueError, match="a shape is needed"):
             Input(batched=False)
@@ -56,7 +66,8 @@ class TestInput:
         assert torch.rand(3).tolist() == expected.tolist()
 
     @pytest.mark.parametrize(("error", "make"), [
-        (TypeError, lambda: Input((2.5,))), (TypeError, lambda: Input("ab")), (ValueError, lambda: Input((-1,))), (TypeError, lambda: Input((3,), True)),
+        (TypeError, lambda: Input((2.5,))), (TypeError, lambda: Input("ab")), (ValueError, lambda: Input((-1,))),
+        (TypeError, lambda: Input((3,), True)),
         (TypeError, lambda: Input(custom_tensor=[1, 2]))])
     def test_bad_ones(self, error, make):
         with pytest.raises(error, match="Input: "):
@@ -103,13 +114,15 @@ class TestNodes:
     def test_classes(self):
         with pytest.raises(AssertionError, match="base of nodes"):
             SymbolicData(1)
-        assert repr(Input((3,))).startswith("<SymbolicTensor at 0x") and repr(Input((3,))).endswith("; 0 parents; 0 children>")
+        assert (repr(Input((3,))).startswith("<SymbolicTensor at 0x")
+                and repr(Input((3,))).endswith("; 0 parents; 0 children>"))
         class First:
             pass
         one, first = First, First()
         class First:
             pass
-        assert type(CustomInput(first)) is type(CustomInput(one())) is not type(CustomInput(First()))      # by the type, not by its name
+        # by the type, not by its name
+        assert type(CustomInput(first)) is type(CustomInput(one())) is not type(CustomInput(First()))
 
     def test_attributes(self):
         x = Input((3,))
@@ -121,7 +134,8 @@ class TestNodes:
 
     def test_the_batch_is_known_if_that_of_all_parents_is(self):
         known, unknown = Input(batch_shape=(2, 3)), Input((3,))
-        assert (known + known).batch_size_known and not (known + unknown).batch_size_known and not (unknown + known).batch_size_known
+        assert ((known + known).batch_size_known and not (known + unknown).batch_size_known
+                and not (unknown + known).batch_size_known)
         assert (known * unknown).shape == (2, 3)                                      # it goes with one row, or two
         eight = unknown + torch.ones(8, 3) + unknown
         assert eight.shape == (8, 3) and not eight.batch_size_known and eight.relu().flatten().shape == (24,)
@@ -140,9 +154,11 @@ class TestNodes:
 
     def test_shapes_that_depend_on_the_batch(self):
         x = Input((3, 4))
-        assert x.reshape(-1, 4).shape == (None, 4) and x.flatten().shape == (None,) and x.transpose(0, 1).shape == (3, None, 4)
+        assert (x.reshape(-1, 4).shape == (None, 4) and x.flatten().shape == (None,)
+                and x.transpose(0, 1).shape == (3, None, 4))
         assert torch.cat((x, x)).shape == (None, 3, 4) and x.sum(0).shape == (3, 4) and x[:1].shape == (1, 3, 4)
-        assert x.view(*x.shape[:2], 2, 2).shape == (None, 3, 2, 2) and x.sum(0, keepdim=True).expand(x.shape[0], 3, 4).shape == (1, 3, 4)
+        assert (x.view(*x.shape[:2], 2, 2).shape == (None, 3, 2, 2)
+                and x.sum(0, keepdim=True).expand(x.shape[0], 3, 4).shape == (1, 3, 4))
 
     def test_len_and_truth(self):
         assert len(Input(batch_shape=(7, 2))) == 7 and len(CustomInput([1, 2])) == 2
@@ -215,11 +231,13 @@ class TestLayers:
         with torch.no_grad():
             expected = attention(sequence, key=sequence, value=sequence, need_weights=False)[0]
             check(q, attention(q, key=q, value=q, need_weights=False)[0], (sequence,), expected)
-            check(q, attention(query=q, key=q, value=q, need_weights=False)[0], (sequence,), expected)      # by name alone
+            # by name alone
+            check(q, attention(query=q, key=q, value=q, need_weights=False)[0], (sequence,), expected)
 
     def test_errors_tell_what_was_added_to_what(self):
         x = Input((4,))
-        with pytest.raises(RuntimeError, match=r"(?s)mat1 and mat2 shapes.*adding Linear\(in_features=3.*shape \(None, 4\)"):
+        with pytest.raises(RuntimeError, match=r"(?s)mat1 and mat2 shapes.*adding Linear\(in_features=3.*shape \(None, "
+                                               r"4\)"):
             nn.Linear(3, 2)(x)
         assert x.children == ()
 
@@ -228,14 +246,22 @@ class TestLayers:
 
 A, B, N = torch.tensor([[1., -2., 3.]]), torch.tensor([[4., 5., -6.]]), np.array([[2., 3., 4.]], "float32")
 EXPRESSIONS = [
-    lambda x, y: abs(x), lambda x, y: -x, lambda x, y: +x, lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y, lambda x, y: x / y, lambda x, y: x % y,
-    lambda x, y: x ** 2, lambda x, y: 2 ** x, lambda x, y: x @ y.T, lambda x, y: x // 2, lambda x, y: 2 // y, lambda x, y: x + B, lambda x, y: B + x,
-    lambda x, y: x - 3, lambda x, y: 3 - x, lambda x, y: x * 3, lambda x, y: 3 * x, lambda x, y: x / 3, lambda x, y: 3 / x, lambda x, y: 3 % y,
-    lambda x, y: B @ x.T, lambda x, y: x @ B.T, lambda x, y: x + N, lambda x, y: N + x, lambda x, y: N * x, lambda x, y: N - x, lambda x, y: x / N,
-    lambda x, y: N @ x.T, lambda x, y: sum([x, y, x]), lambda x, y: x < 2, lambda x, y: x <= y, lambda x, y: x > B, lambda x, y: 1 >= x,
-    lambda x, y: (x > 0) & (y > 0), lambda x, y: (x > 0) | (y > 0), lambda x, y: (x > 0) ^ (y > 0), lambda x, y: ~(x > 0), lambda x, y: x.int() << 2,
-    lambda x, y: x.int() >> 1, lambda x, y: x + y.T, lambda x, y: 1 << y.abs().int(), lambda x, y: -(-x) ** 2, lambda x, y: (x - y) - (x - (y - x)),
-    lambda x, y: x + 1j, lambda x, y: x + float("inf"), lambda x, y: -x.abs() ** 0.5, lambda x, y: (-2) ** x.int(), lambda x, y: x.abs() ** -1,
+    lambda x, y: abs(x), lambda x, y: -x, lambda x, y: +x, lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y,
+    lambda x, y: x / y, lambda x, y: x % y,
+    lambda x, y: x ** 2, lambda x, y: 2 ** x, lambda x, y: x @ y.T, lambda x, y: x // 2, lambda x, y: 2 // y,
+    lambda x, y: x + B, lambda x, y: B + x,
+    lambda x, y: x - 3, lambda x, y: 3 - x, lambda x, y: x * 3, lambda x, y: 3 * x, lambda x, y: x / 3,
+    lambda x, y: 3 / x, lambda x, y: 3 % y,
+    lambda x, y: B @ x.T, lambda x, y: x @ B.T, lambda x, y: x + N, lambda x, y: N + x, lambda x, y: N * x,
+    lambda x, y: N - x, lambda x, y: x / N,
+    lambda x, y: N @ x.T, lambda x, y: sum([x, y, x]), lambda x, y: x < 2, lambda x, y: x <= y, lambda x, y: x > B,
+    lambda x, y: 1 >= x,
+    lambda x, y: (x > 0) & (y > 0), lambda x, y: (x > 0) | (y > 0), lambda x, y: (x > 0) ^ (y > 0),
+    lambda x, y: ~(x > 0), lambda x, y: x.int() << 2,
+    lambda x, y: x.int() >> 1, lambda x, y: x + y.T, lambda x, y: 1 << y.abs().int(), lambda x, y: -(-x) ** 2,
+    lambda x, y: (x - y) - (x - (y - x)),
+    lambda x, y: x + 1j, lambda x, y: x + float("inf"), lambda x, y: -x.abs() ** 0.5, lambda x, y: (-2) ** x.int(),
+    lambda x, y: x.abs() ** -1,
 ]
 
 
@@ -271,11 +297,13 @@ class TestOperators:
         rng = np.random.default_rng(0)
         for _ in range(10):
             values = [set(rng.integers(0, 10, 5).tolist()) for _ in range(3)]
-            assert model(*values) == algebra(*values) == node.layer(*[SymbolicModel((x, y, z), p)(*values) for p in node.parents], const)
+            assert (model(*values) == algebra(*values)
+                    == node.layer(*[SymbolicModel((x, y, z), p)(*values) for p in node.parents], const))
 
     def test_numbers_lists_and_strings(self):
         n, items, text = CustomInput(3), CustomInput([1]), CustomInput("ab")
-        check((n, items, text), (5 + n, n - 5, [0] + items, items * 2, "x" + text, 2 ** n, n % 2, n < 4), (7, [1], "ab"),
+        check((n, items, text), (5 + n, n - 5, [0] + items, items * 2, "x" + text, 2 ** n, n % 2, n < 4),
+              (7, [1], "ab"),
               (12, 2, [0, 1], [1, 1], "xab", 128, 1, False))
 
     def test_names_of_steps(self):
@@ -290,7 +318,8 @@ class TestOperators:
 class TestParts:
     def test_methods(self):
         x = Input((3,))
-        check(x, (x.relu(), x.unsqueeze(1), x.clamp(min=0).sum(dim=1, keepdim=True)), (A,), (A.relu(), A.unsqueeze(1), A.clamp(min=0).sum(1, keepdim=True)))
+        check(x, (x.relu(), x.unsqueeze(1), x.clamp(min=0).sum(dim=1, keepdim=True)), (A,),
+              (A.relu(), A.unsqueeze(1), A.clamp(min=0).sum(1, keepdim=True)))
         s, lst = CustomInput("ab"), CustomInput([3, 1])
         check((s, lst), (s.upper(), lst.index(1), s.replace("a", "c")), ("abc", [2, 1]), ("ABC", 1, "cbc"))
 
@@ -312,18 +341,26 @@ class TestParts:
 
     def test_facts_are_no_nodes(self):
         x = Input((3,), dtype=torch.float64)
-        assert x.dtype is torch.float64 and x.is_cuda is False and x.device.type == "cpu" and x.requires_grad is False and x.children == ()
-        assert x.itemsize == 8 and Input(batch_shape=(2, 3)).nbytes == 24 and SymbolicModel(x, x.nbytes)(torch.ones(4, 3)) == 48
+        assert (x.dtype is torch.float64 and x.is_cuda is False and x.device.type == "cpu" and x.requires_grad is False
+                and x.children == ())
+        assert (x.itemsize == 8 and Input(batch_shape=(2, 3)).nbytes == 24
+                and SymbolicModel(x, x.nbytes)(torch.ones(4, 3)) == 48)
         assert type(torch.zeros(2, device=x.device) + 1) is torch.Tensor
 
     @pytest.mark.parametrize("call", [
-        lambda x: x.reshape(-1, 2), lambda x: x.reshape((4, -1)), lambda x: x.view(2, 6), lambda x: x.view((-1,)), lambda x: x.view(torch.int32),
+        lambda x: x.reshape(-1, 2), lambda x: x.reshape((4, -1)), lambda x: x.view(2, 6), lambda x: x.view((-1,)),
+        lambda x: x.view(torch.int32),
         lambda x: x.t(),
-        lambda x: x.T, lambda x: x.mean(), lambda x: x.mean(dim=1), lambda x: x.sum(1, True), lambda x: x.median(), lambda x: x.median(dim=1)[0],
-        lambda x: x.argmax(), lambda x: x.argmin(dim=0), lambda x: x.argmax(1, keepdim=True), lambda x: x.flatten(), lambda x: x.flatten(0, 1),
-        lambda x: x.max(1).values, lambda x: x.max(1).indices, lambda x: x.chunk(2)[1], lambda x: x.split([1, 3])[0], lambda x: x.unbind(1)[2],
-        lambda x: x.size(0) * x, lambda x: x.view(x.size(0), -1), lambda x: x.reshape(x.shape), lambda x: x.masked_fill(x > 0, 0.),
-        lambda x: x.to(torch.float64), lambda x: x.double().type_as(x), lambda x: x.new_zeros(2) + x[:2, 0], lambda x: x.mT, lambda x: x.real,
+        lambda x: x.T, lambda x: x.mean(), lambda x: x.mean(dim=1), lambda x: x.sum(1, True), lambda x: x.median(),
+        lambda x: x.median(dim=1)[0],
+        lambda x: x.argmax(), lambda x: x.argmin(dim=0), lambda x: x.argmax(1, keepdim=True), lambda x: x.flatten(),
+        lambda x: x.flatten(0, 1),
+        lambda x: x.max(1).values, lambda x: x.max(1).indices, lambda x: x.chunk(2)[1], lambda x: x.split([1, 3])[0],
+        lambda x: x.unbind(1)[2],
+        lambda x: x.size(0) * x, lambda x: x.view(x.size(0), -1), lambda x: x.reshape(x.shape),
+        lambda x: x.masked_fill(x > 0, 0.),
+        lambda x: x.to(torch.float64), lambda x: x.double().type_as(x), lambda x: x.new_zeros(2) + x[:2, 0],
+        lambda x: x.mT, lambda x: x.real,
         lambda x: x.expand(2, 4, 3), lambda x: x.permute(1, 0), lambda x: x.svd()[1],
     ])
     def test_methods_that_are_used_most(self, call):
@@ -340,8 +377,10 @@ class TestParts:
         data = torch.randn(4, 5)
         check(x, (values, indices), (data,), tuple(data.median(dim=1)))
 
-    @pytest.mark.parametrize("index", [0, -1, slice(1, 3), slice(None, None, 2), (0, 1), (..., 0), (slice(None), None, 1), [0, 2], torch.tensor([1, 1]),
-                                       (slice(1, None), [1, 0, 1]), None, ..., (), torch.tensor([True, False, True, False]), np.array([0, 3])], ids=str)
+    @pytest.mark.parametrize("index", [0, -1, slice(1, 3), slice(None, None, 2), (0, 1), (..., 0),
+                                       (slice(None), None, 1), [0, 2], torch.tensor([1, 1]),
+                                       (slice(1, None), [1, 0, 1]), None, ..., (),
+                                       torch.tensor([True, False, True, False]), np.array([0, 3])], ids=str)
     def test_indices(self, index):
         x = Input(batch_shape=(4, 3))
         data = torch.randn(4, 3)
@@ -357,7 +396,8 @@ class TestParts:
         assert [model(real, k).tolist() for k in real] == [[5., 5.], [6., 6.]]
         x, i, n = Input(batch_shape=(4, 3)), Input(batch_shape=(2,), dtype=torch.int64), CustomInput(2)
         data, places = torch.randn(4, 3), torch.tensor([3, 0])
-        check((x, i, n), (x[i], x[:n], x[n, :], x[i, 1]), (data, places, 3), (data[places], data[:3], data[3, :], data[places, 1]))
+        check((x, i, n), (x[i], x[:n], x[n, :], x[i, 1]), (data, places, 3),
+              (data[places], data[:3], data[3, :], data[places, 1]))
 
     def test_items_cannot_be_assigned(self):
         with pytest.raises(TypeError, match="item assignment"):
@@ -417,17 +457,25 @@ class TestUnpacking:
 # ── functions ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 FUNCTIONS = [
-    lambda x, y: torch.abs(x), lambda x, y: torch.cat((x, y), 1), lambda x, y: torch.cat([x, y], dim=0), lambda x, y: F.relu(x),
+    lambda x, y: torch.abs(x), lambda x, y: torch.cat((x, y), 1), lambda x, y: torch.cat([x, y], dim=0),
+    lambda x, y: F.relu(x),
     lambda x, y: torch.add(x, y, alpha=2),
-    lambda x, y: torch.where(x > 0, x, y), lambda x, y: torch.stack([x, y]), lambda x, y: torch.max(x, 1).values, lambda x, y: F.linear(x, torch.ones(2, 3)),
-    lambda x, y: F.linear(input=x, weight=torch.ones(2, 3)), lambda x, y: torch.einsum("ij,ij->i", x, y), lambda x, y: torch.clamp(x, min=0),
-    lambda x, y: torch.maximum(input=x, other=y), lambda x, y: torch.softmax(x, dim=-1), lambda x, y: torch.matmul(x, y.T),
+    lambda x, y: torch.where(x > 0, x, y), lambda x, y: torch.stack([x, y]), lambda x, y: torch.max(x, 1).values,
+    lambda x, y: F.linear(x, torch.ones(2, 3)),
+    lambda x, y: F.linear(input=x, weight=torch.ones(2, 3)), lambda x, y: torch.einsum("ij,ij->i", x, y),
+    lambda x, y: torch.clamp(x, min=0),
+    lambda x, y: torch.maximum(input=x, other=y), lambda x, y: torch.softmax(x, dim=-1),
+    lambda x, y: torch.matmul(x, y.T),
     lambda x, y: torch.outer(x[0], y[0]),
-    lambda x, y: torch.linalg.norm(x), lambda x, y: torch.special.expit(x), lambda x, y: torch.fft.rfft(x), lambda x, y: F.mse_loss(x, y),
-    lambda x, y: torch.zeros_like(x) + y, lambda x, y: torch.split(x, 1, dim=1)[0], lambda x, y: torch.meshgrid(x[0], y[0], indexing="ij")[1],
-    lambda x, y: torch.flatten(x), lambda x, y: F.cross_entropy(x, torch.tensor([1])), lambda x, y: torch.full_like(x, 3.),
+    lambda x, y: torch.linalg.norm(x), lambda x, y: torch.special.expit(x), lambda x, y: torch.fft.rfft(x),
+    lambda x, y: F.mse_loss(x, y),
+    lambda x, y: torch.zeros_like(x) + y, lambda x, y: torch.split(x, 1, dim=1)[0],
+    lambda x, y: torch.meshgrid(x[0], y[0], indexing="ij")[1],
+    lambda x, y: torch.flatten(x), lambda x, y: F.cross_entropy(x, torch.tensor([1])),
+    lambda x, y: torch.full_like(x, 3.),
     lambda x, y: F.one_hot(x.long() ** 2, 10),
-    lambda x, y: torch.broadcast_tensors(x, y.T)[1], lambda x, y: torch.atleast_3d(x), lambda x, y: torch.add(B, x), lambda x, y: B.add(x), lambda x, y: B * x,
+    lambda x, y: torch.broadcast_tensors(x, y.T)[1], lambda x, y: torch.atleast_3d(x), lambda x, y: torch.add(B, x),
+    lambda x, y: B.add(x), lambda x, y: B * x,
 ]
 
 
@@ -454,7 +502,8 @@ class TestAddToGraph:
         def total(*tree, **more):
             values, found = [*tree, *more.values()], 0
             for value in values:
-                values.extend(value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ())
+                values.extend(value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple))
+                              else ())
                 found = found + value if isinstance(value, (int, torch.Tensor)) else found
             return found
         for nest in (lambda a, b, c: (([1, (2, {"a": [3, a, 4]})],), {"k": b, "rest": [5, 6, {"z": (c, 7)}]}),
@@ -475,7 +524,8 @@ class TestAddToGraph:
 
     def test_two_ways_to_concatenate(self):
         x, y = Input((2, 3)), Input((4, 3))
-        for node in (add_to_model(torch.concat, tensors=(x, y), dim=1), add_to_model(torch.concat, (x, y), dim=1), add_to_graph(torch.concat, (x, y), 1)):
+        for node in (add_to_model(torch.concat, tensors=(x, y), dim=1), add_to_model(torch.concat, (x, y), dim=1),
+                     add_to_graph(torch.concat, (x, y), 1)):
             assert node.shape == (None, 6, 3)
         assert add_to_model is add_to_graph
 
@@ -510,7 +560,8 @@ class TestAddToGraph:
         def addTwo(x):
             return x + 2
         x = Input((3,))
-        assert list(SymbolicModel(x, add_to_graph(addTwo, add_to_graph(addTwo, x))).nodes)[1:] == ["wrap(addTwo)_1", "wrap(addTwo)_2"]
+        assert (list(SymbolicModel(x, add_to_graph(addTwo, add_to_graph(addTwo, x))).nodes)[1:]
+                == ["wrap(addTwo)_1", "wrap(addTwo)_2"])
         assert list(SymbolicModel(x, add_to_graph(addTwo, x, custom_name="two")).nodes)[1:] == ["two"]
         assert list(SymbolicModel(x, add_to_graph(lambda x: x, x)).nodes)[1:] == ["wrap(<lambda>)_1"]
 

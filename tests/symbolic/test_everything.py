@@ -26,7 +26,10 @@ def as_input(value):
 
 
 def agrees(expression, names):
-    """Assert that an expression, a function of tensors by their names, comes to the same on nodes. Returns whether it did not fail on tensors."""
+    """Assert that an expression, a function of tensors by their names, comes to the same on nodes.
+
+    Returns whether it did not fail on tensors.
+    """
     tensors = {name: value for name, value in names.items() if isinstance(value, torch.Tensor)}
     torch.manual_seed(3)
     try:
@@ -50,7 +53,7 @@ def agrees(expression, names):
     return True
 
 
-# ── the public functions, in the expressions that are run beside PyTorch elsewhere ─────────────────────────────────────
+# ── the public functions, in the expressions that are run beside PyTorch elsewhere ────────────────────────────────────
 
 
 def texts(*sources):
@@ -69,7 +72,8 @@ def elementwise():
 
 def differentiable():
     here = importlib.import_module("tests.api.test_math")
-    return texts(here.GRADIENTS), {"torch": torch, "inf": here.inf} | {name: torch.tensor(value) for name, value in here.POINTS.items()}
+    return (texts(here.GRADIENTS), {"torch": torch, "inf": here.inf}
+            | {name: torch.tensor(value) for name, value in here.POINTS.items()})
 
 
 def linear_algebra():
@@ -83,12 +87,14 @@ def spectra():
 
 
 FAMILIES = [functional, elementwise, differentiable, linear_algebra, spectra]
-COMPARED = {"x==None", "x!=None", 'x=="a"', "x==[1, 2]", "x==np.ones(2)", "i.to(torch.uint8)==-1", "x.conj() is x"}      # nodes are compared by identity
+# nodes are compared by identity
+COMPARED = {"x==None", "x!=None", 'x=="a"', "x==[1, 2]", "x==np.ones(2)", "i.to(torch.uint8)==-1", "x.conj() is x"}
 
 
 def takes_nodes(expression, names):
     """Return True if the expression has a named tensor; not as `out`, which is written to and cannot be a node."""
-    return expression not in COMPARED and "out=" not in expression and any(isinstance(names.get(name), torch.Tensor) for name in words(expression))
+    return (expression not in COMPARED and "out=" not in expression
+            and any(isinstance(names.get(name), torch.Tensor) for name in words(expression)))
 
 
 def words(expression):
@@ -98,7 +104,9 @@ def words(expression):
         return ()
 
 
-@pytest.mark.parametrize(("family", "least"), [(functional, 200), (elementwise, 450), (differentiable, 170), (linear_algebra, 120), (spectra, 45)],
+@pytest.mark.parametrize(("family", "least"),
+                         [(functional, 200), (elementwise, 450), (differentiable, 170), (linear_algebra, 120),
+                          (spectra, 45)],
                          ids=lambda value: getattr(value, "__name__", ""))
 def test_functions(family, least):
     pytest.importorskip("torch")
@@ -149,8 +157,10 @@ def test_layers(name, args, kwargs, x, flags, training):
     symbols = mapped(lambda leaf: Input(custom_tensor=leaf) if isinstance(leaf, torch.Tensor) else leaf, call)
     before = {} if name.startswith("Lazy") else {key: value.clone() for key, value in module.state_dict().items()}
     result = module(*symbols[0], **symbols[1])
-    assert all(equal(module.state_dict()[key], value) for key, value in before.items())          # building a graph leaves no trace
-    twin, found = deepcopy(module), SymbolicModel([leaf for leaf in leaves(symbols) if isinstance(leaf, SymbolicData)], result)
+    # building a graph leaves no trace
+    assert all(equal(module.state_dict()[key], value) for key, value in before.items())
+    twin, found = deepcopy(module), SymbolicModel([leaf for leaf in leaves(symbols) if isinstance(leaf, SymbolicData)],
+                                                  result)
     results = []
     for run_it in (lambda: found(*[copied(leaf) for leaf in leaves(call) if isinstance(leaf, torch.Tensor)]),
                    lambda: twin(*mapped(copied, inputs), **mapped(copied, options))):
@@ -173,7 +183,8 @@ def test_sequences_of_different_lengths():
     def network(x):
         packed = packing.pack_padded_sequence(x, [5, 3, 2], batch_first=True)
         out, _ = rnn(packed)
-        return packing.pad_packed_sequence(out, batch_first=True)[0] + packing.pad_sequence([x[0, :, :2], x[1, :, 2:]]).sum()
+        return (packing.pad_packed_sequence(out, batch_first=True)[0]
+                + packing.pad_sequence([x[0, :, :2], x[1, :, 2:]]).sum())
     x = Input(batch_shape=(3, 5, 4))
     y = network(x)
     assert tuple(y.shape) == (3, 5, 2) and torch.equal(SymbolicModel(x, y)(steps), network(steps))

@@ -17,7 +17,8 @@ def pictures():
     x = Input((3, 16, 16))
     y = nn.Conv2d(3, 8, 3, padding=1, bias=False)(x)(nn.BatchNorm2d(8))(nn.ReLU())
     inner = Input((8, 16, 16))
-    block = SymbolicModel(inner, nn.Sequential(nn.Conv2d(8, 8, (1, 3), padding=(0, 1)), nn.LeakyReLU(0.2))(inner) + inner)
+    block = SymbolicModel(inner, nn.Sequential(nn.Conv2d(8, 8, (1, 3), padding=(0, 1)), nn.LeakyReLU(0.2))(inner)
+                          + inner)
     y = F.avg_pool2d(torch.cat((block(y), block(y).flip(-1)), dim=1), 2).mean((2, 3))
     y = y * nn.Parameter(torch.rand(16)) - torch.arange(16.0) / 3
     return SymbolicModel(x, (y, y.argmax(dim=1), nn.LayerNorm(16)(y)[:, ::2])), (torch.rand(2, 3, 16, 16),)
@@ -27,7 +28,8 @@ def words():
     x = Input((None,), dtype=torch.int64)
     out, (h, _) = nn.LSTM(6, 5, 2, batch_first=True, bidirectional=True)(nn.Embedding(10, 6, padding_idx=0)(x))
     attended, weights = nn.MultiheadAttention(10, 2, batch_first=True)(out, out, out)
-    return SymbolicModel(x, [attended.view(None, None, 2, 5).transpose(1, 2), h[-1].T.sum() ** 2, abs(-weights) // 0.3]), (torch.randint(10, (3, 4)),)
+    return SymbolicModel(x, [attended.view(None, None, 2, 5).transpose(1, 2), h[-1].T.sum() ** 2,
+                             abs(-weights) // 0.3]), (torch.randint(10, (3, 4)),)
 
 
 def named():
@@ -40,7 +42,8 @@ def named():
 def sequence():
     from collections import OrderedDict
     x = Input((4,))
-    net = nn.Sequential(OrderedDict(first=nn.Linear(4, 3, dtype=torch.float64), second=nn.PReLU(3, 0.1, dtype=torch.float64)))
+    net = nn.Sequential(OrderedDict(first=nn.Linear(4, 3, dtype=torch.float64),
+                                    second=nn.PReLU(3, 0.1, dtype=torch.float64)))
     shared = nn.Linear(3, 3, bias=False)
     y = shared(shared(net(x.double()).float()))
     return SymbolicModel(x, y.sqrt().nan_to_num(nan=0.5, posinf=None)), (torch.rand(5, 4),)
@@ -60,7 +63,8 @@ def test_files_define_the_same_model(make, inside):
     torch.manual_seed(0)
     model, inputs = make()
     path = model.eval().save_source(inside / f"{make.__name__}_net.py", "Net")
-    text = path.read_text().replace("import torch\n", "import tensorgrad as torch\n").replace("from torch", "from tensorgrad")
+    text = path.read_text().replace("import torch\n", "import tensorgrad as torch\n").replace("from torch",
+                                                                                              "from tensorgrad")
     scope = {"__name__": "net"}
     exec(compile(text, str(path), "exec"), scope)
     twin = scope["Net"]().eval()
@@ -79,10 +83,12 @@ def test_files_run_under_pytorch(make, inside):
     result = model(*inputs)
     torch.save([model.state_dict(), inputs, result if isinstance(result, tuple) else (result,)], inside / "all.pt")
     (inside / "run.py").write_text(
-        "import torch\nfrom net import Net\nstate, inputs, wanted = torch.load('all.pt')\nnet = Net().eval()\nnet.load_state_dict(state)\n"
-        "with torch.no_grad():\n    found = net(*inputs)\nfor a, b in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):\n"
-        "    torch.testing.assert_close(a, b.detach())\nprint(torch.__file__)\n")
-    done = subprocess.run([sys.executable, "run.py"], cwd=inside, capture_output=True, encoding="utf-8", timeout=120, check=False)
+        "import torch\nfrom net import Net\nstate, inputs, wanted = torch.load('all.pt')\nnet = "
+        "Net().eval()\nnet.load_state_dict(state)\nwith torch.no_grad():\n    found = net(*inputs)\nfor a, b in "
+        "zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):\n    torch.testing.assert_close(a, "
+        "b.detach())\nprint(torch.__file__)\n")
+    done = subprocess.run([sys.executable, "run.py"], cwd=inside, capture_output=True, encoding="utf-8", timeout=120,
+                          check=False)
     assert done.returncode == 0 and "tensorgrad" not in done.stdout, done.stderr
 
 
@@ -90,8 +96,9 @@ def test_the_text_of_a_file():
     x = Input((784,))
     model = SymbolicModel(x, nn.Linear(784, 10)(nn.Dropout(0.1)(x)).softmax(dim=1))
     assert model.source("Digits").splitlines()[1:] == [
-        "from torch import nn", "", "", "class Digits(nn.Module):", "    def __init__(self):", "        super().__init__()",
-        "        self.Dropout_1 = nn.Dropout(0.1)", "        self.Linear_1 = nn.Linear(784, 10)", "", "    def forward(self, i0):",
+        "from torch import nn", "", "", "class Digits(nn.Module):", "    def __init__(self):",
+        "        super().__init__()", "        self.Dropout_1 = nn.Dropout(0.1)",
+        "        self.Linear_1 = nn.Linear(784, 10)", "", "    def forward(self, i0):",
         "        x0 = self.Dropout_1(i0)", "        x0 = self.Linear_1(x0)",
         "        return x0.softmax(dim=1)"]
 
@@ -135,12 +142,16 @@ def test_copies_can_be_written_too():
 
 
 @pytest.mark.parametrize("module, expected", [
-    (nn.Linear(2, 3), {"in_features": 2, "out_features": 3}), (nn.Linear(2, 3, False), {"in_features": 2, "out_features": 3, "bias": False}),
-    (nn.Conv2d(2, 4, 3, stride=(2, 1), groups=2, padding=1), {"in_channels": 2, "out_channels": 4, "kernel_size": (3, 3), "stride": (2, 1),
-                                                                                 "padding": (1, 1), "groups": 2}),
-    (nn.GRU(2, 3, num_layers=2), {"input_size": 2, "hidden_size": 3, "num_layers": 2}), (nn.RNN(2, 3, nonlinearity="relu"), {
+    (nn.Linear(2, 3), {"in_features": 2, "out_features": 3}),
+    (nn.Linear(2, 3, False), {"in_features": 2, "out_features": 3, "bias": False}),
+    (nn.Conv2d(2, 4, 3, stride=(2, 1), groups=2, padding=1),
+     {"in_channels": 2, "out_channels": 4, "kernel_size": (3, 3), "stride": (2, 1),
+                         "padding": (1, 1), "groups": 2}),
+    (nn.GRU(2, 3, num_layers=2), {"input_size": 2, "hidden_size": 3, "num_layers": 2}),
+    (nn.RNN(2, 3, nonlinearity="relu"), {
         "input_size": 2, "hidden_size": 3, "nonlinearity": "relu"}),
-    (nn.MultiheadAttention(4, 2, bias=False, kdim=3), {"embed_dim": 4, "num_heads": 2, "bias": False, "kdim": 3, "vdim": 4}),
+    (nn.MultiheadAttention(4, 2, bias=False, kdim=3),
+     {"embed_dim": 4, "num_heads": 2, "bias": False, "kdim": 3, "vdim": 4}),
     (nn.BatchNorm1d(3, momentum=None), {"num_features": 3, "momentum": None}), (nn.Linear(2, 3, dtype=torch.float64), {
         "in_features": 2, "out_features": 3, "dtype": torch.float64}),
     (nn.TransformerEncoderLayer(4, 2), None), (nn.Sequential(nn.ReLU()), None), (nn.ModuleList(), None)])

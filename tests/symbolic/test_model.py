@@ -41,8 +41,10 @@ class TestModel:
         assert equal(SymbolicModel(x, x * 2)(a), a * 2) and equal(SymbolicModel([x], (x * 2,))(a), a * 2)
         assert equal(SymbolicModel([x], [x * 2], enable_forward_codegen=False)(a), a * 2)
         assert equal(SymbolicModel([x, y], z)(a, b), a + b) and equal(SymbolicModel((x, y), [z, x])(a, b), (a + b, a))
-        for bad in (lambda: SymbolicModel(torch.ones(2), z), lambda: SymbolicModel((x, 1), z), lambda: SymbolicModel(x, "z"), lambda: SymbolicModel((), z)):
-            with pytest.raises(AssertionError, match="Only SymbolicData allowed in inputs!|Only SymbolicData allowed in outputs!"):
+        for bad in (lambda: SymbolicModel(torch.ones(2), z), lambda: SymbolicModel((x, 1), z),
+                    lambda: SymbolicModel(x, "z"), lambda: SymbolicModel((), z)):
+            with pytest.raises(AssertionError, match="Only SymbolicData allowed in inputs!|Only SymbolicData allowed "
+                                                     "in outputs!"):
                 bad()
         with pytest.raises(AssertionError, match="twice"):
             SymbolicModel((x, x), z)
@@ -172,10 +174,13 @@ class TestNames:
         y = nn.Linear(4, 2)(first(y))
         model = SymbolicModel(x, y)
         assert list(model.nodes) == ["Input_1", "Linear_1", "ReLU_1", "Linear_2", "Linear_3"]
-        assert [name for name, _ in model.named_modules(remove_duplicate=False)] == ["", "Linear_1", "ReLU_1", "Linear_2", "Linear_3"]
-        assert list(model.state_dict()) == [f"{n}.{p}" for n in ("Linear_1", "Linear_2", "Linear_3") for p in ("weight", "bias")]
+        assert ([name for name, _ in model.named_modules(remove_duplicate=False)]
+                == ["", "Linear_1", "ReLU_1", "Linear_2", "Linear_3"])
+        assert list(model.state_dict()) == [f"{n}.{p}" for n in ("Linear_1", "Linear_2", "Linear_3")
+                                            for p in ("weight", "bias")]
         assert model_tools.get_parameter_count(model) == 20 + 10                # the shared layer counts once
-        assert [name for name, _ in model.named_parameters()] == ["Linear_1.weight", "Linear_1.bias", "Linear_3.weight", "Linear_3.bias"]
+        assert ([name for name, _ in model.named_parameters()]
+                == ["Linear_1.weight", "Linear_1.bias", "Linear_3.weight", "Linear_3.bias"])
 
     def test_chosen_names(self):
         x = Input((4,), custom_name="features")
@@ -198,7 +203,8 @@ class TestNames:
         with pytest.raises(ValueError, match="name of a layer"):
             SymbolicModel(x, nn.Linear(4, 4)(x, custom_name=name))
 
-    @pytest.mark.parametrize("name", ["forward", "training", "self", "class", "two words", "é", "layers", "1st", "torch", "wrap(x)", "__init__", "source"])
+    @pytest.mark.parametrize("name", ["forward", "training", "self", "class", "two words", "é", "layers", "1st",
+                                      "torch", "wrap(x)", "__init__", "source"])
     def test_odd_names(self, name):
         x = Input((4,), custom_name=name)
         layer = nn.Linear(4, 4)
@@ -275,7 +281,8 @@ class TestAddOutput:
         data = torch.randn(2, 5, 4)
         found = model(data)
         expected, (eh, _) = lstm(data)
-        assert equal(found[:2], (expected, eh)) and found[2].shape == (2, 5, 2) and "Linear_1.weight" in model.state_dict()
+        assert (equal(found[:2], (expected, eh)) and found[2].shape == (2, 5, 2)
+                and "Linear_1.weight" in model.state_dict())
 
     def test_errors_change_nothing(self):
         x = Input((4,))
@@ -288,7 +295,8 @@ class TestAddOutput:
             model.add_output(3)
         with pytest.raises(ValueError, match="dot"):
             model.add_output(nn.Linear(4, 4)(nn.Linear(4, 4)(x), custom_name="a.b"))
-        assert model(torch.ones(1, 4)).tolist() == [[2.] * 4] and model.output_shape == (None, 4) and not model.state_dict()
+        assert (model(torch.ones(1, 4)).tolist() == [[2.] * 4] and model.output_shape == (None, 4)
+                and not model.state_dict())
         assert list(model.nodes) == ["Input_1", "AddOpLayer_1"]
 
 
@@ -315,7 +323,8 @@ class TestCopies:
         model = small()
         model.eval()
         copied = copy.deepcopy(model)
-        assert type(copied) is DetachedSymbolicModel and type(copy.deepcopy(copied)) is DetachedSymbolicModel and not copied.training
+        assert (type(copied) is DetachedSymbolicModel and type(copy.deepcopy(copied)) is DetachedSymbolicModel
+                and not copied.training)
         together = copy.deepcopy([model, model.Linear_1, model])
         assert together[0] is together[2] and together[0].Linear_1 is together[1]
         data = torch.randn(3, 4)
@@ -328,8 +337,10 @@ class TestCopies:
         model.Linear_1.eval()
         model.Linear_2.weight.requires_grad_(False)
         data = torch.randn(3, 4)
-        for copied in (model.detach_from_graph(), copy.deepcopy(model.detach_from_graph()), pickle.loads(pickle.dumps(model))):
-            assert copied.note == {"epoch": 3} and copied.training and not copied.Linear_1.training and not copied.Linear_2.weight.requires_grad
+        for copied in (model.detach_from_graph(), copy.deepcopy(model.detach_from_graph()),
+                       pickle.loads(pickle.dumps(model))):
+            assert (copied.note == {"epoch": 3} and copied.training and not copied.Linear_1.training
+                    and not copied.Linear_2.weight.requires_grad)
             seen.append(copied(data))
         assert all(equal(value, model(data)) for value in seen) and not equal(model(data), model.forward(data))
 
@@ -451,7 +462,8 @@ def test_threads():
     layers = [nn.Linear(8, 8) for _ in range(6)]
     h = x
     for layer in layers:
-        h = add_to_graph(lambda parts, scale: (parts[0] + parts[1]["k"]) * scale, (layer(h), {"k": y}), scale=0.5).tanh()
+        h = add_to_graph(lambda parts, scale: (parts[0] + parts[1]["k"]) * scale, (layer(h), {"k": y}),
+                         scale=0.5).tanh()
     pairs = [(torch.randn(5, 8), torch.randn(5, 8)) for _ in range(8)]
     for codegen in (True, False):
         model = SymbolicModel((x, y), h, enable_forward_codegen=codegen)
@@ -466,7 +478,8 @@ def test_threads():
             thread.start()
         for thread in threads:
             thread.join()
-        assert all(len(found[k]) == 20 and all(equal(value, expected[k]) for value in found[k]) for k in range(len(pairs)))
+        assert all(len(found[k]) == 20 and all(equal(value, expected[k]) for value in found[k])
+                   for k in range(len(pairs)))
 
 
 class Square(torch.autograd.Function):
@@ -495,7 +508,8 @@ def test_deep_networks_run_as_one_loop():
     for layer in layers:
         y = layer(y)
     assert SymbolicModel(x, y)._generated_forward_source.splitlines() == [
-        "def forward(self, i0):", "    layers = callables(self)", "    x000 = i0", "    for layer in layers[0:250]:", "        x000 = layer(x000)",
+        "def forward(self, i0):", "    layers = callables(self)", "    x000 = i0", "    for layer in layers[0:250]:",
+        "        x000 = layer(x000)",
         "    return x000"]
 
 
@@ -512,7 +526,8 @@ class TestSummary:
                 "2    Flatten_1   (None, 784)         0        1        ",
                 "3    Linear_1    (None, 10)          7850     2        ",
                 "4*   Softmax_1   (None, 10)          0        3        "]
-        expected = ["_" * 55, rows[0], "=" * 55, *rows[1:], "=" * 55, "Total params: 7850", "Trainable params: 7850", "Non-trainable params: 0", "_" * 55]
+        expected = ["_" * 55, rows[0], "=" * 55, *rows[1:], "=" * 55, "Total params: 7850", "Trainable params: 7850",
+                    "Non-trainable params: 0", "_" * 55]
         assert SymbolicModel(inputs=inputs, outputs=x).summary(return_string=True) == "\n".join(expected)
 
     def test_printed(self, capsys):
@@ -533,7 +548,8 @@ class TestSummary:
         text = SymbolicModel((x, y), (layer(layer(x)), y["a"])).summary(return_string=True)
         assert "Total params: 20\nTrainable params: 16\nNon-trainable params: 4\n" in text
         assert any(line.split()[1:3] == ["Input_2", "dict"] for line in text.splitlines())
-        assert [line.split()[-2] for line in text.splitlines() if "Linear" in line] == ["20", "0"]          # shared: counted once
+        # shared: counted once
+        assert [line.split()[-2] for line in text.splitlines() if "Linear" in line] == ["20", "0"]
 
     def test_parameters_that_are_arguments(self):
         x = Input((4,))
@@ -574,7 +590,8 @@ class TestModule:
 
     def test_moves_to_a_device(self):
         model = small().to("meta")
-        assert {p.device.type for p in model.parameters()} == {"meta"} and model(torch.empty(2, 4, device="meta")).shape == (2, 2)
+        assert ({p.device.type for p in model.parameters()} == {"meta"}
+                and model(torch.empty(2, 4, device="meta")).shape == (2, 2))
 
     def test_tracing_leaves_no_trace(self):
         norm, x = nn.BatchNorm1d(4), Input((4,))
@@ -585,7 +602,8 @@ class TestModule:
         y.shape, y.v
         assert all(equal(b, before[name]) for name, b in norm.named_buffers()) and equal(torch.get_rng_state(), state)
         assert nn.BatchNorm1d(4)(Input((4,), batch_size=4)).shape == (4, 4)
-        assert nn.BatchNorm1d(4)(x).shape == (None, 4)                          # no batch of one while the graph is built
+        # no batch of one while the graph is built
+        assert nn.BatchNorm1d(4)(x).shape == (None, 4)
 
     def test_lazy_layers_and_subclasses(self):
         x = Input((6,))
@@ -602,7 +620,8 @@ class TestModule:
         model = small()
         data = torch.randn(3, 4)
         weights = {name: p * 2 for name, p in model.named_parameters()}
-        expected = nn.functional.linear(nn.functional.linear(data, weights["Linear_1.weight"], weights["Linear_1.bias"]).relu(),
+        expected = nn.functional.linear(nn.functional.linear(data, weights["Linear_1.weight"],
+                                                             weights["Linear_1.bias"]).relu(),
                                         weights["Linear_2.weight"], weights["Linear_2.bias"])
         assert torch.allclose(torch.func.functional_call(model, weights, (data,)), expected)
         assert torch.allclose(torch.func.vmap(model)(data), model(data), atol=1e-6)

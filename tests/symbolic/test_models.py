@@ -65,7 +65,8 @@ class PlainResNet(nn.Module):
 @NOTATIONS
 def test_toy_resnet(on):
     model = toy_resnet(on)
-    assert get_parameter_count(model) == 223_242 and model.input_shape == (None, 3, 32, 32) and model.output_shape == (None, 10)
+    assert (get_parameter_count(model) == 223_242 and model.input_shape == (None, 3, 32, 32)
+            and model.output_shape == (None, 10))
     plain = PlainResNet()
     assert model_similar(model, plain)
     plain.load_state_dict(dict(zip(plain.state_dict(), model.state_dict().values(), strict=True)))
@@ -81,7 +82,8 @@ def test_sequence_of_convolutions(on):
         x = on(x)(nn.Conv2d(in_channels=x.channels, out_channels=channels, kernel_size=3))(nn.MaxPool2d(2))(nn.ReLU())
     x = on(x)(nn.Flatten())
     model = SymbolicModel(inputs=image, outputs=on(x)(nn.Linear(in_features=x.features, out_features=10)))
-    assert get_parameter_count(model) == 83_562 and model.output_shape == (None, 10) and model(torch.randn(1, 3, 128, 128)).shape == (1, 10)
+    assert (get_parameter_count(model) == 83_562 and model.output_shape == (None, 10)
+            and model(torch.randn(1, 3, 128, 128)).shape == (1, 10))
 
 
 @NOTATIONS
@@ -115,7 +117,9 @@ def test_an_image_and_a_vector():
 
 
 def residual(x, width, stride):
-    """Normalized before it is convolved (He et al. 2016), around a shortcut that is a projection where shapes change."""
+    """Normalized before it is convolved (He et al. 2016), around a shortcut that is a projection where shapes
+    change.
+    """
     shortcut = x if (x.C, stride) == (width, 1) else nn.Conv2d(x.C, width, 1, stride, bias=False)(x)
     for s in (stride, 1):
         x = nn.Conv2d(x.C, width, 3, s, padding=1)(nn.ReLU()(nn.BatchNorm2d(x.C)(x)))
@@ -132,7 +136,8 @@ def residual_network(widths, blocks=2):
     return SymbolicModel(image, nn.Linear(x.features, 10)(x))
 
 
-@pytest.mark.parametrize(("widths", "count"), [((16, 32, 64), 175_530), ((64, 128, 256), 2_750_698)], ids=["small", "WRN-16-4"])
+@pytest.mark.parametrize(("widths", "count"), [((16, 32, 64), 175_530), ((64, 128, 256), 2_750_698)],
+                         ids=["small", "WRN-16-4"])
 def test_residual_networks(widths, count):
     model = residual_network(widths)
     assert get_parameter_count(model) == count and model(torch.rand(2, 3, 32, 32)).shape == (2, 10)
@@ -165,7 +170,8 @@ def test_encoder_and_decoder():
     picture = Input((3, 32, 32))
     model = SymbolicModel(picture, decoder(encoder(picture)))
     data = torch.rand(16, 3, 32, 32)
-    assert get_parameter_count(model) == 28_529 and model(data).shape == (16, 1, 7, 7) and model.output_shape == (None, 1, 7, 7)
+    assert (get_parameter_count(model) == 28_529 and model(data).shape == (16, 1, 7, 7)
+            and model.output_shape == (None, 1, 7, 7))
     assert equal(model(data), decoder(encoder(data)))
 
 
@@ -195,13 +201,16 @@ def test_linear_classifiers():
     for on in (layer_of, node_of):
         inputs = Input(shape=(28 * 28,))
         models.append(SymbolicModel(inputs, on(inputs)(nn.Linear(in_features=inputs.features, out_features=10))))
-    assert [get_parameter_count(model) for model in models] == [7850] * 2 and models[0](torch.rand(3, 784)).shape == (3, 10)
+    assert ([get_parameter_count(model) for model in models] == [7850] * 2
+            and models[0](torch.rand(3, 784)).shape == (3, 10))
 
 
 def test_functions_and_layers_of_several_inputs():
     x1, x2 = Input(shape=(1, 2, 3)), Input(shape=(5, 2, 3))
-    nodes = [useful_layers.ConcatLayer(dim=1)(x1, x2), x1(useful_layers.ConcatLayer(dim=1), x2), add_to_model(torch.concat, (x1, x2), dim=1),
-             add_to_model(torch.concat, tensors=(x1, x2), dim=1), add_to_graph(torch.concat, (x1, x2), dim=1), torch.concat((x1, x2), dim=1)]
+    nodes = [useful_layers.ConcatLayer(dim=1)(x1, x2), x1(useful_layers.ConcatLayer(dim=1), x2),
+             add_to_model(torch.concat, (x1, x2), dim=1), add_to_model(torch.concat, tensors=(x1, x2), dim=1),
+             add_to_graph(torch.concat, (x1, x2), dim=1),
+             torch.concat((x1, x2), dim=1)]
     a, b = torch.rand(4, 1, 2, 3), torch.rand(4, 5, 2, 3)
     for node in nodes:
         assert node.shape == (None, 6, 2, 3) and equal(SymbolicModel((x1, x2), node)(a, b), torch.cat((a, b), 1))

@@ -34,7 +34,8 @@ def seeded():
 
 
 class TestConfig:
-    PROGRAM = "from tensorgrad.symbolic import config as c; print(c.CODEGEN_BY_DEFAULT, c.CODEGEN_MIN_LOOP_LENGTH, c.API_2_ENABLED_BY_DEFAULT)"
+    PROGRAM = ("from tensorgrad.symbolic import config as c; print(c.CODEGEN_BY_DEFAULT, c.CODEGEN_MIN_LOOP_LENGTH, "
+               "c.API_2_ENABLED_BY_DEFAULT)")
 
     def test_defaults(self):
         assert fresh_process(self.PROGRAM).split() == ["True", "50", "True"]
@@ -46,7 +47,8 @@ class TestConfig:
         both = {"TENSORGRAD_SYMBOLIC_CODEGEN_MIN_LOOP_LENGTH": "3", "PYTORCH_SYMBOLIC_CODEGEN_MIN_LOOP_LENGTH": "7"}
         assert fresh_process(self.PROGRAM, **both).split()[1] == "3"
 
-    @pytest.mark.parametrize("text", ["print('run')", "__import__('os').abort()", "'5'", "5.0", "True", "", "1 +", "[" * 500])
+    @pytest.mark.parametrize("text", ["print('run')", "__import__('os').abort()", "'5'", "5.0", "True", "", "1 +",
+                                      "[" * 500])
     def test_garbage_is_refused_and_not_run(self, text, monkeypatch, capsys):
         monkeypatch.setenv("PYTORCH_SYMBOLIC_LENGTH", text)
         with warnings.catch_warnings():
@@ -114,22 +116,31 @@ class TestUsefulLayers:
         assert equal(pickle.loads(pickle.dumps(layer))(*values), expected) and isinstance(repr(layer), str)
 
     def test_all_are_there(self):
-        assert set(LAYERS) == {n for n in L.__all__ if n not in ("AnyOpLayer", "NamedAnyOpLayer", "ConcatOpLayer", "StackOpLayer")} and len(LAYERS) == 18
-        assert (L.AnyOpLayer, L.NamedAnyOpLayer, L.ConcatOpLayer, L.StackOpLayer) == (L.LambdaOpLayer, L.NamedLambdaOpLayer, L.ConcatLayer, L.StackLayer)
+        assert (set(LAYERS) == {n for n in L.__all__
+                                if n not in ("AnyOpLayer", "NamedAnyOpLayer", "ConcatOpLayer", "StackOpLayer")}
+                and len(LAYERS) == 18)
+        assert ((L.AnyOpLayer, L.NamedAnyOpLayer, L.ConcatOpLayer, L.StackOpLayer)
+                == (L.LambdaOpLayer, L.NamedLambdaOpLayer, L.ConcatLayer, L.StackLayer))
 
     def test_with_batches_of_unknown_size(self):
         x1, x2 = Input((1, 2, 3)), Input((5, 2, 3))
-        assert L.ConcatLayer(dim=1)(x1, x2).shape == (None, 6, 2, 3) == x1(L.ConcatLayer(dim=1), x2).shape == L.ConcatLayer(1)([x1, x2]).shape
-        assert L.ReshapeLayer((3, -1))(x2).shape == (None, 3, 10) and L.ViewCopyLayer([10, 3])(x2).shape == (None, 10, 3)
+        assert (L.ConcatLayer(dim=1)(x1, x2).shape == (None, 6, 2, 3) == x1(L.ConcatLayer(dim=1), x2).shape
+                == L.ConcatLayer(1)([x1, x2]).shape)
+        assert (L.ReshapeLayer((3, -1))(x2).shape == (None, 3, 10) and L.ViewCopyLayer([10, 3])(x2).shape
+                == (None, 10, 3))
         assert L.ReshapeLayer((-1, 3), batch_size_included=True)(x2).shape == (None, 3)
-        assert L.AggregateLayer(torch.mean)(x1).shape == () and L.AggregateLayer(torch.sum, (1, 2))(x1).shape == (None, 3)
+        assert (L.AggregateLayer(torch.mean)(x1).shape == () and L.AggregateLayer(torch.sum, (1, 2))(x1).shape
+                == (None, 3))
         out, indices = L.AggregateLayer(torch.max, dim=1)(x1)
         assert out.shape == indices.shape == (None, 2, 3)
 
     def test_classes_and_several_arguments(self):
-        """S42: `x(Class, y)` makes the layer; joining is along the axis after the batch unless another is named; UnpackLayer takes several, too."""
+        """S42: `x(Class, y)` makes the layer; joining is along the axis after the batch unless another is named;
+        UnpackLayer takes several, too.
+        """
         x1, x2 = Input((1, 2, 3)), Input((5, 2, 3))
-        assert x1(L.ConcatLayer, x2).shape == L.ConcatLayer()(x1, x2).shape == (None, 6, 2, 3) and x1(L.StackLayer, x1).shape == (None, 2, 1, 2, 3)
+        assert (x1(L.ConcatLayer, x2).shape == L.ConcatLayer()(x1, x2).shape == (None, 6, 2, 3)
+                and x1(L.StackLayer, x1).shape == (None, 2, 1, 2, 3))
         assert x1(L.AddOpLayer, x1)(nn.Flatten).shape == (None, 6) and L.UnpackLayer()(3, 4) == (3, 4)
         check([x1], x1(L.MulOpLayer, x1), (torch.ones(2, 1, 2, 3) * 3,), torch.ones(2, 1, 2, 3) * 9)
 
@@ -148,11 +159,13 @@ class TestUsefulLayers:
         assert seen == [(4, 3)]
 
     def test_copies_are_copies(self):
-        assert L.ViewCopyLayer((6,))(X).data_ptr() != X.data_ptr() and L.ReshapeLayer((6,))(X).data_ptr() == X.data_ptr()
+        assert (L.ViewCopyLayer((6,))(X).data_ptr() != X.data_ptr() and L.ReshapeLayer((6,))(X).data_ptr()
+                == X.data_ptr())
 
     def test_methods_of_other_objects(self):
         words = CustomInput(["b", "a"])
-        check(words, (L.MethodCall("index", "a")(words), L.SliceLayer(0)(words), L.GetAttr("__len__")(words)()), (["a", "c", "b"],), (0, "a", 3))
+        check(words, (L.MethodCall("index", "a")(words), L.SliceLayer(0)(words), L.GetAttr("__len__")(words)()),
+              (["a", "c", "b"],), (0, "a", 3))
 
 
 # ── questions to models ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,15 +176,18 @@ class TestModelTools:
         net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 2, bias=False))
         assert model_tools.get_parameter_count(net) == 15 + 6 + 6
         net[0].weight.requires_grad_(False)
-        assert model_tools.get_parameter_count(net) == 27 and model_tools.get_parameter_count(net, only_trainable=True) == 15
+        assert (model_tools.get_parameter_count(net) == 27 and model_tools.get_parameter_count(net, only_trainable=True)
+                == 15)
         assert model_tools.get_parameter_shapes(net) == [(3, 4), (3,), (3,), (3,), (2, 3)]
         assert model_tools.get_parameter_count(nn.Sequential(net, net)) == 27
 
     def test_similar_models(self):
         a, b = nn.Linear(4, 3), nn.Linear(3, 3)
-        assert model_tools.model_similar(nn.Sequential(a, b), nn.Sequential(b, a)) and not model_tools.model_similar(a, b)
+        assert (model_tools.model_similar(nn.Sequential(a, b), nn.Sequential(b, a))
+                and not model_tools.model_similar(a, b))
         assert not model_tools.model_similar(nn.Sequential(a, b), a)
-        assert not model_tools.model_similar(nn.Linear(6, 2, bias=False), nn.Linear(4, 3, bias=False))            # equal counts, other shapes
+        # equal counts, other shapes
+        assert not model_tools.model_similar(nn.Linear(6, 2, bias=False), nn.Linear(4, 3, bias=False))
 
     def test_corresponding_parameters(self):
         a, b = nn.Linear(4, 3), nn.Linear(3, 3)
@@ -185,11 +201,13 @@ class TestModelTools:
             other.weight[0, 0] += 1
         assert not model_tools.models_have_corresponding_parameters(a, other)
 
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.bool, torch.complex64, torch.float16])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.bool,
+                                       torch.complex64, torch.float16])
     def test_hashes(self, dtype):
         h = model_tools.hash_torch_tensor
         a = torch.tensor([[1, 0, 1], [0, 0, 1]]).to(dtype)
-        assert h(a) == h(a.clone()) == h(a.t().contiguous().t()) and h(a) != h(a.t()) and h(a) != h(a.flatten()) != h(torch.zeros_like(a).flatten())
+        assert (h(a) == h(a.clone()) == h(a.t().contiguous().t()) and h(a) != h(a.t())
+                and h(a) != h(a.flatten()) != h(torch.zeros_like(a).flatten()))
         assert h(a) != h(a.to(torch.complex128)) and h(a.sum()) == h(a.sum()) and h(a[:0]) == h(a[:0])
         assert h(nn.Parameter(a) if a.is_floating_point() else a) == h(a)
 
@@ -203,7 +221,8 @@ class TestAlgorithms:
         y = x + 1
         z, unused = y * other, y.relu()
         between = graph_algorithms.figure_out_nodes_between
-        assert between([x], [z]) == {x, y, z} and between(outputs=[z]) == {x, y, z, other} and between(inputs=[y]) == {y, z, unused}
+        assert (between([x], [z]) == {x, y, z} and between(outputs=[z]) == {x, y, z, other}
+                and between(inputs=[y]) == {y, z, unused})
         assert between([y], [y]) == {y} and between([z], [x]) == set()
         with pytest.raises(ValueError, match="inputs or outputs are needed"):
             between()
@@ -212,14 +231,16 @@ class TestAlgorithms:
         x, other = Input((3,)), Input((3,))
         z = x + other
         graph_algorithms.check_for_missing_inputs({x, other, z}, {x, other})
-        with pytest.raises(AssertionError, match=r"AddOpLayer \(\(None, 3\)\) depends on the output of a foreign node, an input"):
+        with pytest.raises(AssertionError, match=r"AddOpLayer \(\(None, 3\)\) depends on the output of a foreign node, "
+                                                 r"an input"):
             graph_algorithms.check_for_missing_inputs({x, z}, {x})
 
     def test_order_and_cycles(self):
         x = Input((3,))
         y = x + 1
         z = y * x
-        assert graph_algorithms.sort_graph_and_check_DAG({z, x, y}) == [x, y, z] == graph_algorithms.topological_sort([y, z, x])
+        assert (graph_algorithms.sort_graph_and_check_DAG({z, x, y}) == [x, y, z]
+                == graph_algorithms.topological_sort([y, z, x]))
         x._parents = (Input((3,)), Input((3,)))
         assert graph_algorithms.sort_graph_and_check_DAG({z, x, y}) == [x, y, z]
         late = Input((3,))
@@ -236,7 +257,8 @@ class TestAlgorithms:
         assert [node(n) for n in (x, CustomInput([1, 2]), CustomInput(abs), CustomInput(5), CustomInput({}))] == [
             "(None, 3)", "list(2)", "callable", "int", "dict(0)"]
         layers = [nn.Linear(3, 2)(x), x + 1, x.relu(), x.mT, x[0], torch.cat((x, x)), add_to_graph(lambda x: x, x), x]
-        assert [edge(n.layer) for n in layers] == ["Linear", "AddOpLayer", ".relu", ".mT", "SliceLayer", "cat", "wrap(<lambda>)", ""]
+        assert [edge(n.layer) for n in layers] == ["Linear", "AddOpLayer", ".relu", ".mT", "SliceLayer", "cat",
+                                                   "wrap(<lambda>)", ""]
 
     def test_names_of_variables(self):
         x = Input((3,))
@@ -263,7 +285,8 @@ def texts(figure):
 def boxes(figure):
     """{what the legend calls the colour of boxes: their texts}"""
     axes, legend = figure.axes[0], figure.legends[0]
-    kinds = {mark.get_facecolor(): text.get_text() for mark, text in zip(legend.get_patches(), legend.get_texts(), strict=True)}
+    kinds = {mark.get_facecolor(): text.get_text()
+             for mark, text in zip(legend.get_patches(), legend.get_texts(), strict=True)}
     found = {}
     for patch in axes.patches:
         if patch.get_facecolor() in kinds and patch.get_edgecolor()[3]:
@@ -293,24 +316,29 @@ class TestDrawGraph:
         figure = draw_graph(model=model)
         assert isinstance(figure, Figure) and graph_algorithms.draw_graph is draw_graph
         found = texts(figure)
-        assert sorted(found) == sorted([*[str(tuple(node.shape)) for node in model.nodes.values()], "Conv2d", "Sequential", ".flatten", "cat", "cat", "Linear",
+        assert sorted(found) == sorted([*[str(tuple(node.shape)) for node in model.nodes.values()], "Conv2d",
+                                        "Sequential", ".flatten", "cat", "cat", "Linear",
                                         ".relu", "Linear"])
         assert [text.get_text() for text in figure.legends[0].get_texts()] == ["input", "output", "hidden"]
         by_kind = boxes(figure)
-        assert sorted(by_kind["input"]) == ["(None, 3, 8, 8)", "(None, 6)"] and sorted(by_kind["output"]) == ["(None, 2)", "(None, 7)"]
+        assert (sorted(by_kind["input"]) == ["(None, 3, 8, 8)", "(None, 6)"]
+                and sorted(by_kind["output"]) == ["(None, 2)", "(None, 7)"])
         assert len(by_kind["hidden"]) == 5
 
     def test_depth_goes_down(self):
         x = Input((3,))
         y = x.relu()
         z = y + x
-        heights = {t.get_text(): t.get_position()[1] for t in draw_graph(inputs=x, outputs=z, node_text_namespace={"x": x, "y": y, "z": z}).axes[0].texts}
+        heights = {t.get_text(): t.get_position()[1]
+                   for t in draw_graph(inputs=x, outputs=z, node_text_namespace={"x": x, "y": y, "z": z}).axes[0].texts}
         assert heights["x"] < heights["y"] < heights["z"]
         places = {t.get_text(): t.get_position()[0]
-                  for t in draw_graph(inputs=x, outputs=z, node_text_namespace={"x": x, "y": y, "z": z}, rotate_graph=True).axes[0].texts}
+                  for t in draw_graph(inputs=x, outputs=z, node_text_namespace={"x": x, "y": y, "z": z},
+                                      rotate_graph=True).axes[0].texts}
         assert places["x"] < places["y"] < places["z"]
 
-    @pytest.mark.parametrize("options", [{}, {"rotate_graph": True}, {"rotate_labels": True}, {"figsize": (5, 5)}, {"figsize": (40, 3)},
+    @pytest.mark.parametrize("options", [{}, {"rotate_graph": True}, {"rotate_labels": True}, {"figsize": (5, 5)},
+                                         {"figsize": (40, 3)},
                                          {"node_text_func": lambda n: "a long text about it\nand more"}])
     def test_texts_do_not_meet(self, options):
         assert not overlapping(draw_graph(model=two_heads(), **options))
@@ -319,9 +347,11 @@ class TestDrawGraph:
         x = Input((3,))
         y = x.relu()
         z, w = y * 2, y[0]
-        assert sorted(texts(draw_graph(inputs=x))) == sorted(["(None, 3)"] * 3 + ["(3,)", ".relu", "MulOpLayer", "SliceLayer"])
+        assert (sorted(texts(draw_graph(inputs=x)))
+                == sorted(["(None, 3)"] * 3 + ["(3,)", ".relu", "MulOpLayer", "SliceLayer"]))
         assert sorted(boxes(draw_graph(inputs=x))["output"]) == ["(3,)", "(None, 3)"]
-        assert texts(draw_graph(outputs=[z])).count("(None, 3)") == 3 and "SliceLayer" not in texts(draw_graph(outputs=z))
+        assert (texts(draw_graph(outputs=[z])).count("(None, 3)") == 3
+                and "SliceLayer" not in texts(draw_graph(outputs=z)))
         assert boxes(draw_graph(outputs=z))["input"] == ["(None, 3)"]
         assert texts(draw_graph(inputs=y, outputs=(z, w))).count(".relu") == 0
         assert texts(draw_graph(inputs=x, outputs=x)) == ["(None, 3)"]
@@ -330,10 +360,13 @@ class TestDrawGraph:
         x = Input((3,))
         y = x.relu()
         z = nn.Linear(3, 2)(y)
-        figure = draw_graph(inputs=x, outputs=z, node_text_func=lambda node: f"depth {node.depth}", edge_text_func=lambda layer: f"<{type(layer).__name__}>")
+        figure = draw_graph(inputs=x, outputs=z, node_text_func=lambda node: f"depth {node.depth}",
+                            edge_text_func=lambda layer: f"<{type(layer).__name__}>")
         assert sorted(texts(figure)) == ["<Linear>", "<Method>", "depth 0", "depth 1", "depth 2"]
-        assert sorted(texts(draw_graph(inputs=x, outputs=z, edge_text_func=lambda layer: "", node_text_namespace={"x": x, "z": z}))) == ["?", "x", "z"]
-        assert texts(draw_graph(inputs=x, outputs=x + 0, node_text_func=lambda node: "$\\frac{1}$ _ <b>", edge_text_func=lambda layer: ""))
+        assert sorted(texts(draw_graph(inputs=x, outputs=z, edge_text_func=lambda layer: "",
+                                       node_text_namespace={"x": x, "z": z}))) == ["?", "x", "z"]
+        assert texts(draw_graph(inputs=x, outputs=x + 0, node_text_func=lambda node: "$\\frac{1}$ _ <b>",
+                                edge_text_func=lambda layer: ""))
 
     def test_the_size(self):
         model = two_heads()
@@ -390,7 +423,8 @@ class TestPicture:
         ElementTree.fromstring(svg)
         for text in (svg, dot, html):
             assert all(word in text for word in ("Conv2d", "(None, 4, 6, 6)", "vector", "Sequential_1", "output 2"))
-        assert drawn._repr_svg_() == svg and "iframe" in drawn._repr_html_() and repr(drawn).startswith("<SymbolicModel of 8 steps, 4 leaves and outputs")
+        assert (drawn._repr_svg_() == svg and "iframe" in drawn._repr_html_()
+                and repr(drawn).startswith("<SymbolicModel of 8 steps, 4 leaves and outputs"))
         assert drawn.save(tmp_path / "graph.svg").read_text() == svg
 
     def test_viz_graph_draws_models_and_nodes(self):
@@ -398,7 +432,8 @@ class TestPicture:
         assert torch.viz.graph(model).dot() == picture(model).dot()
         x = Input((3,))
         assert " at 0x" not in picture(torch.cat((x, x))).dot()
-        assert "relu" in torch.viz.graph(x.relu(), title="Mine").dot() and torch.viz.graph(x.relu(), title="Mine").title == "Mine"
+        assert ("relu" in torch.viz.graph(x.relu(), title="Mine").dot()
+                and torch.viz.graph(x.relu(), title="Mine").title == "Mine")
         with pytest.raises(TypeError, match="reads|read from tensors"):
             torch.viz.graph(3)
         for bad in ((), (3,), (model, model), (model, x)):
@@ -414,7 +449,8 @@ class TestPicture:
         x = Input((4,), custom_name="x")
         y = nn.Linear(4, 4)(x)
         drawn = picture(SymbolicModel(x, y * x))
-        assert self.wires(drawn) == [("Linear", "MulOpLayer"), ("MulOpLayer", "output"), ("x", "Linear"), ("x", "MulOpLayer")]
+        assert self.wires(drawn) == [("Linear", "MulOpLayer"), ("MulOpLayer", "output"), ("x", "Linear"),
+                                     ("x", "MulOpLayer")]
 
     def test_models_in_models_are_groups(self):
         x = Input((4,))
@@ -426,16 +462,19 @@ class TestPicture:
         assert {node.title: node.group for node in drawn.model.nodes if node.kind == "step"} == {
             "Linear": (), "relu": ("SymbolicModel_1",), "AddOpLayer": ()}
         assert [node.group for node in drawn.model.nodes if node.title == "Linear"] == [("SymbolicModel_1",), ()]
-        assert self.wires(drawn) == [("AddOpLayer", "output"), ("Linear", "AddOpLayer"), ("Linear", "Linear"), ("relu", "AddOpLayer"), ("z", "Linear"),
+        assert self.wires(drawn) == [("AddOpLayer", "output"), ("Linear", "AddOpLayer"), ("Linear", "Linear"),
+                                     ("relu", "AddOpLayer"), ("z", "Linear"),
                                      ("z", "relu")]
         deeper = picture(SymbolicModel(w := Input((4,)), nn.Sequential(inner.detach_from_graph(), nn.Identity())(w)))
-        assert {node.group for node in deeper.model.nodes if node.kind == "step"} == {("Sequential_1", "DetachedSymbolicModel"), ("Sequential_1",)}
+        assert ({node.group for node in deeper.model.nodes if node.kind == "step"}
+                == {("Sequential_1", "DetachedSymbolicModel"), ("Sequential_1",)})
 
     def test_two_calls_of_one_model_are_two_groups(self):
         x = y = Input((4,))
         inner = SymbolicModel(x, nn.Linear(4, 4)(x).relu())
         outer = nn.Sequential(inner, inner)
-        assert [group.title for group in picture(outer(y)).tree.groups] == ["", "Sequential", "SymbolicModel", "SymbolicModel"]
+        assert ([group.title for group in picture(outer(y)).tree.groups]
+                == ["", "Sequential", "SymbolicModel", "SymbolicModel"])
 
     def test_groups_of_other_sizes_have_the_sizes_of_their_use(self):
         x = Input((3, 8, 8))
@@ -447,7 +486,8 @@ class TestPicture:
         x = Input((5, 4))
         out, (h, _) = nn.LSTM(4, 3)(x)
         drawn = picture(SymbolicModel(x, (out[:, -1], h)))
-        assert self.wires(drawn) == [("Input_1", "LSTM"), ("LSTM", "[0]"), ("LSTM", "[1]"), ("[0]", "[:, -1]"), ("[0]", "output 2"), ("[1]", "[0]"),
+        assert self.wires(drawn) == [("Input_1", "LSTM"), ("LSTM", "[0]"), ("LSTM", "[1]"), ("[0]", "[:, -1]"),
+                                     ("[0]", "output 2"), ("[1]", "[0]"),
                                      ("[:, -1]", "output 1")]
         assert "(1, 5, 3)" in drawn.svg()
 
@@ -482,6 +522,7 @@ class TestPicture:
 
 
 def test_importing_the_package_draws_in_nothing_optional():
-    code = "import sys, tensorgrad.symbolic; print(sorted(set(sys.modules) & {'matplotlib', 'graphviz', 'PIL', 'networkx', 'scipy'}))"
+    code = ("import sys, tensorgrad.symbolic; print(sorted(set(sys.modules) & {'matplotlib', 'graphviz', 'PIL', "
+            "'networkx', 'scipy'}))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,6 @@
-"""Checkpointed parts of models beside PyTorch: the same gradients, random numbers, errors, and how often each part runs."""
+"""Checkpointed parts of models beside PyTorch: the same gradients, random numbers, errors, and how often each part
+runs.
+"""
 import importlib
 from functools import partial
 
@@ -13,7 +15,8 @@ program = Programs()
 
 def model(torch):
     nn = torch.nn
-    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.3), nn.Linear(6, 5), nn.Sigmoid(), nn.Linear(5, 3), nn.GELU(), nn.Linear(3, 2))
+    return nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Dropout(0.3), nn.Linear(6, 5), nn.Sigmoid(), nn.Linear(5, 3),
+                         nn.GELU(), nn.Linear(3, 2))
 
 
 def gradients(module, *tensors):
@@ -56,7 +59,8 @@ def random_numbers_are_not_kept_when_told_so(torch):
     for preserve in (True, False):
         for reentrant in (True, False):
             x = torch.ones(20, requires_grad=True)
-            out = torch.utils.checkpoint.checkpoint(lambda x: torch.nn.functional.dropout(x * x, 0.5), x, use_reentrant=reentrant,
+            out = torch.utils.checkpoint.checkpoint(lambda x: torch.nn.functional.dropout(x * x, 0.5), x,
+                                                    use_reentrant=reentrant,
                                                     preserve_rng_state=preserve)
             out.sum().backward()
             results.append((out, x.grad, torch.rand(2)))
@@ -74,7 +78,8 @@ def nested(torch):
 
     def middle(x):
         calls.append("middle")
-        return checkpoint(inner, checkpoint(inner, x.tanh(), "first", use_reentrant=False), "second", use_reentrant=False).sin()
+        return checkpoint(inner, checkpoint(inner, x.tanh(), "first", use_reentrant=False), "second",
+                          use_reentrant=False).sin()
     x = torch.tensor([0.3, -0.7], requires_grad=True)
     out = checkpoint(middle, x, use_reentrant=False)
     out.backward(torch.tensor([1.0, 3.0]))
@@ -148,7 +153,8 @@ def precision(torch):
                 h = torch.utils.checkpoint.checkpoint(net[:2], x, use_reentrant=reentrant)
             out = torch.utils.checkpoint.checkpoint(net[2], h, use_reentrant=reentrant)
         out.float().square().sum().backward()
-        results.append((out.dtype == torch.bfloat16, h.dtype == torch.float32, net[2].weight.grad.dtype == torch.float32,
+        results.append((out.dtype == torch.bfloat16, h.dtype == torch.float32,
+                        net[2].weight.grad.dtype == torch.float32,
                         [round(float(g.double().abs().sum()), 1) for g in gradients(net, x)]))
     return results
 
@@ -164,7 +170,8 @@ def contexts(torch):
         yield
         log.append(f"after {name}")
     x = torch.tensor(0.8, requires_grad=True)
-    out = torch.utils.checkpoint.checkpoint(torch.exp, x, use_reentrant=False, context_fn=lambda: (noted("forward"), noted("again")))
+    out = torch.utils.checkpoint.checkpoint(torch.exp, x, use_reentrant=False,
+                                            context_fn=lambda: (noted("forward"), noted("again")))
     out.sin().backward()
     return log, x.grad
 
@@ -219,16 +226,19 @@ def runs_that_differ(torch):
     def tried(*functions, **settings):
         waiting = list(functions)
         x = torch.rand(2, requires_grad=True)
-        return raising(lambda: checkpoint(lambda x: waiting.pop(0)(x), x, use_reentrant=False, **settings).sum().backward())
+        return raising(lambda: checkpoint(lambda x: waiting.pop(0)(x), x, use_reentrant=False,
+                                          **settings).sum().backward())
     fewer, more, other = (lambda x: x.sin()), (lambda x: x.sin().cos().exp()), (lambda x: torch.cat((x, x)).sin())
-    return [tried(fewer, more, early_stop=False), tried(more, fewer), tried(fewer, other), tried(fewer, fewer, determinism_check="none"),
+    return [tried(fewer, more, early_stop=False), tried(more, fewer), tried(fewer, other),
+            tried(fewer, fewer, determinism_check="none"),
             tried(more, fewer, debug=True), tried(fewer, fewer)]
 
 
 def both_ways(program):
     """The results of `program(torch, checkpoint)` with reentrance and without."""
     def both(torch):
-        return [program(torch, partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)) for reentrant in (True, False)]
+        return [program(torch, partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant))
+                for reentrant in (True, False)]
     both.__name__ = program.__name__
     return both
 
@@ -273,7 +283,8 @@ def results_of_all_kinds(torch, checkpoint):
 
     def kind(make):
         return raising(lambda: type(checkpoint(lambda x: make(x.exp()), x)).__name__)
-    return x.grad, out[1], [getattr(part, "requires_grad", part) for part in out], kind(lambda x: {"a": x}), kind(lambda x: [x]), kind(lambda x: None)
+    return (x.grad, out[1], [getattr(part, "requires_grad", part) for part in out], kind(lambda x: {"a": x}),
+            kind(lambda x: [x]), kind(lambda x: None))
 
 
 @program
@@ -345,7 +356,8 @@ def modes_around(torch):
             names.append(func.__name__)
             return func(*args, **(kwargs or {}))
     x = torch.tensor([1.0, 2.0], requires_grad=True)
-    seen = torch.autograd.graph.saved_tensors_hooks(lambda t: (hooks.append("pack"), t)[1], lambda t: (hooks.append("unpack"), t)[1])
+    seen = torch.autograd.graph.saved_tensors_hooks(lambda t: (hooks.append("pack"), t)[1],
+                                                    lambda t: (hooks.append("unpack"), t)[1])
     with Names(), seen:
         out = torch.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False)
     out.sum().backward()
@@ -363,8 +375,10 @@ def wrong_contexts(torch):
         raise ValueError("inside")
 
     def tried(run, *contexts):
-        return raising(lambda: torch.utils.checkpoint.checkpoint(run, x, use_reentrant=False, context_fn=lambda: contexts))
-    return tried(fails, contextlib.suppress(ValueError), contextlib.nullcontext()), tried(torch.exp), tried(torch.exp, 1, 2)
+        return raising(lambda: torch.utils.checkpoint.checkpoint(run, x, use_reentrant=False,
+                                                                 context_fn=lambda: contexts))
+    return (tried(fails, contextlib.suppress(ValueError), contextlib.nullcontext()), tried(torch.exp),
+            tried(torch.exp, 1, 2))
 
 
 @program
@@ -375,7 +389,8 @@ def groups_of_backwards(torch):
     with utils.GraphExecGroup():
         a.sum().backward(retain_graph=True)
         b.sum().backward(retain_graph=True)
-        inside = len(calls), raising(lambda: a.sum().backward()), raising(lambda: utils.GraphExecGroup().__enter__())[1][:51]
+        inside = (len(calls), raising(lambda: a.sum().backward()),
+                  raising(lambda: utils.GraphExecGroup().__enter__())[1][:51])
     a.sum().backward()
     return inside, len(calls), x.grad
 
@@ -383,8 +398,10 @@ def groups_of_backwards(torch):
 @program
 def names(torch):
     utils = torch.utils.checkpoint
-    return (sorted(utils.__all__), [(policy.name, policy.value) for policy in utils.CheckpointPolicy], utils.get_device_states(torch.ones(2), [3]),
-            utils.set_device_states([], []), utils.SelectiveCheckpointContext(is_recompute=False, op_output=3).op_output)
+    return (sorted(utils.__all__), [(policy.name, policy.value) for policy in utils.CheckpointPolicy],
+            utils.get_device_states(torch.ones(2), [3]),
+            utils.set_device_states([], []),
+            utils.SelectiveCheckpointContext(is_recompute=False, op_output=3).op_output)
 
 
 # ── some functions are not run again ──────────────────────────────────────────────────────────────────────────────────
@@ -407,9 +424,11 @@ def selected_functions(torch):
     def run(x):
         return torch.sigmoid(net((x @ w).tanh() @ w).relu()).exp() * x + x.sort(1)[0]
     results = []
-    for which in ([ops.mm.default], [ops.sigmoid.default, ops.addmm.default], [ops.exp.default, ops.sort.default, ops.mul.Tensor], [],
+    for which in ([ops.mm.default], [ops.sigmoid.default, ops.addmm.default],
+                  [ops.exp.default, ops.sort.default, ops.mul.Tensor], [],
                   lambda context, op, *args, **kwargs: True, lambda context, op, *args, **kwargs: policy.MUST_RECOMPUTE,
-                  lambda context, op, *args, **kwargs: policy.PREFER_SAVE if op is ops.mm.default and not context.is_recompute else policy.PREFER_RECOMPUTE):
+                  lambda context, op, *args, **kwargs: policy.PREFER_SAVE
+                  if op is ops.mm.default and not context.is_recompute else policy.PREFER_RECOMPUTE):
         for early in (True, False):
             x.grad = w.grad = net.weight.grad = None
             out = selecting(torch, run, x, which=which, early_stop=early)
@@ -423,7 +442,8 @@ def selected_inside_others(torch):
     x = torch.randn(3, 3, requires_grad=True)
     dropout, checkpoint = torch.nn.functional.dropout, torch.utils.checkpoint.checkpoint
     inner = lambda x: dropout((x @ x).sin(), 0.4).exp()
-    out = selecting(torch, lambda x: dropout(checkpoint(inner, (x @ x).tanh(), use_reentrant=False).cos(), 0.3) * x, x, which=[aten(torch).mm.default])
+    out = selecting(torch, lambda x: dropout(checkpoint(inner, (x @ x).tanh(), use_reentrant=False).cos(), 0.3) * x, x,
+                    which=[aten(torch).mm.default])
     out.sum().backward()
     return out, x.grad
 
@@ -435,7 +455,8 @@ def selected_wrongly(torch):
 
     def written(mutation):
         kept, x = [], torch.randn(3, 3, requires_grad=True)
-        out = selecting(torch, lambda x: (kept.append(x @ x), kept[-1].sin().exp())[1], x, which=[aten(torch).mm.default], mutation=mutation)
+        out = selecting(torch, lambda x: (kept.append(x @ x), kept[-1].sin().exp())[1], x,
+                        which=[aten(torch).mm.default], mutation=mutation)
         kept[0].detach().mul_(2)
         return raising(lambda: out.sum().backward(retain_graph=True)), x.grad, raising(lambda: out.sum().backward())
     return refused(3), refused([3]), refused(None), written(False), written(True)
@@ -448,7 +469,8 @@ def test_a_selected_function_is_not_computed_again(kept):
     steps = []
     watch = lambda node: steps.append(node.name())
     x = tensorgrad.ones(3, 3, requires_grad=True)
-    out = selecting(tensorgrad, lambda x: (x @ x).exp().sin(), x, which=[tensorgrad.matmul, aten(tensorgrad).mm] if kept else []).sum()
+    out = selecting(tensorgrad, lambda x: (x @ x).exp().sin(), x, which=[tensorgrad.matmul, aten(tensorgrad).mm] if kept
+                    else []).sum()
     mode.watch(watch)
     try:
         out.backward()
@@ -480,7 +502,9 @@ def held(tensor):
 
 @cpu_only
 def test_less_is_kept():
-    """Of twelve layers, a checkpoint keeps its argument alone; all that a backward at a time needs is one of its segments."""
+    """Of twelve layers, a checkpoint keeps its argument alone; all that a backward at a time needs is one of its
+    segments.
+    """
     nn = tensorgrad.nn
     net = nn.Sequential(*(layer for _ in range(12) for layer in (nn.Linear(16, 16), nn.Tanh())))
     weights = {p.data_ptr() for p in net.parameters()}
@@ -516,7 +540,8 @@ def test_random_numbers_of_the_device():
     x = tensorgrad.ones(50, requires_grad=True, device=DEVICE)
     for reentrant in (False, True):
         x.grad = None
-        out = tensorgrad.utils.checkpoint.checkpoint(lambda x: tensorgrad.nn.functional.dropout(x * x, 0.5), x, use_reentrant=reentrant)
+        out = tensorgrad.utils.checkpoint.checkpoint(lambda x: tensorgrad.nn.functional.dropout(x * x, 0.5), x,
+                                                     use_reentrant=reentrant)
         out.sum().backward()
         assert (x.grad == 2 * out).all()
 
@@ -537,10 +562,13 @@ def test_attention_backends():
                 return attend(q, k, k)
         with attention.sdpa_kernel([kind.MATH, kind.CUDNN_ATTENTION], set_priority=True):
             inside = list(map(repr, attention._cur_sdpa_kernel_backends(True)))
-        return ([raising(lambda names=names: with_kernels(*names)) for names in (["MATH"], ["FLASH_ATTENTION", "MATH"], ["CUDNN_ATTENTION"], [])],
+        return ([raising(lambda names=names: with_kernels(*names))
+                 for names in (["MATH"], ["FLASH_ATTENTION", "MATH"], ["CUDNN_ATTENTION"], [])],
                 raising(lambda: attention.sdpa_kernel((kind.MATH,)).__enter__()),
-                inside, list(map(repr, attention._cur_sdpa_kernel_backends())), int(kind.CUDNN_ATTENTION), kind.MATH.name,
+                inside, list(map(repr, attention._cur_sdpa_kernel_backends())), int(kind.CUDNN_ATTENTION),
+                kind.MATH.name,
                 [attend(q, k, k, make(3, 5)) for make in (bias.causal_upper_left, bias.causal_lower_right)],
-                attend(k, q, q, bias.causal_lower_right(5, 3)), repr(bias.causal_lower_right(2, 4)), repr(bias.causal_upper_left(4, 2)),
+                attend(k, q, q, bias.causal_lower_right(5, 3)), repr(bias.causal_lower_right(2, 4)),
+                repr(bias.causal_upper_left(4, 2)),
                 raising(lambda: bias.causal_upper_left(2)), raising(lambda: bias.CausalBias(1, 2, 3)))
     same(backends)

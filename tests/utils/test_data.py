@@ -486,8 +486,10 @@ def local_error():
     (raises(KeyError('five')), KeyError, "^Caught KeyError in DataLoader worker process 0.\nOriginal Traceback"),
     (raises(Odd(1, 2)), RuntimeError, 'Caught Odd in DataLoader worker process 0.'),
     (local_error, RuntimeError, r'Caught Local in DataLoader worker process 0.(.|\n)*nobody else knows it'),
-    (kill, RuntimeError, r'DataLoader worker \(pid\(s\) \d+\) exited unexpectedly\nDataLoader worker \(pid \d+\) is killed by signal: Killed.'),
-    (lambda: os._exit(3), RuntimeError, r'DataLoader worker \(pid\(s\) \d+\) exited unexpectedly\n.* with exit code 3.'),
+    (kill, RuntimeError, r'DataLoader worker \(pid\(s\) \d+\) exited unexpectedly\nDataLoader worker \(pid \d+\) is '
+                         r'killed by signal: Killed.'),
+    (lambda: os._exit(3), RuntimeError,
+     r'DataLoader worker \(pid\(s\) \d+\) exited unexpectedly\n.* with exit code 3.'),
 ])
 def test_what_happens_in_a_worker(happens, error, text):
     with pytest.raises(error, match=text):
@@ -552,7 +554,8 @@ def test_keyboard_interrupt():
 
     loader = iter(DataLoader(Numbers(interrupt), num_workers=2))
     next(loader)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)       # a shell's jobs in the background are told to ignore it
+    # a shell's jobs in the background are told to ignore it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             batches(loader)

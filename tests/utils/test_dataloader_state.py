@@ -56,7 +56,8 @@ class Augmented(Dataset):
     def __getitem__(self, index):
         if index % self.every:
             return tg.tensor([float(index), 0, 0, 0], dtype=tg.float64)
-        return tg.tensor([index, random.random(), np.random.rand(), tg.rand(1, dtype=tg.float64).item()], dtype=tg.float64)
+        return tg.tensor([index, random.random(), np.random.rand(), tg.rand(1, dtype=tg.float64).item()],
+                         dtype=tg.float64)
 
 
 class OwnRandomness(Augmented):
@@ -197,11 +198,15 @@ LOADERS = {
     'samples': lambda **o: DataLoader(rows(), batch_size=None, shuffle=True, **o),
     'shared generator': lambda **o: shared_generator(**o),
     'with replacement': lambda **o: DataLoader(rows(), batch_size=20, sampler=RandomSampler(range(11), True, 110), **o),
-    'with replacement, lazily': lambda **o: DataLoader(rows(), batch_size=20, sampler=RandomSampler(range(11), True, 110, tg.default_generator), **o),
-    'many times': lambda **o: DataLoader(rows(), batch_size=5, sampler=RandomSampler(range(11), num_samples=28, generator=seeded()), **o),
+    'with replacement, lazily': lambda **o: DataLoader(rows(), batch_size=20,
+                                                       sampler=RandomSampler(range(11), True, 110,
+                                                                             tg.default_generator), **o),
+    'many times': lambda **o: DataLoader(rows(), batch_size=5,
+                                         sampler=RandomSampler(range(11), num_samples=28, generator=seeded()), **o),
     'subset': lambda **o: DataLoader(rows(), batch_size=2, sampler=SubsetRandomSampler(range(9)), **o),
     'weighted': lambda **o: DataLoader(rows(), batch_size=2, sampler=WeightedRandomSampler([1.0] * 11, 9), **o),
-    'batch sampler': lambda **o: DataLoader(rows(), batch_sampler=BatchSampler(RandomSampler(range(11)), 2, False), **o),
+    'batch sampler': lambda **o: DataLoader(rows(), batch_sampler=BatchSampler(RandomSampler(range(11)), 2, False),
+                                            **o),
     'whims': lambda **o: DataLoader(rows(), batch_size=2, sampler=Whims(), **o),
     'buffered': lambda **o: DataLoader(rows(), batch_size=2, sampler=Buffered(), **o),
     'eager': lambda **o: DataLoader(rows(), batch_size=2, sampler=Eager(), **o),
@@ -294,8 +299,10 @@ def test_a_loader_goes_on_after_its_last_batch(kind):
 
 
 @pytest.mark.parametrize('kind, handed_out', [
-    *((kind, 3) for kind in LOADERS if kind not in ('shared generator', 'in order', 'drop last', 'samples', 'subset', 'weighted', 'batch sampler')),
-    *((kind, handed_out) for handed_out in (0, 5) for kind in ('own generator', 'augmented', 'noisy iterable', 'keeping iterable', 'keeps its place')),
+    *((kind, 3) for kind in LOADERS if kind not in ('shared generator', 'in order', 'drop last', 'samples', 'subset',
+                                                    'weighted', 'batch sampler')),
+    *((kind, handed_out) for handed_out in (0, 5)
+      for kind in ('own generator', 'augmented', 'noisy iterable', 'keeping iterable', 'keeps its place')),
 ])
 def test_workers_go_on(kind, handed_out):
     goes_on(LOADERS[kind], handed_out, num_workers=2)
@@ -324,7 +331,8 @@ def test_noise_that_nobody_asked_for_before():
     loader = LOADERS['noisy iterable']()
     iterator = iter(loader)
     next(iterator), next(iterator)
-    with pytest.raises(RuntimeError, match='the iterable dataset draws random numbers, .* call state_dict\\(\\) before the first batch'):
+    with pytest.raises(RuntimeError, match='the iterable dataset draws random numbers, .* call state_dict\\(\\) before '
+                                           'the first batch'):
         loader.state_dict()
 
 
@@ -340,13 +348,15 @@ def test_a_sampler_that_drew_before_somebody_asked():
     resumed.load_state_dict(state)
     for _ in range(2):
         before = streams.state()
-        with pytest.raises(RuntimeError, match='the sampler of this DataLoader does not give what it gave when the state was taken'):
+        with pytest.raises(RuntimeError, match='the sampler of this DataLoader does not give what it gave when the '
+                                               'state was taken'):
             iter(resumed)
         assert equal(flat(streams.state()), flat(before))
 
 
 def flat(state):
-    return [flat(state[key]) for key in sorted(state)] if isinstance(state, dict) else list(map(flat, state)) if isinstance(state, tuple) else state
+    return ([flat(state[key]) for key in sorted(state)] if isinstance(state, dict) else list(map(flat, state))
+            if isinstance(state, tuple) else state)
 
 
 @pytest.mark.parametrize('before, after', [(0, 2), (2, 0), (2, 1)])
@@ -372,15 +382,18 @@ def test_another_number_of_workers_and_back():
     assert equal(seen + batches(iterator), expected)
 
 
-@pytest.mark.parametrize('kind, why', [('augmented', 'samples depend on random numbers'), ('own randomness', 'samples depend on random numbers'),
-                                       ('iterable', 'each worker iterates the dataset'), ('keeping iterable', 'the dataset has a state')])
+@pytest.mark.parametrize('kind, why', [('augmented', 'samples depend on random numbers'),
+                                       ('own randomness', 'samples depend on random numbers'),
+                                       ('iterable', 'each worker iterates the dataset'),
+                                       ('keeping iterable', 'the dataset has a state')])
 @pytest.mark.parametrize('before, after', [(0, 2), (2, 0), (2, 3)])
 def test_a_number_of_workers_that_matters(kind, why, before, after):
     loader = LOADERS[kind](num_workers=before)
     iterator = iter(loader)
     next(iterator)
     state = loader.state_dict()
-    with pytest.raises(ValueError, match=f'the state was taken with num_workers={before}, and this DataLoader has num_workers={after}: .*{why}'):
+    with pytest.raises(ValueError, match=f'the state was taken with num_workers={before}, and this DataLoader has '
+                                         f'num_workers={after}: .*{why}'):
         LOADERS[kind](num_workers=after).load_state_dict(state)
     between = list(iterator) and loader.state_dict()
     LOADERS[kind](num_workers=after).load_state_dict(between)
@@ -521,7 +534,8 @@ def test_an_epoch_that_was_left_and_one_that_was_closed(options):
     (lambda: DataLoader(rows(), batch_size=3, shuffle=True), 'batch_size 2, here 3; batches 6, here 4'),
     (lambda: DataLoader(rows(), batch_size=2), "sampler 'RandomSampler', here 'SequentialSampler'"),
     (lambda: DataLoader(range(30), batch_size=2, shuffle=True), 'batches 6, here 15'),
-    (lambda: DataLoader(rows(), batch_size=2, shuffle=True, drop_last=True), 'drop_last False, here True; batches 6, here 5'),
+    (lambda: DataLoader(rows(), batch_size=2, shuffle=True, drop_last=True),
+     'drop_last False, here True; batches 6, here 5'),
     (lambda: DataLoader(Numbers(), batch_size=2), "dataset 'map', here 'iterable'"),
     (lambda: LOADERS['own generator'](), "generators \\[\\], here \\['generator'\\]"),
 ])
@@ -538,10 +552,13 @@ def test_the_state_of_another_loader(make, differs):
 
 
 @pytest.mark.parametrize('damage', [
-    lambda state: None, lambda state: [], lambda state: {}, lambda state: state | {'format': 2}, lambda state: state | {'iteration': 3},
+    lambda state: None, lambda state: [], lambda state: {}, lambda state: state | {'format': 2},
+    lambda state: state | {'iteration': 3},
     lambda state: state | {'iteration': state['iteration'] | {'consumed': 'x'}}, lambda state: state | {'loader': {}},
-    lambda state: state | {'generators': {'generator': 5}}, lambda state: {key: state[key] for key in state if key != 'workers'},
-    lambda state: state | {'iteration': state['iteration'] | {'draws': [(0, {'tensorgrad': {'dtype': 'uint8', 'bytes': tg.zeros(3, dtype=tg.uint8)}})]}},
+    lambda state: state | {'generators': {'generator': 5}},
+    lambda state: {key: state[key] for key in state if key != 'workers'},
+    lambda state: state | {'iteration': state['iteration']
+                           | {'draws': [(0, {'tensorgrad': {'dtype': 'uint8', 'bytes': tg.zeros(3, dtype=tg.uint8)}})]}},  # noqa: E501
     lambda state: state | {'sampler': {'given': 1}},
 ])
 def test_a_damaged_state(damage):
@@ -566,7 +583,8 @@ def test_without_order_there_is_no_place():
     assert loader.state_dict()['handed_out'] == 0
 
 
-@pytest.mark.parametrize('make_copy', [copy.deepcopy, copy.copy, lambda loader: pickle.loads(pickle.dumps(loader))], ids=['deepcopy', 'copy', 'pickle'])
+@pytest.mark.parametrize('make_copy', [copy.deepcopy, copy.copy, lambda loader: pickle.loads(pickle.dumps(loader))],
+                         ids=['deepcopy', 'copy', 'pickle'])
 def test_copies(make_copy):
     """A copy begins a new epoch, unless it was made of a loader that is to resume."""
     loader = LOADERS['own generator']()

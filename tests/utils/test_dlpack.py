@@ -70,8 +70,9 @@ def lifetimes(torch):
 
 def layouts(torch):
     x = torch.arange(6.).reshape(2, 3)
-    return [(torch.from_dlpack(view).stride(), torch.from_dlpack(view).tolist()) for view in (x.t(), x[:, 1:], torch.ones(1).expand(3), torch.empty(0, 3),
-                                                                                            torch.tensor(3.))]
+    return [(torch.from_dlpack(view).stride(), torch.from_dlpack(view).tolist())
+            for view in (x.t(), x[:, 1:], torch.ones(1).expand(3), torch.empty(0, 3),
+                       torch.tensor(3.))]
 
 
 def dtypes(torch):
@@ -88,11 +89,15 @@ SAME = [shared, copied, consumed_once, lifetimes, layouts, dtypes, old_maker,
         *(pytest.param(what, marks=not_numpy_2_0) for what in (
             asked, "asked(torch, copy=True)", "asked(torch, copy=False)", "asked(torch, device='cpu')",
             "torch.ones(2).__dlpack__(max_version=(1, 0))", "torch.ones(2).__dlpack__(max_version=(1, 3))")),
-        *(f"torch.ones(2).__dlpack__({options})" for options in ("", "max_version=(0, 8)", "max_version=3", "copy=True", "copy=False",
-                                                                "dl_device=(1, 0)", "dl_device=3", "dl_device=(2, 0), copy=False", "stream=None",
-                                                                "stream=1", "stream='x'")),
-        "torch.ones(2, requires_grad=True).__dlpack__()", "torch.from_dlpack(torch.ones(2, requires_grad=True))", "torch.ones(2, device='meta').__dlpack__()",
-        "torch.utils.dlpack.to_dlpack(torch.ones(2, requires_grad=True))", "torch.from_dlpack(3)", "torch.from_dlpack([1])",
+        *(f"torch.ones(2).__dlpack__({options})"
+          for options in ("", "max_version=(0, 8)", "max_version=3", "copy=True", "copy=False",
+                         "dl_device=(1, 0)", "dl_device=3",
+                          "dl_device=(2, 0), copy=False", "stream=None",
+                         "stream=1", "stream='x'")),
+        "torch.ones(2, requires_grad=True).__dlpack__()", "torch.from_dlpack(torch.ones(2, requires_grad=True))",
+        "torch.ones(2, device='meta').__dlpack__()", "torch.utils.dlpack.to_dlpack(torch.ones(2, requires_grad=True))",
+        "torch.from_dlpack(3)",
+        "torch.from_dlpack([1])",
         "tuple(map(int, torch.ones(2).__dlpack_device__()))"]
 
 

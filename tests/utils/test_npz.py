@@ -16,7 +16,8 @@ def test_a_state_dict_comes_back(tmp_path):
 
 @pytest.mark.parametrize("dtype", [tg.bool, tg.uint8, tg.int64, tg.float16, tg.float64, tg.complex64])
 def test_dtypes_and_shapes(tmp_path, dtype):
-    values = {"scalar": tg.ones((), dtype=dtype), "none": tg.ones(0, 2, dtype=dtype), "turned": tg.arange(6).reshape(2, 3).to(dtype).t()}
+    values = {"scalar": tg.ones((), dtype=dtype), "none": tg.ones(0, 2, dtype=dtype),
+              "turned": tg.arange(6).reshape(2, 3).to(dtype).t()}
     npz.save_file(values, tmp_path / "x.npz")
     for name, value in npz.load_file(tmp_path / "x.npz").items():
         assert value.dtype is dtype and tg.equal(value, values[name])

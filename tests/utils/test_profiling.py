@@ -31,11 +31,14 @@ def what_a_profile_tells(torch):
         y.sum().backward()
     averages = prof.key_averages()
     event = next(e for e in averages if e.key == "inference")
-    tables = [averages.table(sort_by=key, row_limit=2) for key in ("cpu_time_total", "self_cpu_memory_usage", "count", "self_device_time_total")]
+    tables = [averages.table(sort_by=key, row_limit=2)
+              for key in ("cpu_time_total", "self_cpu_memory_usage", "count", "self_device_time_total")]
     first = prof.events()[0]
-    return (event.count, event.cpu_time_total > 0, event.cpu_time > 0, event.device_time_total, event.device_type.name, event.node_id, event.is_async,
-            event.is_user_annotation, tables[0].splitlines()[1].split(), ["Self CPU time total" in table for table in tables],
-            "Input Shapes" in prof.key_averages(group_by_input_shape=True).table(), first.time_range.elapsed_us() >= 0, averages.total_average().count > 3,
+    return (event.count, event.cpu_time_total > 0, event.cpu_time > 0, event.device_time_total, event.device_type.name,
+            event.node_id, event.is_async, event.is_user_annotation, tables[0].splitlines()[1].split(),
+            ["Self CPU time total" in table for table in tables],
+            "Input Shapes" in prof.key_averages(group_by_input_shape=True).table(), first.time_range.elapsed_us() >= 0,
+            averages.total_average().count > 3,
             averages.table(header="hello").splitlines()[1])
 
 
@@ -44,7 +47,8 @@ def steps_of_a_schedule(torch):
     import importlib
     P = importlib.import_module(f"{torch.__name__}.profiler")
     seen = []
-    with P.profile(activities=[P.ProfilerActivity.CPU], schedule=P.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1), acc_events=True,
+    with P.profile(activities=[P.ProfilerActivity.CPU],
+                   schedule=P.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1), acc_events=True,
                    on_trace_ready=lambda p: seen.append((p.step_num, len(p.key_averages()) > 0))) as prof:
         for _ in range(12):
             torch.ones(2).exp()
@@ -59,10 +63,13 @@ def measurements(torch):
     B = importlib.import_module(f"{torch.__name__}.utils.benchmark")
 
     def measured(times, description="d", sub="s", label="l", threads=1, env=None):
-        return B.Measurement(2, times, B.TaskSpec("x = 1", "y = 2\nz = 3", label=label, sub_label=sub, description=description, num_threads=threads, env=env))
-    some = [measured(times) for times in ([1e-3], [1e-3] * 4, [1e-3, 2e-3, 3e-3, 4e-3, 5e-3], [1e-3, 1.1e-3, 1.2e-3, 1.3e-3, 1.25e-3])]
+        return B.Measurement(2, times, B.TaskSpec("x = 1", "y = 2\nz = 3", label=label, sub_label=sub,
+                                                  description=description, num_threads=threads, env=env))
+    some = [measured(times) for times in ([1e-3], [1e-3] * 4, [1e-3, 2e-3, 3e-3, 4e-3, 5e-3],
+                                          [1e-3, 1.1e-3, 1.2e-3, 1.3e-3, 1.25e-3])]
     compare = B.Compare([measured([1e-3 * k], "a", f"s{k}") for k in (1, 1.005, 1.05, 1.2, 2.1, 6, 40)] + [
-        measured([5e-3], "bb", "s1"), measured([1e-6], "bb", "longer", threads=2), measured([3.0], label="other"), measured([7e-3], env="E", label="third")])
+        measured([5e-3], "bb", "s1"), measured([1e-6], "bb", "longer", threads=2), measured([3.0], label="other"),
+        measured([7e-3], env="E", label="third")])
     tables = [str(compare)]
     compare.colorize()
     compare.highlight_warnings()
@@ -71,9 +78,12 @@ def measurements(torch):
     compare.trim_significant_figures()
     compare.colorize(rowwise=True)
     tables.append(str(compare))
-    return ([repr(m).partition("\n")[2] for m in some], [(m.median, m.mean, m.significant_figures, m.has_warnings, m.title, m.as_row_name) for m in some],
-            tables, [B.select_unit(t)[0] for t in (1e-9, 1e-5, 1, 1e3)], [m.times for m in B.Measurement.merge([some[0], some[1], measured([1.0], "e")])],
-            B.Timer("x", setup="\n  x = 1\n").timeit(3).number_per_run, attempts(lambda: B.Compare([1]), lambda: B.Timer("y").timeit(1)))
+    return ([repr(m).partition("\n")[2] for m in some],
+            [(m.median, m.mean, m.significant_figures, m.has_warnings, m.title, m.as_row_name) for m in some],
+            tables, [B.select_unit(t)[0] for t in (1e-9, 1e-5, 1, 1e3)],
+            [m.times for m in B.Measurement.merge([some[0], some[1], measured([1.0], "e")])],
+            B.Timer("x", setup="\n  x = 1\n").timeit(3).number_per_run,
+            attempts(lambda: B.Compare([1]), lambda: B.Timer("y").timeit(1)))
 
 
 @program
@@ -85,18 +95,27 @@ def operations(torch):
     def count(call, **options):
         with Counter(display=False, **options) as counter:
             call()
-        return counter.get_total_flops(), sorted((name, sorted((str(op), n) for op, n in counts.items())) for name, counts in counter.get_flop_counts().items())
-    x, w, b, v = torch.ones(5, 8, requires_grad=True), torch.ones(8, 6, requires_grad=True), torch.ones(3, 4, 5), torch.ones(8)
-    image, model = torch.ones(2, 4, 8, 8, requires_grad=True), nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Sequential(nn.Linear(4, 2)))
+        return counter.get_total_flops(), sorted((name, sorted((str(op), n) for op, n in counts.items()))
+                                                 for name, counts in counter.get_flop_counts().items())
+    x, w, b, v = (torch.ones(5, 8, requires_grad=True), torch.ones(8, 6, requires_grad=True), torch.ones(3, 4, 5),
+                  torch.ones(8))
+    image, model = (torch.ones(2, 4, 8, 8, requires_grad=True),
+                    nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Sequential(nn.Linear(4, 2))))
     return [count(call) for call in (
-        lambda: x @ w, lambda: (x @ w).sum().backward(), lambda: b @ b.mT, lambda: b @ torch.ones(5, 2), lambda: x @ v, lambda: v @ v,
-        lambda: torch.addmm(torch.zeros(6), x, w), lambda: torch.baddbmm(torch.zeros(3, 4, 4), b, b.mT), lambda: torch.einsum("bij,bkj->bik", b, b),
-        lambda: torch.einsum("ij,jk,kl", x, w, w.t()), lambda: torch.tensordot(x, w, 1), lambda: model(x), lambda: model(x).sum().backward(),
-        lambda: nn.Linear(5, 2)(b).sum().backward(), lambda: nn.Conv2d(4, 8, 3, groups=2, padding=1, stride=2)(image).sum().backward(),
-        lambda: nn.Conv2d(4, 2, 3)(image.detach()).sum().backward(), lambda: nn.ConvTranspose2d(4, 3, 3, stride=2)(image).sum().backward(),
+        lambda: x @ w, lambda: (x @ w).sum().backward(), lambda: b @ b.mT, lambda: b @ torch.ones(5, 2), lambda: x @ v,
+        lambda: v @ v,
+        lambda: torch.addmm(torch.zeros(6), x, w), lambda: torch.baddbmm(torch.zeros(3, 4, 4), b, b.mT),
+        lambda: torch.einsum("bij,bkj->bik", b, b),
+        lambda: torch.einsum("ij,jk,kl", x, w, w.t()), lambda: torch.tensordot(x, w, 1), lambda: model(x),
+        lambda: model(x).sum().backward(),
+        lambda: nn.Linear(5, 2)(b).sum().backward(),
+        lambda: nn.Conv2d(4, 8, 3, groups=2, padding=1, stride=2)(image).sum().backward(),
+        lambda: nn.Conv2d(4, 2, 3)(image.detach()).sum().backward(),
+        lambda: nn.ConvTranspose2d(4, 3, 3, stride=2)(image).sum().backward(),
         lambda: nn.Conv1d(4, 3, 3)(torch.ones(2, 4, 8)), lambda: nn.MultiheadAttention(8, 2)(x, x, x),
         lambda: nn.functional.scaled_dot_product_attention(b, b, b),
-        lambda: nn.TransformerEncoderLayer(8, 2, 16)(torch.ones(3, 5, 8)), lambda: nn.LSTM(8, 4)(x), lambda: torch.ones(2, 3, 4, 5) @ torch.ones(3, 5, 6),
+        lambda: nn.TransformerEncoderLayer(8, 2, 16)(torch.ones(3, 5, 8)), lambda: nn.LSTM(8, 4)(x),
+        lambda: torch.ones(2, 3, 4, 5) @ torch.ones(3, 5, 6),
         lambda: x.relu())]
 
 
@@ -110,7 +129,8 @@ def test_traces_are_written(tmp_path):
     prof.export_chrome_trace(str(tmp_path / "t.json.gz"))
     prof.export_stacks(str(tmp_path / "stacks"))
     trace = json.loads((tmp_path / "t.json").read_text())
-    assert json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes())) == trace and {"torch.Tensor.exp"} <= {e["name"] for e in trace["traceEvents"]}
+    assert (json.loads(gzip.decompress((tmp_path / "t.json.gz").read_bytes())) == trace
+            and {"torch.Tensor.exp"} <= {e["name"] for e in trace["traceEvents"]})
     assert "test_traces_are_written" in (tmp_path / "stacks").read_text()
     handler = tg.profiler.tensorboard_trace_handler(str(tmp_path / "runs"), use_gzip=True)
     handler(prof)
@@ -123,7 +143,8 @@ def test_a_table_of_operations(capsys):
     with FlopCounterMode():
         model(tg.ones(100, 8))
     assert capsys.readouterr().out.splitlines()[:4] == [
-        "Module             FLOP  % Total", "---------------  ------  -------", "Global           8.000K  100.00%", " - aten.addmm    8.000K  100.00%"]
+        "Module             FLOP  % Total", "---------------  ------  -------", "Global           8.000K  100.00%",
+        " - aten.addmm    8.000K  100.00%"]
     with FlopCounterMode(display=False, custom_mapping={"exp": lambda x, out_shape: 7 * x[0]}) as counter:
         tg.exp(tg.ones(3))
     assert counter.get_total_flops() == 21 and register_flop_formula("nothing_of_this_name")(len) is len

@@ -10,12 +10,14 @@ from support import DEVICE, cpu_only
 import tensorgrad as tg
 from tensorgrad.utils import safetensors as ours
 
-DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool", "complex64"]
+DTYPES = ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32",
+          "uint64", "bool", "complex64"]
 
 
 def sample(torch):
     made = {f"of.{name}": torch.tensor([[0, 1], [1, 1]]).to(getattr(torch, name)) for name in DTYPES}
-    return made | {"scalar": torch.tensor(3.), "empty": torch.empty(0, 2), "αβ \"x\"": torch.arange(3), "_": torch.arange(6.).reshape(2, 3)}
+    return made | {"scalar": torch.tensor(3.), "empty": torch.empty(0, 2), "αβ \"x\"": torch.arange(3),
+                   "_": torch.arange(6.).reshape(2, 3)}
 
 
 def plain(tensors):
@@ -31,8 +33,10 @@ def theirs():
 def test_round_trip(tmp_path):
     tensors = sample(tg)
     ours.save_file(tensors, tmp_path / "x.safetensors", {"format": "pt", "α": "β"})
-    assert plain(ours.load_file(tmp_path / "x.safetensors")) == plain(tensors) == plain(ours.load((tmp_path / "x.safetensors").read_bytes()))
-    assert os.listdir(tmp_path) == ["x.safetensors"] and plain(ours.load_file(tmp_path / "x.safetensors", DEVICE)) == plain(tensors)
+    assert (plain(ours.load_file(tmp_path / "x.safetensors")) == plain(tensors)
+            == plain(ours.load((tmp_path / "x.safetensors").read_bytes())))
+    assert (os.listdir(tmp_path) == ["x.safetensors"] and plain(ours.load_file(tmp_path / "x.safetensors", DEVICE))
+            == plain(tensors))
 
 
 def test_files_cross_over(theirs, tmp_path):
@@ -48,7 +52,8 @@ def test_one_by_one(theirs, tmp_path):
     import safetensors
     ours.save_file(sample(tg), tmp_path / "x", {"k": "v"})
     with ours.safe_open(tmp_path / "x", "pt") as file, safetensors.safe_open(tmp_path / "x", "pt") as other:
-        assert file.keys() == other.keys() and file.offset_keys() == other.offset_keys() and file.metadata() == other.metadata()
+        assert (file.keys() == other.keys() and file.offset_keys() == other.offset_keys()
+                and file.metadata() == other.metadata())
         assert file.get_tensor("_").tolist() == other.get_tensor("_").tolist()
         a, b = file.get_slice("_"), other.get_slice("_")
         assert a.get_shape() == b.get_shape() and a.get_dtype() == b.get_dtype()
@@ -93,8 +98,9 @@ def test_what_cannot_be_written(theirs, tmp_path):
             theirs.save_file(make(x["torch"]), tmp_path / "x")
         said, meant = (str(error.value).strip().splitlines()[0].partition(": [{")[0] for error in (mine, other))
         assert said == meant and os.listdir(tmp_path) == []
-    assert plain(ours.load(ours.save({"a": x["tensorgrad"][:2], "b": x["tensorgrad"][2:]}))) == {"a": ("torch.float32", (2,), [1, 1]),
-            "b": ("torch.float32", (2,), [1, 1])}
+    assert (plain(ours.load(ours.save({"a": x["tensorgrad"][:2], "b": x["tensorgrad"][2:]})))
+            == {"a": ("torch.float32", (2,), [1, 1]),
+"b": ("torch.float32", (2,), [1, 1])})
     with pytest.raises(TypeError, match="metadata"):
         ours.save({}, {"a": 1})
     for wrong in ({1: tg.ones(1)}, {"__metadata__": tg.ones(1)}, {"a": tg.ones(1, dtype=tg.complex128)}):
@@ -146,7 +152,8 @@ LIES = {
     "half a pair": (file_of(b'{"\\uD800":' + json.dumps(entry(0, 4)).encode() + b"}", FOUR), "invalid JSON in header"),
     "texts without end": (file_of(b'{"' + b'\\"' * 200_000), "invalid JSON in header"),
     "a text that ends in a backslash": (file_of(b'{"' + b'\\"' * 200_000 + b"\\"), "invalid JSON in header"),
-    "twice": (file_of(b'{"a":' + json.dumps(entry(0, 4)).encode() + b',"a":' + json.dumps(entry(0, 4)).encode() + b"}", FOUR), "twice"),
+    "twice": (file_of(b'{"a":' + json.dumps(entry(0, 4)).encode() + b',"a":' + json.dumps(entry(0, 4)).encode() + b"}",
+                      FOUR), "twice"),
     "metadata": (file_of({"__metadata__": {"a": 1}}), "metadata are texts"),
     "metadata list": (file_of({"__metadata__": ["a"]}), "metadata are texts"),
     "deep": (file_of(b'{"a":' + b"[" * 150_000), "invalid JSON"),
@@ -161,19 +168,24 @@ def test_headers_that_lie(lie, tmp_path):
     from tests.serialization.test_hostile_files import within
     data, message = LIES[lie]
     (tmp_path / "x").write_bytes(data)
-    for read in (lambda: ours.load(data), lambda: ours.load_file(tmp_path / "x"), lambda: ours.safe_open(tmp_path / "x")):
+    for read in (lambda: ours.load(data), lambda: ours.load_file(tmp_path / "x"),
+                 lambda: ours.safe_open(tmp_path / "x")):
         with within(), pytest.raises(ours.SafetensorError, match=message) as caught:
             read()
         assert len(str(caught.value)) < 500
 
 
 def test_odd_headers_that_are_right():
-    assert ours.load(file_of(b"{}   ")) == {} and ours.load(file_of({})) == {} and list(ours.load(file_of({"a": entry(0, 4, x=1)}, FOUR))) == ["a"]
-    assert list(ours.load(file_of(b'{"\\uD83D\\uDE00":' + json.dumps(entry(0, 4)).encode() + b"}", FOUR))) == ["\U0001F600"]
+    assert (ours.load(file_of(b"{}   ")) == {} and ours.load(file_of({})) == {}
+            and list(ours.load(file_of({"a": entry(0, 4, x=1)}, FOUR))) == ["a"])
+    assert (list(ours.load(file_of(b'{"\\uD83D\\uDE00":' + json.dumps(entry(0, 4)).encode() + b"}", FOUR)))
+            == ["\U0001F600"])
     nested = json.dumps({"__metadata__": {"config": json.dumps([[[{"a": [1]}]]] * 50_000)}})
     assert ours.load(file_of(nested.encode())) == {}
-    loaded = ours.load(file_of({"b": entry(1, 5), "a": entry(0, 1, dtype="BOOL"), "e": entry(5, 5, [0, 3])}, b"\x07" + struct.pack("<f", 2.5)))
-    assert loaded["a"].tolist() == [True] and loaded["b"].tolist() == [2.5] and loaded["e"].shape == (0, 3)      # not aligned
+    loaded = ours.load(file_of({"b": entry(1, 5), "a": entry(0, 1, dtype="BOOL"), "e": entry(5, 5, [0, 3])},
+                               b"\x07" + struct.pack("<f", 2.5)))
+    # not aligned
+    assert loaded["a"].tolist() == [True] and loaded["b"].tolist() == [2.5] and loaded["e"].shape == (0, 3)
     with pytest.raises(ours.SafetensorError, match="F4"):
         ours.load(file_of({"a": entry(0, 1, [2], dtype="F4")}, b"x"))
 

@@ -11,8 +11,9 @@ from support import DEVICE
 import tensorgrad
 
 COLUMNS = ("kernel_size", "input_size", "output_size", "num_params", "params_percent", "mult_adds", "trainable")
-SETTINGS = [{}, {"col_names": COLUMNS, "row_settings": ("var_names", "depth"), "col_width": 16, "depth": 10}, {"verbose": 2, "col_names": COLUMNS, "depth": 2},
-            {"depth": 1, "col_names": COLUMNS}, {"depth": 0, "row_settings": ()}, {"depth": -1, "col_width": 5},
+SETTINGS = [{}, {"col_names": COLUMNS, "row_settings": ("var_names", "depth"), "col_width": 16, "depth": 10},
+            {"verbose": 2, "col_names": COLUMNS, "depth": 2}, {"depth": 1, "col_names": COLUMNS},
+            {"depth": 0, "row_settings": ()}, {"depth": -1, "col_width": 5},
             {"row_settings": ("ascii_only", "hide_recursive_layers", "depth"), "verbose": 2},
             {"row_settings": ("hide_recursive_layers",), "col_names": COLUMNS}]
 
@@ -45,7 +46,8 @@ def zoo(torch):
     def Parameters(self, x):
         return self.layers(x)
 
-    @model(list=lambda: nn.ModuleList([nn.Linear(4, 4), linear(4, 4)()]), dict=lambda: nn.ModuleDict({"x": nn.Linear(4, 2), "y": nn.Linear(4, 2)}),
+    @model(list=lambda: nn.ModuleList([nn.Linear(4, 4), linear(4, 4)()]),
+           dict=lambda: nn.ModuleDict({"x": nn.Linear(4, 2), "y": nn.Linear(4, 2)}),
            more=lambda: nn.ParameterList([nn.Parameter(torch.ones(2))]))
     def Containers(self, x):
         for part in self.list:
@@ -56,13 +58,16 @@ def zoo(torch):
     def Two(self, x, y, scale=1.0):
         return self.b(self.a(x), y) * scale
 
-    @model(embed=lambda: nn.Embedding(10, 6), lstm=lambda: nn.LSTM(6, 5, num_layers=2, batch_first=True, bidirectional=True), gru=lambda: nn.GRU(10, 4),
+    @model(embed=lambda: nn.Embedding(10, 6),
+           lstm=lambda: nn.LSTM(6, 5, num_layers=2, batch_first=True, bidirectional=True), gru=lambda: nn.GRU(10, 4),
            out=lambda: nn.Linear(4, 3))
     def Recurrent(self, x):
         return self.out(self.gru(self.lstm(self.embed(x))[0])[0])
 
-    @model(c1=lambda: nn.Conv2d(1, 10, 5), c2=lambda: nn.Conv2d(10, 20, (3, 2), bias=False), pool=lambda: nn.MaxPool2d(2), norm=lambda: nn.BatchNorm2d(20),
-           drop=nn.Dropout2d, fc=lambda: nn.Linear(20, 10), one=lambda: nn.Conv1d(1, 2, 3), up=lambda: nn.ConvTranspose2d(10, 10, 2))
+    @model(c1=lambda: nn.Conv2d(1, 10, 5), c2=lambda: nn.Conv2d(10, 20, (3, 2), bias=False),
+           pool=lambda: nn.MaxPool2d(2), norm=lambda: nn.BatchNorm2d(20),
+           drop=nn.Dropout2d, fc=lambda: nn.Linear(20, 10), one=lambda: nn.Conv1d(1, 2, 3),
+           up=lambda: nn.ConvTranspose2d(10, 10, 2))
     def Convolutions(self, x):
         x = self.drop(self.norm(self.c2(self.up(self.pool(self.c1(x))))))
         return self.fc(x.mean((2, 3))), self.one(x.mean((1, 2)).unsqueeze(1))
@@ -90,7 +95,8 @@ def zoo(torch):
     def Attention(self, x):
         return self.attention(self.encoder(x), x, x)
 
-    @model(good=lambda: nn.BatchNorm1d(2), a=lambda: nn.Linear(2, 2), bad=lambda: nn.Sequential(nn.Dropout(), nn.Linear(3, 3)))
+    @model(good=lambda: nn.BatchNorm1d(2), a=lambda: nn.Linear(2, 2),
+           bad=lambda: nn.Sequential(nn.Dropout(), nn.Linear(3, 3)))
     def Broken(self, x):
         return self.bad(self.a(self.good(x)))
 
@@ -138,7 +144,8 @@ def zoo(torch):
     ones = torch.ones
     return {
         **{name: (forwards[name], {"input_size": size}) for name, size in {
-            "Parameters": (2, 3), "Containers": (2, 4), "Two": [(2, 3), [2, 3]], "Convolutions": torch.Size([3, 1, 20, 20]), "Again": (2, 3), "Nothing": [2, 3],
+            "Parameters": (2, 3), "Containers": (2, 4), "Two": [(2, 3), [2, 3]],
+            "Convolutions": torch.Size([3, 1, 20, 20]), "Again": (2, 3), "Nothing": [2, 3],
             "Ünï": (1, 2), "Attention": (2, 5, 8), "Broken": (3, 2), "Rescued": (4, 2)}.items()},
         "data": (forwards["Two"], {"input_data": [ones(2, 3), ones(2, 3)], "scale": ones(4)}),
         "keywords": (forwards["Two"], {"input_data": {"x": ones(2, 3), "y": ones(2, 3)}, "scale": 2.0}),
@@ -147,15 +154,20 @@ def zoo(torch):
         "lstm": (lambda: nn.LSTM(3, 4, proj_size=2), {"input_size": (5, 2, 3)}),
         "batch": (forwards["Convolutions"], {"input_size": (1, 20, 20), "batch_dim": 0}),
         "batches": (forwards["Two"], {"input_size": [(3,), (3,)], "batch_dim": 0, "mode": "train"}),
-        "shared": (shared, {"input_size": (2, 3)}), "shared, not run": (shared, {}), "not run": (forwards["Convolutions"], {}),
-        "uncalled": (uncalled, {"input_size": (2, 2)}), "uncalled, not run": (uncalled, {}), "frozen": (frozen, {"input_size": (2, 3)}),
-        "pruned": (pruned, {"input_size": (2, 4)}), "deep": (deep, {"input_size": (2, 2)}), "double": (lambda: nn.Linear(3, 2).double(), {
+        "shared": (shared, {"input_size": (2, 3)}), "shared, not run": (shared, {}),
+        "not run": (forwards["Convolutions"], {}), "uncalled": (uncalled, {"input_size": (2, 2)}),
+        "uncalled, not run": (uncalled, {}), "frozen": (frozen, {"input_size": (2, 3)}),
+        "pruned": (pruned, {"input_size": (2, 4)}),
+        "deep": (deep, {"input_size": (2, 2)}),
+        "double": (lambda: nn.Linear(3, 2).double(), {
             "input_data": ones(2, 3, dtype=torch.float64)}), "one": (lambda: nn.Linear(3, 2), {"input_size": (3,)}),
         "lazy": (lambda: nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyBatchNorm1d()), {"input_size": (2, 3)}),
         "lazy, not run": (lambda: nn.Sequential(nn.LazyConv2d(4, 3), nn.ReLU()), {}),
-        "weight_norm": (lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))), {"input_size": (2, 3)}),
+        "weight_norm": (lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))),
+                        {"input_size": (2, 3)}),
         "large": (lambda: nn.Sequential(*(nn.Linear(300, 300) for _ in range(3))), {"input_size": (640, 300)}),
-        "no arguments": (lambda: nn.Linear(3, 2), {"input_data": []}), "no tensor": (lambda: nn.Linear(3, 2), {"input_data": "abc"}),
+        "no arguments": (lambda: nn.Linear(3, 2), {"input_data": []}),
+        "no tensor": (lambda: nn.Linear(3, 2), {"input_data": "abc"}),
     }
 
 
@@ -168,9 +180,13 @@ def told(summary, model, settings):
             found = summary(model(), **{"verbose": 1, **settings})
         except Exception as error:
             cause = str(error.__cause__).split("\n")[0].rpartition(".")[2]
-            return type(error).__name__, str(error).replace("torchinfo", "summary"), type(error.__cause__).__name__, cause
-    return screen.getvalue(), [getattr(found, name) for name in ("total_params", "trainable_params", "total_mult_adds", "total_param_bytes",
-                                                                 "total_output_bytes")], list(map(str, found.summary_list))
+            return (type(error).__name__, str(error).replace("torchinfo", "summary"), type(error.__cause__).__name__,
+                    cause)
+    return (screen.getvalue(),
+            [getattr(found, name) for name in ("total_params", "trainable_params", "total_mult_adds",
+                                               "total_param_bytes",
+                                               "total_output_bytes")], list(
+                                                   map(str, found.summary_list)))
 
 
 @pytest.mark.parametrize("name", zoo(tensorgrad))
@@ -183,10 +199,12 @@ def test_the_tables_of_torchinfo(name):
     for settings in SETTINGS:
         if not ours and "col_names" in settings:
             settings = {**settings, "col_names": ("kernel_size", "num_params", "params_percent", "trainable")}
-        assert told(tensorgrad.summary, model, {**ours, **settings}) == told(torchinfo.summary, other, {**theirs, **settings})
+        assert (told(tensorgrad.summary, model, {**ours, **settings})
+                == told(torchinfo.summary, other, {**theirs, **settings}))
 
 
-@pytest.mark.parametrize("name", ["resnet", "vgg", "densenet", "mobilenet", "unet", "vit", "gpt", "lstm"])     # in BERT, PyTorch meets nested tensors
+# in BERT, PyTorch meets nested tensors
+@pytest.mark.parametrize("name", ["resnet", "vgg", "densenet", "mobilenet", "unet", "vit", "gpt", "lstm"])
 def test_whole_models(name):
     torch = pytest.importorskip("torch")
     torchinfo = pytest.importorskip("torchinfo")
@@ -204,17 +222,20 @@ def test_whole_models(name):
 
 
 @pytest.mark.parametrize("wrong", [
-    {"input_size": (2, 3), "col_width": 0}, {"input_size": (2, 3), "verbose": 3}, {"input_size": (2, 3), "mode": "x"}, {"col_names": ("x",)},
-    {"row_settings": ("x",)}, {"input_size": (2, 3), "input_data": 1}, {"input_size": ()}, {"input_size": (-1, 2)}, {"input_size": [(2, 0)]}, {"input_size": 3},
+    {"input_size": (2, 3), "col_width": 0}, {"input_size": (2, 3), "verbose": 3}, {"input_size": (2, 3), "mode": "x"},
+    {"col_names": ("x",)}, {"row_settings": ("x",)}, {"input_size": (2, 3), "input_data": 1}, {"input_size": ()},
+    {"input_size": (-1, 2)}, {"input_size": [(2, 0)]}, {"input_size": 3},
     {"input_size": (2, 3), "nothing": 1}, {"input_size": [(2, 3), (2, 3)]}])
 def test_what_is_refused(wrong):
     torch = pytest.importorskip("torch")
     torchinfo = pytest.importorskip("torchinfo")
-    assert told(tensorgrad.summary, lambda: tensorgrad.nn.Linear(3, 2), wrong) == told(torchinfo.summary, lambda: torch.nn.Linear(3, 2), wrong)
+    assert (told(tensorgrad.summary, lambda: tensorgrad.nn.Linear(3, 2), wrong)
+            == told(torchinfo.summary, lambda: torch.nn.Linear(3, 2), wrong))
 
 
 def test_columns_that_need_an_input():
-    with pytest.raises(ValueError, match=r"You must pass input_data or input_size in order to use columns: \{'mult_adds'\}"):
+    with pytest.raises(ValueError, match=r"You must pass input_data or input_size in order to use columns: "
+                                         r"\{'mult_adds'\}"):
         tensorgrad.summary(tensorgrad.nn.Linear(3, 2), col_names=["mult_adds"])
 
 
@@ -228,7 +249,8 @@ def test_a_table():
     """The text itself, where no other package is there to compare with."""
     nn = tensorgrad.nn
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Sequential(nn.ReLU(), nn.Flatten(1)), nn.Linear(4 * 36, 10)).to(DEVICE)
-    found = tensorgrad.utils.summary(model, (16, 1, 8, 8), verbose=0, col_width=18, col_names=["output_size", "num_params", "mult_adds"])
+    found = tensorgrad.utils.summary(model, (16, 1, 8, 8), verbose=0, col_width=18,
+                                     col_names=["output_size", "num_params", "mult_adds"])
     assert str(found) == """\
 ==============================================================================================
 Layer (type:depth-idx)                   Output Shape       Param #            Mult-Adds
@@ -250,7 +272,8 @@ Forward/backward pass size (MB): 0.02
 Params size (MB): 0.01
 Estimated Total Size (MB): 0.03
 =============================================================================================="""
-    assert (found.total_params, found.total_mult_adds, found.total_input, found.total_output_bytes) == (1490, 46240, 4096, 2 * 4 * (16 * 144 + 160))
+    assert ((found.total_params, found.total_mult_adds, found.total_input, found.total_output_bytes)
+            == (1490, 46240, 4096, 2 * 4 * (16 * 144 + 160)))
     conv = found.summary_list[1]
     assert (conv.class_name, conv.input_size, conv.output_size, conv.kernel_size, conv.macs, conv.var_name) == (
         "Conv2d", [16, 1, 8, 8], [16, 4, 6, 6], [3, 3], 23040, "0")
@@ -261,13 +284,15 @@ Estimated Total Size (MB): 0.03
 @pytest.mark.parametrize("mode", ["train", "eval"])
 def test_the_model_is_as_it_was(mode, broken):
     nn = tensorgrad.nn
-    model = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(), nn.Linear(3, 2), *([nn.Linear(5, 5)] if broken else [])).to(DEVICE)
+    model = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(), nn.Linear(3, 2),
+                          *([nn.Linear(5, 5)] if broken else [])).to(DEVICE)
     model[1].eval()
     model[0].register_forward_hook(hook := lambda module, args, result: None)
     buffers, seed = [*model.buffers()], tensorgrad.get_rng_state()
     before, hooks = str(model.state_dict()), str([vars(m) for m in model.modules()])
     if broken:
-        with pytest.raises(RuntimeError, match=r"Executed layers up to: \[BatchNorm1d: 1, Dropout: 1, Linear: 1\]") as caught:
+        with pytest.raises(RuntimeError,
+                           match=r"Executed layers up to: \[BatchNorm1d: 1, Dropout: 1, Linear: 1\]") as caught:
             tensorgrad.summary(model, (4, 3), mode=mode, verbose=0)
         assert "shapes cannot be multiplied" in str(caught.value.__cause__)
     else:
@@ -308,7 +333,8 @@ def test_arrays_and_silence(capsys):
 def test_a_missing_axis_of_the_batch_is_asked_for():
     nn = tensorgrad.nn
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(8 * 900, 10))
-    with pytest.raises(RuntimeError, match=r"has no axis of the batch: Conv2d takes \(N, C, H, W\), so give input_size=\(1, 3, 32, 32\), or batch_dim=0"):
+    with pytest.raises(RuntimeError, match=r"has no axis of the batch: Conv2d takes \(N, C, H, W\), so give "
+                                           r"input_size=\(1, 3, 32, 32\), or batch_dim=0"):
         tensorgrad.summary(model, (3, 32, 32), verbose=0)
     with pytest.raises(RuntimeError) as caught:
         tensorgrad.summary(model, (1, 3, 30, 32), verbose=0)

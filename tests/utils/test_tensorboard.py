@@ -17,7 +17,8 @@ import tensorgrad
 from tensorgrad.utils.tensorboard import FileWriter, SummaryWriter, _wire
 from tensorgrad.utils.tensorboard._files import BLOCK, crc32c
 
-reads = pytest.mark.skipif(importlib.util.find_spec("tensorboard") is None, reason="TensorBoard, which reads the files, is not installed")
+reads = pytest.mark.skipif(importlib.util.find_spec("tensorboard") is None,
+                           reason="TensorBoard, which reads the files, is not installed")
 
 
 def events(folder):
@@ -26,13 +27,15 @@ def events(folder):
     from tensorboard.compat.proto.event_pb2 import Event
     found = {}
     for path in sorted(folder.rglob("events.out.tfevents.*")):
-        found.setdefault(str(path.parent.relative_to(folder)), []).extend(map(Event.FromString, RawEventFileLoader(str(path)).Load()))
+        found.setdefault(str(path.parent.relative_to(folder)),
+                         []).extend(map(Event.FromString, RawEventFileLoader(str(path)).Load()))
     return found
 
 
 def accumulated(folder):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    return EventAccumulator(str(folder), size_guidance={"tensors": 0, "histograms": 0, "images": 0, "scalars": 0, "audio": 0}).Reload()
+    return EventAccumulator(str(folder), size_guidance={"tensors": 0, "histograms": 0, "images": 0, "scalars": 0,
+                                                        "audio": 0}).Reload()
 
 
 def comparable(event):
@@ -43,7 +46,8 @@ def comparable(event):
     event.ClearField("source_metadata")
     for value in event.summary.value:
         if value.image.encoded_image_string:
-            value.image.encoded_image_string = np.asarray(Image.open(io.BytesIO(value.image.encoded_image_string))).tobytes()
+            value.image.encoded_image_string = np.asarray(
+                Image.open(io.BytesIO(value.image.encoded_image_string))).tobytes()
         plugin = value.metadata.plugin_data
         if plugin.plugin_name == "hparams":         # protobuf writes a mapping in any order
             plugin.content = HParamsPluginData.FromString(plugin.content).SerializeToString(deterministic=True)
@@ -55,7 +59,8 @@ def written(program, torch, folder):
     torch.manual_seed(0)
     with importlib.import_module(f"{torch.__name__}.utils.tensorboard").SummaryWriter(folder) as writer:
         program(writer, torch)
-    others = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.*")) if "tfevents" not in path.name and path.is_file()}
+    others = {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.*"))
+              if "tfevents" not in path.name and path.is_file()}
     return {name: list(map(comparable, found)) for name, found in events(folder).items()}, others
 
 
@@ -69,8 +74,9 @@ def program(function):
 
 @program
 def scalars(w, torch):
-    values = [1, 0, -0.0, 2.5, True, 1e300, float("inf"), torch.tensor(3.5), torch.tensor([[7]]), np.float32(0.1), np.array([2]), np.int64(-3),
-              torch.tensor(2.0, requires_grad=True), torch.tensor(1.5, dtype=torch.bfloat16), float("nan")]
+    values = [1, 0, -0.0, 2.5, True, 1e300, float("inf"), torch.tensor(3.5), torch.tensor([[7]]), np.float32(0.1),
+              np.array([2]), np.int64(-3), torch.tensor(2.0, requires_grad=True),
+              torch.tensor(1.5, dtype=torch.bfloat16), float("nan")]
     for step, value in enumerate(values):
         w.add_scalar("number", value, step, walltime=1e9 + step)
     w.add_scalar("without a step/ünïcode", 0.1)
@@ -100,7 +106,8 @@ def histograms(w, torch):
     w.add_histogram("gap", np.array([1.0, 9.0, 9.5]), bins=10)
     w.add_histogram("number", 4)
     w.add_histogram_raw("raw", 0.0, 2.0, 5, 4.0, 6.0, bucket_limits=[0.5, 1.0, 2.0], bucket_counts=[1, 0, 4])
-    w.add_histogram_raw("arrays", min=0, max=2, num=3, sum=4, sum_squares=6, bucket_limits=np.array([0.5, 1.0]), bucket_counts=np.array([1, 2]),
+    w.add_histogram_raw("arrays", min=0, max=2, num=3, sum=4, sum_squares=6, bucket_limits=np.array([0.5, 1.0]),
+                        bucket_counts=np.array([1, 2]),
                         global_step=4)
 
 
@@ -159,16 +166,19 @@ def curves(w, torch):
     w.add_pr_curve("curve", labels, predictions, 1)
     w.add_pr_curve("tensors", torch.tensor(labels), torch.tensor(predictions), 1, num_thresholds=20)
     w.add_pr_curve("many", labels > 0, predictions, num_thresholds=500, weights=2.0)
-    w.add_pr_curve("weights", labels.reshape(10, 10), predictions.reshape(10, 10), num_thresholds=5, weights=generator.random((10, 10)))
+    w.add_pr_curve("weights", labels.reshape(10, 10), predictions.reshape(10, 10), num_thresholds=5,
+                   weights=generator.random((10, 10)))
     w.add_pr_curve("outside", labels, predictions * 3 - 1, num_thresholds=11)
-    w.add_pr_curve_raw("raw", [4, 2, 1], [3, 1, 0], [0, 2, 3], [0, 2, 3], [4 / 7, 2 / 3, 1], [1, 0.5, 0.25], num_thresholds=3)
+    w.add_pr_curve_raw("raw", [4, 2, 1], [3, 1, 0], [0, 2, 3], [0, 2, 3], [4 / 7, 2 / 3, 1], [1, 0.5, 0.25],
+                       num_thresholds=3)
 
 
 @program
 def meshes(w, torch):
     vertices = torch.arange(24.0).reshape(2, 4, 3)
     faces = torch.tensor([[[0, 2, 3], [0, 3, 1]]]).repeat(2, 1, 1)
-    w.add_mesh("full", vertices, colors=(vertices * 10).int(), faces=faces, config_dict={"lights": [{"cls": "AmbientLight"}], "camera": {}},
+    w.add_mesh("full", vertices, colors=(vertices * 10).int(), faces=faces,
+               config_dict={"lights": [{"cls": "AmbientLight"}], "camera": {}},
                global_step=2)
     w.add_mesh("points", vertices)
 
@@ -176,7 +186,8 @@ def meshes(w, torch):
 @program
 def layouts(w, torch):
     w.add_custom_scalars({"Taiwan": {"twse": ["Multiline", ["twse/0050", "twse/2330"]]},
-                          "USA": {"dow": ["Margin", ["dow/aaa", "dow/bbb", "dow/ccc"]], "nasdaq": ["Multiline", ["n"]]}})
+                          "USA": {"dow": ["Margin", ["dow/aaa", "dow/bbb", "dow/ccc"]],
+                                  "nasdaq": ["Multiline", ["n"]]}})
     w.add_custom_scalars_multilinechart(["a", "b"], title="two")
     w.add_custom_scalars_marginchart(["a", "b", "c"], category="x")
 
@@ -184,7 +195,8 @@ def layouts(w, torch):
 @program
 def hyperparameters(w, torch):
     w.add_hparams({"lr": 0.1, "batch": 16, "name": "net", "flag": True, "none": None, "tensor": torch.tensor([2.5])},
-                  {"accuracy": 0.5, "loss": torch.tensor(1.5)}, {"lr": [0.1, 0.01], "name": ["net", "other"], "flag": [True]}, "run", 7)
+                  {"accuracy": 0.5, "loss": torch.tensor(1.5)},
+                  {"lr": [0.1, 0.01], "name": ["net", "other"], "flag": [True]}, "run", 7)
     w.add_hparams({}, {}, run_name="empty")
 
 
@@ -201,7 +213,8 @@ def tensors(w, torch):
 @program
 def embeddings(w, torch):
     vectors = torch.arange(15.0).reshape(5, 3) / 7
-    w.add_embedding(vectors, metadata=["a", 2, "ü", "x y", None], label_img=torch.arange(120.0).reshape(5, 3, 2, 4) / 128)
+    w.add_embedding(vectors, metadata=["a", 2, "ü", "x y", None],
+                    label_img=torch.arange(120.0).reshape(5, 3, 2, 4) / 128)
     w.add_embedding(vectors.numpy(), [["a", 1]] * 5, global_step=3, tag='with/"%\\ü', metadata_header=["name", "n"])
     w.add_embedding(vectors.to(torch.int64), global_step=12, tag="bare")
 
@@ -211,13 +224,16 @@ def embeddings(w, torch):
 def test_what_pytorch_writes(program, tmp_path):
     """Both libraries write the same messages, field by field, to the same files."""
     torch = pytest.importorskip("torch")
-    (ours, files), (theirs, expected) = (written(program, library, tmp_path / library.__name__) for library in (tensorgrad, torch))
+    (ours, files), (theirs, expected) = (written(program, library, tmp_path / library.__name__)
+                                         for library in (tensorgrad, torch))
     assert list(ours) == list(theirs)
     for name in theirs:
         assert len(ours[name]) == len(theirs[name])
         for one, other in zip(ours[name], theirs[name]):
-            assert one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True), (one, other)
-    assert {name: data for name, data in files.items() if not name.endswith("png")} == {n: d for n, d in expected.items() if not n.endswith("png")}
+            assert (one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)), (one,
+                                                                                                                other)
+    assert ({name: data for name, data in files.items() if not name.endswith("png")}
+            == {n: d for n, d in expected.items() if not n.endswith("png")})
     from PIL import Image
     for name in (name for name in expected if name.endswith("png")):
         with Image.open(io.BytesIO(files[name])) as one, Image.open(io.BytesIO(expected[name])) as other:
@@ -228,7 +244,8 @@ def test_what_pytorch_writes(program, tmp_path):
 def test_tensorboard_reads_it(tmp_path):
     from tensorboard.compat.proto.summary_pb2 import Summary
     with SummaryWriter(tmp_path) as w:
-        w.file_writer.add_summary(Summary(value=[Summary.Value(tag="theirs", simple_value=2)]), 5)      # a program that makes its own
+        # a program that makes its own
+        w.file_writer.add_summary(Summary(value=[Summary.Value(tag="theirs", simple_value=2)]), 5)
         for step in range(200):
             w.add_scalar("loss", 1 / (step + 1), step)
         w.add_histogram("weights", tensorgrad.linspace(-1, 1, 50, device=DEVICE), 3)
@@ -236,7 +253,8 @@ def test_tensorboard_reads_it(tmp_path):
         w.add_image("dot", tensorgrad.full((3, 2, 2), 0.5), 4)
         w.add_audio("tone", tensorgrad.zeros(30))
     found = accumulated(tmp_path)
-    assert [(s.step, s.value) for s in found.Scalars("loss")] == [(i, float(np.float32(1 / (i + 1)))) for i in range(200)]
+    assert ([(s.step, s.value) for s in found.Scalars("loss")]
+            == [(i, float(np.float32(1 / (i + 1)))) for i in range(200)])
     assert [(s.step, s.value) for s in found.Scalars("theirs")] == [(5, 2.0)]
     histogram = found.Histograms("weights")[0]
     assert histogram.step == 3 and sum(histogram.histogram_value.bucket) == histogram.histogram_value.num == 50
@@ -290,7 +308,8 @@ def test_what_is_refused(number, tmp_path):
     from side_by_side import attempt
 
     def tried(library):
-        writer = importlib.import_module(f"{library.__name__}.utils.tensorboard").SummaryWriter(str(tmp_path / library.__name__ / "x"))
+        writer = importlib.import_module(f"{library.__name__}.utils.tensorboard").SummaryWriter(
+            str(tmp_path / library.__name__ / "x"))
         answer = attempt(lambda: REFUSED[number](writer, library))
         with contextlib.suppress(OSError):      # theirs, when a file is closed already
             writer.close()
@@ -315,7 +334,8 @@ class Net(tensorgrad.nn.Module):
     def __init__(self):
         super().__init__()
         self.conv = tensorgrad.nn.Conv2d(1, 2, 3)
-        self.layers = tensorgrad.nn.Sequential(tensorgrad.nn.Linear(2, 3), tensorgrad.nn.BatchNorm1d(3), tensorgrad.nn.Dropout(0.5))
+        self.layers = tensorgrad.nn.Sequential(tensorgrad.nn.Linear(2, 3), tensorgrad.nn.BatchNorm1d(3),
+                                               tensorgrad.nn.Dropout(0.5))
 
     def forward(self, x, scale):
         return self.layers(self.conv(x).relu().mean((2, 3))) * scale["by"], x + 1
@@ -331,7 +351,8 @@ def test_the_graph_of_a_model(tmp_path, capsys):
     before, modes, random = str(model.state_dict()), [m.training for m in model.modules()], tensorgrad.get_rng_state()
     method = vars(tensorgrad.Tensor)["relu"]
     with SummaryWriter(tmp_path) as w:
-        w.add_graph(model, (tensorgrad.randn(4, 1, 5, 5, generator=tensorgrad.Generator()), {"by": tensorgrad.ones(3)}), verbose=True)
+        w.add_graph(model, (tensorgrad.randn(4, 1, 5, 5, generator=tensorgrad.Generator()), {"by": tensorgrad.ones(3)}),
+                    verbose=True)
         w.add_graph(lstm, tensorgrad.ones(1, 4, 2))
     assert (str(model.state_dict()), [m.training for m in model.modules()]) == (before, modes)
     assert (tensorgrad.get_rng_state() == random).all() and vars(tensorgrad.Tensor)["relu"] is method
@@ -342,10 +363,13 @@ def test_the_graph_of_a_model(tmp_path, capsys):
     assert [d.size for d in nodes["Net/relu"].attr["_output_shapes"].list.shape[0].dim] == [4, 2, 3, 3]
     assert nodes["Net/mean"].attr["attr"].s == b"{1: (2, 3)}"
     assert nodes["Net/Sequential[layers]/Linear[0]/linear"].input[0] == "Net/mean"
-    assert "Net/Sequential[layers]/BatchNorm1d[1]/running_mean" in nodes and nodes["output/output.2"].input == ["Net/add"]
-    assert nodes["Net/mul"].input[1] == "input/scale" and "Net/relu = aten::relu(Net/Conv2d[conv]/conv2d)" in capsys.readouterr().out
+    assert ("Net/Sequential[layers]/BatchNorm1d[1]/running_mean" in nodes
+            and nodes["output/output.2"].input == ["Net/add"])
+    assert (nodes["Net/mul"].input[1] == "input/scale" and "Net/relu = aten::relu(Net/Conv2d[conv]/conv2d)"
+            in capsys.readouterr().out)
     assert all(name in nodes for node in nodes.values() for name in node.input)
-    assert RunMetadata.FromString(found[2].tagged_run_metadata.run_metadata).step_stats.dev_stats[0].device == "/device:CPU:0"
+    assert (RunMetadata.FromString(found[2].tagged_run_metadata.run_metadata).step_stats.dev_stats[0].device
+            == "/device:CPU:0")
     assert accumulated(tmp_path).Graph().node
 
 
@@ -354,10 +378,12 @@ def test_what_is_not_there():
         SummaryWriter.add_onnx_graph(None, "file")
 
 
-@pytest.mark.parametrize("package, call", [("PIL", "add_image('x', torch.ones(3, 2, 2))"), ("matplotlib", "add_figure('x', None)")])
+@pytest.mark.parametrize("package, call", [("PIL", "add_image('x', torch.ones(3, 2, 2))"),
+                                           ("matplotlib", "add_figure('x', None)")])
 def test_missing_packages(package, call):
     line = fresh_process(f"import sys, tempfile; sys.modules['{package}'] = None\nimport tensorgrad as torch\n"
-                         f"from tensorgrad.utils.tensorboard import SummaryWriter as W\nwith tempfile.TemporaryDirectory() as d, W(d) as w: w.{call}",
+                         f"from tensorgrad.utils.tensorboard import SummaryWriter as W\nwith "
+                         f"tempfile.TemporaryDirectory() as d, W(d) as w: w.{call}",
                          fails=True)
     assert line.startswith("ImportError: ") and "pip install " in line
 
@@ -387,7 +413,8 @@ def test_checksums():
             for _ in range(8):
                 crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
         return crc ^ 0xFFFFFFFF
-    assert [crc32c(data) for data in (b"", b"a", b"123456789", bytes(32), b"\xff" * 32)] == [0, 0xC1D04330, 0xE3069283, 0x8A9136AA, 0x62A8AB43]
+    assert ([crc32c(data) for data in (b"", b"a", b"123456789", bytes(32), b"\xff" * 32)]
+            == [0, 0xC1D04330, 0xE3069283, 0x8A9136AA, 0x62A8AB43])
     data = np.random.default_rng(0).bytes(3 * BLOCK + 17)
     for size in (1, 3, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, len(data)):
         assert crc32c(data[:size]) == plain(data[:size])
@@ -455,7 +482,8 @@ def test_names_and_directories(tmp_path, monkeypatch):
         assert day == time.strftime("%b%d") and host.endswith("_x") and w.log_dir.startswith("runs")
         name, = os.listdir(w.log_dir)
         parts = name.split(".")
-        assert parts[:3] == ["events", "out", "tfevents"] and len(parts[3]) == 10 and parts[-1] == "mine" and parts[-3] == str(os.getpid())
+        assert (parts[:3] == ["events", "out", "tfevents"] and len(parts[3]) == 10 and parts[-1] == "mine"
+                and parts[-3] == str(os.getpid()))
 
 
 @reads
@@ -463,7 +491,8 @@ def test_purging(tmp_path, monkeypatch):
     with SummaryWriter(tmp_path) as w:
         for step in range(5):
             w.add_scalar("a", step, step)
-    monkeypatch.setattr(time, "time", lambda now=time.time: now() + 2)      # files are read in the order of the second that they were made in
+    # files are read in the order of the second that they were made in
+    monkeypatch.setattr(time, "time", lambda now=time.time: now() + 2)
     with SummaryWriter(tmp_path, purge_step=3) as w:
         w.add_scalar("a", 30, 3)
     assert [(s.step, s.value) for s in accumulated(tmp_path).Scalars("a")] == [(0, 0), (1, 1), (2, 2), (3, 30)]
@@ -493,13 +522,15 @@ def test_events_are_written_in_time(tmp_path):
 
 def test_many_threads(tmp_path):
     with SummaryWriter(tmp_path, max_queue=3) as w:
-        threads = [threading.Thread(target=lambda k=k: [w.add_scalar(f"t{k}", i, i) for i in range(50)]) for k in range(6)]
+        threads = [threading.Thread(target=lambda k=k: [w.add_scalar(f"t{k}", i, i) for i in range(50)])
+                   for k in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     found = noted(tmp_path)
-    assert all([step for tag, step in found if tag == f"t{k}"] == list(range(50)) for k in range(6)) and len(found) == 300
+    assert (all([step for tag, step in found if tag == f"t{k}"] == list(range(50)) for k in range(6))
+            and len(found) == 300)
 
 
 def test_the_end_of_a_program(tmp_path):

@@ -37,7 +37,8 @@ def test_numbers_appear_in_the_order_in_which_they_are_computed():
             if text.get("class").startswith(("value", "gradient")) and "tg-from" in text.get("style", ""):
                 at[title, text.get("class").split()[0]] = begin(text, css)
     path = ["multiply", "add", "tanh", "subtract", "pow"]
-    times = [at["x", "value"], *[at[title, "value"] for title in path], *[at[title, "gradient"] for title in reversed(path)], at["x", "gradient"]]
+    times = [at["x", "value"], *[at[title, "value"] for title in path],
+             *[at[title, "gradient"] for title in reversed(path)], at["x", "gradient"]]
     assert times == sorted(times) and len(set(times)) == len(times)
     assert at["x", "gradient"] == at["w", "gradient"] and at["b", "gradient"] == at["multiply", "gradient"]
 
@@ -46,7 +47,8 @@ def test_captions_are_the_rules_with_their_numbers():
     found = neuron()
     told = captions(ElementTree.fromstring(found.svg()))
     assert len(told) == 1 + len(found.forward) + 1 + len(found.steps)
-    assert told[1] == "v1 = x · w = 2 · (−3) = −6" and told[-1].startswith("∂L/∂x = g · w = ") and ",   ∂L/∂w = g · x = " in told[-1]
+    assert (told[1] == "v1 = x · w = 2 · (−3) = −6" and told[-1].startswith("∂L/∂x = g · w = ")
+            and ",   ∂L/∂w = g · x = " in told[-1])
 
 
 def test_a_gradient_of_several_terms_shows_once_it_is_whole():

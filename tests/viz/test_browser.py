@@ -1,4 +1,6 @@
-"""Pages of graphs in a browser: groups open and close by click and key, nothing overlaps, names are text, at desktop and phone width."""
+"""Pages of graphs in a browser: groups open and close by click and key, nothing overlaps, names are text, at desktop
+and phone width.
+"""
 import pytest
 from browser import DESKTOP, keep, opened, overlaps, scrolls_sideways, widths
 from support import cpu_only
@@ -23,11 +25,13 @@ def folded():
 
 def small():
     w, x, b = (torch.rand(*shape, requires_grad=True) for shape in ((2, 3), (4, 3), (2,)))
-    return viz.graph((x @ w.T + b).tanh().sum(), names={"w": w, "x": x, "b": b}, values=True, gradients=True, saved=True)
+    return viz.graph((x @ w.T + b).tanh().sum(), names={"w": w, "x": x, "b": b}, values=True, gradients=True,
+                     saved=True)
 
 
 def lstm_cell(backward=False):
-    x, h, c, w, u, b = (torch.rand(*shape, requires_grad=True) for shape in ((4, 3), (4, 5), (4, 5), (3, 20), (5, 20), (20,)))
+    x, h, c, w, u, b = (torch.rand(*shape, requires_grad=True)
+                        for shape in ((4, 3), (4, 5), (4, 5), (3, 20), (5, 20), (20,)))
     i, f, g, o = (x @ w + h @ u + b).chunk(4, 1)
     c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     return viz.graph((torch.sigmoid(o) * torch.tanh(c)).sum(), backward=backward)
@@ -108,7 +112,8 @@ def test_a_box_tells_what_is_known_and_lights_up_its_ways():
         assert "TanhBackward0" in page.inner_text("#told")
 
 
-@pytest.mark.parametrize("name, make", [("small", small), ("lstm", lstm_cell), ("back", lambda: lstm_cell(backward=True))], ids=["small", "lstm", "back"])
+@pytest.mark.parametrize("name, make", [("small", small), ("lstm", lstm_cell),
+                                        ("back", lambda: lstm_cell(backward=True))], ids=["small", "lstm", "back"])
 @widths
 def test_pictures_without_overlaps(name, make, width):
     graph = make()
@@ -126,12 +131,13 @@ def inside_their_boxes(page):
             const b = text.getBoundingClientRect();
             return b.left >= around.left && b.right <= around.right && b.top >= around.top - 1 && b.bottom <= around.bottom + 1;
         });
-    })""")
+    })""")  # noqa: E501
 
 
 @widths
 def test_hostile_names_are_text(width):
-    names = ["<script>document.title='got'</script>", "</script><img src=x onerror=document.title='got'>", "😀 漢字 שלום", "\u202eevil\0", "W" * 10_000]
+    names = ["<script>document.title='got'</script>", "</script><img src=x onerror=document.title='got'>", "😀 漢字 שלום",  # noqa: E501
+             "\u202eevil\0", "W" * 10_000]
     made = {name: torch.rand(2, requires_grad=True) for name in names}
     total = sum(made.values(), torch.zeros(2))
     graph = viz.graph(total.sum(), names=made, values=True)
@@ -151,13 +157,15 @@ def test_a_failed_forward(width):
         nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(5, 2))(torch.rand(3, 4))
     with opened(seen.graph().html(), width) as page:
         assert "mat1 and mat2 shapes cannot be multiplied" in page.inner_text("#told")
-        style = page.locator(".node.failed rect").evaluate("e => [getComputedStyle(e).strokeDasharray, getComputedStyle(e).stroke]")
+        style = page.locator(".node.failed rect").evaluate("e => [getComputedStyle(e).strokeDasharray, "
+                                                           "getComputedStyle(e).stroke]")
         assert style[0] != "none" and style[1] == "rgb(213, 94, 0)" and page.locator(".edge.broken").count() == 3
         assert not overlaps(page) and inside_their_boxes(page)
 
 
 def test_a_graph_of_thousands_opens():
-    module = nn.Sequential(*[nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3)) for _ in range(400)])
+    module = nn.Sequential(*[nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3))
+                             for _ in range(400)])
     with viz.watch(module):
         y = module(torch.rand(1, 3)).sum()
     with opened(viz.graph(y).html(), DESKTOP) as page:

@@ -1,4 +1,6 @@
-"""Collectives to watch: every algorithm on real tensors, its messages against its formulas, and the page in a browser."""
+"""Collectives to watch: every algorithm on real tensors, its messages against its formulas, and the page in a
+browser.
+"""
 import re
 
 import numpy as np
@@ -44,9 +46,12 @@ def test_every_rank_gets_what_it_should(kind, name):
         before = [tensor.clone() for tensor in given]
         ran = run(kind, given, name, root=root)
         for found, wanted in zip(ran.results, expected(kind, given, root), strict=True):
-            assert (found is None) == (wanted is None) and (found is None or found.dtype == torch.float64 and np.array_equal(found.numpy(), wanted))
-        assert all(good for _, good in ran.checks) and all(torch.equal(a, b) for a, b in zip(given, before, strict=True))
-        memory = [tensor.untyped_storage().data_ptr() for tensor in [*given, *filter(lambda r: r is not None, ran.results)]]
+            assert ((found is None) == (wanted is None)
+                    and (found is None or found.dtype == torch.float64 and np.array_equal(found.numpy(), wanted)))
+        assert (all(good for _, good in ran.checks) and all(torch.equal(a, b)
+                                                            for a, b in zip(given, before, strict=True)))
+        memory = [tensor.untyped_storage().data_ptr()
+                  for tensor in [*given, *filter(lambda r: r is not None, ran.results)]]
         assert kind == "reduce_scatter" or len(set(memory)) == len(memory)
         for step in ran.steps:                               # no rank's values are added twice
             assert all(len(set(cell.parts)) == len(cell.parts) for row in step.cells for cell in row if cell)
@@ -58,9 +63,11 @@ def test_messages_are_as_many_and_as_long_as_the_formulas_say(kind, name):
     for n in sizes(kind, name):
         given = tensors(n, 8 if kind == "all_gather" else 8 * n)
         nbytes = 64 * n
-        slow, narrow = (run(kind, given, name, network=network) for network in (Network(1.0, float("inf")), Network(0.0, 1.0)))
+        slow, narrow = (run(kind, given, name, network=network)
+                        for network in (Network(1.0, float("inf")), Network(0.0, 1.0)))
         rounds, volume = (evaluated(formula.text, n) for formula in (algorithm.rounds, algorithm.volume))
-        assert slow.seconds == rounds == algorithm.rounds.of(n) and narrow.seconds == pytest.approx(volume * nbytes) and narrow.nbytes == nbytes
+        assert (slow.seconds == rounds == algorithm.rounds.of(n) and narrow.seconds == pytest.approx(volume * nbytes)
+                and narrow.nbytes == nbytes)
         assert algorithm.volume.of(n) == pytest.approx(volume) and narrow.predicted == pytest.approx(narrow.seconds)
 
 
@@ -88,7 +95,8 @@ def test_shared_memory_adds_in_the_order_of_the_ranks():
 
 @pytest.mark.parametrize("op, wanted", [("sum", 1111), ("product", 10 ** 6), ("min", 1), ("max", 1000)])
 def test_operations(op, wanted):
-    assert [collectives.all_reduce(4, name, op=op).results[2][0].item() for name in ("ring", "doubling", "shared")] == [wanted] * 3
+    assert ([collectives.all_reduce(4, name, op=op).results[2][0].item() for name in ("ring", "doubling", "shared")]
+            == [wanted] * 3)
 
 
 def test_other_dtypes_and_lists():
@@ -119,10 +127,13 @@ def test_errors(call, words):
 def test_the_command(tmp_path, capsys):
     page, text = tmp_path / "a" / "page.html", tmp_path / "text.txt"
     assert main(["--collective", "all_reduce", "--algorithm", "halving", "--out", str(page)]) == 0
-    assert "halving and doubling, 4 steps" in capsys.readouterr().err and page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert main(["--collective", "broadcast", "--values", "1,2", "3,4", "--root", "1", "--network", "1e-3,1e3", "--out", str(text)]) == 0
+    assert ("halving and doubling, 4 steps" in capsys.readouterr().err
+            and page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>"))
+    assert main(["--collective", "broadcast", "--values", "1,2", "3,4", "--root", "1", "--network", "1e-3,1e3", "--out",
+                 str(text)]) == 0
     assert "0: 3 | 4    1: 3 | 4" in text.read_text(encoding="utf-8") and "9 ms" in text.read_text(encoding="utf-8")
-    for wrong in (["all_reduce", "--algorithm", "nothing"], ["all_reduce", "--out", "x.png"], ["gossip"], ["all_reduce", "--network", "1"]):
+    for wrong in (["all_reduce", "--algorithm", "nothing"], ["all_reduce", "--out", "x.png"], ["gossip"],
+                  ["all_reduce", "--network", "1"]):
         with pytest.raises(SystemExit) as end:
             main(["--collective", *wrong])
         assert end.value.code == 2 and "error: " in capsys.readouterr().err
@@ -136,13 +147,16 @@ def test_steps_in_a_browser():
         shown = page.locator(".frame.on")
         assert shown.count() == 1 and "The beginning" in shown.inner_text() and page.locator("#back").is_disabled()
         page.keyboard.press("ArrowRight")
-        assert "Step 1 of 6" in shown.inner_text() and shown.locator(".way").count() == 4 and shown.locator(".changed").count() == 4
+        assert ("Step 1 of 6" in shown.inner_text() and shown.locator(".way").count() == 4
+                and shown.locator(".changed").count() == 4)
         assert shown.locator(".token").first.is_hidden() and "2 + 2000" not in shown.inner_text()
         page.locator(".go", has_text="3").click()
-        assert "1110 + 1" not in shown.inner_text() and "1 + 1110" in shown.inner_text() and shown.locator(".whole").count() == 4
+        assert ("1110 + 1" not in shown.inner_text() and "1 + 1110" in shown.inner_text()
+                and shown.locator(".whole").count() == 4)
         assert page.locator(".steps tr.at").inner_text().startswith("3")
         page.keyboard.press("End")
-        assert page.locator("#next").is_disabled() and "Done." in shown.inner_text() and shown.locator(".whole").count() == 16
+        assert (page.locator("#next").is_disabled() and "Done." in shown.inner_text()
+                and shown.locator(".whole").count() == 16)
         assert not overlaps(page, ".frame.on svg text, .chart text") and not scrolls_sideways(page)
         page.locator("h1").click()
         page.keyboard.press(" ")                             # plays from the beginning
@@ -153,11 +167,13 @@ def test_steps_in_a_browser():
         assert not scrolls_sideways(page)
         page.emulate_media(reduced_motion="no-preference")
         page.keyboard.press("ArrowRight")
-        assert "travel" in shown.locator(".token").first.evaluate("e => e.checkVisibility() && getComputedStyle(e).animationName")
+        assert "travel" in shown.locator(".token").first.evaluate("e => e.checkVisibility() && "
+                                                                  "getComputedStyle(e).animationName")
         page.emulate_media(color_scheme="dark")
         assert page.locator("h1").evaluate("e => getComputedStyle(e).color") == "rgb(232, 237, 244)"
         page.emulate_media(media="print")
-        assert page.locator(".frame").evaluate_all("frames => frames.every(frame => frame.checkVisibility())") and page.locator(".controls").is_hidden()
+        assert (page.locator(".frame").evaluate_all("frames => frames.every(frame => frame.checkVisibility())")
+                and page.locator(".controls").is_hidden())
 
 
 def test_without_a_script_all_steps_are_there():

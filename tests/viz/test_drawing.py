@@ -17,13 +17,16 @@ def test_all_pictures_of_graphs_come_from_one_function():
     """No other module of the package writes a scene, or places boxes."""
     package = Path(viz.__file__).parents[1]
     sources = {path.relative_to(package).as_posix(): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
-    writers = {"viz/drawing.py": r"\b(svg|dot)\.written\(|(?<!def )\bgraph_page\(|\bmatplotlib_export\.\w+\(", "viz/scene.py": r"layout import .*\blayout\b"}
+    writers = {"viz/drawing.py": r"\b(svg|dot)\.written\(|(?<!def )\bgraph_page\(|\bmatplotlib_export\.\w+\(",
+               "viz/scene.py": r"layout import .*\blayout\b"}
     for home, pattern in writers.items():
         assert [name for name, source in sources.items() if re.search(pattern, source)] == [home]
 
 
 def test_edges_with_texts_from_left_to_right():
-    """A picture with texts on edges, sideways: boxes follow each other from left to right in SVG, DOT says the texts."""
+    """A picture with texts on edges, sideways: boxes follow each other from left to right in SVG, DOT says the
+    texts.
+    """
     model = Model()
     a, b, c = model.add("leaf", "a", tape=1), model.add("step", "b"), model.add("value", "c")
     model.link(a, b, text="first\nedge")

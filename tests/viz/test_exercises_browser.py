@@ -1,4 +1,7 @@
-"""The pages of exercises in a browser: what they take for right, hints, what is kept over a reload, what is handed in. One browser opens them all."""
+"""The pages of exercises in a browser: what they take for right, hints, what is kept over a reload, what is handed in.
+
+One browser opens them all.
+"""
 import json
 
 import numpy as np
@@ -68,8 +71,10 @@ def readings_and_formulas(page):
         for value, typed in table.items():
             found = page.evaluate(f"typed => typed.map(text => right(text, {number(value)}))", typed)
             assert found == [expected] * len(typed), (value, list(zip(typed, found, strict=True)))
-    values = {name: {"shape": list(np.shape(x)), "data": np.ravel(x).tolist()} for name, x in {"g": G, "x": X, "w": W, "v.1": 3.0}.items()}
-    compute = "([text, values]) => { try { return Grammar.computed(Grammar.parsed(text, Object.keys(values)), values); } catch { return null; } }"
+    values = {name: {"shape": list(np.shape(x)), "data": np.ravel(x).tolist()}
+              for name, x in {"g": G, "x": X, "w": W, "v.1": 3.0}.items()}
+    compute = ("([text, values]) => { try { return Grammar.computed(Grammar.parsed(text, Object.keys(values)), "
+               "values); } catch { return null; } }")
     for text, expected in FORMULAS.items():
         found = page.evaluate(compute, [text, values])
         assert found["shape"] == list(np.shape(expected)) and np.allclose(found["data"], np.ravel(expected)), text
@@ -86,11 +91,14 @@ def test_hints_reveal_progress_and_handing_in(tmp_path):
             card = page.locator(f"#{second.key}")
             hint, reveal = card.locator(".hint"), card.locator(".reveal")
             assert hint.is_disabled() and reveal.is_disabled() and not scrolls_sideways(page)
-            nonsense = ["99"] * (1 if level == "rule" else second.parts) if level != "wrong" else [texts(second)[0], "-98765"]
-            assert answer(page, {second.key: nonsense})[0].startswith("✗") and not hint.is_disabled() and reveal.is_disabled()
+            nonsense = (["99"] * (1 if level == "rule" else second.parts) if level != "wrong"
+                        else [texts(second)[0], "-98765"])
+            assert (answer(page, {second.key: nonsense})[0].startswith("✗") and not hint.is_disabled()
+                    and reveal.is_disabled())
             hint.click()
             hint.click()
-            assert hint.is_disabled() and card.locator(".hints li").count() == 2 and all(card.locator(".hints li").all_inner_texts())
+            assert (hint.is_disabled() and card.locator(".hints li").count() == 2
+                    and all(card.locator(".hints li").all_inner_texts()))
             assert not reveal.is_disabled()
             assert answer(page, {first.key: texts(first)}) == ["✓ right"]
             reveal.click()
@@ -102,9 +110,12 @@ def test_hints_reveal_progress_and_handing_in(tmp_path):
             page.fill("#name", "Ada Lovelace")
             keep(page, PHONE, f"exercise {level}")
             page.reload()
-            assert page.inner_text(".score") == f"1 of {total} right, 1 revealed" and page.input_value("#name") == "Ada Lovelace"
-            assert page.locator(f"#{second.key} .hints li").count() == 2 and page.locator(f"#{first.key}").get_attribute("class") == "card done"
-            shown = page.locator(f"#{second.key} .blanks input").evaluate_all("fields => fields.map(field => field.value)")
+            assert (page.inner_text(".score") == f"1 of {total} right, 1 revealed"
+                    and page.input_value("#name") == "Ada Lovelace")
+            assert (page.locator(f"#{second.key} .hints li").count() == 2
+                    and page.locator(f"#{first.key}").get_attribute("class") == "card done")
+            shown = page.locator(f"#{second.key} .blanks input").evaluate_all("fields => fields.map(field => "
+                                                                              "field.value)")
             with page.expect_download() as download:
                 page.click("#hand-in")
             assert download.value.suggested_filename == f"Ada-Lovelace-{level}-7.json"
@@ -113,7 +124,8 @@ def test_hints_reveal_progress_and_handing_in(tmp_path):
             marks = marked(file)
             assert not marks.why and marks.name == "Ada Lovelace" and marks.count("hints") >= 2
             lucky = int(level == "wrong" and rest[0].answer[0] == 0)
-            assert (marks.marks[0].right, marks.marks[1].revealed, marks.marks[2].right) == (first.parts, second.parts, lucky)
+            assert ((marks.marks[0].right, marks.marks[1].revealed, marks.marks[2].right)
+                    == (first.parts, second.parts, lucky))
             handed = json.loads(file.read_text(encoding="utf-8"))
             honest = tmp_path / "revealed.json"         # what is revealed would be right
             honest.write_text(json.dumps(handed | {"revealed": []}), encoding="utf-8")
@@ -123,7 +135,8 @@ def test_hints_reveal_progress_and_handing_in(tmp_path):
         page.wait_for_function("document.querySelector('.score')?.textContent.startsWith('0 of')")
         assert page.input_value("#name") == ""
         notebook = tmp_path / "notebook.html"
-        notebook.write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{exercise('number', 8)._repr_html_()}", encoding="utf-8")
+        notebook.write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{exercise('number', 8)._repr_html_()}",
+                            encoding="utf-8")
         page.goto(notebook.as_uri())
         frame = page.frame_locator("iframe")
         frame.locator(".check").first.click()

@@ -47,30 +47,46 @@ def pooled(shape, *window, **options):
 
 # op, a loss with a step of it, and names that its parts have to have
 CASES = {
-    "cross_entropy": ("cross_entropy", lambda: F.cross_entropy(drawn(4, 3), torch.tensor([0, 2, 1, 1])), {"log_p", "picked"}),
-    "cross_entropy, weighted": ("cross_entropy", lambda: F.cross_entropy(drawn(4, 3), torch.tensor([0, 2, 1, 1]), drawn(3).detach().abs()), {"losses"}),
-    "cross_entropy, ignored": ("cross_entropy", lambda: F.cross_entropy(drawn(4, 3), torch.tensor([0, -100, 1, 1])), {"kept"}),
-    "cross_entropy, ignored, summed": ("cross_entropy", lambda: F.cross_entropy(drawn(3, 3), torch.tensor([0, 2, 1]), ignore_index=2, reduction="sum"),
+    "cross_entropy": ("cross_entropy", lambda: F.cross_entropy(drawn(4, 3), torch.tensor([0, 2, 1, 1])),
+                      {"log_p", "picked"}),
+    "cross_entropy, weighted": ("cross_entropy",
+                                lambda: F.cross_entropy(drawn(4, 3), torch.tensor([0, 2, 1, 1]),
+                                                        drawn(3).detach().abs()), {"losses"}),
+    "cross_entropy, ignored": ("cross_entropy", lambda: F.cross_entropy(drawn(4, 3), torch.tensor([0, -100, 1, 1])),
+                               {"kept"}),
+    "cross_entropy, ignored, summed": ("cross_entropy",
+                                       lambda: F.cross_entropy(drawn(3, 3), torch.tensor([0, 2, 1]), ignore_index=2,
+                                                               reduction="sum"),
                                        {"kept"}),
-    "layer norm": ("native_layer_norm", lambda: F.layer_norm(drawn(4, 3), (3,), drawn(3), drawn(3)), {"mean", "centred", "variance"}),
-    "layer norm without weights": ("native_layer_norm", lambda: F.layer_norm(drawn(4, 2, 3), (2, 3)), {"mean", "centred", "variance"}),
-    "batch norm": ("native_batch_norm", lambda: F.batch_norm(drawn(4, 3, 2), None, None, drawn(3), drawn(3), training=True), {"mean", "variance"}),
-    "batch norm in evaluation": ("affine_by_channel", lambda: F.batch_norm(drawn(4, 3), drawn(3).detach(), drawn(3).detach() ** 2, drawn(3), drawn(3)),
+    "layer norm": ("native_layer_norm", lambda: F.layer_norm(drawn(4, 3), (3,), drawn(3), drawn(3)),
+                   {"mean", "centred", "variance"}),
+    "layer norm without weights": ("native_layer_norm", lambda: F.layer_norm(drawn(4, 2, 3), (2, 3)),
+                                   {"mean", "centred", "variance"}),
+    "batch norm": ("native_batch_norm", lambda: F.batch_norm(drawn(4, 3, 2), None, None, drawn(3), drawn(3),
+                                                             training=True), {"mean", "variance"}),
+    "batch norm in evaluation": ("affine_by_channel",
+                                 lambda: F.batch_norm(drawn(4, 3), drawn(3).detach(), drawn(3).detach() ** 2, drawn(3),
+                                                      drawn(3)),
                                  {"scale", "shift"}),
-    "group norm": ("native_group_norm", lambda: F.group_norm(drawn(2, 4, 3), 2, drawn(4), drawn(4)), {"mean", "centred", "variance"}),
+    "group norm": ("native_group_norm", lambda: F.group_norm(drawn(2, 4, 3), 2, drawn(4), drawn(4)),
+                   {"mean", "centred", "variance"}),
     "rms norm": ("rms_norm", lambda: F.rms_norm(drawn(4, 3), (3,), drawn(3)), set()),
     "max_pool": ("max_pool", lambda: pooled((2, 2, 4, 6), 2), {"windows"}),
     "max_pool, padded": ("max_pool", lambda: pooled((1, 2, 5, 7), 3, 2, 1), {"windows"}),
     "max_pool, dilated": ("max_pool", lambda: pooled((2, 1, 9), 3, stride=2, dilation=2), {"windows"}),
     "max_pool, in space": ("max_pool", lambda: pooled((1, 1, 3, 4, 3), 2, 1), {"windows"}),
     "LSTM": ("lstm_layer", lambda: recurrent(nn.LSTM), {"i₀", "f₀", "candidate₀", "o₀", "c₀", "h₀", "h₂"}),
-    "LSTM with a projection, backwards": ("lstm_layer", lambda: recurrent(nn.LSTM, proj_size=2, bidirectional=True), {"candidate₂"}),
+    "LSTM with a projection, backwards": ("lstm_layer", lambda: recurrent(nn.LSTM, proj_size=2, bidirectional=True),
+                                          {"candidate₂"}),
     "LSTM of sequences of two lengths": ("lstm_layer", lambda: packed(nn.LSTM), {"candidate₁"}),
     "GRU": ("gru_layer", lambda: recurrent(nn.GRU), {"r₀", "n₀", "h₀", "n₃"}),
     "RNN": ("rnn_layer", lambda: recurrent(nn.RNN, nonlinearity="relu"), {"h₀", "z₃"}),
-    "attention": ("attention", lambda: F.scaled_dot_product_attention(drawn(1, 1, 64, 8), drawn(1, 1, 64, 8), drawn(1, 1, 64, 8)), {"scores"}),
-    "convolution": ("convolution", lambda: F.conv2d(drawn(2, 2, 5, 4), drawn(4, 1, 3, 2), None, 2, 1, groups=2), {"columns"}),
-    "transposed convolution": ("convolution_input", lambda: F.conv_transpose1d(drawn(2, 2, 4), drawn(2, 3, 3), None, 2), {"columns", "rows"}),
+    "attention": ("attention", lambda: F.scaled_dot_product_attention(drawn(1, 1, 64, 8), drawn(1, 1, 64, 8),
+                                                                      drawn(1, 1, 64, 8)), {"scores"}),
+    "convolution": ("convolution", lambda: F.conv2d(drawn(2, 2, 5, 4), drawn(4, 1, 3, 2), None, 2, 1, groups=2),
+                    {"columns"}),
+    "transposed convolution": ("convolution_input", lambda: F.conv_transpose1d(drawn(2, 2, 4), drawn(2, 3, 3), None, 2),
+                               {"columns", "rows"}),
     "linear": ("linear", lambda: F.linear(drawn(4, 3), drawn(2, 3), drawn(2)), set()),
     "mean": ("mean", lambda: drawn(4, 3).mean(1), set()),
     "var": ("variance", lambda: drawn(4, 3).var(1), set()),
@@ -111,16 +127,19 @@ def test_parts_give_what_the_step_gives(case, monkeypatch):
     assert all(told.rule and "see " not in told.rule for step in parts.steps for told in step.gives)
     assert not any(value is None for step in parts.forward for value in step.values)
     known = {name for name, _, _ in found.given} | {name for step in found.forward for name in step.result.split(", ")}
-    assert not [told.target for step in parts.steps for told in step.gives if re.fullmatch(r"v\d+", told.target) and told.target not in known]
+    assert not [told.target for step in parts.steps for told in step.gives
+                if re.fullmatch(r"v\d+", told.target) and told.target not in known]
 
 
 def test_it_reads_as_text():
     x = torch.tensor([[0.5, -1.0, 2.0]], requires_grad=True, dtype=torch.float64)
     parts = explain(F.cross_entropy(x, torch.tensor([2])), names={"x": x}).open(0)
     assert [f"{step.result} = {step.expression}" for step in parts.forward] == [
-        "log_p = log_softmax(x)", "p1 = take_along_dim(log_p, [[2]], 1)", "picked = squeeze(p1)", "p2 = Σ(picked) / n", "L = −p2"]
+        "log_p = log_softmax(x)", "p1 = take_along_dim(log_p, [[2]], 1)", "picked = squeeze(p1)", "p2 = Σ(picked) / n",
+        "L = −p2"]
     assert parts.text().split("\n")[0] == "Backprop of L = 0.2413 in 5 steps"
-    assert [leaf.name for leaf in parts.leaves] == ["x"] and [step.source[0].rpartition("/")[2] for step in parts.steps] == ["textbook_gradients.py"] * 5
+    assert ([leaf.name for leaf in parts.leaves] == ["x"]
+            and [step.source[0].rpartition("/")[2] for step in parts.steps] == ["textbook_gradients.py"] * 5)
 
 
 def test_inputs_and_results_keep_their_names():
@@ -237,8 +256,11 @@ def test_definitions_are_those_of_the_ops():
     rng = np.random.default_rng(0)
     x, target = rng.normal(size=(4, 3, 5)), rng.integers(0, 3, (4, 5))
     for name, inputs, options in (("cross_entropy", (x, target, None), {"reduction": "mean", "ignore_index": -100}),
-                                  ("cross_entropy", (x, target, np.arange(3.0)), {"reduction": "none", "ignore_index": 1}),
-                                  ("max_pool", (x,), {"kernel": (2, 3), "stride": (1, 2), "widths": ((1, 0), (1, 1)), "dilation": (2, 1)})):
+                                  ("cross_entropy", (x, target, np.arange(3.0)),
+                                   {"reduction": "none", "ignore_index": 1}),
+                                  ("max_pool", (x,),
+                                   {"kernel": (2, 3), "stride": (1, 2), "widths": ((1, 0), (1, 1)),
+                                    "dilation": (2, 1)})):
         got = DEFINITIONS[name](NumpyStorage.xp, *inputs, **options)
         np.testing.assert_allclose(got, getattr(NumpyStorage.xp, name)(*inputs, **options), rtol=1e-12)
 
@@ -253,7 +275,8 @@ def test_steps_of_random_programs_open():
             try:
                 parts = found.open(at)
             except ValueError as error:
-                assert any(said in str(error) for said in ("a single step", "does not keep", "a write in place")), (seed, step.op, str(error))
+                assert any(said in str(error) for said in ("a single step", "does not keep", "a write in place")), (
+                    seed, step.op, str(error))
                 continue
             opened += 1
             assert {leaf.name for leaf in parts.leaves} == {told.target for told in step.gives}

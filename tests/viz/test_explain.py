@@ -52,7 +52,8 @@ def test_every_op(name):
     op = OPS[name]
     for row in SAMPLES[name]:
         drawn = row.draw("float32")
-        inputs = [torch.tensor(a).requires_grad_(a.dtype.kind == "f") if isinstance(a, np.ndarray) else a for a in drawn]
+        inputs = [torch.tensor(a).requires_grad_(a.dtype.kind == "f") if isinstance(a, np.ndarray) else a
+                  for a in drawn]
         leaves = [a for a in inputs if isinstance(a, torch.Tensor) and a.requires_grad]
         if not leaves:
             continue
@@ -61,7 +62,8 @@ def test_every_op(name):
         outs = [o for o in (out if op.several else [out]) if o.requires_grad]
         if not outs:
             continue
-        weighted = [(o.real * torch.arange(1, o.numel() + 1, device=o.device).reshape(o.shape) * 0.1).sum() for o in outs]
+        weighted = [(o.real * torch.arange(1, o.numel() + 1, device=o.device).reshape(o.shape) * 0.1).sum()
+                    for o in outs]
         loss = sum(weighted[1:], weighted[0])
         try:
             torch.autograd.grad(loss, leaves, retain_graph=True, allow_unused=True)
@@ -71,7 +73,9 @@ def test_every_op(name):
             continue
         found = same_as_backward(loss, leaves)
         text = str(found)
-        assert title(name, row.params) in text or op.composite or any(" = " in step.op or " += " in step.op for step in found.forward)      # a write
+        # a write
+        assert (title(name, row.params) in text or op.composite
+                or any(" = " in step.op or " += " in step.op for step in found.forward))
         assert not [word for word in re.findall(r"([a-z_0-9]+)\(", text) if word in INTERNAL], text
         assert not {step.op for step in found.forward} & INTERNAL
         assert not {node.title for node in found.model.nodes if node.kind == "step"} & INTERNAL
@@ -174,8 +178,8 @@ def twice(T):
     return (g * x).sum(), [x]
 
 
-PROGRAMS = [shared, broadcast, several, views_and_writes, function, perceptron, recurrent, attention, convolution, complex_numbers, bfloat16,
-            checkpointed, a_leaf_alone, twice]
+PROGRAMS = [shared, broadcast, several, views_and_writes, function, perceptron, recurrent, attention, convolution,
+            complex_numbers, bfloat16, checkpointed, a_leaf_alone, twice]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=[p.__name__ for p in PROGRAMS])
@@ -190,16 +194,19 @@ def test_the_numbers_of_each_step():
     h = w * x + b
     loss = h ** 2 + x * x
     found = explain(loss)
-    told = [(step.op, t.target, t.rule, t.worked, t.value.text(), t.before and t.before.text(), t.total.text()) for step in found for t in step.gives]
+    told = [(step.op, t.target, t.rule, t.worked, t.value.text(), t.before and t.before.text(), t.total.text())
+            for step in found for t in step.gives]
     assert told == [
         ("add", "v2", "g", "", "1", None, "1"), ("add", "v3", "g", "", "1", None, "1"),
         ("multiply", "x", "g · b", "1 · 2", "2", None, "2"), ("multiply", "x", "g · a", "1 · 2", "2", "2", "4"),
         ("pow", "h", "g · b · a^(b − 1)", "1 · 2 · (−5)^(2 − 1)", "−10", None, "−10"),
         ("add", "v1", "g", "", "−10", None, "−10"), ("add", "b", "g", "", "−10", None, "−10"),
-        ("multiply", "w", "g · b", "−10 · 2", "−20", None, "−20"), ("multiply", "x", "g · a", "−10 · (−3)", "30", "4", "34")]
+        ("multiply", "w", "g · b", "−10 · 2", "−20", None, "−20"),
+        ("multiply", "x", "g · a", "−10 · (−3)", "30", "4", "34")]
     assert {leaf.name: leaf.gradient.text() for leaf in found.leaves} == {"x": "34", "w": "−20", "b": "−10"}
     forward = [(s.result, s.expression, s.worked, s.values[0].text()) for s in found.forward]
-    assert forward == [("v1", "w · x", "−3 · 2", "−6"), ("h", "v1 + b", "−6 + 1", "−5"), ("v2", "h^2", "(−5)^2", "25"), ("v3", "x · x", "2 · 2", "4"),
+    assert forward == [("v1", "w · x", "−3 · 2", "−6"), ("h", "v1 + b", "−6 + 1", "−5"), ("v2", "h^2", "(−5)^2", "25"),
+                       ("v3", "x · x", "2 · 2", "4"),
                        ("loss", "v2 + v3", "25 + 4", "29")]
 
 
@@ -238,8 +245,10 @@ def expressions(loss, **names):
 def test_terms_that_sums_do_not_keep():
     """Constants are shown by name, or as the simplest number, if result and other term determine them."""
     x, target, other = leaf(4), torch.tensor([0.5, -1.0, 2.0, 0.25]), torch.tensor([0.5, -1.0, 2.0, 0.5])
-    for loss, expression in [(((x - target) ** 2).sum(), "x − target"), (((target - x) ** 2).sum(), "target − x"), (((x + target) ** 2).sum(), "x + target"),
-                             (((x - target[0]) ** 2).sum(), "x − 0.5"), (((x + 0.1) ** 2).sum(), "x + 0.1"), (((3 - x) ** 2).sum(), "3 − x")]:
+    for loss, expression in [(((x - target) ** 2).sum(), "x − target"), (((target - x) ** 2).sum(), "target − x"),
+                             (((x + target) ** 2).sum(), "x + target"),
+                             (((x - target[0]) ** 2).sum(), "x − 0.5"), (((x + 0.1) ** 2).sum(), "x + 0.1"),
+                             (((3 - x) ** 2).sum(), "3 − x")]:
         assert expressions(loss, x=x, target=target, other=other)[0] == expression
     y = x - torch.tensor([0.123, 0.5, 0.7, 0.9])
     assert expressions((y ** 2).sum(), x=x, target=target)[0] == "x − …"
@@ -378,7 +387,8 @@ def test_names():
     loss = model(x).sum()
     assert {leaf.name for leaf in explain(loss).leaves} == {"model.weight", "model.bias"}
     assert {leaf.name for leaf in explain(loss, module=model).leaves} == {"weight", "bias"}
-    assert {leaf.name for leaf in explain(loss, names={"w": model.weight}).leaves} == {"w", "bias"}        # the module that ran has it
+    # the module that ran has it
+    assert {leaf.name for leaf in explain(loss, names={"w": model.weight}).leaves} == {"w", "bias"}
     model.weight.name = "mine"
     assert "mine" in {leaf.name for leaf in explain(loss).leaves}
 
@@ -387,13 +397,16 @@ def test_rules_in_the_names_of_tensors():
     """Formulas are unambiguous for any names of a program's tensors."""
     a, b, g = (torch.tensor(v, requires_grad=True) for v in (2.0, 3.0, 5.0))
     step, = explain(b * a, names={"a": a, "b": b})
-    assert [(t.target, t.rule, t.named) for t in step.gives] == [("b", "g · b", "g · a"), ("a", "g · a", "g · b")] and dict(step.rows).keys() == {"a", "b"}
+    assert ([(t.target, t.rule, t.named) for t in step.gives] == [("b", "g · b", "g · a"), ("a", "g · a", "g · b")]
+            and dict(step.rows).keys() == {"a", "b"})
     step, = explain(g * a, names={"a": a, "g": g})
-    assert [(t.target, t.named) for t in step.gives] == [("g′", "g · a"), ("a", "g · g′")] and dict(step.rows).keys() == {"a", "g′"}
+    assert ([(t.target, t.named) for t in step.gives] == [("g′", "g · a"), ("a", "g · g′")]
+            and dict(step.rows).keys() == {"a", "g′"})
     step, = explain(a * 4, names={"a": a})
     assert step.gives[0].named == "g · 4" and not step.rows
     step, = explain(F.layer_norm(leaf(1, 3), (3,)), torch.ones(1, 3), names={})
-    assert step.gives[0].named.startswith("(g − mean(g) − centred · mean(g · centred / std) / std) / std, with centred = ")
+    assert step.gives[0].named.startswith("(g − mean(g) − centred · mean(g · centred / std) / std) / std, with centred "
+                                          "= ")
 
 
 def test_odd_variables_beside():
@@ -416,7 +429,8 @@ def test_lines_of_the_program():
     assert found[0].source[2] == "y = x * x            # here" and "test_explain.py:" in str(found)
 
 
-HOSTILE = ["<script>alert(1)</script>", "</script><b>", "x" * 10_000, "🦊" * 50, "עברית \u202egnp.exe", "a\0b\x1b[31m\r\n", '"&\'', "\ud800"]
+HOSTILE = ["<script>alert(1)</script>", "</script><b>", "x" * 10_000, "🦊" * 50, "עברית \u202egnp.exe",
+           "a\0b\x1b[31m\r\n", '"&\'', "\ud800"]
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -450,9 +464,11 @@ def test_large_arrays_are_kept_in_part():
 
 
 @pytest.mark.parametrize("array, width, text", [
-    (np.float32(1 / 3), 60, "0.3333"), (np.array([1.5, -2.0]), 60, "[1.5, −2]"), (np.arange(100.0), 60, "[0, 1, 2, …, 97, 98, 99]"),
-    (np.arange(10000.0), 60, "[0, 1, 2, …, 9997, 9998, 9999]"), (np.zeros((0, 3)), 60, "[]"), (np.array([True, False]), 60, "[True, False]"),
-    (np.array(1 + 2j), 60, "1+2j"), (np.array([np.nan, np.inf, -np.inf]), 60, "[nan, inf, −inf]"), (np.ones((9, 9)), 30, "[[1, …, 1], …, [1, …, 1]]"),
+    (np.float32(1 / 3), 60, "0.3333"), (np.array([1.5, -2.0]), 60, "[1.5, −2]"),
+    (np.arange(100.0), 60, "[0, 1, 2, …, 97, 98, 99]"), (np.arange(10000.0), 60, "[0, 1, 2, …, 9997, 9998, 9999]"),
+    (np.zeros((0, 3)), 60, "[]"), (np.array([True, False]), 60, "[True, False]"), (np.array(1 + 2j), 60, "1+2j"),
+    (np.array([np.nan, np.inf, -np.inf]), 60, "[nan, inf, −inf]"),
+    (np.ones((9, 9)), 30, "[[1, …, 1], …, [1, …, 1]]"),
     (np.ones((9, 9)), 16, "[[1, …, 1]]"), (np.ones((9, 9, 9)), 16, "9 × 9 × 9 numbers")])
 def test_numbers_are_short(array, width, text):
     assert Value(np.asarray(array)).text(width) == text

@@ -1,4 +1,6 @@
-"""The parts of the page to explore: typeset formulas, arrays in base 64, the list of steps; and the page of a small GPT."""
+"""The parts of the page to explore: typeset formulas, arrays in base 64, the list of steps; and the page of a small
+GPT.
+"""
 import json
 import re
 from base64 import b64decode
@@ -25,12 +27,14 @@ nn, F = torch.nn, torch.nn.functional
 
 def linear(found):
     """The letters, numbers and signs of MathML, from left to right."""
-    return "".join(e.text or "" for e in ElementTree.fromstring(f"<a>{found}</a>").iter() if not len(e)).replace("\xa0", " ")
+    return "".join(e.text or "" for e in ElementTree.fromstring(f"<a>{found}</a>").iter() if not len(e)).replace("\xa0",
+                                                                                                                 " ")
 
 
 @pytest.mark.parametrize("formula, parts", [
     ("g · x / n", "<mfrac><mrow><mi>g</mi><mo>·</mo><mi>x</mi></mrow><mi>n</mi></mfrac>"),
-    ("a − (b − c)", "<mrow><mi>a</mi><mo>−</mo><mrow><mo>(</mo><mrow><mi>b</mi><mo>−</mo><mi>c</mi></mrow><mo>)</mo></mrow></mrow>"),
+    ("a − (b − c)", "<mrow><mi>a</mi><mo>−</mo><mrow><mo>(</mo><mrow><mi>b</mi><mo>−</mo><mi>c</mi></mrow><mo>)</mo>"
+                    "</mrow></mrow>"),
     ("exp(−x²)", "<msup><mi>e</mi><mrow><mo>−</mo><msup><mi>x</mi><mn>2</mn></msup></mrow></msup>"),
     ("gᵀ @ w", "<mrow><msup><mi>g</mi><mo>T</mo></msup><mo>@</mo><mi>w</mi></mrow>"),
     ("1 / √(x + ε)", "<mfrac><mn>1</mn><msqrt><mrow><mi>x</mi><mo>+</mo><mi>ε</mi></mrow></msqrt></mfrac>"),
@@ -43,7 +47,8 @@ def test_formulas_are_typeset(formula, parts):
 
 def test_cases_have_a_row_each():
     found = mathml("0 where x < 0, else 0.5 · g where x = 0, else g")
-    assert found.count("<mtr>") == 3 and found.count("<mo>{</mo>") == 1 and linear(found) == "{0where x<00.5·gwhere x=0gelse"
+    assert (found.count("<mtr>") == 3 and found.count("<mo>{</mo>") == 1
+            and linear(found) == "{0where x<00.5·gwhere x=0gelse")
     assert list(cases("0 where x ≤ 0, else g")) == [((("x", "≤", "0", True),), "0"), ((("x", "≤", "0", False),), "g")]
 
 
@@ -67,7 +72,9 @@ def squashed(text):
 
 
 def test_nothing_of_a_formula_is_lost():
-    """Of every rule of every op that is typeset, all letters and digits are there, in their order; and most rules are formulas."""
+    """Of every rule of every op that is typeset, all letters and digits are there, in their order; and most rules are
+    formulas.
+    """
     seen = prose = 0
     for op in OPS.values():
         told = formulas(op)
@@ -97,7 +104,8 @@ def test_arrays_are_packed():
     large[0, :4] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max
     shape, kind, size, text = packed(Value(large))
     found = unpacked(shape, kind, size, text)
-    assert (size, kind) == (3, "f") and np.array_equal(np.isfinite(found), np.isfinite(large)) and np.array_equal(np.isnan(found), np.isnan(large))
+    assert ((size, kind) == (3, "f") and np.array_equal(np.isfinite(found), np.isfinite(large))
+            and np.array_equal(np.isnan(found), np.isnan(large)))
     np.testing.assert_allclose(found, large, rtol=2.0 ** -16)
     assert packed(Value(np.array([True, False])))[:2] == [[2], "b"] and packed(Value(np.arange(3)))[1] == "i"
 
@@ -109,11 +117,13 @@ class Block(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
         self.norm1, self.norm2, self.heads = nn.LayerNorm(width), nn.LayerNorm(width), heads
-        self.qkv, self.out, self.up, self.down = nn.Linear(width, 3 * width), nn.Linear(width, width), nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.qkv, self.out, self.up, self.down = (nn.Linear(width, 3 * width), nn.Linear(width, width),
+                                                  nn.Linear(width, 4 * width), nn.Linear(4 * width, width))
 
     def forward(self, x):
         batch, length, width = x.shape
-        q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in self.qkv(self.norm1(x)).split(width, dim=2))
+        q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2)
+                   for part in self.qkv(self.norm1(x)).split(width, dim=2))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
@@ -146,5 +156,6 @@ def test_a_small_gpt_is_a_small_page():
     assert not [rule for rule in rules if not rule or rule.startswith("see ") or rule == BY_DEFINITION]
     numbers = json.loads(re.search(r'id="numbers">([^<]*)<', html)[1])
     attention = next(step for step in found.forward if step.op == "scaled_dot_product_attention")
-    np.testing.assert_allclose(unpacked(*numbers[f"v:{found.keys[attention.node]}"]), attention.values[0].dots, rtol=2.0 ** -16)
+    np.testing.assert_allclose(unpacked(*numbers[f"v:{found.keys[attention.node]}"]), attention.values[0].dots,
+                               rtol=2.0 ** -16)
     assert '<details class="parts"' in html and re.search(r"<summary>blocks <small>", html)

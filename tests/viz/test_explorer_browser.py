@@ -1,4 +1,7 @@
-"""The pages of viz.explain in a browser: steps, list, boxes, leaves that change, heat maps, paper. One page is looked at for many things."""
+"""The pages of viz.explain in a browser: steps, list, boxes, leaves that change, heat maps, paper.
+
+One page is looked at for many things.
+"""
 import json
 import re
 from xml.etree import ElementTree
@@ -52,11 +55,14 @@ def at(page):
 
 
 def go(page, frame):
-    page.evaluate("to => { const s = document.getElementById('step'); s.value = to; s.dispatchEvent(new Event('input')); }", frame)
+    page.evaluate("to => { const s = document.getElementById('step'); s.value = to; s.dispatchEvent(new "
+                  "Event('input')); }", frame)
 
 
 def lit(page, kind="node"):
-    return page.eval_on_selector_all(f"svg .{kind}.lit", "all => all.map(e => e.querySelector('.title, .name')?.textContent ?? e.dataset.from + e.dataset.to)")
+    return page.eval_on_selector_all(f"svg .{kind}.lit",
+                                     "all => all.map(e => e.querySelector('.title, .name')?.textContent ?? "
+                                     "e.dataset.from + e.dataset.to)")
 
 
 def told(page):
@@ -101,14 +107,19 @@ def test_every_frame():
                 for frame in range(last + 1) if last < 40 else (0, 1, last // 2, last):
                     go(page, frame)
                     assert page.locator(".frame:visible").count() == 1 and at(page) == frame
-                    assert len(told(page)) > 10 and page.get_attribute("#step", "aria-valuetext").startswith(f"{frame + 1} of {last + 1}")
+                    assert (len(told(page)) > 10 and page.get_attribute("#step",
+                                                                        "aria-valuetext").startswith(
+                                                                            f"{frame + 1} of {last + 1}"))
                     assert page.get_attribute(".steps [aria-current=step]", "data-frame") == str(frame)
                     if page.get_attribute(".explorer", "data-phase"):
                         assert len(lit(page)) == 1
                     assert not scrolls_sideways(page)
-                    assert frame % 5 or page.locator("#next").bounding_box()["y"] < height - 40          # the buttons are always at hand
+                    # the buttons are always at hand
+                    assert frame % 5 or page.locator("#next").bounding_box()["y"] < height - 40
                 assert made is long or not overlaps(page)
-                heights = page.eval_on_selector_all("math", "all => all.filter(e => e.checkVisibility()).map(e => e.getBoundingClientRect().height)")
+                heights = page.eval_on_selector_all("math",
+                                                    "all => all.filter(e => e.checkVisibility()).map(e => "
+                                                    "e.getBoundingClientRect().height)")
                 assert all(height > 4 for height in heights)
         assert "4000 steps back are more than a page can show" in page.inner_text("header")
         assert "back, step 400 of 4000" in page.inner_text("#where")
@@ -119,7 +130,8 @@ def test_every_frame():
 def test_forward_then_back_by_keys_list_and_boxes(width):
     with opened(scalars().html(), width=width) as page:
         last = int(page.get_attribute("#step", "max"))
-        assert page.get_attribute(".explorer", "data-phase") == "" and sorted(numbers(page, "value")) == ["= 1", "= 2", "= −3"]
+        assert (page.get_attribute(".explorer", "data-phase") == "" and sorted(numbers(page, "value"))
+                == ["= 1", "= 2", "= −3"])
         page.click("#next")
         assert lit(page) == ["multiply"] and len(lit(page, "edge")) == 2
         assert told(page) == "↓ forwardmultiplyv1=w · x=−3·2=−6"
@@ -133,7 +145,8 @@ def test_forward_then_back_by_keys_list_and_boxes(width):
             assert not page.locator(".steps nav").is_visible()
             page.click(".steps > summary")
         page.get_by_role("button", name="pow → h").click()
-        assert "back, step 3 of 6: pow" in page.inner_text("#where") and page.get_attribute(".explorer", "data-phase") == "back"
+        assert ("back, step 3 of 6: pow" in page.inner_text("#where") and page.get_attribute(".explorer", "data-phase")
+                == "back")
         assert re.search(r"∂L/∂h=g · 2 · h\^\(2 − 1\)=1·2·02−1=0", told(page)), told(page)
         box = page.locator("svg .node", has_text="relu")
         box.click()
@@ -149,14 +162,17 @@ def test_forward_then_back_by_keys_list_and_boxes(width):
         page.keyboard.press("PageDown")
         page.keyboard.press("ArrowLeft")
         assert at(page) == 9
-        assert page.locator("math mfrac").count() > 5 and page.locator("svg .node[tabindex='0'], .steps button[tabindex='0']").count() == 2
+        assert (page.locator("math mfrac").count() > 5
+                and page.locator("svg .node[tabindex='0'], .steps button[tabindex='0']").count() == 2)
         for name in "One step back", "Play", "One step on", "Print", "Save step":
             assert page.get_by_role("button", name=name, exact=True).count() == 1
-        assert page.get_by_role("slider", name="Step").count() == 1 and page.locator(".panel[aria-live=polite]").count() == 1
+        assert (page.get_by_role("slider", name="Step").count() == 1
+                and page.locator(".panel[aria-live=polite]").count() == 1)
         if width == PHONE:
             assert not page.locator(".steps nav").is_visible()          # the list made room for the step
             page.click(".steps > summary")
-        assert page.get_by_role("group", name="The graph behind loss").count() == 1 and page.get_by_role("navigation", name="Steps").count() == 1
+        assert (page.get_by_role("group", name="The graph behind loss").count() == 1
+                and page.get_by_role("navigation", name="Steps").count() == 1)
 
 
 def test_playing():
@@ -175,7 +191,8 @@ def test_playing():
         page.evaluate("document.activeElement.blur()")
         page.keyboard.press(" ")
         page.clock.run_for(60_000)
-        assert at(page) == int(page.get_attribute("#step", "max")) and page.get_attribute("#play", "aria-label") == "Play"
+        assert (at(page) == int(page.get_attribute("#step", "max")) and page.get_attribute("#play", "aria-label")
+                == "Play")
 
 
 def test_the_list_is_folded_by_modules():
@@ -193,13 +210,15 @@ def test_the_list_is_folded_by_modules():
         loss = net(torch.ones(1, 2)).sum()
     with opened(explain(loss, module=net, names={}).html()) as page:
         folds = page.locator(".steps details details, .steps li > details")
-        assert {"0", "11"} <= {text.split()[0] for text in page.locator(".steps details summary").all_text_contents()} and folds.count() >= 24
+        assert ({"0", "11"} <= {text.split()[0] for text in page.locator(".steps details summary").all_text_contents()}
+                and folds.count() >= 24)
         assert page.locator(".steps [data-frame]:visible").count() < 12
         page.locator("svg .node", has_text="tanh").nth(4).click()
         current = page.locator(".steps [aria-current=step]")
         assert current.is_visible() and "tanh" in current.inner_text()
         page.keyboard.press("Home")
-        assert not current.locator("xpath=ancestor::details[2]").count() and page.locator(".steps [data-frame]:visible").count() < 12
+        assert (not current.locator("xpath=ancestor::details[2]").count()
+                and page.locator(".steps [data-frame]:visible").count() < 12)
 
 
 # ── other numbers ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -209,12 +228,14 @@ def test_the_list_is_folded_by_modules():
 WITHIN = """[...document.querySelectorAll(".graph .node")].every(node => {
   const box = node.querySelector("rect").getBoundingClientRect();
   return [...node.querySelectorAll(".value, .gradient")].map(line => line.getBoundingClientRect()).every(b => b.left >= box.left && b.right <= box.right);
-})"""
+})"""  # noqa: E501
 
 
 @widths
 def test_a_leaf_is_changed(width):
-    """By a slider or by typing: values, gradients, rules with numbers and boxes follow, and say what the engine says."""
+    """By a slider or by typing: values, gradients, rules with numbers and boxes follow, and say what the engine
+    says.
+    """
     with opened(scalars().html(), width=width) as page:
         if width == PHONE:
             page.click(".leaves > summary")
@@ -226,21 +247,26 @@ def test_a_leaf_is_changed(width):
         page.get_by_role("textbox", name="x, typed").fill("40")
         until(page, "Explorer.Arrays.now('v:0').data[0] === 40")
         shown = [section for section in frames_of(page)]
-        boxes = [page.eval_on_selector_all(f"svg .node .{kind}", "all => all.map(e => e.textContent)") for kind in ("value", "gradient")]
-        assert page.evaluate("Number(document.querySelector('.leaves [type=range]').max)") >= 40 and not scrolls_sideways(page)
+        boxes = [page.eval_on_selector_all(f"svg .node .{kind}", "all => all.map(e => e.textContent)")
+                 for kind in ("value", "gradient")]
+        assert (page.evaluate("Number(document.querySelector('.leaves [type=range]').max)") >= 40
+                and not scrolls_sideways(page))
         page.get_by_role("textbox", name="x, typed").fill("-12345.678")
         until(page, "Explorer.Arrays.now('v:0').data[0] < -12345")
-        assert page.evaluate(WITHIN) and page.locator("svg .node text [textLength], svg .node text[textLength]").count() > 0
+        assert (page.evaluate(WITHIN)
+                and page.locator("svg .node text [textLength], svg .node text[textLength]").count() > 0)
         page.click("#reset")
         assert page.get_by_role("textbox", name="w, typed").input_value() == "-3" and page.is_disabled("#reset")
         first = [section for section in frames_of(page)]
         page.get_by_role("slider", name="x", exact=True).focus()
         page.keyboard.press("ArrowRight")
         until(page, "Explorer.Arrays.now('v:0').data[0] > 2")
-        assert page.get_by_role("textbox", name="x, typed").input_value() != "2" and at(page) == int(page.get_attribute("#step", "max"))
+        assert (page.get_by_role("textbox", name="x, typed").input_value() != "2"
+                and at(page) == int(page.get_attribute("#step", "max")))
         page.set_content(scalars(40.0, 0.5, -0.25).html())
         assert shown == [section for section in frames_of(page)]
-        assert boxes == [page.eval_on_selector_all(f"svg .node .{kind}", "all => all.map(e => e.textContent)") for kind in ("value", "gradient")]
+        assert boxes == [page.eval_on_selector_all(f"svg .node .{kind}", "all => all.map(e => e.textContent)")
+                         for kind in ("value", "gradient")]
         page.set_content(scalars().html())
         assert first == [section for section in frames_of(page)] and first != shown
 
@@ -258,9 +284,11 @@ def test_a_box_of_several_results_follows():
         for frame in range(int(page.get_attribute("#step", "max")) + 1):
             go(page, frame)
             seen += [text for text in [page.text_content(line + ".gradient")] if text not in seen[-1:]]
-        assert seen == ["grad 15, [20, 20], …", "grad ?, ?, …", "grad ?, [5, 5], …", "grad 15, [20, 20], …"]         # hidden at first
+        # hidden at first
+        assert seen == ["grad 15, [20, 20], …", "grad ?, ?, …", "grad ?, [5, 5], …", "grad 15, [20, 20], …"]
         page.evaluate(NOW, [{"x": [2.0, 1.0, 4.0, 5.0]}, []])
-        assert page.text_content(line + ".value") == "= 2, [1, 4], …" and page.text_content(line + ".gradient") == "grad 25, [15, 15], …"
+        assert (page.text_content(line + ".value") == "= 2, [1, 4], …"
+                and page.text_content(line + ".gradient") == "grad 25, [15, 15], …")
 
 
 def frames_of(page):
@@ -275,11 +303,13 @@ NOW = """([leaves, keys]) => {
   Explorer.Tuning.run();
   const stale = [...document.querySelectorAll("[data-stale]")].map(part => part.dataset.parts);
   return Object.fromEntries(keys.filter(key => !stale.some(prefix => key.startsWith(prefix))).map(key => [key, Array.from(Explorer.Arrays.now(key).data)]));
-}"""
+}"""  # noqa: E501
 
 
 def test_all_that_is_shown_follows():
-    """Values, shares and sums of random programs and of the parts of their steps, with other leaves: those that the engine explains."""
+    """Values, shares and sums of random programs and of the parts of their steps, with other leaves: those that the
+    engine explains.
+    """
     seen = inner = 0
     with opened("<p>") as page:
         for seed in range(0, 60, 6):
@@ -293,11 +323,14 @@ def test_all_that_is_shown_follows():
             expected = arrays(other)
             used = {name for name, _, _ in other.given}
             keys = [key for key in expected if "c:" not in key]
-            got = page.evaluate(NOW, [{name: leaf.numpy(force=True).reshape(-1).tolist() for name, leaf in leaves.items() if name in used}, keys])
+            got = page.evaluate(NOW,
+                                [{name: leaf.numpy(force=True).reshape(-1).tolist()
+                                  for name, leaf in leaves.items() if name in used}, keys])
             scale = max(np.abs(expected[key]).max() for key in keys)
             inner += sum("/" in key for key in got)
             for key in got:
-                np.testing.assert_allclose(got[key], expected[key].reshape(-1), rtol=1e-4, atol=1e-5 * scale, err_msg=f"program {seed}, {key}")
+                np.testing.assert_allclose(got[key], expected[key].reshape(-1), rtol=1e-4, atol=1e-5 * scale,
+                                           err_msg=f"program {seed}, {key}")
             seen += 1
     assert seen >= 8 and inner > 100
 
@@ -311,7 +344,9 @@ def arrays(found):
 
 
 def test_a_step_is_opened():
-    """Its parts are below its rule, and follow other leaves; of a step that the page cannot compute, they say that they are the old ones."""
+    """Its parts are below its rule, and follow other leaves; of a step that the page cannot compute, they say that they
+    are the old ones.
+    """
     x = torch.tensor([[1.0, 3.0]], requires_grad=True)
     with opened("<p>") as page:
         page.set_content(explain(F.mse_loss(x, torch.zeros(1, 2)), names={"x": x}).html())
@@ -319,19 +354,22 @@ def test_a_step_is_opened():
         assert page.locator(".parts").count() == 1 and not page.locator(".part:visible").count()
         page.click(".parts > summary")
         assert page.locator(".part:visible").count() == 6 and page.locator(".part:visible .told").count() == 4
-        assert page.locator(".part", has_text="subtract").first.inner_text().startswith("subtract") and "=5" in told(page)
+        assert (page.locator(".part", has_text="subtract").first.inner_text().startswith("subtract")
+                and "=5" in told(page))
         page.get_by_role("textbox", name="x[0, 0], typed").fill("5")
         until(page, "document.querySelector('.parts').textContent.includes('17')")
         assert "∂L/∂x=g=53" in told(page) and not page.locator("[data-stale]").count()
         page.set_content(explain(F.leaky_relu(x).sum(), names={"x": x}).html())
         page.get_by_role("textbox", name="x[0, 0], typed").fill("-2")
         until(page, "Explorer.Arrays.now('v:0').data[0] === -2")
-        assert page.locator(".parts").count() == 1 and not page.locator("[data-stale]").count()       # where x > 0 is computed anew
+        # where x > 0 is computed anew
+        assert page.locator(".parts").count() == 1 and not page.locator("[data-stale]").count()
         a, b = x[0].cummax(0)[0].unbind(0)
         page.set_content(explain(a * b, names={"x": x}).html())
         page.get_by_role("textbox", name="x[0, 0], typed").fill("2")
         until(page, "Explorer.Arrays.now('v:0').data[0] === 2")
-        assert page.locator("[data-stale]").count() == page.locator(".parts").count() > 0             # steps of several results are not
+        # steps of several results are not
+        assert page.locator("[data-stale]").count() == page.locator(".parts").count() > 0
         page.click("#reset")
         assert not page.locator("[data-stale]").count()
 
@@ -339,7 +377,8 @@ def test_a_step_is_opened():
 def test_the_page_says_why_it_only_shows():
     x = torch.randn(70, 70, requires_grad=True)
     with opened(explain((x * x).sum(), names={"x": x}).html()) as page:
-        assert "This page only shows the numbers, and cannot compute with others: it computes more than 4000 numbers." in page.inner_text(".dock")
+        assert ("This page only shows the numbers, and cannot compute with others: it computes more than 4000 "
+                "numbers." in page.inner_text(".dock"))
         assert not page.locator(".leaves, #reset").count() and page.locator("canvas:visible").count() == 1
         page.locator("canvas:visible").click()
 
@@ -362,7 +401,9 @@ COLOUR = """([key, place]) => {
 
 
 def test_heat_maps():
-    """Blue below zero and orange above; the number of a dot is told, all of them on demand; a dot of a leaf is one that can be changed."""
+    """Blue below zero and orange above; the number of a dot is told, all of them on demand; a dot of a leaf is one that
+    can be changed.
+    """
     with opened(heat().html()) as page:
         keys = page.eval_on_selector_all(".frame:not([hidden]) [data-heat]", "all => all.map(e => e.dataset.show)")
         assert len(keys) == 3
@@ -389,7 +430,8 @@ def test_heat_maps():
         assert "500" in map_.locator("td").nth(11).inner_text() and "to 500" in canvas.get_attribute("aria-label")
         before = page.evaluate(COLOUR, [keys[0], (0, 0)])
         page.emulate_media(color_scheme="dark")
-        until(page, f"document.querySelector('.frame:not([hidden]) canvas').getContext('2d').getImageData(0, 0, 1, 1).data[0] !== {before[0]}")
+        until(page, f"document.querySelector('.frame:not([hidden]) canvas').getContext('2d').getImageData(0, 0, 1, "
+                    f"1).data[0] !== {before[0]}")
 
 
 def test_numbers_that_are_none():
@@ -397,7 +439,8 @@ def test_numbers_that_are_none():
     odd = torch.full((5, 8), float("nan"), requires_grad=True)
     endless = torch.full((5, 8), float("inf"), requires_grad=True)
     empty = torch.zeros(0, 20, requires_grad=True)
-    found = explain((odd * 2).sum() + (endless * 2).sum() + (empty * 2).sum(), names={"odd": odd, "endless": endless, "empty": empty})
+    found = explain((odd * 2).sum() + (endless * 2).sum() + (empty * 2).sum(),
+                    names={"odd": odd, "endless": endless, "empty": empty})
     with opened(found.html()) as page:
         for _ in frames_of(page):
             assert not scrolls_sideways(page)
@@ -416,7 +459,8 @@ def test_paper_shows_all_steps():
         count = page.locator(".frame").count()
         page.emulate_media(media="print", color_scheme="light")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
-        assert page.locator(".frame:visible").count() == count and not page.locator(".controls:visible, .steps:visible, .leaves:visible").count()
+        assert (page.locator(".frame:visible").count() == count
+                and not page.locator(".controls:visible, .steps:visible, .leaves:visible").count())
         assert page.locator("canvas:visible").count() == page.locator("[data-heat]").count()
         assert len(numbers(page, "gradient")) == page.locator("svg .node .gradient").count()
         assert page.evaluate("getComputedStyle(document.querySelector('.panel')).overflow") == "visible"
@@ -438,7 +482,8 @@ def test_a_step_is_saved_as_a_picture(tmp_path):
         seen = {e.text for e in texts if e.get("visibility") != "hidden"}
         assert path.name == "step-10.svg" and {"grad 4", "= −6"} <= seen
         assert {"∂L/∂x + = g · x", "= 1 · 2", "= 2", "∂L/∂x = 2 + 2", "v4 = x · x"} <= seen
-        assert not root.findall(".//{http://www.w3.org/2000/svg}style") and not re.search(r"var\(|class=", path.read_text(encoding="utf-8"))
+        assert (not root.findall(".//{http://www.w3.org/2000/svg}style")
+                and not re.search(r"var\(|class=", path.read_text(encoding="utf-8")))
         strokes = {e.get("stroke") for e in root.iter("{http://www.w3.org/2000/svg}rect")}
         assert "rgb(179, 71, 0)" in strokes or "rgb(179, 70, 0)" in strokes
 
@@ -468,13 +513,15 @@ def test_motion_and_darkness_as_the_reader_wants_them():
         for motion, name in ("no-preference", "flow"), ("reduce", "none"):
             page.emulate_media(reduced_motion=motion)
             assert page.evaluate("getComputedStyle(document.querySelector('svg .edge.lit')).animationName") == name
-        assert not page.evaluate("getComputedStyle(document.querySelector('.panel')).backgroundColor.match(/\\d+/g).slice(0, 3).every(n => n > 128)")
+        assert not page.evaluate(
+            "getComputedStyle(document.querySelector('.panel')).backgroundColor.match(/\\d+/g).slice(0, 3).every(n => "
+            "n > 128)")
 
 
 # ── programs of all kinds ─────────────────────────────────────────────────────────────────────────────────────────────
 
-HOSTILE = ["<script>document.title = 'hacked'</script>", "</script><img src=x onerror=\"document.title='hacked'\">", "x" * 10_000, "🦊" * 30,
-           "עברית \u202egnp.exe", "a\0b\x1b\r\n", "\"'><b>", "\ud800"]
+HOSTILE = ["<script>document.title = 'hacked'</script>", "</script><img src=x onerror=\"document.title='hacked'\">",
+           "x" * 10_000, "🦊" * 30, "עברית \u202egnp.exe", "a\0b\x1b\r\n", "\"'><b>", "\ud800"]
 
 
 def test_programs_of_all_kinds_and_hostile_names():
@@ -485,7 +532,8 @@ def test_programs_of_all_kinds_and_hostile_names():
             loss, _ = program_(torch)
             page.set_content(explain(loss).html())
             page.keyboard.press("End")
-            assert at(page) == int(page.get_attribute("#step", "max")) and "What has arrived" in told(page), program_.__name__
+            assert (at(page) == int(page.get_attribute("#step", "max"))
+                    and "What has arrived" in told(page)), program_.__name__
             assert not scrolls_sideways(page), program_.__name__
         page.set_content(explain(torch.stack(list(leaves.values())).prod(), names=leaves).html())
         for _ in range(int(page.get_attribute("#step", "max"))):
@@ -505,6 +553,8 @@ def test_blocks_carry_what_programs_read():
         for block in blocks:
             assert {block["share"], block["total"], *json.loads(block["letters"]).values()} <= stored.keys()
         square = [b for b in blocks if b["step"] == "2"]
-        assert [b["input"] for b in square] == ["a", "b"] and square[0]["rule"] == "g · b" and square[1]["before"] == square[0]["total"]
-        values = page.evaluate("keys => keys.map(key => Explorer.Arrays.now(key).data[0])", [square[1][k] for k in ("share", "before", "total")])
+        assert ([b["input"] for b in square] == ["a", "b"] and square[0]["rule"] == "g · b"
+                and square[1]["before"] == square[0]["total"])
+        values = page.evaluate("keys => keys.map(key => Explorer.Arrays.now(key).data[0])",
+                               [square[1][k] for k in ("share", "before", "total")])
         assert values == [2, 2, 4]

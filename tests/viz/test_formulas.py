@@ -30,14 +30,17 @@ EXPECTED = {
     "divide": ("a / b", {"a": "g / b", "b": "−g · a / b²"}),
     "negative": ("−x", {"x": "−g"}),
     "reciprocal": ("1 / x", {"x": "−g · out²"}),
-    "power": ("a^b", {"a": "0 where b = 0, else g · b · a^(b − 1)", "b": "0 where a = 0 and b ≥ 0, else g · out · log(a)"}),
+    "power": ("a^b", {"a": "0 where b = 0, else g · b · a^(b − 1)",
+                      "b": "0 where a = 0 and b ≥ 0, else g · out · log(a)"}),
     "square": ("x²", {"x": "2 · g · x"}),
     "sqrt": ("√x", {"x": "g / (2 · out)"}),
     "rsqrt": ("1 / √x", {"x": "−0.5 · g · out³"}),
     "absolute": ("|x|", {"x": "g · sgn(x)"}),
     "floor": ("⌊x⌋", {"x": "0"}),
-    "maximum": ("max(a, b)", {"a": "0 where a < b, else 0.5 · g where a = b, else g", "b": "0 where a > b, else 0.5 · g where a = b, else g"}),
-    "clamp": ("min(max(x, lo), hi)", {"x": "g where x ≥ lo and x ≤ hi, else 0", "lo": "g where x < lo and lo < hi, else 0",
+    "maximum": ("max(a, b)", {"a": "0 where a < b, else 0.5 · g where a = b, else g",
+                              "b": "0 where a > b, else 0.5 · g where a = b, else g"}),
+    "clamp": ("min(max(x, lo), hi)", {"x": "g where x ≥ lo and x ≤ hi, else 0",
+                                      "lo": "g where x < lo and lo < hi, else 0",
                                       "hi": "g where x > hi or lo > hi, else 0"}),
     "where": ("a where condition, else b", {"a": "g where condition, else 0", "b": "0 where condition, else g"}),
     "conj": ("x\u0304", {"x": "g\u0304"}),
@@ -72,7 +75,8 @@ EXPECTED = {
     "max_dim": ("(max(x), argmax(x))", {"x": "g₀ at indices, 0 elsewhere"}),
     "inverse_matrix": ("A⁻¹, and info as of `solve_linear`", {"a": "−(inverseᵀ @ g₀ @ inverseᵀ)"}),
     "cross_entropy": ("nll_loss(log_softmax(x, axis=1), target, w)",
-                      {"x": "(softmax(x) − onehot(target)) · (g · w[target] / Σ(w[target]) if reduction = mean, else g · w[target])"}),
+                      {"x": "(softmax(x) − onehot(target)) · (g · w[target] / Σ(w[target]) if reduction = mean, else g "
+                            "· w[target])"}),
     "mse_loss": ("reduction((x − y)²)", {"x": "2 · (x − y) · (g / n if reduction = mean, else g)",
                                          "y": "2 · (y − x) · (g / n if reduction = mean, else g)"}),
     "native_layer_norm": ("centred · w / √(mean(centred²) + ε) + b, with centred = x − mean(x)",
@@ -80,7 +84,8 @@ EXPECTED = {
                                 "with centred = x − mean(x), std = √(mean(centred²) + ε)",
                            "w": "Σ(g · centred / √(mean(centred²) + ε)), with centred = x − mean(x)", "b": "Σ(g)"}),
     "convolution": ("y[n, o] = b[o] + Σ_c x[n, c] ⋆ w[o, c]",
-                    {"x": "each g[n, o] · w[o, c], added to the window of x[n, c] that it came from: Σ_o g[n, o] ∗ w[o, c], a full convolution",
+                    {"x": "each g[n, o] · w[o, c], added to the window of x[n, c] that it came from: Σ_o g[n, o] ∗ "
+                          "w[o, c], a full convolution",
                      "w": "Σ_n x[n, c] ⋆ g[n, o]: each window of x times its g, over all places and the batch",
                      "b": "Σ of g[n, o] over the batch n and all places, for each channel o"}),
     "glu": ("a · σ(b), with a and b the halves of x along an axis. Y. N. Dauphin et al. (2017)",
@@ -102,7 +107,8 @@ WRITTEN = sorted(name for name, op in OPS.items() if "{}" in op.notation)
 def test_an_op_is_written_as_its_record_says(name):
     op, call = OPS[name], ast.parse(f"xp.{name}({', '.join(OPS[name].inputs)})", mode="eval").body
     assert op.notation.count("{}") == len(op.inputs)
-    expected = op.notation.format(*op.inputs).replace(" ^ ", "^") if op.notation != "{}" else f"{public(name)}({op.inputs[0]})"
+    expected = (op.notation.format(*op.inputs).replace(" ^ ", "^") if op.notation != "{}"
+                else f"{public(name)}({op.inputs[0]})")
     assert notation(call) == expected
 
 
@@ -143,20 +149,24 @@ def test_most_rules_are_formulas():
 def test_options_choose_the_case():
     loss = OPS["mse_loss"]
     assert formulas(loss, {"reduction": "mean"}).rules["x"] == "2 · (x − y) · g / n"
-    assert formulas(loss, {"reduction": "sum"}) == ("Σ((x − y)²)", {"x": "2 · (x − y) · g", "y": "2 · (y − x) · g"}, formulas(loss).source)
+    assert formulas(loss, {"reduction": "sum"}) == ("Σ((x − y)²)", {"x": "2 · (x − y) · g", "y": "2 · (y − x) · g"},
+                                                    formulas(loss).source)
     norm = OPS["vector_norm"]
     assert formulas(norm, {"ord": 1}).rules["x"] == "g · sgn(x)"
     assert formulas(norm, {"ord": 2, "axis": (0, 1)}).rules["x"] == "g · (0 where out = 0, else x / out)"
     assert formulas(norm, {"ord": 3}).rules["x"] == "x · |x|^(ord − 2) · (0 where out = 0, else g / out^(ord − 1))"
-    assert formulas(OPS["power"], {"b": 3}).rules["a"] == "g · b · a^(b − 1)" and formulas(OPS["power"], {"b": 2}).rules["a"] == "g · b · a"
+    assert (formulas(OPS["power"], {"b": 3}).rules["a"] == "g · b · a^(b − 1)"
+            and formulas(OPS["power"], {"b": 2}).rules["a"] == "g · b · a")
     product = OPS["prod"]
     assert "reshape(x, −1)" in formulas(product).rules["x"]                 # of all elements, where no axis is given
     for axis in (0, (0,)):
-        assert "reshape(x, −1)" not in formulas(product, {"axis": axis}).rules["x"] and "cumprod(" in formulas(product, {"axis": axis}).rules["x"]
+        assert ("reshape(x, −1)" not in formulas(product, {"axis": axis}).rules["x"]
+                and "cumprod(" in formulas(product, {"axis": axis}).rules["x"])
     bce = OPS["binary_cross_entropy_with_logits"]
     assert formulas(bce, {"reduction": "sum", "w": None, "p": None}).rules["x"] == "(σ(x) − y) · g"
     assert formulas(OPS["embedding"], {}).rules["x"] == "g added at rows index, 0 elsewhere"
-    assert formulas(OPS["attention"], {"causal": False, "mask": None}).forward == "softmax((query · scale) @ keyᵀ, axis=−1) @ value"
+    assert (formulas(OPS["attention"], {"causal": False, "mask": None}).forward
+            == "softmax((query · scale) @ keyᵀ, axis=−1) @ value")
 
 
 def test_a_step_of_the_tape_says_its_formula():
@@ -206,7 +216,8 @@ def swing(xp, x):
 exec("class Hidden(Op):\\n    'x hidden'\\n    def forward(xp, x): return x\\n    def grad_x(xp, g): return g")
 print(formulas(Swing).forward, formulas(Swing).rules["x"], *formulas(Hidden)[:2], formulas(Swing).source[1], sep="|")
 ''', encoding="utf-8")
-    out = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, check=True, cwd=ROOT, encoding="utf-8",
+    out = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True, check=True,
+                         cwd=ROOT, encoding="utf-8",
                          env={**os.environ, "PYTHONIOENCODING": "utf-8"})
     assert out.stdout.strip() == "sin(x) · (x − 1)|see the source|x hidden|{'x': 'see the source'}|5"
 
@@ -217,7 +228,8 @@ print(formulas(Swing).forward, formulas(Swing).rules["x"], *formulas(Hidden)[:2]
 def in_ascii(text):
     """Signs and superscripts as Python writes them."""
     text = text.replace("·", "*").replace("−", "-").replace("^", "**")
-    return re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda found: "**" + found[0].translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")), text)
+    return re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda found: "**"
+                  + found[0].translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")), text)
 
 
 def evaluated(text, **values):
@@ -237,9 +249,12 @@ def evaluated(text, **values):
     return eval(text, {**FUNCTIONS, **values})
 
 
-FUNCTIONS = {**vars(math), "abs": abs, "max": max, "min": min, "Σ": lambda x: x, "σ": lambda x: 1 / (1 + math.exp(-x)), "sgn": lambda x: math.copysign(1, x)}
-SCALAR = """add subtract multiply divide negative reciprocal rsub square sqrt rsqrt hypot absolute exp exp2 expm1 log log2 log10 log1p sigmoid
-sigmoid_gradient tanh_gradient sin cos tan tanh arctan arcsinh logaddexp sinh cosh erf erfc relu silu gelu gelu_tanh mish log_sigmoid power softplus
+FUNCTIONS = {**vars(math), "abs": abs, "max": max, "min": min, "Σ": lambda x: x, "σ": lambda x: 1 / (1 + math.exp(-x)),
+             "sgn": lambda x: math.copysign(1, x)}
+SCALAR = """add subtract multiply divide negative reciprocal rsub square sqrt rsqrt hypot absolute exp exp2 expm1 log
+log2 log10 log1p sigmoid sigmoid_gradient tanh_gradient sin cos tan tanh arctan arcsinh logaddexp sinh cosh erf erfc
+relu silu gelu gelu_tanh
+mish log_sigmoid power softplus
 leaky_relu entr""".split()
 PARAMS = {"leaky_relu": {"slope": 0.1}, "softplus": {"beta": 1.5, "threshold": 20.0}}
 GREEK = {"alpha": "α", "beta": "β"}
@@ -282,7 +297,8 @@ def test_any_arithmetic_is_printed_with_its_value(source):
     values = {"a": 1.25, "b": 2.5, "c": -0.75}
     text = notation(ast.parse(source, mode="eval").body)
     try:
-        with np.errstate(divide="raise", invalid="raise"):          # the text is evaluated without NumPy, whose quotients by 0 go on
+        # the text is evaluated without NumPy, whose quotients by 0 go on
+        with np.errstate(divide="raise", invalid="raise"):
             expected = eval(source, {"xp": np, **values})
     except (ZeroDivisionError, FloatingPointError):
         return

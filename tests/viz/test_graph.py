@@ -1,4 +1,6 @@
-"""The graph behind tensors as text: what is read from the tape, how it is folded, what is noted while somebody watches, and hostile names."""
+"""The graph behind tensors as text: what is read from the tape, how it is folded, what is noted while somebody watches,
+and hostile names.
+"""
 import gc
 import io
 import re
@@ -23,8 +25,8 @@ from tensorgrad.viz.tape import read
 
 pytestmark = cpu_only
 SVG = "{http://www.w3.org/2000/svg}"
-HOSTILE = ["<script>alert(1)</script>", "</script><b>", "]]>&amp;\"'`", "a\\l\\N{x}\"]; evil [label=\"", "\0\x1b\x85\ud800\ufffe", "😀 é 漢字 שלום",
-           "\u202egpj.exe", "x" * 10_000, "", "{{7*7}} ${1}"]
+HOSTILE = ["<script>alert(1)</script>", "</script><b>", "]]>&amp;\"'`", "a\\l\\N{x}\"]; evil [label=\"",
+           "\0\x1b\x85\ud800\ufffe", "😀 é 漢字 שלום", "\u202egpj.exe", "x" * 10_000, "", "{{7*7}} ${1}"]
 
 
 def weights(*shape):
@@ -55,7 +57,8 @@ def test_leaves_steps_and_outputs():
     assert [n.kind for n in model.nodes] == ["leaf", "leaf", "step", "step", "step", "value"]
     ids = {n.id: n.title for n in model.nodes}
     assert [(ids[e.source], ids[e.target], e.role, e.position) for e in model.edges] == [
-        ("a", "multiply", "a", 0), ("b", "multiply", "b", 1), ("multiply", "add", "a", 0), ("b", "add", "b", 1), ("add", "tanh", "x", 0),
+        ("a", "multiply", "a", 0), ("b", "multiply", "b", 1), ("multiply", "add", "a", 0), ("b", "add", "b", 1),
+        ("add", "tanh", "x", 0),
         ("tanh", "output", "", 0)]
     assert set(by_title(model)["multiply"].saved) == {"a", "b"} and by_title(model)["tanh"].saved == ("out",)
 
@@ -147,7 +150,8 @@ def test_gradients_are_those_of_backward_and_nothing_changes():
     assert not called and y.grad is None and names["a"].grad is None and middle.hooks.after
     a, b, s = 0.5, -0.3, 1 - np.tanh(-0.45) ** 2
     found = by_title(model)
-    for title, gradient in (("a", b * s), ("b", (a + 1) * s), ("multiply", s), ("add", s), ("tanh", 1.), ("output", 1.)):
+    for title, gradient in (("a", b * s), ("b", (a + 1) * s), ("multiply", s), ("add", s), ("tanh", 1.),
+                            ("output", 1.)):
         assert found[title].gradient == pytest.approx(gradient, rel=1e-4), title
     back = {(e.source, e.target): e.gradient for e in model.edges}
     assert back[found["b"].id, found["multiply"].id] == pytest.approx(a * s, rel=1e-4)
@@ -180,9 +184,11 @@ def test_backward_is_drawn_from_the_output_down():
     forward, backward = (ElementTree.fromstring(viz.graph(y, names=names, backward=b).svg()) for b in (False, True))
 
     def heights(root):
-        return {g.find(f"{SVG}text").text: float(g.find(f"{SVG}rect").get("y")) for g in root.iter(f"{SVG}g") if "node" in g.get("class")}
+        return {g.find(f"{SVG}text").text: float(g.find(f"{SVG}rect").get("y"))
+                for g in root.iter(f"{SVG}g") if "node" in g.get("class")}
     assert heights(forward)["output"] > heights(forward)["tanh"] > heights(forward)["a"]
-    assert heights(backward)["output"] < heights(backward)["TanhBackward0"] < heights(backward)["MulBackward0"] < heights(backward)["a"]
+    assert heights(backward)["output"] < heights(backward)["TanhBackward0"] < heights(
+        backward)["MulBackward0"] < heights(backward)["a"]
     assert sum("note" in g.get("class", "") for g in backward.iter(f"{SVG}g")) == 6      # a gradient on each edge
 
 
@@ -277,7 +283,8 @@ def test_every_node_is_in_one_group_and_links_lead_forward(fold):
         y = module(torch.rand(1, 3, 8, requires_grad=True)).sum()
     tree = Tree(read(y), fold)
     held = [m.id for g in tree.groups for m in g.members if not isinstance(m, Group)]
-    assert sorted(held) == sorted(n.id for n in tree.model.nodes) and tree.root.steps == sum(n.kind != "leaf" for n in tree.model.nodes)
+    assert (sorted(held) == sorted(n.id for n in tree.model.nodes) and tree.root.steps
+            == sum(n.kind != "leaf" for n in tree.model.nodes))
     assert (len(tree.groups) > 1) == fold
     for group in tree.groups:
         place = {getattr(m, "key", None) or m.id: i for i, m in enumerate(group.members)}
@@ -347,7 +354,9 @@ def test_hostile_names_are_text(name):
     root = ElementTree.fromstring(graph.svg())
     shown = [t.text or "" for t in root.iter(f"{SVG}text")]
     assert text.clean(text.shorten(name or "tensor")) in shown and max(map(len, shown)) <= text.LABEL
-    assert {child.tag for child in root.iter()} <= {SVG + tag for tag in ("svg", "title", "style", "defs", "marker", "path", "g", "rect", "text")}
+    assert {child.tag for child in root.iter()} <= {SVG + tag
+                                                    for tag in ("svg", "title", "style", "defs", "marker", "path", "g",
+                                                                "rect", "text")}
     assert all(len(t.text or "") <= text.TOOLTIP for t in root.iter(f"{SVG}title"))
     plain = viz.graph((x * w).sum(), names={"x": x, "w": w})
     page, ordinary = graph.html(), plain.html()
@@ -360,15 +369,18 @@ def is_dot(written):
     """Return True if every line is of the few kinds that DOT text consists of here."""
     string = r'"(?:[^"\\]|\\.)*"'
     attributes = rf' ?\[(?:\w+=(?:{string}|[\w.#]+) ?)+\]'
-    lines = rf'digraph {{|  (?:node|edge){attributes}| +(?:subgraph {string} {{|}}|{string}(?: -> {string})?(?:{attributes})?|(?:\w+=(?:{string}|\w+) ?)+)|}}'
+    lines = (rf'digraph {{|  (?:node|edge){attributes}| +(?:subgraph {string} {{|}}|{string}(?: -> '
+             rf'{string})?(?:{attributes})?|(?:\w+=(?:{string}|\w+) ?)+)|}}')
     return all(re.fullmatch(lines, line) for line in written.split("\n"))
 
 
 def test_dot_of_groups():
-    assert is_dot(viz.graph(expression()[0], backward=True, values=True).dot()) and not is_dot('digraph {\n  "a" [label="b"c"]\n}')
+    assert (is_dot(viz.graph(expression()[0], backward=True, values=True).dot())
+            and not is_dot('digraph {\n  "a" [label="b"c"]\n}'))
     module = encoder()
     written = viz.graph(module(torch.rand(1, 3, 8, requires_grad=True)).sum(), module=module).dot()
-    assert is_dot(written) and written.count("subgraph") == written.count("\n  }") + written.count("\n    }") + written.count("\n      }") > 0
+    assert (is_dot(written) and written.count("subgraph") == written.count("\n  }") + written.count("\n    }")
+            + written.count("\n      }") > 0)
 
 
 def test_dot_is_what_graphviz_reads():
@@ -376,7 +388,8 @@ def test_dot_is_what_graphviz_reads():
         pytest.skip("graphviz's dot is not installed")
     x = weights(2)
     for name in HOSTILE:
-        done = subprocess.run(["dot", "-Tplain"], input=viz.graph(x * 2, names={name: x}).dot().encode(), capture_output=True, check=False)
+        done = subprocess.run(["dot", "-Tplain"], input=viz.graph(x * 2, names={name: x}).dot().encode(),
+                              capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
 
 
@@ -392,7 +405,8 @@ def test_modules_with_hostile_names():
 def test_texts():
     assert text.quoted('a"\\\n') == '"a\\"\\\\\\n"' and text.script("</script>&") == '"\\u003c/script\\u003e\\u0026"'
     assert text.columns("漢字é") == 5 and text.columns("abc") == 3
-    assert text.numbers(np.array([])) == "[]" and text.numbers(np.array(1e-9)) == "1e−09" and text.numbers(np.array([True, False])) == "[True, False]"
+    assert (text.numbers(np.array([])) == "[]" and text.numbers(np.array(1e-9)) == "1e−09"
+            and text.numbers(np.array([True, False])) == "[True, False]")
     assert text.numbers(np.array([1 + 2j])) == "[1+2j]" and text.numbers(np.full(20, np.nan)).startswith("nan")
     assert text.numbers(torch.ones(3, dtype=torch.bfloat16)) == "[1, 1, 1]"
 
@@ -403,7 +417,8 @@ def test_texts():
 def test_saving(tmp_path, monkeypatch):
     y, names = expression()
     graph = viz.graph(y, names=names, values=True, saved=True)
-    for suffix, begin in ((".svg", b"<svg"), (".html", b"<!DOCTYPE html>"), (".dot", b"digraph {"), (".png", b"\x89PNG"), (".pdf", b"%PDF-")):
+    for suffix, begin in ((".svg", b"<svg"), (".html", b"<!DOCTYPE html>"), (".dot", b"digraph {"),
+                          (".png", b"\x89PNG"), (".pdf", b"%PDF-")):
         assert graph.save(tmp_path / "new" / f"graph{suffix}").read_bytes().startswith(begin)
     with pytest.raises(ValueError, match=".svg"):
         graph.save(tmp_path / "graph.gif")
@@ -455,12 +470,14 @@ def test_names_are_painted_as_they_are(name):
 def test_notebooks():
     graph = viz.graph(expression()[0])
     (tag, attributes), = Elements(graph._repr_html_()).found
-    assert tag == "iframe" and attributes["srcdoc"].startswith("<!DOCTYPE html>") and graph._repr_svg_().startswith("<svg")
+    assert (tag == "iframe" and attributes["srcdoc"].startswith("<!DOCTYPE html>")
+            and graph._repr_svg_().startswith("<svg"))
 
 
 def test_nothing_is_asked_for_from_outside():
     page = viz.graph(expression()[0]).html()
-    assert not any(word in page.replace("http://www.w3.org/2000/svg", "") for word in ("http:", "https:", "//cdn", "@import", "src=", "url(h"))
+    assert not any(word in page.replace("http://www.w3.org/2000/svg", "")
+                   for word in ("http:", "https:", "//cdn", "@import", "src=", "url(h"))
 
 
 def test_what_is_shown_on_demand():
@@ -469,7 +486,8 @@ def test_what_is_shown_on_demand():
         y = (x @ w.T).relu().sum()
     plain = viz.graph(y, names={"w": w}).svg()
     labels = [t.text for t in ElementTree.fromstring(plain).iter(f"{SVG}text")]
-    assert "4×2" in labels and not any(word in label for label in labels for word in ("=", "grad ", "saves", "test_graph"))
+    assert "4×2" in labels and not any(word in label for label in labels
+                                       for word in ("=", "grad ", "saves", "test_graph"))
     told = viz.graph(y, names={"w": w}, shapes=False, values=True, gradients=True, saved=True, source=True).svg()
     labels = [t.text for t in ElementTree.fromstring(told).iter(f"{SVG}text")]
     assert "4×2" not in labels and "saves out" in labels and "(x @ w.T).relu()" in labels
@@ -478,7 +496,8 @@ def test_what_is_shown_on_demand():
 
 def test_render_as_text():
     y, _ = expression()
-    assert y.render(format="svg").startswith("<svg") and y.render(format="html").startswith("<!DOCTYPE") and "tanh" in y.render(format="dot")
+    assert (y.render(format="svg").startswith("<svg") and y.render(format="html").startswith("<!DOCTYPE")
+            and "tanh" in y.render(format="dot"))
     with pytest.raises(ValueError, match="format"):
         y.render(format="gif")
 
@@ -498,14 +517,16 @@ class Broken(nn.Module):
 def test_a_forward_that_fails_shows_how_far_it_got():
     with pytest.raises(RuntimeError, match="mat1 and mat2"), viz.watch() as seen:
         Broken()(torch.rand(3, 4))
-    assert seen.failure.title == "linear" and [tuple(t.shape) for _, t in seen.failure.operands] == [(3, 6), (2, 5), (2,)]
+    assert (seen.failure.title == "linear" and [tuple(t.shape) for _, t in seen.failure.operands]
+            == [(3, 6), (2, 5), (2,)])
     assert seen.failure.error.startswith("RuntimeError: mat1") and seen.failure.group == ("Broken", "second")
     assert seen.failure.source[2] == "self.second(torch.relu(self.first(x)))"
     model = seen.graph().model
     assert [n.title for n in model.nodes if n.kind == "step"] == ["linear", "relu"]
     broken = model.nodes[-1]
     assert broken.kind == "failed"
-    assert sorted(model.by_id[e.source].title for e in model.edges if e.target == broken.id) == ["relu", "second.bias", "second.weight"]
+    assert (sorted(model.by_id[e.source].title for e in model.edges if e.target == broken.id)
+            == ["relu", "second.bias", "second.weight"])
     drawn = ElementTree.fromstring(seen.graph().svg())
     assert sum("failed" in g.get("class", "") for g in drawn.iter(f"{SVG}g")) == 1
     assert sum("broken" in p.get("class", "") for p in drawn.iter(f"{SVG}path")) == 3
@@ -524,7 +545,8 @@ def test_what_failed(fails, title, shapes, more):
     a, b = weights(3, 2), torch.rand(4, 2)
     with pytest.raises(Exception), viz.watch() as seen:
         fails(a, b)
-    assert (seen.failure.title, [tuple(t.shape) for _, t in seen.failure.operands], seen.failure.more) == (title, shapes, more)
+    assert ((seen.failure.title, [tuple(t.shape) for _, t in seen.failure.operands], seen.failure.more)
+            == (title, shapes, more))
     ElementTree.fromstring(seen.graph().svg())
     assert seen.failure.error.partition(":")[0] in seen.graph().html()
 

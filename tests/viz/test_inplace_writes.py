@@ -53,8 +53,10 @@ def a_part_that_is_used_again(x, c):
 
 
 # The statements that are told where c has a gradient before the first write.
-STATEMENTS = {assigned: ["c[0] = 0", "c[:, 1] *= 2"], methods: ["c[0] = 0", "c[2] *= …", "c[1].exp_()"], between: ["c[1] += …", "c[:, 0] -= …"],
-              arrays: ["c[…] = …", "c[…, …] = …"], transposed: ["c.t()[0] = …", "c.reshape((9,))[4] = 3"], a_view_with_a_name: ["c[1] *= …", "c[1] = …"],
+STATEMENTS = {assigned: ["c[0] = 0", "c[:, 1] *= 2"], methods: ["c[0] = 0", "c[2] *= …", "c[1].exp_()"],
+              between: ["c[1] += …", "c[:, 0] -= …"], arrays: ["c[…] = …", "c[…, …] = …"],
+              transposed: ["c.t()[0] = …", "c.reshape((9,))[4] = 3"],
+              a_view_with_a_name: ["c[1] *= …", "c[1] = …"],
               a_part_that_is_used_again: ["c[0] = …", "c[0] *= …"]}
 
 
@@ -94,12 +96,15 @@ def test_a_statement_is_one_step_and_one_box():
     loss = c.sum()
     found = explain(loss)
     assert [step.op for step in found.forward] == ["multiply", "c[0] = 0", "c[:, 1] *= 2", "sum"]
-    assert [step.expression for step in found.forward] == ["x · 1", "c₀ with [0] = 0", "c₁ with [:, 1] = c₁[:, 1] · 2", "Σ(c)"]
-    assert [step.values[0].kept.tolist() for step in found.forward[1:3]] == [[[0, 0, 0], [4, 5, 6], [-1, 0.5, 2]], [[0, 0, 0], [4, 10, 6], [-1, 1, 2]]]
+    assert ([step.expression for step in found.forward] == ["x · 1", "c₀ with [0] = 0", "c₁ with [:, 1] = c₁[:, 1] · 2",
+                                                            "Σ(c)"])
+    assert ([step.values[0].kept.tolist() for step in found.forward[1:3]]
+            == [[[0, 0, 0], [4, 5, 6], [-1, 0.5, 2]], [[0, 0, 0], [4, 10, 6], [-1, 1, 2]]])
     rules = {(told.target, told.named) for step in found.steps for told in step.gives}
     assert {("c₁", "g with [:, 1] = g[:, 1] · 2"), ("c₀", "g with [0] = 0")} <= rules
     for model in (found.model, graph(loss).model):
-        assert [node.title for node in model.nodes if node.kind == "step"] == ["multiply", "c[0] = 0", "c[:, 1] *= 2", "sum"]
+        assert ([node.title for node in model.nodes if node.kind == "step"]
+                == ["multiply", "c[0] = 0", "c[:, 1] *= 2", "sum"])
     assert found.numbers[found.forward[1].node] == [2, 3, 4]
 
 
@@ -109,6 +114,7 @@ def test_many_writes_in_a_loop():
     for k in range(40):
         c[k] = x[k] * k
     found = explain(c.sum())
-    assert [re.sub(r"v\d+", "v", step.op) for step in found.forward if "=" in step.op] == [f"c[{k}] = v" for k in range(40)]
+    assert ([re.sub(r"v\d+", "v", step.op) for step in found.forward if "=" in step.op]
+            == [f"c[{k}] = v" for k in range(40)])
     assert len([step for step in found.steps if step.op.startswith("c[")]) == 40
     assert found.leaves[0].gradient.kept.tolist() == [*range(40)]

@@ -11,7 +11,8 @@ from tensorgrad.viz.layout import BESIDE, Net, crossings, layout, ranks, settle
 def random_graph(seed, count=40, most=2):
     chance = random.Random(seed)
     sizes = [(chance.uniform(20, 120), chance.uniform(15, 60)) for _ in range(count)]
-    edges = sorted({(chance.randrange(max(0, t - 8), t), t) for t in range(1, count) for _ in range(chance.randint(0, most))})
+    edges = sorted({(chance.randrange(max(0, t - 8), t), t) for t in range(1, count)
+                    for _ in range(chance.randint(0, most))})
     return sizes, edges
 
 
@@ -34,7 +35,8 @@ def test_edges_lead_down_and_boxes_keep_apart(seed):
         for a, b in pairwise(boxes):
             assert found.x[b] - found.x[a] >= (sizes[a][0] + sizes[b][0]) / 2 + BESIDE - 1e-6
     for (w, h), x, y in zip(sizes, found.x, found.y):
-        assert -1e-6 <= x - w / 2 and x + w / 2 <= found.width + 1e-6 and -1e-6 <= y - h / 2 and y + h / 2 <= found.height + 1e-6
+        assert (-1e-6 <= x - w / 2 and x + w / 2 <= found.width + 1e-6 and -1e-6 <= y - h / 2
+                and y + h / 2 <= found.height + 1e-6)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -43,7 +45,8 @@ def test_lines_pass_no_box(seed):
     sizes, edges = random_graph(seed)
     found = layout(sizes, edges)
     for (s, t), way in zip(edges, found.routes):
-        assert way[0][1] == pytest.approx(found.y[s] + sizes[s][1] / 2) and way[-1][1] == pytest.approx(found.y[t] - sizes[t][1] / 2)
+        assert (way[0][1] == pytest.approx(found.y[s] + sizes[s][1] / 2)
+                and way[-1][1] == pytest.approx(found.y[t] - sizes[t][1] / 2))
         assert abs(way[-1][0] - found.x[t]) <= sizes[t][0] / 2
         for (x, y), (nx, ny) in pairwise(way):
             assert y <= ny + 1e-6
@@ -83,7 +86,8 @@ def test_ports_have_ranks_of_their_own():
     sizes, edges = [(1, 0), (40, 20), (40, 20), (1, 0)], [(0, 1), (2, 1), (1, 3)]
     found = layout(sizes, edges, top=[0], bottom=[3], ports=[(None, None), (None, 12.0), (5.0, None)])
     assert found.rank == [0, 2, 1, 3]
-    assert found.routes[1][-1][0] == pytest.approx(found.x[1] + 12) and found.routes[2][0][0] == pytest.approx(found.x[1] + 5)
+    assert (found.routes[1][-1][0] == pytest.approx(found.x[1] + 12) and found.routes[2][0][0]
+            == pytest.approx(found.x[1] + 5))
 
 
 def test_nothing_one_box_cycles_and_twins():

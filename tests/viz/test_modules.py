@@ -48,8 +48,9 @@ def test_losses_of_a_gan_are_outside_of_its_networks():
     real, fake = torch.rand(4, 3), G(torch.rand(4, 2))
     loss = criterion(D(real), torch.ones(4, 1)) + (D(fake) ** 2).mean()
     found = viz.explain(loss)
-    assert told(found) == [("G.0", "linear"), ("G.1", "tanh"), ("D.0", "linear"), ("D.1", "tanh"), ("criterion", "mse_loss"),
-                           ("D.0", "linear"), ("D.1", "tanh"), ("", "pow"), ("", "mean"), ("", "add")]
+    assert told(found) == [("G.0", "linear"), ("G.1", "tanh"), ("D.0", "linear"), ("D.1", "tanh"),
+                           ("criterion", "mse_loss"), ("D.0", "linear"), ("D.1", "tanh"), ("", "pow"), ("", "mean"),
+                           ("", "add")]
     forward = {step.node: step.group for step in found.forward}
     assert all(step.group == forward[step.node] for step in found.steps)
     tree = viz.graph(loss).tree
@@ -74,30 +75,38 @@ def test_modules_without_a_variable_are_called_by_their_class():
     gone, _ = program()                         # the modules are no more
     assert told(viz.explain(gone)) == [("Sequential.Linear", "linear"), ("Sequential.Tanh", "tanh"), ("", "sum")]
     kept = [layers(2, 3)]
-    assert told(viz.explain(kept[0](torch.rand(1, 2)).sum()))[:2] == [("Sequential.0", "linear"), ("Sequential.1", "tanh")]
+    assert (told(viz.explain(kept[0](torch.rand(1, 2)).sum()))[:2]
+            == [("Sequential.0", "linear"), ("Sequential.1", "tanh")])
 
 
 def test_lists_shared_parts_and_losses_on_the_side():
     net = Residual()
     out = net(torch.rand(3, 2))
     found = viz.explain(out.sum() + net.extra)
-    assert told(found) == [("net.blocks.0", "linear"), ("net.shared", "tanh"), ("net", "add"), ("net.blocks.1", "linear"), ("net.shared", "tanh"),
-                           ("net", "add"), ("net.aside", "linear"), ("net", "mean"), ("", "sum"), ("", "add")]
-    calls = [node.calls for node in viz.graph(out).model.nodes if node.kind == "step" and node.group[-1:] == ("shared",)]
-    assert len(calls) == 2 and calls[0][0] == calls[1][0] and calls[0][1] != calls[1][1]        # one call of net, two of its part
+    assert told(found) == [("net.blocks.0", "linear"), ("net.shared", "tanh"), ("net", "add"),
+                           ("net.blocks.1", "linear"), ("net.shared", "tanh"), ("net", "add"), ("net.aside", "linear"),
+                           ("net", "mean"), ("", "sum"), ("", "add")]
+    calls = [node.calls for node in viz.graph(out).model.nodes if node.kind == "step"
+             and node.group[-1:] == ("shared",)]
+    # one call of net, two of its part
+    assert len(calls) == 2 and calls[0][0] == calls[1][0] and calls[0][1] != calls[1][1]
 
 
 @pytest.mark.parametrize("make, group", [
-    (lambda: nn.LSTM(2, 3), "net"), (lambda: nn.GRU(2, 3, bidirectional=True), "net"), (lambda: nn.MultiheadAttention(2, 1), "net"),
-    (lambda: nn.TransformerEncoderLayer(2, 1, 4, dropout=0.0), "net.linear2")], ids=["LSTM", "GRU", "attention", "encoder"])
+    (lambda: nn.LSTM(2, 3), "net"), (lambda: nn.GRU(2, 3, bidirectional=True), "net"),
+    (lambda: nn.MultiheadAttention(2, 1), "net"),
+    (lambda: nn.TransformerEncoderLayer(2, 1, 4, dropout=0.0), "net.linear2")],
+                         ids=["LSTM", "GRU", "attention", "encoder"])
 def test_modules_with_several_results_and_parts(make, group):
     net = make()
     x = torch.rand(3, 1, 2)
     out = net(x, x, x) if isinstance(net, nn.MultiheadAttention) else net(x)
-    loss = sum(part.sum() for part in (out[1] if isinstance(out[1], tuple) else out[:1])) if isinstance(out, tuple) else out.sum()
+    loss = (sum(part.sum() for part in (out[1] if isinstance(out[1], tuple) else out[:1])) if isinstance(out, tuple)
+            else out.sum())
     found = viz.explain(loss)
     groups = {".".join(step.group) for step in found.forward}
-    assert group in groups and all(step.group[:1] == ("net",) for step in found.forward if step.op not in ("sum", "add", "rsub", "select", "unbind"))
+    assert group in groups and all(step.group[:1] == ("net",) for step in found.forward
+                                   if step.op not in ("sum", "add", "rsub", "select", "unbind"))
 
 
 # ── when there is a note, and when not ────────────────────────────────────────────────────────────────────────────────
@@ -117,8 +126,10 @@ def test_hooks_and_writes_in_place_belong_to_the_module():
     net.register_forward_hook(lambda module, args, result: result * 3)
     net[2].register_full_backward_hook(lambda module, grads, given: None)
     found = told(viz.explain(net(torch.rand(1, 2, requires_grad=True)).sum()))
-    assert [group for group, op in found if op in ("linear", "relu", "multiply", "sum")] == ["net.0", "net.1", "net.2", "net", ""]
-    assert {group for group, op in found if op not in ("linear", "relu", "multiply", "sum")} == {"net.2"}        # the gates of the backward hook
+    assert ([group for group, op in found if op in ("linear", "relu", "multiply", "sum")]
+            == ["net.0", "net.1", "net.2", "net", ""])
+    # the gates of the backward hook
+    assert {group for group, op in found if op not in ("linear", "relu", "multiply", "sum")} == {"net.2"}
 
 
 def test_a_failed_call_leaves_no_note():
@@ -217,7 +228,8 @@ def test_modules_that_ran_are_copied_and_saved_as_before():
     third = pickle.loads(pickle.dumps(net))
     y.backward()
     for module in (other, third):
-        assert told(viz.explain(module(torch.rand(1, 2)).sum()))[0] == ("other.0" if module is other else "third.0", "linear")
+        assert (told(viz.explain(module(torch.rand(1, 2)).sum()))[0]
+                == ("other.0" if module is other else "third.0", "linear"))
 
 
 # ── names of tensors without a variable ───────────────────────────────────────────────────────────────────────────────
@@ -250,8 +262,10 @@ def test_parameters_of_modules_without_a_variable():
         return viz.explain(sum(net(torch.rand(4, 2)).sum() for net in nets), names={})
     first, second, third = layers(2, 1), Other(nn.Linear(2, 1)), Other(nn.Linear(2, 1))
     assert {leaf.name for leaf in program(first).leaves} == {"0.weight", "0.bias"}
-    assert {leaf.name for leaf in program(first, second).leaves} == {"Sequential.0.weight", "Sequential.0.bias", "Other.0.weight", "Other.0.bias"}
-    assert {leaf.name for leaf in program(second, third).leaves} == {"leaf1", "leaf2", "leaf3", "leaf4"}        # nothing tells them apart
+    assert ({leaf.name for leaf in program(first, second).leaves}
+            == {"Sequential.0.weight", "Sequential.0.bias", "Other.0.weight", "Other.0.bias"})
+    # nothing tells them apart
+    assert {leaf.name for leaf in program(second, third).leaves} == {"leaf1", "leaf2", "leaf3", "leaf4"}
 
 
 def test_inputs_without_a_variable_are_called_by_their_role():
@@ -262,10 +276,12 @@ def test_inputs_without_a_variable_are_called_by_their_role():
         return nn.functional.mse_loss(net(torch.rand(2, 3)), torch.rand(2, 3)) * input.sum(), net(torch.rand(2, 3))
     loss, _ = program()
     found = viz.explain(loss)
-    assert [step.expression for step in found.forward[:2]] == ["input @ net.0.weightᵀ + net.0.bias", "batch_norm(v1, net.1.weight, net.1.bias)"]
+    assert ([step.expression for step in found.forward[:2]]
+            == ["input @ net.0.weightᵀ + net.0.bias", "batch_norm(v1, net.1.weight, net.1.bias)"])
     assert found.forward[1].result == "v2" and "target" in found.forward[2].expression
     drawn = next(node for node in viz.graph(loss).model.nodes if node.title == "batch_norm")
-    assert drawn.shape == (2, 3) == drawn.value.shape and drawn.dtype == "float32"          # its mean and deviation are nothing that the program sees
+    # its mean and deviation are nothing that the program sees
+    assert drawn.shape == (2, 3) == drawn.value.shape and drawn.dtype == "float32"
     assert any(name == "input" and value.shape == (2, 3) for name, value in found.steps[-1].rows)
     input = torch.rand(3)                       # another tensor of this name
     assert viz.explain(loss + input.sum()).forward[0].expression.startswith("input1 @ ")
@@ -288,11 +304,14 @@ def test_masks_and_what_is_left_out():
     torch.manual_seed(1)
     found = viz.explain(nn.functional.cross_entropy(net(x) * torch.rand(3, 4), target))
     assert [step.expression for step in found.forward] == ["x · mask", "v1 · other", "cross_entropy(v2, target)"]
-    assert viz.explain(torch.where(torch.rand(3, 4) > 0.5, x, x * 2).sum()).forward[1].expression == "x where mask, else v1"
+    assert (viz.explain(torch.where(torch.rand(3, 4) > 0.5, x, x * 2).sum()).forward[1].expression
+            == "x where mask, else v1")
 
 
 def test_results_that_hold_themselves_and_large_ones_are_handed_on():
-    """A note must not fail where the forward did not: not for cycles, deep nesting, or containers with methods of their own."""
+    """A note must not fail where the forward did not: not for cycles, deep nesting, or containers with methods of their
+    own.
+    """
     class Own(dict):
         def values(self):
             raise AssertionError("a method of the program was called")

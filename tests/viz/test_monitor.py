@@ -95,10 +95,12 @@ def test_numbers_are_those_computed_by_hand(tmp_path):
             seen.step(loss)
             losses.append(loss.item())
             expected.append({k: (size([p.grad for p in part.parameters()]), size(before[k]),
-                                 size([p - old for p, old in zip(part.parameters(), before[k])])) for k, part in layers.items()})
+                                 size([p - old for p, old in zip(part.parameters(), before[k])]))
+                             for k, part in layers.items()})
             scheduler.step()
     record = seen.record
-    assert record.losses == losses and record.rates == rates and rates[2][0] == pytest.approx(0.05) and record.measured == [1, 2, 3]
+    assert (record.losses == losses and record.rates == rates and rates[2][0] == pytest.approx(0.05)
+            and record.measured == [1, 2, 3])
     for layer in record.layers:
         found = list(zip(layer.gradient, layer.weight, layer.update))
         np.testing.assert_allclose(found, [step[layer.name] for step in expected], rtol=1e-6)
@@ -126,7 +128,8 @@ def test_page_is_whole_refreshes_while_it_runs_and_is_kept(tmp_path):
     page = Page(text)
     assert not page.refreshes and "&lt;XOR&gt;" in text and ">done<" in text and "step 7," in text
     titles = [picture[0].text for picture in page.pictures]
-    assert titles == ["Loss", "Learning rate", "Gradient norm", "Update / weight", "Weight norm", "Update norm", "Dead ReLU units", "Decision boundary"]
+    assert titles == ["Loss", "Learning rate", "Gradient norm", "Update / weight", "Weight norm", "Update norm",
+                      "Dead ReLU units", "Decision boundary"]
     assert not re.search(r"(src|href)\s*=|url\(|@import|<script", text)
 
 
@@ -153,12 +156,15 @@ def test_an_error_inside_goes_on_and_the_page_says_where_it_ended(tmp_path):
         raise KeyError("<gone>")
     text = path.read_text(encoding="utf-8")
     page = Page(text)
-    assert "Ended after step 5 by KeyError: &#39;&lt;gone&gt;&#39;" in text.replace("&#x27;", "&#39;").replace("'", "&#39;") and not page.refreshes
+    assert ("Ended after step 5 by KeyError: &#39;&lt;gone&gt;&#39;" in text.replace("&#x27;", "&#39;").replace("'",
+                                                                                                                "&#39;")
+            and not page.refreshes)
     assert f"step 5, loss {seen.record.losses[-1]:.3g}" in text
     taken = seen.record.taken
     optimizer.step()
     model(data[0])
-    assert seen.record.taken == taken and all(units.alive is None or units.steps for units, _ in seen.record.rectifiers)     # no hook is left
+    # no hook is left
+    assert seen.record.taken == taken and all(units.alive is None or units.steps for units, _ in seen.record.rectifiers)
     with pytest.raises(RuntimeError, match="inside"):
         seen.step(1.0)
     with pytest.raises(RuntimeError, match="once"), seen:
@@ -178,8 +184,9 @@ def test_dead_units_are_found(tmp_path):
     assert ["1", "3 of 8"] in Page(path.read_text(encoding="utf-8")).rows
 
 
-@pytest.mark.parametrize(("conv", "shape", "dead"), [(nn.Conv2d(1, 4, 1), (2, 1, 3, 5), 0.25), (nn.Conv1d(1, 4, 1), (2, 1, 5), 0.25),
-                                                     (nn.Linear(1, 4), (2, 5, 1), 0.25), (nn.Linear(1, 4), (1,), 0.25)])
+@pytest.mark.parametrize(("conv", "shape", "dead"),
+                         [(nn.Conv2d(1, 4, 1), (2, 1, 3, 5), 0.25), (nn.Conv1d(1, 4, 1), (2, 1, 5), 0.25),
+                          (nn.Linear(1, 4), (2, 5, 1), 0.25), (nn.Linear(1, 4), (1,), 0.25)])
 def test_a_unit_is_a_channel(tmp_path, conv, shape, dead):
     with torch.no_grad():
         conv.weight.fill_(0)
@@ -251,9 +258,11 @@ class Rectified(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.first, self.norm, self.second, self.act, self.last = nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 1)
+        self.first, self.norm, self.second, self.act, self.last = (nn.Linear(2, 8), nn.BatchNorm1d(8), nn.Linear(8, 6),
+                                                                   nn.ReLU(), nn.Linear(6, 1))
         with torch.no_grad():
-            self.first.bias[:3], self.norm.weight[:2], self.norm.bias[:2], self.second.bias[0] = -100.0, 0.0, -1.0, -100.0
+            self.first.bias[:3], self.norm.weight[:2], self.norm.bias[:2], self.second.bias[0] = (-100.0, 0.0, -1.0,
+                                                                                                  -100.0)
 
     def forward(self, x):
         self.seen = [nn.functional.relu(self.first(x))]
@@ -280,10 +289,12 @@ def test_rectifiers_that_are_no_modules(tmp_path):
     assert list(found) == ["act", "relu after first", "relu after norm", "relu after second"]
     for name, column in (("relu after first", 0), ("relu after norm", 1), ("relu after second", 2)):
         assert found[name].dead == pytest.approx([row[column] for row in dead]) and found[name].steps == [1, 2, 3]
-    assert found["relu after first"].dead[0] >= 3 / 8 and found["relu after norm"].dead[0] >= 2 / 8 and found["act"].count == 6
+    assert (found["relu after first"].dead[0] >= 3 / 8 and found["relu after norm"].dead[0] >= 2 / 8
+            and found["act"].count == 6)
     model(x)                                                 # nobody counts any more
     assert all(units.alive is None for units in found.values())
-    assert ["relu after first", f"{round(dead[-1][0] * 8)} of 8"] in Page((tmp_path / "page.html").read_text(encoding="utf-8")).rows
+    assert ["relu after first", f"{round(dead[-1][0] * 8)} of 8"] in Page(
+        (tmp_path / "page.html").read_text(encoding="utf-8")).rows
 
 
 def test_a_symbolic_model(tmp_path):
@@ -293,8 +304,10 @@ def test_a_symbolic_model(tmp_path):
     optimizer, data, path = torch.optim.SGD(model.parameters(), lr=0.1), points(), tmp_path / "page.html"
     with torch.viz.monitor(model, optimizer, path, every=1, boundary=data) as seen:
         train(model, optimizer, seen, 2, data)
-    assert [(units.name, units.count) for units, _ in seen.record.rectifiers] == [("ReLU_1", 4), ("relu after Linear_1", 8)]
-    assert [layer.name for layer in seen.record.layers] == ["Linear_1", "Linear_2", "Linear_3"] and "Decision boundary" in path.read_text(encoding="utf-8")
+    assert ([(units.name, units.count) for units, _ in seen.record.rectifiers]
+            == [("ReLU_1", 4), ("relu after Linear_1", 8)])
+    assert ([layer.name for layer in seen.record.layers] == ["Linear_1", "Linear_2", "Linear_3"]
+            and "Decision boundary" in path.read_text(encoding="utf-8"))
 
 
 def test_charts_show_all_values_and_gaps():
@@ -308,14 +321,18 @@ def test_charts_show_all_values_and_gaps():
 
 
 @pytest.mark.parametrize(("change", "error", "words"), [
-    ({"module": 3}, TypeError, "module"), ({"optimizer": None}, TypeError, "optimizer"), ({"path": 5}, TypeError, "path"),
-    ({"every": 1.5}, TypeError, "every"), ({"every": True}, TypeError, "every"), ({"every": 0}, ValueError, "every"),
-    ({"refresh": "2"}, TypeError, "refresh"), ({"refresh": 0}, ValueError, "refresh"), ({"title": None}, TypeError, "title"),
-    ({"boundary": 3}, TypeError, "boundary"), ({"boundary": ("a", "b")}, TypeError, "boundary"),
-    ({"boundary": (np.ones((3, 3)), np.ones(3))}, ValueError, "shape"), ({"module": nn.Linear(1, 1)}, ValueError, "no parameter")])
+    ({"module": 3}, TypeError, "module"), ({"optimizer": None}, TypeError, "optimizer"),
+    ({"path": 5}, TypeError, "path"), ({"every": 1.5}, TypeError, "every"), ({"every": True}, TypeError, "every"),
+    ({"every": 0}, ValueError, "every"), ({"refresh": "2"}, TypeError, "refresh"),
+    ({"refresh": 0}, ValueError, "refresh"), ({"title": None}, TypeError, "title"),
+    ({"boundary": 3}, TypeError, "boundary"),
+    ({"boundary": ("a", "b")}, TypeError, "boundary"),
+    ({"boundary": (np.ones((3, 3)), np.ones(3))}, ValueError, "shape"),
+    ({"module": nn.Linear(1, 1)}, ValueError, "no parameter")])
 def test_wrong_arguments(tmp_path, change, error, words):
     model = nn.Linear(2, 1)
-    arguments = {"module": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "path": tmp_path / "page.html"} | change
+    arguments = {"module": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+                 "path": tmp_path / "page.html"} | change
     with pytest.raises(error, match=words):
         torch.viz.monitor(**arguments)
     assert not os.listdir(tmp_path)

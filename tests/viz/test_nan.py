@@ -67,7 +67,8 @@ def test_an_input_that_was_nan(constant):
     bad, good = torch.tensor([1., NAN], requires_grad=not constant), leaf(1., 0.)
     origin = only(explain_nan((good.sigmoid() * bad).sum()))
     assert (origin.phase, origin.op) == ("input", "multiply")
-    assert origin.made == "bad held NaN from the beginning, 1 of 2 elements: it goes into multiply, and no operation made it"
+    assert (origin.made == "bad held NaN from the beginning, 1 of 2 elements: it goes into multiply, and no operation "
+                           "made it")
     assert origin.element == "bad[1] = nan"
 
 
@@ -88,9 +89,12 @@ def test_where_hides_it_from_the_loss_but_not_from_the_gradient():
     loss = torch.where(x > 0, x.sqrt(), x).sum()
     assert loss.item() == 1
     origin = only(explain_nan(loss))
-    assert (origin.phase, origin.op) == ("back", "sqrt") and "a NaN from finite" in origin.made and "0 / (2 · 0) = nan" in origin.element
-    first, second = explain_nan(torch.where(x > 0, x.log(), x).sum()).origins       # an infinity that does not reach the loss is no excuse
-    assert (first.phase, first.op, second.phase, second.op) == ("forward", "log", "back", "log") and "0 / 0 = nan" in second.element
+    assert ((origin.phase, origin.op) == ("back", "sqrt") and "a NaN from finite" in origin.made
+            and "0 / (2 · 0) = nan" in origin.element)
+    # an infinity that does not reach the loss is no excuse
+    first, second = explain_nan(torch.where(x > 0, x.log(), x).sum()).origins
+    assert ((first.phase, first.op, second.phase, second.op) == ("forward", "log", "back", "log")
+            and "0 / 0 = nan" in second.element)
 
 
 def test_an_infinity_that_was_put_in():
@@ -114,7 +118,8 @@ def test_two_large_gradients_overflow_in_their_sum():
     y = x * 1
     origin = only(explain_nan(y * large + y * large))
     assert origin.phase == "back" and origin.made.endswith("made an infinity from finite numbers: ∂L/∂y")
-    assert origin.result[1] == ("a sum of two gradients",) and [name for name, _ in origin.rows] == ["∂L/∂y before", "∂L/∂y from here"]
+    assert (origin.result[1] == ("a sum of two gradients",) and [name for name, _ in origin.rows]
+            == ["∂L/∂y before", "∂L/∂y from here"])
 
 
 def test_large_arrays_are_searched_whole():
@@ -171,8 +176,9 @@ for step in range(4):
 
 def command(folder, start, out):
     (folder / "program.py").write_text(PROGRAM.replace("START", start), encoding="utf-8")
-    done = subprocess.run([sys.executable, "-W", "error", "-m", "tensorgrad.viz", "program.py", "--nan", "--out", out], cwd=folder, capture_output=True,
-                          encoding="utf-8", timeout=120, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    done = subprocess.run([sys.executable, "-W", "error", "-m", "tensorgrad.viz", "program.py", "--nan", "--out", out],
+                          cwd=folder, capture_output=True, encoding="utf-8", timeout=120,
+                          env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
     return done, (folder / out).read_text(encoding="utf-8")
 
 
@@ -180,9 +186,11 @@ def test_the_command_stops_at_the_first_backward_that_is_not_finite(tmp_path):
     """w is [2, 1], and after a step of 1 along 1 / w [1.5, 0]."""
     done, text = command(tmp_path, "1.", "where.txt")
     assert done.returncode == 1 and done.stdout == "after step 0\n"
-    assert "where.txt: log made an infinity from finite numbers: 1 of 2 elements of v1 (in backward 2, after which" in done.stderr
+    assert ("where.txt: log made an infinity from finite numbers: 1 of 2 elements of v1 (in backward 2, after which"
+            in done.stderr)
     text = " ".join(text.split())
-    assert "w = [1.5, 0]" in text and "[1], where w = 0: log(0) = −inf" in text and "program.py, line 7: loss = torch.log(w).sum()" in text
+    assert ("w = [1.5, 0]" in text and "[1], where w = 0: log(0) = −inf" in text
+            and "program.py, line 7: loss = torch.log(w).sum()" in text)
 
 
 def test_under_anomaly_mode():
@@ -193,7 +201,8 @@ def test_under_anomaly_mode():
         loss = (w.sqrt() * 0).sum()
         with pytest.raises(Found):
             loss.backward()
-    assert hunt.found and hunt.report().title == "The backward of sqrt made a NaN from finite numbers: 3 of 3 elements of ∂L/∂w"
+    assert (hunt.found and hunt.report().title == "The backward of sqrt made a NaN from finite numbers: 3 of 3 "
+                                                  "elements of ∂L/∂w")
     with Hunt() as hunt, torch.autograd.set_detect_anomaly(True), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         h = w.exp()
@@ -205,5 +214,6 @@ def test_under_anomaly_mode():
 
 def test_the_command_says_that_all_is_finite(tmp_path):
     done, page = command(tmp_path, "0.01", "where.html")
-    assert done.returncode == 0 and done.stdout.count("after step") == 4 and "no NaN or infinity in the loss and the gradients of 4 backwards" in done.stderr
+    assert (done.returncode == 0 and done.stdout.count("after step") == 4
+            and "no NaN or infinity in the loss and the gradients of 4 backwards" in done.stderr)
     assert page.startswith("<!DOCTYPE html>") and "Everything that is known is finite" in page

@@ -33,8 +33,10 @@ def legend(axes):
 
 
 @pytest.mark.parametrize("losses", [
-    [3, 2.0, 1.5], (3, 2.0, 1.5), np.array([3, 2, 1.5]), torch.tensor([3, 2, 1.5]), [torch.tensor(3.0), torch.tensor([2.0]), 1.5],
-    [np.float32(3), np.array([[2]]), torch.tensor(1.5, requires_grad=True)], iter([3, 2, 1.5]), torch.tensor([3, 2, 1.5], dtype=torch.bfloat16)],
+    [3, 2.0, 1.5], (3, 2.0, 1.5), np.array([3, 2, 1.5]), torch.tensor([3, 2, 1.5]),
+    [torch.tensor(3.0), torch.tensor([2.0]), 1.5],
+    [np.float32(3), np.array([[2]]), torch.tensor(1.5, requires_grad=True)], iter([3, 2, 1.5]),
+    torch.tensor([3, 2, 1.5], dtype=torch.bfloat16)],
     ids=lambda losses: type(losses).__name__)
 def test_losses_may_be_numbers_tensors_and_lists_of_them(losses):
     (line,) = plot_loss(losses, smooth=0).axes[0].lines
@@ -66,7 +68,9 @@ def test_what_is_not_finite_is_a_gap_and_said():
     drawn(plot_loss([nan, nan]))
 
 
-@pytest.mark.parametrize(("losses", "scale"), [([1000.0, 1.0], "log"), ([10.0, 1.0], "linear"), ([1000.0, 0.0], "linear"), ([1000.0, -1.0], "linear")])
+@pytest.mark.parametrize(("losses", "scale"),
+                         [([1000.0, 1.0], "log"), ([10.0, 1.0], "linear"), ([1000.0, 0.0], "linear"),
+                          ([1000.0, -1.0], "linear")])
 def test_the_scale_fits_the_losses(losses, scale):
     assert plot_loss(losses).axes[0].get_yscale() == scale
 
@@ -78,11 +82,14 @@ def test_names_are_text():
 
 
 @pytest.mark.parametrize(("losses", "options", "error", "message"), [
-    ([], {}, ValueError, "losses is empty"), ({}, {}, ValueError, "no losses"), ({"a": []}, {}, ValueError, r"losses\['a'\] is empty"),
-    (3.0, {}, TypeError, "not float"), (torch.zeros(2, 2), {}, ValueError, "one dimension"),
-    ([torch.zeros(2)], {}, ValueError, r"losses\[0\] must be a number, but has 2 elements"), (["x"], {}, TypeError, "real number, not str"),
+    ([], {}, ValueError, "losses is empty"), ({}, {}, ValueError, "no losses"),
+    ({"a": []}, {}, ValueError, r"losses\['a'\] is empty"), (3.0, {}, TypeError, "not float"),
+    (torch.zeros(2, 2), {}, ValueError, "one dimension"),
+    ([torch.zeros(2)], {}, ValueError, r"losses\[0\] must be a number, but has 2 elements"),
+    (["x"], {}, TypeError, "real number, not str"),
     ([1j], {}, TypeError, "not complex"), ([None], {}, TypeError, "not NoneType"), ("text", {}, TypeError, "not str"),
-    ([1.0], {"smooth": 1}, ValueError, "smooth"), ([1.0], {"smooth": -0.1}, ValueError, "smooth"), ([1.0], {"smooth": "much"}, ValueError, "smooth"),
+    ([1.0], {"smooth": 1}, ValueError, "smooth"), ([1.0], {"smooth": -0.1}, ValueError, "smooth"),
+    ([1.0], {"smooth": "much"}, ValueError, "smooth"),
 ])
 def test_what_is_no_loss_is_refused(losses, options, error, message):
     with pytest.raises(error, match=message):
@@ -112,7 +119,8 @@ def test_gradients_that_do_not_arrive_are_marked_with_the_reason():
     (axes,) = plot_grad_flow(net).axes
     assert [text.get_text() for text in axes.texts] == ["no gradient", "zero", "vanished: 1e-12", "not finite: 1 of 4"]
     assert len(axes.collections[1].get_offsets()) == 2
-    assert [t.get_text() for t in plot_grad_flow(net, vanished=0).axes[0].texts] == ["no gradient", "zero", "not finite: 1 of 4"]
+    assert ([t.get_text() for t in plot_grad_flow(net, vanished=0).axes[0].texts]
+            == ["no gradient", "zero", "not finite: 1 of 4"])
     drawn(axes.figure)
 
 
@@ -138,19 +146,22 @@ def test_each_parameter_has_its_histograms():
     net[1].bias.grad = None
     figure = plot_weights(net, bins=10)
     standing = [axes for axes in figure.axes if axes.get_title()]
-    assert [axes.get_title() for axes in standing] == ["0.weight  (30, 20)", "0.bias  (30,)", "1.weight  (1, 30)", "1.bias  (1,)"]
+    assert ([axes.get_title() for axes in standing] == ["0.weight  (30, 20)", "0.bias  (30,)", "1.weight  (1, 30)",
+                                                        "1.bias  (1,)"])
     counts, edges, _ = standing[0].patches[0].get_data()
     expected, places = np.histogram(net[0].weight.detach().numpy().astype("float64"), bins=10)
     np.testing.assert_allclose(counts, expected / expected.max())
     np.testing.assert_allclose(edges, places)
-    assert [sum(patch.get_data().values.max() <= 0 for patch in axes.patches) for axes in figure.axes if axes not in standing] == [1, 1, 1, 0]
+    assert [sum(patch.get_data().values.max() <= 0 for patch in axes.patches)
+            for axes in figure.axes if axes not in standing] == [1, 1, 1, 0]
     assert [text.get_text() for axes in figure.axes for text in axes.texts] == ["no gradient"]
     drawn(figure)
 
 
 def test_weights_that_are_hard_to_draw():
-    odd = {"nan": torch.tensor([1.0, float("nan"), float("inf")]), "none": torch.zeros(0), "one": torch.tensor(3.0), "same": torch.ones(50),
-           "complex": torch.tensor([3 + 4j]), "int": torch.arange(5), "all nan": torch.full((2,), float("nan"))}
+    odd = {"nan": torch.tensor([1.0, float("nan"), float("inf")]), "none": torch.zeros(0), "one": torch.tensor(3.0),
+           "same": torch.ones(50), "complex": torch.tensor([3 + 4j]), "int": torch.arange(5),
+           "all nan": torch.full((2,), float("nan"))}
     figure = plot_weights(odd)
     assert [a.get_title() for a in figure.axes if a.get_title()][0] == "nan  (3,)  2 not finite"
     drawn(figure)
@@ -209,6 +220,7 @@ def test_pyplot_is_left_alone_and_figures_show_themselves():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    for draw in (lambda: plot_loss([1.0]), lambda: plot_weights(nn.Linear(1, 1)), lambda: plot_grad_flow(trained(nn.Linear(2, 2)))):
+    for draw in (lambda: plot_loss([1.0]), lambda: plot_weights(nn.Linear(1, 1)),
+                 lambda: plot_grad_flow(trained(nn.Linear(2, 2)))):
         with pytest.raises(ImportError, match=r"pip install matplotlib \(the extra \[plot\]\)"):
             draw()

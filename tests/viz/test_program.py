@@ -16,7 +16,8 @@ from tensorgrad.viz.program import MOST, program
 from tests.viz.test_explain import PROGRAMS
 
 nn, F = torch.nn, torch.nn.functional
-UNABLE = {"function": "Cube is a function of the program's own", "complex_numbers": "its numbers are complex, or in half precision",
+UNABLE = {"function": "Cube is a function of the program's own",
+          "complex_numbers": "its numbers are complex, or in half precision",
           "bfloat16": "its numbers are complex, or in half precision"}
 
 
@@ -35,7 +36,8 @@ def test_rules_are_the_ops_own():
     multiply, mean = found["steps"]
     assert [leaf["name"] for leaf in found["leaves"]] == ["x", "w"] and multiply["op"] == "multiply"
     assert multiply["inputs"] == [["a", ["place", "0"]], ["b", ["place", "1"]]]
-    assert [rule["value"] for rule in multiply["rules"]] == [["call", "multiply", [["name", "g"], ["name", name]], {}] for name in "ba"]
+    assert ([rule["value"] for rule in multiply["rules"]]
+            == [["call", "multiply", [["name", "g"], ["name", name]], {}] for name in "ba"])
     assert mean["value"] == ["op", "/", ["call", "sum", [["name", "x"]], {"axis": [1], "keepdims": False}], ["is", 2]]
     share = ["op", "/", ["call", "reshape", [["name", "g"]], {"shape": [1, 1]}], ["is", 2]]
     assert mean["rules"] == [{"target": "2", "input": "x", "shape": [1, 2], "locals": [],
@@ -51,7 +53,8 @@ def test_an_op_that_others_define_has_the_rule_that_is_printed():
 def test_an_op_whose_rule_is_told_in_words_is_written_as_its_definition():
     x, lstm = torch.ones(2, 1, 1, requires_grad=True), nn.LSTM(1, 2)
     found = program(explain(lstm(x)[0].sum(), names={"x": x}))
-    assert {step["number"] for step in found["steps"]} == {1, 2} and [step["op"] for step in found["steps"]].count("tanh") == 4
+    assert ({step["number"] for step in found["steps"]} == {1, 2}
+            and [step["op"] for step in found["steps"]].count("tanh") == 4)
 
 
 def test_later_writes_do_not_reach_it():
@@ -69,7 +72,8 @@ def test_leaves_written_over_since_have_none():
     loss = (x + torch.ones(2)).sum()
     with torch.no_grad():
         x.fill_(7.0)
-    assert program(explain(loss, names={"x": x})) == {"able": False, "why": "the values of x are gone, or were written over since"}
+    assert program(explain(loss, names={"x": x})) == {"able": False,
+                                                      "why": "the values of x are gone, or were written over since"}
 
 
 def test_large_programs_have_none():
@@ -119,11 +123,14 @@ def test_a_loop_is_as_many_lines_as_it_has_rounds():
     np.testing.assert_allclose(found.value[0], [once[1:].sum() - 1, twice[1:].sum() - 1, (twice[1:] ** 2).sum() - 1])
     np.testing.assert_allclose(found.value[1], twice ** 2)
     assert [names for names, _ in found.locals[:3]] == [["t0"], ["t1"], ["t2"]] and len(found.locals) == 14
-    assert found.locals[1] == [["t1"], ["call", "tanh", [["name", "t0"]], {}]] and found.tree == ["list", ["name", "t13"], ["name", "t9"]]
+    assert (found.locals[1] == [["t1"], ["call", "tanh", [["name", "t0"]], {}]]
+            and found.tree == ["list", ["name", "t13"], ["name", "t9"]])
 
 
 def test_a_trace_follows_what_does_not_vary():
-    """Constants in it are written as they are; and what depends on an array twice is not taken for a linear map of one of them."""
+    """Constants in it are written as they are; and what depends on an array twice is not taken for a linear map of one
+    of them.
+    """
     def scaled(xp, x):
         for weight in (xp.arange(3) * 0.5, xp.ones_like(x)):
             x = xp.where(x > 0, x, -x) * weight
@@ -149,7 +156,8 @@ def loss_of(name, row, arrays):
     """A loss on the results of an op, and the leaves behind it; or None."""
     op = OPS[name]
     inputs = [torch.tensor(a).requires_grad_(a.dtype.kind == "f") if isinstance(a, np.ndarray) else a for a in arrays]
-    leaves = {f"leaf_{i}": a for i, a in enumerate(a for a in inputs if isinstance(a, torch.Tensor) and a.requires_grad)}
+    leaves = {f"leaf_{i}": a for i, a in enumerate(a for a in inputs
+                                                   if isinstance(a, torch.Tensor) and a.requires_grad)}
     given = row.prepared(inputs)
     out = getattr(xp, name)(*([given] if op.sequence else given), **row.params)
     outs = [o for o in (out if op.several else [out]) if o.requires_grad]
@@ -179,10 +187,13 @@ def test_most_ops_can_be_evaluated():
     for name, _, _, loss, leaves in samples():
         (able if program(explain(loss, names=leaves))["able"] else unable).add(name)
     assert len(able) >= 220, sorted(unable)
-    assert able >= set("""linear matmul convolution max_pool softmax cross_entropy native_layer_norm native_batch_norm attention gather set_view rnn_layer
-        lstm_layer gru_layer solve_linear inverse_matrix determinant cholesky_factor qr_factor eigh_pairs svd_factor""".split())
+    assert able >= set("""linear matmul convolution max_pool softmax cross_entropy native_layer_norm native_batch_norm
+        attention gather set_view rnn_layer
+        lstm_layer gru_layer solve_linear inverse_matrix determinant cholesky_factor qr_factor eigh_pairs
+        svd_factor""".split())
 
 
 def test_random_programs_can_be_evaluated():
-    why = [program(explain(loss, names=leaves)).get("why") for loss, leaves in (random_program(seed, leaves_of(seed)) for seed in range(40))]
+    why = [program(explain(loss, names=leaves)).get("why")
+           for loss, leaves in (random_program(seed, leaves_of(seed)) for seed in range(40))]
     assert why.count(None) == len(why), set(why)

@@ -15,9 +15,9 @@ VIZ = ROOT / "tensorgrad" / "viz"
 
 # From the ground up. A module may import from those before it.
 ORDER = ("text mathml torch_names inplace_writes layout reading notation textbook_gradients formulas notes modules "
-         "naming model tape fold scene svg plots matplotlib_export dot html drawing step_texts statements report explained_graph "
-         "animation expansion tracing expression_trees decomposition inferred_values program explain nan graph "
-         "render watch last_loss nan_search __init__ __main__").split()
+         "naming model tape fold scene svg plots matplotlib_export dot html drawing step_texts statements report "
+         "explained_graph animation expansion tracing expression_trees decomposition inferred_values program explain "
+         "nan graph render watch last_loss nan_search __init__ __main__").split()
 READER = "tape"         # the module that looks into steps
 
 

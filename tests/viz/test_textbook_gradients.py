@@ -21,7 +21,9 @@ OWN = {name: op for name, op in OPS.items() if op.__module__.startswith("tensorg
 
 
 def engine(name, drawn, params):
-    """The results of an op, a gradient for the first of them, and the gradients of the inputs that it gives, by their names."""
+    """The results of an op, a gradient for the first of them, and the gradients of the inputs that it gives, by their
+    names.
+    """
     op = OPS[name]
     inputs = [torch.tensor(a).requires_grad_(a.dtype.kind == "f") if isinstance(a, np.ndarray) else a for a in drawn]
     found = getattr(of_tensors, name)(*inputs, **params)
@@ -29,7 +31,8 @@ def engine(name, drawn, params):
     g = torch.tensor(np.random.default_rng(3).normal(size=tuple(out.shape)))
     leaves = {input_name(op, i): a for i, a in enumerate(inputs) if isinstance(a, torch.Tensor) and a.requires_grad}
     gradients = torch.autograd.grad(out, list(leaves.values()), g, allow_unused=True)
-    return out.detach().numpy(), g.numpy(), {name: h.numpy() for name, h in zip(leaves, gradients, strict=True) if h is not None}
+    return out.detach().numpy(), g.numpy(), {name: h.numpy() for name, h in zip(leaves, gradients, strict=True)
+                                             if h is not None}
 
 
 def evaluated(name, which, g, drawn, params, out):
@@ -44,7 +47,8 @@ UNUSUAL = {        # beside the samples: several places, classes along axis 1, b
                       ((2, 3, 4), "target", (3,), {"reduction": "sum", "ignore_index": 2}),
                       ((5, 3), "ignored", (3,), {"reduction": "mean", "ignore_index": -100}),
                       ((5, 3), "ignored", None, {"reduction": "mean", "ignore_index": -100})],
-    "native_layer_norm": [((2, 3, 4), (3, 4), None, {"ndim": 2, "eps": 1e-3}), ((2, 3), None, (3,), {"ndim": 1, "eps": 1e-3}),
+    "native_layer_norm": [((2, 3, 4), (3, 4), None, {"ndim": 2, "eps": 1e-3}),
+                          ((2, 3), None, (3,), {"ndim": 1, "eps": 1e-3}),
                           ((9, 5), None, (5,), {"ndim": 1, "eps": 1e-3})],
     "native_group_norm": [((2, 6, 2, 3), (6,), (6,), {"groups": 3, "eps": 1e-3})],
     "native_batch_norm": [((3, 2, 4, 2), (2,), (2,), {"eps": 1e-3})],
@@ -66,7 +70,8 @@ def made(shape, first):
 
 
 CASES = [(name, row.draw(), row.params) for name in RULES for row in SAMPLES[name]]
-CASES += [(name, [made(shape, shapes[0]) for shape in shapes], params) for name, rows in UNUSUAL.items() for *shapes, params in rows]
+CASES += [(name, [made(shape, shapes[0]) for shape in shapes], params) for name, rows in UNUSUAL.items()
+          for *shapes, params in rows]
 
 
 @pytest.mark.parametrize(("name", "drawn", "params"), CASES)
@@ -90,7 +95,8 @@ def test_no_rule_is_missing():
         rules = formulas(op).rules
         for row in SAMPLES[name]:
             for i, each in enumerate(row.inputs):
-                if isinstance(each, Values) and each.learnt and each.kind in "fc" and (op.composite or hasattr(op, f"grad_{input_name(op, i)}")):
+                if (isinstance(each, Values) and each.learnt and each.kind in "fc"
+                        and (op.composite or hasattr(op, f"grad_{input_name(op, i)}"))):
                     rule = rules[input_name(op, i)]
                     assert rule and rule not in (ELSEWHERE, BY_DEFINITION), (name, rule)
                     counted.add((name, input_name(op, i)))
@@ -98,11 +104,13 @@ def test_no_rule_is_missing():
 
 
 def test_every_rule_says_what_it_computes():
-    rules = [(name, which, rule) for name, op in OWN.items() if op.differentiable or op.composite for which, rule in formulas(op).rules.items()]
+    rules = [(name, which, rule) for name, op in OWN.items() if op.differentiable or op.composite
+             for which, rule in formulas(op).rules.items()]
     assert {name for name, _, _ in rules} == {name for name, op in OWN.items() if op.differentiable or op.composite}
     for name, which, rule in rules:
         assert rule != ELSEWHERE and rule != BY_DEFINITION and "one kernel" not in rule, (name, which)
-        assert not re.search(r"convolution_(input|weight)|sum_of_channels|window_spread|window_sum", rule), (name, which)
+        assert not re.search(r"convolution_(input|weight)|sum_of_channels|window_spread|window_sum", rule), (name,
+                                                                                                             which)
 
 
 def test_tables_are_of_ops_and_their_inputs():
@@ -112,11 +120,13 @@ def test_tables_are_of_ops_and_their_inputs():
     assert not RULES.keys() & WORDS.keys()
     for name, op in OWN.items():
         if op.composite:
-            assert set(RULES.get(name, WORDS.get(name))) == set(op.inputs) - ({"target", "w"} if name == "cross_entropy" else set())
+            assert (set(RULES.get(name, WORDS.get(name))) == set(op.inputs)
+                    - ({"target", "w"} if name == "cross_entropy" else set()))
 
 
 PRINTED = {
-    "cross_entropy": ({"w": None, "reduction": "mean", "ignore_index": -100}, "x", "(softmax(x) − onehot(target)) · g / n"),
+    "cross_entropy": ({"w": None, "reduction": "mean", "ignore_index": -100}, "x",
+                      "(softmax(x) − onehot(target)) · g / n"),
     "native_layer_norm": ({"w": None}, "x", "(g − mean(g) − centred · mean(g · centred / std) / std) / std, "
                           "with centred = x − mean(x), std = √(mean(centred²) + ε)"),
     "rms_norm": ({}, "w", "Σ(g · x / √(mean(x²) + ε))"),
@@ -138,7 +148,8 @@ def test_explain_prints_them():
     assert step.gives[0].rule == "(softmax(x) − onehot(target)) · g / n" == step.gives[0].named
     assert "(softmax(x) − onehot(target)) · g / n" in explain(F.cross_entropy(x, target)).text(width=160)
     step = explain(F.max_pool1d(x, 3), torch.ones(1, 1), names={"a": x}).steps[0]
-    assert isinstance(step.gives[0].named, Words) and "largest element of its window" in step.gives[0].named     # no name in the place of the article
+    # no name in the place of the article
+    assert isinstance(step.gives[0].named, Words) and "largest element of its window" in step.gives[0].named
 
 
 def test_an_op_of_a_program_that_is_its_definition():
@@ -214,7 +225,8 @@ def sigmoid(x):
 def through_time(x, w_ih, w_hh, before, deltas, hidden):
     """Compute the gradients as the words for recurrent layers describe them."""
     return {"x": np.stack([d @ w_ih for d in deltas]), "w_ih": sum(d.T @ v for d, v in zip(deltas, x, strict=True)),
-            "w_hh": sum(d.T @ h for d, h in zip(hidden, before, strict=True)), "b_ih": sum(d.sum(0) for d in deltas), "b_hh": sum(d.sum(0) for d in hidden)}
+            "w_hh": sum(d.T @ h for d, h in zip(hidden, before, strict=True)), "b_ih": sum(d.sum(0) for d in deltas),
+            "b_hh": sum(d.sum(0) for d in hidden)}
 
 
 def test_rnn():
@@ -230,7 +242,8 @@ def test_rnn():
 @pytest.mark.parametrize("projected", [False, True])
 def test_lstm(projected):
     size = 1 if projected else 2
-    drawn = x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr = drawn_of((4, 2, 3), (2, size), (2, 2), (8, 3), (8, size), (8,), (8,), (1, 2) if projected else None)
+    drawn = x, h, c, w_ih, w_hh, b_ih, b_hh, w_hr = drawn_of((4, 2, 3), (2, size), (2, 2), (8, 3), (8, size), (8,),
+                                                             (8,), (1, 2) if projected else None)
     y, g, gradients = engine("lstm_layer", drawn, {})
     before, cells, gates = [h, *y[:-1]], [c], []
     for t in range(4):
@@ -249,7 +262,8 @@ def test_lstm(projected):
         from_later, later = deltas[0] @ w_hh, dc * f
     found = through_time(x, w_ih, w_hh, before, deltas, deltas) | {"h": from_later, "c": later}
     if projected:
-        found["w_hr"] = sum(d.T @ (gate[3] * np.tanh(cell)) for d, gate, cell in zip(outside, gates, cells[1:], strict=True))
+        found["w_hr"] = sum(d.T @ (gate[3] * np.tanh(cell))
+                            for d, gate, cell in zip(outside, gates, cells[1:], strict=True))
     same(found, gradients)
 
 

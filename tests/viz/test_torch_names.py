@@ -1,4 +1,6 @@
-"""Names and indices as people write them: PyTorch's functions, `x[0, :, 1:3]`, and no name that only the op table has."""
+"""Names and indices as people write them: PyTorch's functions, `x[0, :, 1:3]`, and no name that only the op table
+has.
+"""
 import pytest
 
 import tensorgrad as torch
@@ -10,23 +12,27 @@ from tensorgrad.viz.torch_names import PUBLIC, SLIDING, public, title
 def spoken(name):
     """Return True if PyTorch has a function or method of this name."""
     pytorch = pytest.importorskip("torch")
-    places = (pytorch, pytorch.Tensor, pytorch.nn.functional, pytorch.linalg, pytorch.special, pytorch.fft, pytorch.nn.grad, pytorch.ops.aten)
+    places = (pytorch, pytorch.Tensor, pytorch.nn.functional, pytorch.linalg, pytorch.special, pytorch.fft,
+              pytorch.nn.grad, pytorch.ops.aten)
     return any(hasattr(place, name) for place in places)
 
 
 def test_every_public_name_is_one_of_pytorch():
     assert {name for name in PUBLIC.values() if not spoken(name) and not spoken(f"{name}2d")} == set()
-    assert {name for op, (_, parameter) in SLIDING.items() if not spoken(name := title(op, {parameter: (1, 1)}))} == set()
+    assert ({name for op, (_, parameter) in SLIDING.items() if not spoken(name := title(op, {parameter: (1, 1)}))}
+            == set())
 
 
 def test_every_op_has_a_public_name_or_is_mathematics():
     """An op whose name PyTorch does not have is one that only a double backward records, or a formula's own."""
-    assert {name for name in OPS.keys() - SLIDING if not spoken(public(name)) and not spoken(f"{public(name)}2d")} == {"cofactors", "recurrence"}
+    assert ({name for name in OPS.keys() - SLIDING if not spoken(public(name)) and not spoken(f"{public(name)}2d")}
+            == {"cofactors", "recurrence"})
 
 
 def told(loss, **names):
     found = explain(loss, names=names)
-    return [step.expression for step in found.forward], {f"{give.target}: {give.named}" for step in found.steps for give in step.gives}
+    return ([step.expression for step in found.forward],
+            {f"{give.target}: {give.named}" for step in found.steps for give in step.gives})
 
 
 def test_an_index_is_what_the_program_wrote():

@@ -42,5 +42,6 @@ class Picture(Callback):
 def curve(run, name: str, against: str = "step") -> tuple[list[float], list[float]]:
     """A metric as the run has logged it: where, and its values."""
     with open(run.path / "metrics.csv", encoding="utf-8", newline="") as file:
-        pairs = [(float(row[against]), float(row[name])) for row in csv.DictReader(file) if row.get(name) and row.get(against)]
+        pairs = [(float(row[against]), float(row[name])) for row in csv.DictReader(file)
+                 if row.get(name) and row.get(against)]
     return [at for at, _ in pairs], [value for _, value in pairs]

@@ -29,7 +29,8 @@ class Reconstructed(Picture):
                   ("the picture, enlarged", part(target), "gray", 0, 1),
                   (f"the network, asked at {TIMES**2} times as many points", part(fine), "gray", 0, 1)]
         if finest is not None:
-            panels.append((f"as it would be at {len(finest[0])}×{len(finest[0])}, never seen", part(finest[0]), "gray", 0, 1))
+            panels.append((f"as it would be at {len(finest[0])}×{len(finest[0])}, never seen", part(finest[0]), "gray",
+                           0, 1))
         figure.set_size_inches(12, 8.4)
         for axes, (title, image, colours, low, high) in zip(figure.subplots(2, 3).flatten(), panels):
             shown = axes.imshow(image.numpy(), cmap=colours, vmin=low, vmax=high, interpolation="nearest")

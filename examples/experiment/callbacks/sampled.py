@@ -47,7 +47,8 @@ class Sampled(Picture):
         moments.set(title="the same vectors as the training goes on", ylabel="after epoch", xticks=[],
                     yticks=[side * i + side / 2 for i in range(len(self.moments))], yticklabels=list(self.moments))
         grid.imshow(tiled(self.images(module, SIDE**2), SIDE), cmap="gray_r")
-        grid.set(title=f"{SIDE**2} digits that nobody wrote, after {trainer.current_epoch} epochs", xticks=[], yticks=[])
+        grid.set(title=f"{SIDE**2} digits that nobody wrote, after {trainer.current_epoch} epochs", xticks=[],
+                 yticks=[])
         for axes in (moments, grid):
             axes.spines[:].set_visible(False)
 

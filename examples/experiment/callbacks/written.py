@@ -15,7 +15,8 @@ class Written(Picture):
     """Lets the model write before training and after each validation: all of it goes to img/written.txt, the first two
     texts and the last beside the curves of the loss to a picture."""
 
-    def __init__(self, file: str = "written.png", start: str = "\n", length: int = 500, temperature: float = 0.7) -> None:
+    def __init__(self, file: str = "written.png", start: str = "\n", length: int = 500,
+                 temperature: float = 0.7) -> None:
         super().__init__(file)
         self.start, self.length, self.temperature, self.texts = start, length, temperature, {}
 
@@ -34,7 +35,8 @@ class Written(Picture):
         if trainer.run is not None and trainer.is_global_zero:
             path = trainer.run.path / "img" / "written.txt"
             path.parent.mkdir(exist_ok=True)
-            path.write_text("\n\n".join(f"── after {step} steps ──\n{text.strip()}" for step, text in self.texts.items()) + "\n",
+            path.write_text("\n\n".join(f"── after {step} steps ──\n{text.strip()}"
+                                        for step, text in self.texts.items()) + "\n",
                             encoding="utf-8")
 
     def write(self, trainer, module) -> str:
@@ -58,7 +60,8 @@ class Written(Picture):
         steps = list(self.texts)
         for page, step in zip(pages, dict.fromkeys([*steps[:2], steps[-1]])):
             page.set_title(f"after {step:,} steps" if step else "before training")
-            page.text(0, 1, folded(self.texts[step]), family="monospace", fontsize=9.6, linespacing=1.3, va="top", color=INK,
+            page.text(0, 1, folded(self.texts[step]), family="monospace", fontsize=9.6, linespacing=1.3, va="top",
+                      color=INK,
                       parse_math=False, transform=page.transAxes)
         for page in pages:
             page.axis("off")

@@ -40,7 +40,8 @@ def grey(file: str, size: int) -> np.ndarray:
     pixels = pixels if pixels.ndim == 2 else pixels[..., :3].mean(-1)
     block = max(1, min(pixels.shape) // size)
     if min(pixels.shape) < size:
-        raise ValueError(f"{file} has {pixels.shape[0]}×{pixels.shape[1]} pixels, too few for a picture of {size}×{size}")
+        raise ValueError(f"{file} has {pixels.shape[0]}×{pixels.shape[1]} pixels, too few for a picture of "
+                         f"{size}×{size}")
     top, left = ((length - size * block) // 2 for length in pixels.shape)
     middle = pixels[top:top + size * block, left:left + size * block]
     return middle.reshape(size, block, size, block).mean((1, 3)).astype(np.float32)
@@ -51,7 +52,8 @@ def landscape(size: int) -> np.ndarray:
     y, x = np.meshgrid(*[(2 * np.arange(size * SAMPLES) + 1) / (size * SAMPLES) - 1] * 2, indexing="ij")
     picture = np.where(y < 0.36, sky(y, x), sea(y, x))
     for shade, height, waves in ((0.42, 0.20, (2.1, 0.4)), (0.27, 0.27, (3.7, 2.0)), (0.13, 0.33, (5.9, 4.1))):
-        ridge = height - 0.09 * np.sin(waves[0] * x + waves[1]) - 0.025 * np.sin(4.3 * waves[0] * x) - 0.008 * np.sin(41 * x + waves[1])
+        ridge = (height - 0.09 * np.sin(waves[0] * x + waves[1]) - 0.025 * np.sin(4.3 * waves[0] * x) - 0.008
+                 * np.sin(41 * x + waves[1]))
         picture = np.where((y > ridge) & (y < 0.36), shade + 0.10 * (y - ridge), picture)
     picture = boat(picture, y, x)
     return picture.reshape(size, SAMPLES, size, SAMPLES).mean((1, 3)).clip(0, 1).astype(np.float32)
@@ -61,12 +63,14 @@ def sky(y: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Dark above, lighter below; the stars, the moon's halo and the moon."""
     light = 0.16 + 0.30 * (y + 1) / 1.4
     places = np.random.default_rng(4)
-    for star_y, star_x, size in zip(places.uniform(-0.97, 0.0, 45), places.uniform(-0.97, 0.97, 45), places.uniform(0.006, 0.016, 45)):
+    for star_y, star_x, size in zip(places.uniform(-0.97, 0.0, 45), places.uniform(-0.97, 0.97, 45),
+                                    places.uniform(0.006, 0.016, 45)):
         light = np.where(np.hypot(y - star_y, x - star_x) < size, 0.95, light)
     away = np.hypot(y + 0.45, x - 0.35)
     light = np.maximum(light, 0.16 + 0.75 * np.exp(-4.5 * np.maximum(away - 0.22, 0)) * (away < 2))
     moon = np.full_like(light, 0.97)
-    for at_y, at_x, size, shade in ((-0.50, 0.29, 0.07, 0.80), (-0.38, 0.42, 0.05, 0.84), (-0.53, 0.43, 0.03, 0.78), (-0.35, 0.28, 0.035, 0.86)):
+    for at_y, at_x, size, shade in ((-0.50, 0.29, 0.07, 0.80), (-0.38, 0.42, 0.05, 0.84), (-0.53, 0.43, 0.03, 0.78),
+                                    (-0.35, 0.28, 0.035, 0.86)):
         moon = np.where(np.hypot(y - at_y, x - at_x) < size, shade, moon)
     return np.where(away < 0.22, moon, light)
 

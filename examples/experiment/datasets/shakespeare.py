@@ -8,7 +8,8 @@ from tensorgrad.utils.data import Dataset
 
 @datasets.register("shakespeare")
 class Shakespeare(Dataset):
-    """Snippets of the first nine tenths of the text, or of the last: `text` (context,) and `label`, one character later.
+    """Snippets of the first nine tenths of the text, or of the last: `text` (context,) and `label`, one character
+    later.
 
     stride: how many characters one snippet begins after the one before. file: another text, UTF-8, gzipped or not.
     """

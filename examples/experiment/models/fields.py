@@ -54,13 +54,16 @@ class Siren(nn.Module):
 class Fourier(nn.Module):
     """A ReLU perceptron that sees a position x as sines and cosines of 2πBx, where B is drawn from N(0, scale²).
 
-    Source: Tancik et al., "Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional Domains", 2020.
+    Source: Tancik et al., "Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional Domains",
+        2020.
     """
 
-    def __init__(self, in_dim: int, out_dim: int, hidden_list: list[int], features: int = 64, scale: float = 4.0) -> None:
+    def __init__(self, in_dim: int, out_dim: int, hidden_list: list[int], features: int = 64,
+                 scale: float = 4.0) -> None:
         super().__init__()
         self.register_buffer("directions", 2 * math.pi * scale * torch.randn(in_dim, features))
-        self.net = models.make({"name": "mlp", "args": {"in_dim": 2 * features, "out_dim": out_dim, "hidden_list": hidden_list}})
+        self.net = models.make({"name": "mlp",
+                                "args": {"in_dim": 2 * features, "out_dim": out_dim, "hidden_list": hidden_list}})
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         waves = x @ self.directions

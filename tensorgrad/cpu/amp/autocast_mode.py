@@ -14,6 +14,7 @@ class autocast(_amp.autocast):
     """`torch.amp.autocast("cpu", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype: Any = bfloat16, cache_enabled: bool = True) -> None:
-        warnings.warn("`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` instead.", FutureWarning,
+        warnings.warn("`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', "
+                      "args...)` instead.", FutureWarning,
                       stacklevel=2)
         super().__init__("cpu", dtype, enabled, cache_enabled)

@@ -13,7 +13,8 @@ class autocast(_amp.autocast):
     """`torch.amp.autocast("cuda", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype: Any = None, cache_enabled: bool = True) -> None:
-        warnings.warn("`torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cuda', args...)` instead.", FutureWarning,
+        warnings.warn("`torch.cuda.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cuda', "
+                      "args...)` instead.", FutureWarning,
                       stacklevel=2)
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
@@ -31,5 +32,6 @@ def custom_bwd(bwd: Any) -> Any:
 
 
 def _warn(name: str) -> None:
-    warnings.warn(f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}(args..., device_type='cuda')` instead.", FutureWarning,
+    warnings.warn(f"`torch.cuda.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}(args..., "
+                  f"device_type='cuda')` instead.", FutureWarning,
                   stacklevel=3)

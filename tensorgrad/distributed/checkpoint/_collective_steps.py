@@ -46,7 +46,9 @@ class Together:
         return values
 
     def spread(self, step: str, here: Callable[[], T], of_all: Callable[[list[T]], list[T]]) -> T:
-        """Gather what `here()` gives on each rank, and give each rank its item of `of_all(…)`, which the first rank calls."""
+        """Gather what `here()` gives on each rank, and give each rank its item of `of_all(…)`, which the first rank
+        calls.
+        """
         answers = self._answers(step, here, of_all)
         answer: list[Any] = [answers[0] if answers is not None else None]
         if self.size > 1:
@@ -54,14 +56,17 @@ class Together:
         return self._given(answer[0])  # type: ignore[no-any-return]
 
     def join(self, step: str, here: Callable[[], T], of_all: Callable[[list[T]], Any]) -> Any:
-        """Gather what `here()` gives on each rank, and give all ranks the result of `of_all(…)`, which the first rank calls."""
+        """Gather what `here()` gives on each rank, and give all ranks the result of `of_all(…)`, which the first rank
+        calls.
+        """
         answers = self._answers(step, here, lambda values: [of_all(values)])
         answer: list[Any] = [answers[0] if answers is not None else None]
         if self.size > 1:
             dist.broadcast_object_list(answer, group=self.group, group_src=0)
         return self._given(answer[0])
 
-    def _answers(self, step: str, here: Callable[[], Any], of_all: Callable[[list[Any]], list[Any]]) -> list[Any] | None:
+    def _answers(self, step: str, here: Callable[[], Any],
+                 of_all: Callable[[list[Any]], list[Any]]) -> list[Any] | None:
         try:
             value = here()
         except BaseException as error:

@@ -1,7 +1,8 @@
 """The safe reader of `.metadata`: PyTorch writes it as a pickle, and this runs nothing of it.
 
-Only the classes of `metadata` and `filesystem` are made, their fields are checked one by one, and what the index promises is compared with the files: a
-block may not be larger than what a file holds of it, and no path leads out of the folder.
+Only the classes of `metadata` and `filesystem` are made, their fields are checked one by one, and what the index
+promises is compared with the files: a block may not be larger than what a file holds of it, and no path leads out of
+    the folder.
 """
 from __future__ import annotations
 
@@ -55,10 +56,12 @@ FIELDS: dict[type, dict[str, tuple[type, ...]]] = {
     ChunkStorageMetadata: {"offsets": (tg.Size,), "sizes": (tg.Size,)}, BytesStorageMetadata: {},
     TensorStorageMetadata: {"properties": (TensorProperties,), "size": (tg.Size,), "chunks": (list,)},
     StorageMeta: {"checkpoint_id": (str, NONE), "save_id": (str, NONE), "load_id": (str, NONE), "modules": (list,)},
-    Metadata: {"state_dict_metadata": (dict,), "planner_data": (dict, NONE), "storage_data": (dict,), "storage_meta": (StorageMeta, NONE),
+    Metadata: {"state_dict_metadata": (dict,), "planner_data": (dict, NONE), "storage_data": (dict,),
+               "storage_meta": (StorageMeta, NONE),
                "version": (str, NONE)},
     MetadataIndex: {"fqn": (str,), "offset": (tg.Size, NONE), "index": (int, NONE)},
-    StorageInfo: {"relative_path": (str,), "offset": (int,), "length": (int,), "transform_descriptors": (list, tuple, NONE)},
+    StorageInfo: {"relative_path": (str,), "offset": (int,), "length": (int,),
+                  "transform_descriptors": (list, tuple, NONE)},
 }
 
 
@@ -124,7 +127,9 @@ class MetadataUnpickler(RestrictedUnpickler):
 
 
 def read_metadata(path: str) -> Metadata:
-    """Return the index of the checkpoint in the folder of this file, checked. pickle.UnpicklingError says what is wrong with it."""
+    """Return the index of the checkpoint in the folder of this file, checked. pickle.UnpicklingError says what is wrong
+    with it.
+    """
     if os.path.getsize(path) > LONGEST:
         raise pickle.UnpicklingError(f"the index of a checkpoint is longer than {LONGEST} bytes")
     with open(path, "rb") as file:
@@ -160,7 +165,8 @@ def _check(metadata: Metadata, folder: str) -> None:
     """Compare the parts of an index with each other, and with the files."""
     lengths: dict[str, int] = {}
     for index, info in metadata.storage_data.items():
-        if type(index) is not MetadataIndex or type(info) is not StorageInfo or not {"relative_path", "offset", "length"} <= vars(info).keys():
+        if (type(index) is not MetadataIndex or type(info) is not StorageInfo
+                or not {"relative_path", "offset", "length"} <= vars(info).keys()):
             raise Refused("an entry of the index is malformed")
         _check_place(info, folder, lengths)
     for key, entry in metadata.state_dict_metadata.items():
@@ -218,7 +224,8 @@ def _check_tensor(key: str, entry: TensorStorageMetadata, places: dict[Any, Any]
             raise Refused(f"the tensor {key!r:.80} is malformed")
         offsets, sizes = _size(getattr(chunk, "offsets", None)), _size(getattr(chunk, "sizes", None))
         place = places.get(MetadataIndex(key, offsets))
-        if offsets in seen or place is None or len(offsets) != len(size) or len(sizes) != len(size) or any(o + n > s for o, n, s in zip(offsets, sizes, size)):
+        if (offsets in seen or place is None or len(offsets) != len(size) or len(sizes) != len(size)
+                or any(o + n > s for o, n, s in zip(offsets, sizes, size))):
             raise Refused(f"a block of the tensor {key!r:.80} is not in a file, or not in the tensor")
         if prod(sizes) * element.itemsize > place.length:
             raise Refused(f"a block of the tensor {key!r:.80} is larger than what the file holds of it")

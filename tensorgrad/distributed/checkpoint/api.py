@@ -22,5 +22,6 @@ class CheckpointException(BaseException):
     def __str__(self) -> str:
         lines = [f"CheckpointException ranks:{self._failures.keys()}\n"]
         for rank, (error, trace) in self._failures.items():
-            lines += [f"Traceback (most recent call last): (RANK {rank})\n", *traceback.format_list(trace), *traceback.format_exception_only(error)]
+            lines += [f"Traceback (most recent call last): (RANK {rank})\n", *traceback.format_list(trace),
+                      *traceback.format_exception_only(error)]
         return "".join(lines)

@@ -1,4 +1,6 @@
-"""The planners that `save` and `load` use: what all ranks have is written once, by whichever rank has the least to write."""
+"""The planners that `save` and `load` use: what all ranks have is written once, by whichever rank has the least to
+write.
+"""
 from __future__ import annotations
 
 import io
@@ -19,27 +21,43 @@ from .metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
-from .planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, TensorWriteData, WriteItem, WriteItemType
+from .planner import (
+    LoadItemType,
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    TensorWriteData,
+    WriteItem,
+    WriteItemType,
+)
 
-__all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "create_default_global_load_plan", "create_default_global_save_plan", "create_default_local_load_plan",
+__all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "create_default_global_load_plan",
+           "create_default_global_save_plan", "create_default_local_load_plan",
            "create_default_local_save_plan"]
 
 
 class DefaultSavePlanner(SavePlanner):
-    """Save each entry of a nested state dict once: an entry of several ranks by one of them, an entry of one rank by that rank.
+    """Save each entry of a nested state dict once: an entry of several ranks by one of them, an entry of one rank by
+    that rank.
 
     https://pytorch.org/docs → torch.distributed.checkpoint.DefaultSavePlanner
 
-    Entries of one key count as equal on all ranks. Give entries that differ from rank to rank a key for each rank: {f"random state of rank {rank}": state}.
-    dedup_save_to_lowest_rank: let the lowest rank that has an entry write it, rather than the one with the least to write.
+    Entries of one key count as equal on all ranks. Give entries that differ from rank to rank a key for each rank:
+    {f"random state of rank {rank}": state}.
+    dedup_save_to_lowest_rank: let the lowest rank that has an entry write it, rather than the one with the least to
+        write.
     """
 
-    def __init__(self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True, dedup_replicated_tensors: bool | None = None,
+    def __init__(self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True,
+                 dedup_replicated_tensors: bool | None = None,
                  dedup_save_to_lowest_rank: bool = False, enable_plan_caching: bool = False) -> None:
         self.flatten_state_dict, self.dedup_save_to_lowest_rank = flatten_state_dict, dedup_save_to_lowest_rank
         self.mappings: FLATTEN_MAPPING = {}
 
-    def set_up_planner(self, state_dict: STATE_DICT_TYPE, storage_meta: StorageMeta | None = None, is_coordinator: bool = False) -> None:
+    def set_up_planner(self, state_dict: STATE_DICT_TYPE, storage_meta: StorageMeta | None = None,
+                       is_coordinator: bool = False) -> None:
         if self.flatten_state_dict:
             state_dict, self.mappings = flatten_state_dict(state_dict)
         self.state_dict, self.is_coordinator = state_dict, is_coordinator
@@ -50,7 +68,8 @@ class DefaultSavePlanner(SavePlanner):
         return self.plan
 
     def create_global_plan(self, all_plans: list[SavePlan]) -> tuple[list[SavePlan], Metadata]:
-        plans, metadata = create_default_global_save_plan(_without_duplicates(all_plans, self.dedup_save_to_lowest_rank))
+        plans, metadata = create_default_global_save_plan(_without_duplicates(all_plans,
+                                                                              self.dedup_save_to_lowest_rank))
         if self.flatten_state_dict:
             metadata.planner_data = {key: path for plan in reversed(plans) for key, path in plan.planner_data.items()}
             plans = [replace(plan, planner_data=None) for plan in plans]
@@ -82,16 +101,19 @@ class DefaultLoadPlanner(LoadPlanner):
 
     https://pytorch.org/docs → torch.distributed.checkpoint.DefaultLoadPlanner
 
-    allow_partial_load: leave entries as they are that the checkpoint lacks, rather than raise. Entries that are no tensors are read as by
+    allow_partial_load: leave entries as they are that the checkpoint lacks, rather than raise. Entries that are no
+        tensors are read as by
     `torch.load(weights_only=True)`: classes of a program's own need `torch.serialization.add_safe_globals`.
     """
 
-    def __init__(self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True, allow_partial_load: bool = False) -> None:
+    def __init__(self, flatten_state_dict: bool = True, flatten_sharded_tensors: bool = True,
+                 allow_partial_load: bool = False) -> None:
         self.flatten_state_dict, self.allow_partial_load = flatten_state_dict, allow_partial_load
         self.original_state_dict: STATE_DICT_TYPE = {}
         self.mappings: FLATTEN_MAPPING = {}
 
-    def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None, is_coordinator: bool = False) -> None:
+    def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None,
+                       is_coordinator: bool = False) -> None:
         self.original_state_dict = state_dict
         if self.flatten_state_dict:
             state_dict, self.mappings = flatten_state_dict(state_dict)
@@ -130,13 +152,16 @@ class DefaultLoadPlanner(LoadPlanner):
 
 
 class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
-    """Makes the state dict of a checkpoint's index: of all its entries, or of those whose keys, or beginnings of keys, are given."""
+    """Makes the state dict of a checkpoint's index: of all its entries, or of those whose keys, or beginnings of keys,
+    are given.
+    """
 
     def __init__(self, keys: set[str] | None = None, *args: Any, **kwargs: Any) -> None:
         self.keys = keys
         super().__init__(*args, **kwargs)
 
-    def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None, is_coordinator: bool = False) -> None:
+    def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None,
+                       is_coordinator: bool = False) -> None:
         assert not state_dict and metadata is not None
         for key, entry in metadata.state_dict_metadata.items():
             path = (metadata.planner_data or {}).get(key, (key,))
@@ -156,12 +181,16 @@ def block(tensor: Any, offsets: Any, lengths: Any) -> Any:
 
 
 def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:
-    """Return a plan that writes every entry of a flat state dict. https://pytorch.org/docs → create_default_local_save_plan"""
+    """Return a plan that writes every entry of a flat state dict.
+
+    https://pytorch.org/docs → create_default_local_save_plan
+    """
     items = []
     for key, value in state_dict.items():
         if isinstance(value, tg.Tensor):
             start = tg.Size([0] * value.dim())
-            data = TensorWriteData(ChunkStorageMetadata(start, value.shape), TensorProperties.create_from_tensor(value), value.shape)
+            data = TensorWriteData(ChunkStorageMetadata(start, value.shape), TensorProperties.create_from_tensor(value),
+                                   value.shape)
             items.append(WriteItem(MetadataIndex(key, start), WriteItemType.TENSOR, tensor_data=data))
         else:
             items.append(WriteItem(MetadataIndex(key), WriteItemType.BYTE_IO))
@@ -176,17 +205,23 @@ def _without_duplicates(plans: list[SavePlan], lowest: bool) -> list[SavePlan]:
         for item in plan.items:
             having.setdefault(item.index, []).append(rank)
             if first.setdefault(item.index, item).tensor_data != item.tensor_data:
-                raise ValueError(f"Failed to validate global plan: the ranks {having[item.index][0]} and {rank} have unlike tensors under the key "
-                                 f"{item.index.fqn!r}. Give entries that differ from rank to rank a key for each rank.")
+                raise ValueError(f"Failed to validate global plan: the ranks {having[item.index][0]} and {rank} have "
+                                 f"unlike tensors under the key {item.index.fqn!r}. Give entries that differ from rank "
+                                 f"to rank a key for each rank.")
     loads, writer = [0] * len(plans), {}
     for index, ranks in having.items():
         writer[index] = ranks[0] if lowest else min(ranks, key=loads.__getitem__)
         loads[writer[index]] += first[index].tensor_storage_size() or 1
-    return [replace(plan, items=[item for item in plan.items if writer[item.index] == rank]) for rank, plan in enumerate(plans)]
+    return [replace(plan, items=[item for item in plan.items if writer[item.index] == rank])
+            for rank, plan in enumerate(plans)]
 
 
-def create_default_global_save_plan(all_plans: list[SavePlan], rewrite_index_hints: bool = True) -> tuple[list[SavePlan], Metadata]:
-    """Return the plans of all ranks, no entry in two of them, and their index. https://pytorch.org/docs → create_default_global_save_plan"""
+def create_default_global_save_plan(all_plans: list[SavePlan],
+                                    rewrite_index_hints: bool = True) -> tuple[list[SavePlan], Metadata]:
+    """Return the plans of all ranks, no entry in two of them, and their index.
+
+    https://pytorch.org/docs → create_default_global_save_plan
+    """
     entries: dict[str, STORAGE_TYPES] = {}
     plans = []
     for plan in all_plans:
@@ -194,21 +229,25 @@ def create_default_global_save_plan(all_plans: list[SavePlan], rewrite_index_hin
         for item in plan.items:
             key, data = item.index.fqn, item.tensor_data
             if item.type is not WriteItemType.SHARD and key in entries:
-                raise ValueError(f"Failed to validate global plan: the ranks have unlike entries {key!r}: tensors of unlike shapes, or a tensor and none")
+                raise ValueError(f"Failed to validate global plan: the ranks have unlike entries {key!r}: tensors of "
+                                 f"unlike shapes, or a tensor and none")
             if data is None:
                 entries[key] = BytesStorageMetadata()
                 items.append(item)
                 continue
             entry = entries.setdefault(key, TensorStorageMetadata(data.properties, data.size, []))
             assert isinstance(entry, TensorStorageMetadata)
-            items.append(replace(item, index=MetadataIndex(key, item.index.offset, len(entry.chunks))) if rewrite_index_hints else item)
+            items.append(replace(item, index=MetadataIndex(key, item.index.offset, len(entry.chunks)))
+                         if rewrite_index_hints else item)
             entry.chunks.append(data.chunk)
         plans.append(replace(plan, items=items))
     return plans, Metadata(entries)
 
 
 def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
-    """Return a plan that reads every entry of a flat state dict. https://pytorch.org/docs → create_default_local_load_plan
+    """Return a plan that reads every entry of a flat state dict.
+
+    https://pytorch.org/docs → create_default_local_load_plan
 
     RuntimeError for an entry that the checkpoint lacks, ValueError for a tensor of another size.
     """
@@ -223,10 +262,12 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
                 raise ValueError(f"Size mismatch between saved {entry.size} and current: {value.shape} for {key}")
             for i, chunk in enumerate(entry.chunks):
                 index = MetadataIndex(key, chunk.offsets, i)
-                items.append(ReadItem(LoadItemType.TENSOR, MetadataIndex(key), chunk.offsets, index, tg.Size([0] * value.dim()), chunk.sizes))
+                items.append(ReadItem(LoadItemType.TENSOR, MetadataIndex(key), chunk.offsets, index,
+                                      tg.Size([0] * value.dim()), chunk.sizes))
         elif isinstance(entry, TensorStorageMetadata):
-            raise ValueError(f"Invalid checkpoint metadata for {key}, expected BytesStorageMetadata but found {type(entry)}\nThe checkpoint holds a tensor, "
-                             f"and the state dict a {type(value).__name__}: put a tensor of shape {tuple(entry.size)} there, to be filled.")
+            raise ValueError(f"Invalid checkpoint metadata for {key}, expected BytesStorageMetadata but found "
+                             f"{type(entry)}\nThe checkpoint holds a tensor, and the state dict a "
+                             f"{type(value).__name__}: put a tensor of shape {tuple(entry.size)} there, to be filled.")
         else:
             none = tg.Size([0])
             items.append(ReadItem(LoadItemType.BYTE_IO, MetadataIndex(key), none, MetadataIndex(key), none, none))

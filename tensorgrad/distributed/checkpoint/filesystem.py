@@ -1,7 +1,9 @@
-"""Checkpoints in a folder, in PyTorch's layout: files `__<rank>_<n>.distcp` of entries one after the other, each as `torch.save` writes it, and `.metadata`.
+"""Checkpoints in a folder, in PyTorch's layout: files `__<rank>_<n>.distcp` of entries one after the other, each as
+`torch.save` writes it, and `.metadata`.
 
-A save into a folder that holds a checkpoint writes new files beside the old ones; putting the new index in the place of the old one, in one step and last of
-all, makes the new checkpoint the one that is there. Then the old files go. Whenever a save dies, one of the two checkpoints is there, whole.
+A save into a folder that holds a checkpoint writes new files beside the old ones; putting the new index in the place of
+the old one, in one step and last of all, makes the new checkpoint the one that is there. Then the old files go.
+Whenever a save dies, one of the two checkpoints is there, whole.
 """
 from __future__ import annotations
 
@@ -44,12 +46,15 @@ class _StoragePrefix:
 class FileSystemWriter(StorageWriter):
     """Write checkpoints to a folder. https://pytorch.org/docs → torch.distributed.checkpoint.FileSystemWriter
 
-    single_file_per_rank: rather than a file for each entry. sync_files: see to it that all is on the disk before the index is. thread_count: write so
-    many files at a time. overwrite: whether there may be a checkpoint already, which stays whole until the new one is. All ranks see the folder.
+    single_file_per_rank: rather than a file for each entry. sync_files: see to it that all is on the disk before the
+        index is. thread_count: write so
+    many files at a time. overwrite: whether there may be a checkpoint already, which stays whole until the new one is.
+        All ranks see the folder.
     """
 
-    def __init__(self, path: str | os.PathLike[str], single_file_per_rank: bool = True, sync_files: bool = True, thread_count: int = 1,
-                 per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False, overwrite: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], single_file_per_rank: bool = True, sync_files: bool = True,
+                 thread_count: int = 1, per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False,
+                 overwrite: bool = True) -> None:
         self.path, self.single_file_per_rank, self.sync_files = Path(path), single_file_per_rank, sync_files
         self.thread_count, self.overwrite = thread_count, overwrite
         self.save_id = str(uuid.uuid4())
@@ -79,7 +84,8 @@ class FileSystemWriter(StorageWriter):
 
     def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
         parts = _shares(plan.items, self.thread_count) if self.single_file_per_rank else [[item] for item in plan.items]
-        jobs = [partial(self._write_file, f"{plan.storage_data.prefix}{n}{SUFFIX}", items, planner) for n, items in enumerate(parts)]
+        jobs = [partial(self._write_file, f"{plan.storage_data.prefix}{n}{SUFFIX}", items, planner)
+                for n, items in enumerate(parts)]
         if self.thread_count > 1 and len(jobs) > 1:
             with ThreadPoolExecutor(self.thread_count) as pool:
                 written = list(pool.map(lambda job: job(), jobs))
@@ -133,7 +139,8 @@ class FileSystemReader(StorageReader):
 
     https://pytorch.org/docs → torch.distributed.checkpoint.FileSystemReader
 
-    Errors: FileNotFoundError if there is none, pickle.UnpicklingError and RuntimeError for one that is damaged or that asks for more than tensors, numbers,
+    Errors: FileNotFoundError if there is none, pickle.UnpicklingError and RuntimeError for one that is damaged or that
+        asks for more than tensors, numbers,
     texts and containers.
     """
 
@@ -184,10 +191,12 @@ class FileSystemReader(StorageReader):
             return
         tensor = serialization.load(Section(file, place.offset, place.length), map_location="cpu", weights_only=True)
         if not isinstance(tensor, tg.Tensor):
-            raise RuntimeError(f"the checkpoint holds a {type(tensor).__name__} where its index says a tensor: {item.storage_index.fqn:.80}")
+            raise RuntimeError(f"the checkpoint holds a {type(tensor).__name__} where its index says a tensor: "
+                               f"{item.storage_index.fqn:.80}")
         for n, (have, offset, length) in enumerate(zip(tensor.shape, item.storage_offsets, item.lengths)):
             if have < offset + length:
-                raise RuntimeError(f"the tensor {item.storage_index.fqn:.80} has {have} elements along axis {n} in its file, its index says {length}")
+                raise RuntimeError(f"the tensor {item.storage_index.fqn:.80} has {have} elements along axis {n} in its "
+                                   f"file, its index says {length}")
         tensor = block(tensor, item.storage_offsets, item.lengths)
         target = planner.resolve_tensor(item).detach()
         if target.shape != tensor.shape:

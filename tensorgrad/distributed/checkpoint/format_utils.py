@@ -1,4 +1,6 @@
-"""From a folder of a checkpoint to one file of `torch.save`, and back. https://pytorch.org/docs → torch.distributed.checkpoint.format_utils
+"""From a folder of a checkpoint to one file of `torch.save`, and back.
+
+https://pytorch.org/docs → torch.distributed.checkpoint.format_utils
 
     python -m tensorgrad.distributed.checkpoint.format_utils dcp_to_torch folder model.pt
 """
@@ -26,36 +28,49 @@ __all__ = ["BroadcastingTorchSaveReader", "DynamicMetaLoadPlanner", "dcp_to_torc
 
 
 def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike[str], torch_save_path: str | os.PathLike[str]) -> None:
-    """Write a checkpoint that `save` wrote as one file, which `torch.load` reads. https://pytorch.org/docs → dcp_to_torch_save"""
+    """Write a checkpoint that `save` wrote as one file, which `torch.load` reads.
+
+    https://pytorch.org/docs → dcp_to_torch_save
+    """
     state_dict: dict[str, Any] = {}
-    _load_state_dict(state_dict, FileSystemReader(dcp_checkpoint_dir), Together(None, True), _EmptyStateDictLoadPlanner())
+    _load_state_dict(state_dict, FileSystemReader(dcp_checkpoint_dir), Together(None, True),
+                     _EmptyStateDictLoadPlanner())
     serialization.save(state_dict, torch_save_path)
 
 
 def torch_save_to_dcp(torch_save_path: str | os.PathLike[str], dcp_checkpoint_dir: str | os.PathLike[str]) -> None:
-    """Write a file of `torch.save`, which is read without running it, as a checkpoint. https://pytorch.org/docs → torch_save_to_dcp"""
-    _save_state_dict(serialization.load(torch_save_path), FileSystemWriter(dcp_checkpoint_dir), Together(None, True), None)
+    """Write a file of `torch.save`, which is read without running it, as a checkpoint.
+
+    https://pytorch.org/docs → torch_save_to_dcp
+    """
+    _save_state_dict(serialization.load(torch_save_path), FileSystemWriter(dcp_checkpoint_dir), Together(None, True),
+                     None)
 
 
 class DynamicMetaLoadPlanner(DefaultLoadPlanner):
-    """A planner for files that have no index: what the state dict has is what is read. RuntimeError for anything but tensors.
+    """A planner for files that have no index: what the state dict has is what is read.
+
+    RuntimeError for anything but tensors.
 
     https://pytorch.org/docs → torch.distributed.checkpoint.format_utils.DynamicMetaLoadPlanner
     """
 
-    def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None, is_coordinator: bool = False) -> None:
+    def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None,
+                       is_coordinator: bool = False) -> None:
         super().set_up_planner(state_dict, metadata, is_coordinator)
         entries: dict[str, Any] = {}
         for key, value in self.state_dict.items():
             if not isinstance(value, tg.Tensor):
-                raise RuntimeError(f"Non-tensor value identified at {key}. At this time {type(self).__name__} only supports loading Tensors.")
+                raise RuntimeError(f"Non-tensor value identified at {key}. At this time {type(self).__name__} only "
+                                   f"supports loading Tensors.")
             whole = ChunkStorageMetadata(tg.Size([0] * value.dim()), value.shape)
             entries[key] = TensorStorageMetadata(TensorProperties(value.dtype), value.shape, [whole])
         self.metadata = Metadata(entries)
 
 
 class BroadcastingTorchSaveReader(StorageReader):
-    """Reads a file of `torch.save` on one rank, which sends each tensor to the others; for `load` with a `DynamicMetaLoadPlanner`.
+    """Reads a file of `torch.save` on one rank, which sends each tensor to the others; for `load` with a
+    `DynamicMetaLoadPlanner`.
 
     https://pytorch.org/docs → torch.distributed.checkpoint.format_utils.BroadcastingTorchSaveReader
     """
@@ -85,7 +100,8 @@ class BroadcastingTorchSaveReader(StorageReader):
         values, _ = flatten_state_dict(state) if planner.flatten_state_dict else (state, None)
         for item in plan.items:
             key = item.storage_index.fqn
-            tensor = values[key].contiguous() if self.is_coordinator else tg.empty_like(planner.state_dict[key], device="cpu")
+            tensor = (values[key].contiguous() if self.is_coordinator
+                      else tg.empty_like(planner.state_dict[key], device="cpu"))
             if dist.is_initialized():
                 dist.broadcast(tensor, self.coordinator_rank)
             target = planner.resolve_tensor(item).detach()
@@ -102,7 +118,8 @@ class BroadcastingTorchSaveReader(StorageReader):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command."""
-    parser = argparse.ArgumentParser(prog=f"python -m {__package__}.format_utils", description=(__doc__ or "").split(". ")[0])
+    parser = argparse.ArgumentParser(prog=f"python -m {__package__}.format_utils",
+                                     description=(__doc__ or "").split(". ")[0])
     parser.add_argument("mode", choices=["torch_to_dcp", "dcp_to_torch"])
     parser.add_argument("src", help="what to read")
     parser.add_argument("dst", help="what to write")

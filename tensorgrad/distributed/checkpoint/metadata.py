@@ -12,7 +12,8 @@ from typing import Any
 
 from ... import api as tg
 
-__all__ = ["BytesStorageMetadata", "ChunkStorageMetadata", "Metadata", "MetadataIndex", "StorageMeta", "TensorProperties", "TensorStorageMetadata"]
+__all__ = ["BytesStorageMetadata", "ChunkStorageMetadata", "Metadata", "MetadataIndex", "StorageMeta",
+           "TensorProperties", "TensorStorageMetadata"]
 
 
 @dataclass
@@ -55,7 +56,8 @@ class TensorProperties:
     @staticmethod
     def create_from_tensor(tensor: Any) -> TensorProperties:
         """Return the properties of a tensor."""
-        return TensorProperties(tensor.dtype, tensor.layout, tensor.requires_grad, tg.contiguous_format, tensor.is_pinned())
+        return TensorProperties(tensor.dtype, tensor.layout, tensor.requires_grad, tg.contiguous_format,
+                                tensor.is_pinned())
 
 
 @dataclass
@@ -88,7 +90,9 @@ class StorageMeta:
 
 @dataclass
 class Metadata:
-    """The index of a checkpoint: under each flat key what is there, the path in the nested dict, and which file holds it."""
+    """The index of a checkpoint: under each flat key what is there, the path in the nested dict, and which file holds
+    it.
+    """
 
     state_dict_metadata: dict[str, STORAGE_TYPES]
     planner_data: Any = None
@@ -99,7 +103,10 @@ class Metadata:
 
 @dataclass(frozen=True, init=False)
 class MetadataIndex:
-    """The key of one entry: its flat key, and for a block of a tensor where it begins. `index` is a hint that is not compared."""
+    """The key of one entry: its flat key, and for a block of a tensor where it begins.
+
+    `index` is a hint that is not compared.
+    """
 
     fqn: str
     offset: tg.Size | None = None

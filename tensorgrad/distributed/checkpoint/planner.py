@@ -1,4 +1,7 @@
-"""Which rank writes and reads what: plans, and the classes that make them. https://pytorch.org/docs → torch.distributed.checkpoint.SavePlanner"""
+"""Which rank writes and reads what: plans, and the classes that make them.
+
+https://pytorch.org/docs → torch.distributed.checkpoint.SavePlanner
+"""
 from __future__ import annotations
 
 import io
@@ -11,7 +14,8 @@ from typing import Any
 from ... import api as tg
 from .metadata import STATE_DICT_TYPE, ChunkStorageMetadata, Metadata, MetadataIndex, StorageMeta, TensorProperties
 
-__all__ = ["BytesIOWriteData", "LoadItemType", "LoadPlan", "LoadPlanner", "ReadItem", "SavePlan", "SavePlanner", "TensorWriteData", "WriteItem",
+__all__ = ["BytesIOWriteData", "LoadItemType", "LoadPlan", "LoadPlanner", "ReadItem", "SavePlan", "SavePlanner",
+           "TensorWriteData", "WriteItem",
            "WriteItemType"]
 
 
@@ -57,12 +61,15 @@ class WriteItem:
 
     def tensor_storage_size(self) -> int | None:
         """Return the number of bytes of the tensor; None for what is none."""
-        return None if self.tensor_data is None else prod(self.tensor_data.size) * self.tensor_data.properties.dtype.itemsize
+        return (None if self.tensor_data is None else prod(self.tensor_data.size)
+                * self.tensor_data.properties.dtype.itemsize)
 
 
 @dataclass(frozen=True)
 class ReadItem:
-    """An entry that a rank reads: a block of `lengths` elements, from the offsets in the file's block to those in the tensor."""
+    """An entry that a rank reads: a block of `lengths` elements, from the offsets in the file's block to those in the
+    tensor.
+    """
 
     type: LoadItemType
     dest_index: MetadataIndex
@@ -92,11 +99,13 @@ class LoadPlan:
 
 
 class SavePlanner(ABC):
-    """Decides what each rank writes. On all ranks `set_up_planner`, `create_local_plan`; on the first `create_global_plan`; on all `finish_plan` and, for
-    each item, `resolve_data`. Derive from `DefaultSavePlanner` to change one of them."""
+    """Decides what each rank writes. On all ranks `set_up_planner`, `create_local_plan`; on the first
+    `create_global_plan`; on all `finish_plan` and, for each item, `resolve_data`. Derive from `DefaultSavePlanner` to
+    change one of them."""
 
     @abstractmethod
-    def set_up_planner(self, state_dict: STATE_DICT_TYPE, storage_meta: StorageMeta | None = None, is_coordinator: bool = False) -> None:
+    def set_up_planner(self, state_dict: STATE_DICT_TYPE, storage_meta: StorageMeta | None = None,
+                       is_coordinator: bool = False) -> None:
         """Take the state dict that is to be saved."""
 
     @abstractmethod
@@ -117,11 +126,13 @@ class SavePlanner(ABC):
 
 
 class LoadPlanner(ABC):
-    """Decides what each rank reads. On all ranks `set_up_planner`, `create_local_plan`; on the first `create_global_plan`; on all `finish_plan`, then
-    `load_bytes` for each item that is bytes, `resolve_tensor` and `commit_tensor` for each block of a tensor."""
+    """Decides what each rank reads. On all ranks `set_up_planner`, `create_local_plan`; on the first
+    `create_global_plan`; on all `finish_plan`, then `load_bytes` for each item that is bytes, `resolve_tensor` and
+    `commit_tensor` for each block of a tensor."""
 
     @abstractmethod
-    def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None, is_coordinator: bool = False) -> None:
+    def set_up_planner(self, state_dict: STATE_DICT_TYPE, metadata: Metadata | None = None,
+                       is_coordinator: bool = False) -> None:
         """Take the state dict that is to be filled, and the index of the checkpoint."""
 
     @abstractmethod

@@ -14,7 +14,10 @@ __all__ = ["AsyncStager", "BlockingAsyncStager", "DefaultStager", "StagingOption
 
 @runtime_checkable
 class AsyncStager(Protocol):
-    """Anything that copies a state dict for `async_save`. https://pytorch.org/docs → torch.distributed.checkpoint.staging.AsyncStager"""
+    """Anything that copies a state dict for `async_save`.
+
+    https://pytorch.org/docs → torch.distributed.checkpoint.staging.AsyncStager
+    """
 
     def stage(self, state_dict: dict[str, Any]) -> Any:
         """Return the copy, or a future of it."""
@@ -25,7 +28,10 @@ class AsyncStager(Protocol):
 
 @dataclass
 class StagingOptions:
-    """How PyTorch's `DefaultStager` copies from a GPU. Here `use_async_staging` alone changes something: `stage` gives a future, `async_save` a pair."""
+    """How PyTorch's `DefaultStager` copies from a GPU.
+
+    Here `use_async_staging` alone changes something: `stage` gives a future, `async_save` a pair.
+    """
 
     use_pinned_memory: bool = True
     use_shared_memory: bool = True
@@ -53,7 +59,10 @@ class DefaultStager:
 
 
 class BlockingAsyncStager(DefaultStager):
-    """Copies state dicts to the CPU. https://pytorch.org/docs → torch.distributed.checkpoint.staging.BlockingAsyncStager"""
+    """Copies state dicts to the CPU.
+
+    https://pytorch.org/docs → torch.distributed.checkpoint.staging.BlockingAsyncStager
+    """
 
     def __init__(self, cache_staged_state_dict: bool = False, type_check: bool = False) -> None:
         super().__init__(StagingOptions(use_async_staging=False))

@@ -40,20 +40,26 @@ class AsyncSaveResponse:
 def alone(no_dist: bool, verb: str) -> bool:
     """Return True if this process saves or loads for itself. A warning tells whoever did not ask for it."""
     if not no_dist and not dist.is_initialized():
-        warnings.warn(f"torch.distributed is disabled, unavailable or uninitialized, assuming the intent is to {verb} in a single process.", stacklevel=3)
+        warnings.warn(f"torch.distributed is disabled, unavailable or uninitialized, assuming the intent is to {verb} "
+                      f"in a single process.", stacklevel=3)
         return True
     return no_dist
 
 
-def save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: StorageWriter | None = None,
-         planner: SavePlanner | None = None, process_group: Any = None, no_dist: bool = False) -> Metadata:
-    """Save a state dict of all ranks to a folder that they all see, in PyTorch's layout: its `load` reads it. Returns the index.
+def save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[str] | None = None,
+         storage_writer: StorageWriter | None = None, planner: SavePlanner | None = None, process_group: Any = None,
+         no_dist: bool = False) -> Metadata:
+    """Save a state dict of all ranks to a folder that they all see, in PyTorch's layout: its `load` reads it.
+
+    Returns the index.
 
     https://pytorch.org/docs → torch.distributed.checkpoint.save
 
-    state_dict: nested dicts and lists. Objects with `state_dict` and `load_state_dict` at its top, such as modules, are saved by their `state_dict()`.
-    What several ranks have is written once; what one rank has, under a key of its own, is written too. checkpoint_id: the folder. process_group: the
-    ranks; None: all. no_dist=True: this process saves for itself. An older checkpoint in the folder stays whole until the new one is.
+    state_dict: nested dicts and lists. Objects with `state_dict` and `load_state_dict` at its top, such as modules, are
+        saved by their `state_dict()`.
+    What several ranks have is written once; what one rank has, under a key of its own, is written too. checkpoint_id:
+    the folder. process_group: the ranks; None: all. no_dist=True: this process saves for itself. An older checkpoint in
+        the folder stays whole until the new one is.
 
     Errors: CheckpointException on all ranks, if something fails on any.
 
@@ -70,15 +76,18 @@ def save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[str] |
     return _save_state_dict(states_of(state_dict), _writer(storage_writer, checkpoint_id), together, planner)
 
 
-def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: StorageWriter | None = None,
-               planner: SavePlanner | None = None, process_group: Any = None, async_checkpointer_type: AsyncCheckpointerType = AsyncCheckpointerType.THREAD,
+def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[str] | None = None,
+               storage_writer: StorageWriter | None = None, planner: SavePlanner | None = None,
+               process_group: Any = None,
+               async_checkpointer_type: AsyncCheckpointerType = AsyncCheckpointerType.THREAD,
                async_stager: Any = None, no_dist: bool = False) -> Future[Metadata] | AsyncSaveResponse:
     """Copy a state dict, then `save` it in a thread while training goes on. Returns a future of the index.
 
     https://pytorch.org/docs → torch.distributed.checkpoint.async_save
 
-    All ranks call it. The thread communicates over a group of its own, so that the program may go on with collectives. async_stager: an object whose
-    `stage(state_dict)` makes the copy, or a future of it: then this returns an `AsyncSaveResponse`. Wait for the future before the next save into
+    All ranks call it. The thread communicates over a group of its own, so that the program may go on with collectives.
+    async_stager: an object whose `stage(state_dict)` makes the copy, or a future of it: then this returns an
+        `AsyncSaveResponse`. Wait for the future before the next save into
     the folder.
     """
     solitary = alone(no_dist, "save")
@@ -92,10 +101,12 @@ def async_save(state_dict: STATE_DICT_TYPE, *, checkpoint_id: str | os.PathLike[
     return AsyncSaveResponse(copy, future) if later else future
 
 
-def save_state_dict(state_dict: STATE_DICT_TYPE, storage_writer: StorageWriter, process_group: Any = None, coordinator_rank: int = 0, no_dist: bool = False,
+def save_state_dict(state_dict: STATE_DICT_TYPE, storage_writer: StorageWriter, process_group: Any = None,
+                    coordinator_rank: int = 0, no_dist: bool = False,
                     planner: SavePlanner | None = None) -> Metadata:
     """Call `save` under its old name. https://pytorch.org/docs → torch.distributed.checkpoint.save_state_dict"""
-    warnings.warn("`save_state_dict` is deprecated and will be removed in future versions.Please use `save` instead.", FutureWarning, stacklevel=2)
+    warnings.warn("`save_state_dict` is deprecated and will be removed in future versions.Please use `save` instead.",
+                  FutureWarning, stacklevel=2)
     storage_writer.reset()
     return _save_state_dict(state_dict, storage_writer, Together(process_group, no_dist), planner)
 
@@ -105,7 +116,8 @@ def states_of(state_dict: STATE_DICT_TYPE) -> STATE_DICT_TYPE:
     return {key: value.state_dict() if isinstance(value, Stateful) else value for key, value in state_dict.items()}
 
 
-_background: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()      # a group → the one of the same ranks that `async_save` uses
+# a group → the one of the same ranks that `async_save` uses
+_background: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def _own_group(group: Any) -> Any:
@@ -126,11 +138,13 @@ def _writer(writer: StorageWriter | None, checkpoint_id: Any) -> StorageWriter:
     if not checkpoint_id:
         raise RuntimeError("`checkpoint_id` must be specified if storage_reader/storage_writer is None.")
     if not FileSystemWriter.validate_checkpoint_id(checkpoint_id):
-        raise RuntimeError("Cannot detect which StorageReader or StorageWriter to use. Please specify the storage_reader/storage_writer.")
+        raise RuntimeError("Cannot detect which StorageReader or StorageWriter to use. Please specify the "
+                           "storage_reader/storage_writer.")
     return FileSystemWriter(checkpoint_id)
 
 
-def _save_state_dict(state_dict: STATE_DICT_TYPE, writer: StorageWriter, together: Together, planner: SavePlanner | None) -> Metadata:
+def _save_state_dict(state_dict: STATE_DICT_TYPE, writer: StorageWriter, together: Together,
+                     planner: SavePlanner | None) -> Metadata:
     chosen = DefaultSavePlanner() if planner is None else planner
     index: list[Metadata] = []
 

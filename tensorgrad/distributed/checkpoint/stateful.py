@@ -8,7 +8,10 @@ __all__ = ["Stateful", "StatefulT"]
 
 @runtime_checkable
 class Stateful(Protocol):
-    """Anything with `state_dict` and `load_state_dict`: a module, an optimizer, a scheduler, a class of a program. `save` and `load` call them."""
+    """Anything with `state_dict` and `load_state_dict`: a module, an optimizer, a scheduler, a class of a program.
+
+    `save` and `load` call them.
+    """
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state; `load` fills its tensors in place, so it is called before loading, too."""

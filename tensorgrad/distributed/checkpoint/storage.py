@@ -1,4 +1,7 @@
-"""Where checkpoints are written to and read from. https://pytorch.org/docs → torch.distributed.checkpoint.StorageWriter"""
+"""Where checkpoints are written to and read from.
+
+https://pytorch.org/docs → torch.distributed.checkpoint.StorageWriter
+"""
 from __future__ import annotations
 
 import os
@@ -23,8 +26,8 @@ class WriteResult:
 
 
 class StorageWriter(ABC):
-    """Writes a checkpoint: on all ranks `reset`, `set_up_storage_writer`, `prepare_local_plan`; on the first `prepare_global_plan`; on all `write_data`; on the
-    first `finish`."""
+    """Writes a checkpoint: on all ranks `reset`, `set_up_storage_writer`, `prepare_local_plan`; on the first
+    `prepare_global_plan`; on all `write_data`; on the first `finish`."""
 
     @abstractmethod
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
@@ -61,8 +64,8 @@ class StorageWriter(ABC):
 
 
 class StorageReader(ABC):
-    """Reads a checkpoint: on all ranks `reset`, `read_metadata`, `set_up_storage_reader`, `prepare_local_plan`; on the first `prepare_global_plan`; on all
-    `read_data`."""
+    """Reads a checkpoint: on all ranks `reset`, `read_metadata`, `set_up_storage_reader`, `prepare_local_plan`; on the
+    first `prepare_global_plan`; on all `read_data`."""
 
     @abstractmethod
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:

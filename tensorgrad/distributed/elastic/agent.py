@@ -39,8 +39,10 @@ class Stopped(Exception):
 class Job:
     """Description of the job that a launcher runs.
 
-    command: the command of the worker of a number. prefix: what its lines begin with; None hands its streams over as they are.
-    redirects, tee: per worker, which streams (1 output, 2 errors, 3 both) go to files, and which to files and to the console.
+    command: the command of the worker of a number. prefix: what its lines begin with; None hands its streams over as
+        they are.
+    redirects, tee: per worker, which streams (1 output, 2 errors, 3 both) go to files, and which to files and to the
+        console.
     """
 
     name: str
@@ -51,7 +53,8 @@ class Job:
     port: int = 0                               # 0: one that is free, another one for each start
     role: str = "default"
     max_restarts: int = 0
-    interval: float = 0.1                       # seconds between two looks at the workers, where the system does not tell of their end
+    # seconds between two looks at the workers, where the system does not tell of their end
+    interval: float = 0.1
     grace: float = 30.0                         # seconds between a signal and SIGKILL
     prefix: Callable[[int], str] | None = "[rank{}]: ".format
     redirects: Mapping[int, int] = field(default_factory=dict)
@@ -66,8 +69,10 @@ class Job:
 class Agent:
     """Runs a job: `run` returns when all workers have ended well.
 
-    Errors: ChildFailedError when one failed and there are no restarts left, Stopped after a signal; OSError if a worker cannot be started. Workers, and
-    what they have started, are gone in each case. They end with this process, too, if it is killed: another one watches it.
+    Errors: ChildFailedError when one failed and there are no restarts left, Stopped after a signal; OSError if a worker
+        cannot be started. Workers, and
+    what they have started, are gone in each case. They end with this process, too, if it is killed: another one watches
+    it.
     """
 
     def __init__(self, job: Job) -> None:
@@ -88,8 +93,8 @@ class Agent:
                     if attempt < self.job.max_restarts:
                         rank, failure = next(iter(failures.items()))
                         how = failure.signal_name() if failure.exitcode < 0 else f"exit code {failure.exitcode}"
-                        self.console.note(f"rank {rank} (pid {failure.pid}) failed: {how}; all workers start again, restart {attempt + 1} of "
-                                          f"{self.job.max_restarts}")
+                        self.console.note(f"rank {rank} (pid {failure.pid}) failed: {how}; all workers start again, "
+                                          f"restart {attempt + 1} of {self.job.max_restarts}")
                 keep = keep or any(failure.error_file != NOT_AVAILABLE for failure in failures.values())
                 raise ChildFailedError(self.job.name, failures)
             finally:
@@ -126,20 +131,24 @@ class Agent:
     def _variables(self, attempt: int, port: int) -> dict[str, str]:
         """The environment that all workers of one start share, besides the launcher's own."""
         job, count = self.job, str(self.job.workers)
-        return {**os.environ, **_process_cleanup.marked(dict(os.environ), self._mark), "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": count,
-                "WORLD_SIZE": count, "ROLE_WORLD_SIZE": count, "ROLE_NAME": job.role, "MASTER_ADDR": job.address, "MASTER_PORT": str(port),
-                "TORCHELASTIC_RUN_ID": job.run_id, "TORCHELASTIC_RESTART_COUNT": str(attempt), "TORCHELASTIC_MAX_RESTARTS": str(job.max_restarts),
-                "TORCHELASTIC_USE_AGENT_STORE": "False", "TORCHELASTIC_SIGNALS_TO_HANDLE": job.signals, "TENSORGRAD_SECRET": secrets.token_hex(32),
+        return {**os.environ, **_process_cleanup.marked(dict(os.environ), self._mark), "GROUP_RANK": "0",
+                "GROUP_WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": count, "WORLD_SIZE": count, "ROLE_WORLD_SIZE": count,
+                "ROLE_NAME": job.role, "MASTER_ADDR": job.address, "MASTER_PORT": str(port),
+                "TORCHELASTIC_RUN_ID": job.run_id, "TORCHELASTIC_RESTART_COUNT": str(attempt),
+                "TORCHELASTIC_MAX_RESTARTS": str(job.max_restarts), "TORCHELASTIC_USE_AGENT_STORE": "False",
+                "TORCHELASTIC_SIGNALS_TO_HANDLE": job.signals,
+                "TENSORGRAD_SECRET": secrets.token_hex(32),
                 **job.environment}
 
     @contextmanager
     def _watched(self, folder: str) -> Iterator[Any]:
-        """A process that ends the workers, and removes their folder, when this one is gone, which it learns from the end of a pipe; yields what tells it of
-        workers."""
+        """A process that ends the workers, and removes their folder, when this one is gone, which it learns from the
+        end of a pipe; yields what tells it of workers."""
         if os.name != "posix":
             yield lambda line: None
             return
-        watcher = subprocess.Popen([sys.executable, "-I", "-S", _process_cleanup.__file__], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        watcher = subprocess.Popen([sys.executable, "-I", "-S", _process_cleanup.__file__], stdin=subprocess.PIPE,
+                                   stdout=subprocess.DEVNULL,
                                    stderr=subprocess.DEVNULL, start_new_session=True)
         pipe: Any = watcher.stdin
 
@@ -170,13 +179,16 @@ class Workers:
         for i in range(self.job.workers):
             folder = self.folder / str(i)
             folder.mkdir(parents=True)
-            own = {"RANK": str(i), "LOCAL_RANK": str(i), "ROLE_RANK": str(i), "TORCHELASTIC_ERROR_FILE": str(folder / "error.json")}
+            own = {"RANK": str(i), "LOCAL_RANK": str(i), "ROLE_RANK": str(i),
+                   "TORCHELASTIC_ERROR_FILE": str(folder / "error.json")}
             if self.job.own_device:
                 devices = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-                own |= {"LOCAL_RANK": "0", "CUDA_VISIBLE_DEVICES": devices[i].strip() if i < len(devices) and devices[i] else str(i)}
+                own |= {"LOCAL_RANK": "0", "CUDA_VISIBLE_DEVICES": devices[i].strip() if i < len(devices) and devices[i]
+                        else str(i)}
             streams = {name: self._target(i, name, folder) for name in STREAMS}
             try:
-                process = subprocess.Popen(self.job.command(i), env=variables | own, stdin=None if i == 0 else subprocess.DEVNULL,
+                process = subprocess.Popen(self.job.command(i), env=variables | own,
+                                           stdin=None if i == 0 else subprocess.DEVNULL,
                                            start_new_session=os.name == "posix", **streams)
             finally:
                 for stream in streams.values():
@@ -214,12 +226,17 @@ class Workers:
                 del self.running[i]
                 self.watcher(f"-{process.pid}")
                 if process.returncode:
-                    self.failures[i] = ProcessFailure(i, process.pid, process.returncode, str(self.folder / str(i) / "error.json"))
+                    self.failures[i] = ProcessFailure(i, process.pid, process.returncode,
+                                                      str(self.folder / str(i) / "error.json"))
         return not self.running or bool(self.failures)
 
     def end(self, number: int, grace: float, signals: _Signals) -> None:
-        """Send a signal to those that still run, and to what they have started; SIGKILL after a grace period. Signals that come meanwhile are passed on."""
-        if self.failures and self.running:      # who waits for a rank that is killed may end before it: its end comes in a moment
+        """Send a signal to those that still run, and to what they have started; SIGKILL after a grace period.
+
+        Signals that come meanwhile are passed on.
+        """
+        # who waits for a rank that is killed may end before it: its end comes in a moment
+        if self.failures and self.running:
             signals.wait(0.05)
             self.look()
         failures = dict(self.failures)          # what comes after is this signal's doing
@@ -260,7 +277,8 @@ class _Signals:
 
     def __init__(self, names: str) -> None:
         self.seen: list[int] = []
-        self._numbers = [number for name in names.split(",") if (number := getattr(signal, name.strip(), None)) is not None]
+        self._numbers = [number for name in names.split(",")
+                         if (number := getattr(signal, name.strip(), None)) is not None]
         self._before: dict[int, Any] = {}
         self._ends: tuple[socket.socket, socket.socket] | None = None
 
@@ -296,8 +314,9 @@ class _Signals:
 
 @contextmanager
 def _port(asked: int) -> Iterator[int]:
-    """A port of this machine on which no one listens. Where the system allows it, no other program is given it meanwhile: this process holds it, without
-    listening, and the first worker can still listen there. OSError if the port that was asked for is taken."""
+    """A port of this machine on which no one listens. Where the system allows it, no other program is given it
+    meanwhile: this process holds it, without listening, and the first worker can still listen there. OSError if the
+        port that was asked for is taken."""
     holder = socket.socket()
     try:
         if os.name == "posix":
@@ -305,7 +324,8 @@ def _port(asked: int) -> Iterator[int]:
         try:
             holder.bind(("127.0.0.1", asked))
         except OSError as error:
-            raise OSError(error.errno, f"port {asked} cannot be used for the workers to meet: {os.strerror(error.errno or 0)}") from None
+            raise OSError(error.errno, f"port {asked} cannot be used for the workers to meet: "
+                                       f"{os.strerror(error.errno or 0)}") from None
         port: int = holder.getsockname()[1]
         if sys.platform != "linux":
             holder.close()

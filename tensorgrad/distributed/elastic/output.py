@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 __all__ = ["Console", "Relay"]
 
 LINES = re.compile(rb"[^\r\n]*(?:\n|\r\n|\r(?=[^\n]))")      # progress bars end their lines with \r
-LONGEST = 1 << 20                                           # bytes of a line: more is written without waiting for its end
+# bytes of a line: more is written without waiting for its end
+LONGEST = 1 << 20
 
 
 class Console:
@@ -49,7 +50,8 @@ class Console:
 class Relay(threading.Thread):
     """Reads one stream of one worker to its end, for the console and for a file, where they are wanted."""
 
-    def __init__(self, pipe: BinaryIO, console: Console | None, name: str, prefix: bytes, file: BinaryIO | None) -> None:
+    def __init__(self, pipe: BinaryIO, console: Console | None, name: str, prefix: bytes,
+                 file: BinaryIO | None) -> None:
         super().__init__(name=f"relay-{name}", daemon=True)
         self._pipe, self._console, self._to, self._prefix, self._file = pipe, console, name, prefix, file
 

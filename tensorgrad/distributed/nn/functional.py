@@ -2,12 +2,13 @@
 
 https://pytorch.org/docs → torch.distributed.nn.functional
 
-The loss of the whole program is the sum of the losses of all ranks. So the gradient of an all-reduced tensor is the all-reduced gradient, that of a
-broadcast is a sum at the source, that of a gather is a scatter, and so on. All ranks call `backward`, on graphs with the same collectives; their
-gradients can be differentiated again.
+The loss of the whole program is the sum of the losses of all ranks. So the gradient of an all-reduced tensor is the
+all-reduced gradient, that of a broadcast is a sum at the source, that of a gather is a scatter, and so on. All ranks
+call `backward`, on graphs with the same collectives; their gradients can be differentiated again.
 
-SUM and AVG are linear. MIN, MAX and PRODUCT take the gradient of `amin`, `amax` and `prod` over the ranks, where PyTorch applies the reduction to the
-gradients of the ranks, which is the gradient of none of them. Results are the memory that a caller gave, where there is such an argument.
+SUM and AVG are linear. MIN, MAX and PRODUCT take the gradient of `amin`, `amax` and `prod` over the ranks, where
+PyTorch applies the reduction to the gradients of the ranks, which is the gradient of none of them. Results are the
+memory that a caller gave, where there is such an argument.
 """
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ from ... import distributed as dist
 from ...autograd.function import Function
 from ..operations import ReduceOp
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce", "reduce_scatter", "scatter"]
+__all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce",
+           "reduce_scatter", "scatter"]
 
 LINEAR = (ReduceOp.SUM, ReduceOp.AVG)
 OVER_RANKS = {ReduceOp.MIN: tg.Tensor.amin, ReduceOp.MAX: tg.Tensor.amax, ReduceOp.PRODUCT: tg.Tensor.prod}
 
 
 def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
-    """Return the tensor of the rank `src` on each rank; its gradient is the sum of those of all ranks, there, and 0 elsewhere.
+    """Return the tensor of the rank `src` on each rank; its gradient is the sum of those of all ranks, there, and 0
+    elsewhere.
 
     https://pytorch.org/docs → torch.distributed.nn.functional.broadcast
     """
@@ -34,12 +37,18 @@ def broadcast(tensor: Any, src: int, group: Any = None) -> Any:
 
 
 def gather(tensor: Any, dst: int = 0, group: Any = None) -> tuple[Any, ...]:
-    """Return the tensors of all ranks in a tuple at the rank `dst`, and zeros elsewhere. https://pytorch.org/docs → torch.distributed.nn.functional.gather"""
+    """Return the tensors of all ranks in a tuple at the rank `dst`, and zeros elsewhere.
+
+    https://pytorch.org/docs → torch.distributed.nn.functional.gather
+    """
     return _Gather.apply(dst, group, tensor)  # type: ignore[no-any-return]
 
 
 def scatter(tensors: Sequence[Any], src: int = 0, group: Any = None) -> Any:
-    """Return the i-th tensor of the rank `src` at the i-th rank. https://pytorch.org/docs → torch.distributed.nn.functional.scatter"""
+    """Return the i-th tensor of the rank `src` at the i-th rank.
+
+    https://pytorch.org/docs → torch.distributed.nn.functional.scatter
+    """
     return _Scatter.apply(src, group, *tensors)
 
 
@@ -52,7 +61,10 @@ def reduce(tensor: Any, dst: int, op: ReduceOp = ReduceOp.SUM, group: Any = None
 
 
 def reduce_scatter(output: Any, input_list: Sequence[Any], op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Any:
-    """Return the reduction of the i-th tensors of all ranks at the i-th rank. https://pytorch.org/docs → torch.distributed.nn.functional.reduce_scatter"""
+    """Return the reduction of the i-th tensors of all ranks at the i-th rank.
+
+    https://pytorch.org/docs → torch.distributed.nn.functional.reduce_scatter
+    """
     if op in LINEAR:
         return _ReduceScatter.apply(op, group, output.detach(), *input_list)
     return _over_ranks(op, all_to_all([tg.empty_like(output) for _ in input_list], input_list, group))
@@ -71,12 +83,17 @@ def _all_gather_base(output_tensor: Any, input_tensor: Any, group: Any = None) -
     return _AllGatherInto.apply(group, output_tensor.detach(), input_tensor)
 
 
-def all_to_all(output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], group: Any = None) -> tuple[Any, ...]:
-    """Return, at the j-th rank, the j-th tensors of all ranks in a tuple. https://pytorch.org/docs → torch.distributed.nn.functional.all_to_all"""
+def all_to_all(output_tensor_list: Sequence[Any], input_tensor_list: Sequence[Any], group: Any = None) -> tuple[Any,
+                                                                                                                ...]:
+    """Return, at the j-th rank, the j-th tensors of all ranks in a tuple.
+
+    https://pytorch.org/docs → torch.distributed.nn.functional.all_to_all
+    """
     return _AllToAll.apply(group, [out.detach() for out in output_tensor_list], *input_tensor_list)  # type: ignore[no-any-return]
 
 
-def all_to_all_single(output: Any, input: Any, output_split_sizes: Any = None, input_split_sizes: Any = None, group: Any = None) -> Any:
+def all_to_all_single(output: Any, input: Any, output_split_sizes: Any = None, input_split_sizes: Any = None,
+                      group: Any = None) -> Any:
     """Do `all_to_all` of the parts of one tensor along its first axis: equal ones, or of the sizes given.
 
     https://pytorch.org/docs → torch.distributed.nn.functional.all_to_all_single
@@ -85,7 +102,9 @@ def all_to_all_single(output: Any, input: Any, output_split_sizes: Any = None, i
 
 
 def all_reduce(tensor: Any, op: ReduceOp = ReduceOp.SUM, group: Any = None) -> Any:
-    """Return the reduction of the tensors of all ranks on each of them. https://pytorch.org/docs → torch.distributed.nn.functional.all_reduce
+    """Return the reduction of the tensors of all ranks on each of them.
+
+    https://pytorch.org/docs → torch.distributed.nn.functional.all_reduce
 
     >>> import tensorgrad as torch, tensorgrad.distributed as dist
     >>> from tensorgrad.distributed.nn.functional import all_reduce

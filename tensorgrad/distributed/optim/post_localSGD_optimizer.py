@@ -14,7 +14,8 @@ class PostLocalSGDOptimizer(Optimizer):
 
     https://pytorch.org/docs → torch.distributed.optim.PostLocalSGDOptimizer
 
-    `averager.average_parameters(params)` counts the steps and decides: `PeriodicModelAverager(period, warmup_steps)` averages every `period` steps.
+    `averager.average_parameters(params)` counts the steps and decides: `PeriodicModelAverager(period, warmup_steps)`
+    averages every `period` steps.
     """
 
     def __init__(self, optim: Optimizer, averager: Any) -> None:
@@ -39,7 +40,8 @@ class PostLocalSGDOptimizer(Optimizer):
         self.optim.load_state_dict({name: value for name, value in state_dict.items() if name != "step"})
         self.param_groups = self.optim.param_groups
         if "step" not in state_dict:
-            warnings.warn("Loaded state dict does not contain a step counter for an averager. Setting step counter to 0.", stacklevel=2)
+            warnings.warn("Loaded state dict does not contain a step counter for an averager. Setting step counter to "
+                          "0.", stacklevel=2)
         self.averager.step = state_dict.get("step", 0)
 
     def step(self, closure: Any = None) -> Any:

@@ -1,4 +1,6 @@
-"""An optimizer whose state is spread over the ranks: each updates its share of the parameters, and sends it to the others."""
+"""An optimizer whose state is spread over the ranks: each updates its share of the parameters, and sends it to the
+others.
+"""
 from __future__ import annotations
 
 import io
@@ -14,7 +16,8 @@ from ..algorithms.join import Join, Joinable, JoinHook
 
 __all__ = ["ZeroRedundancyOptimizer"]
 
-LARGE = 1 << 20     # bytes of a parameter that is sent by itself, straight from its memory; smaller ones travel together
+# bytes of a parameter that is sent by itself, straight from its memory; smaller ones travel together
+LARGE = 1 << 20
 
 
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
@@ -22,13 +25,18 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     https://pytorch.org/docs → torch.distributed.optim.ZeroRedundancyOptimizer
 
-    Each rank owns some of the parameters: of each group the largest first, each to the rank that has the fewest elements so far. `step` updates the own ones
-    by an `optimizer_class(…, **defaults)`, `optim`, then broadcasts those of each rank. Results equal those of the plain optimizer bit for bit, as
-    long as it updates each parameter for itself (all but LBFGS do). Each of n ranks holds 1 / n of the state.
+    Each rank owns some of the parameters: of each group the largest first, each to the rank that has the fewest
+        elements so far. `step` updates the own ones
+    by an `optimizer_class(…, **defaults)`, `optim`, then broadcasts those of each rank. Results equal those of the
+    plain optimizer bit for bit, as long as it updates each parameter for itself (all but LBFGS do). Each of n ranks
+    holds 1 / n of the state.
 
-    params: tensors or parameter groups, alike on all ranks, as are their gradients (DistributedDataParallel sees to that). process_group: the ranks;
-    None: all. parameters_as_bucket_view: let the parameters of each rank be views of one tensor, so that they are sent without a copy. All dtypes of
-    parameters are allowed. overlap_with_ddp=True raises NotImplementedError: gradients are reduced during backward, and `step` follows it.
+    params: tensors or parameter groups, alike on all ranks, as are their gradients (DistributedDataParallel sees to
+        that). process_group: the ranks;
+    None: all. parameters_as_bucket_view: let the parameters of each rank be views of one tensor, so that they are sent
+        without a copy. All dtypes of
+    parameters are allowed. overlap_with_ddp=True raises NotImplementedError: gradients are reduced during backward, and
+    `step` follows it.
 
     Errors: TypeError for what is neither tensors nor groups, ValueError for an empty list.
 
@@ -48,19 +56,22 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     >>> dist.destroy_process_group()
     """
 
-    def __init__(self, params: Any, optimizer_class: type[Optimizer], process_group: Any = None, parameters_as_bucket_view: bool = False,
+    def __init__(self, params: Any, optimizer_class: type[Optimizer], process_group: Any = None,
+                 parameters_as_bucket_view: bool = False,
                  overlap_with_ddp: bool = False, **defaults: Any) -> None:
         given = _checked(params)
         if overlap_with_ddp:
-            raise NotImplementedError("tensorgrad's ZeroRedundancyOptimizer does not implement overlap_with_ddp=True: DistributedDataParallel reduces "
-                                      "gradients while backward goes on, and step() follows it")
+            raise NotImplementedError("tensorgrad's ZeroRedundancyOptimizer does not implement overlap_with_ddp=True: "
+                                      "DistributedDataParallel reduces gradients while backward goes on, and step() "
+                                      "follows it")
         self.process_group = dist.group.WORLD if process_group is None else process_group
         self.world_size, self.rank = dist.get_world_size(self.process_group), dist.get_rank(self.process_group)
         self.parameters_as_bucket_view = parameters_as_bucket_view
         self._owners: dict[Any, int] = {}               # of each parameter
         self._loads = [0] * self.world_size             # elements that each rank owns
         self._messages: list[list[list[Any]]] = []      # of each rank: parameters that are sent together
-        self._buckets: list[dict[Any, Any]] = []        # of each rank: (device, dtype) → the tensor that its parameters are views of
+        # of each rank: (device, dtype) → the tensor that its parameters are views of
+        self._buckets: list[dict[Any, Any]] = []
         self._consolidated: dict[int, Any] | None = None
         self.initialized = False
         Optimizer.__init__(self, given, defaults)
@@ -98,7 +109,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return group | {name: [group[name][i] for i in own] for name in ("params", "param_names") if name in group}
 
     def _plan_messages(self) -> None:
-        """Sort each rank's parameters into messages: a large one by itself, small ones of a device and dtype together."""
+        """Sort each rank's parameters into messages: a large one by itself, small ones of a device and dtype
+        together.
+        """
         self._messages, self._buckets = [], []
         for rank in range(self.world_size):
             alone: list[list[Any]] = []
@@ -117,7 +130,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # steps
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
-        """Update this rank's parameters, then bring those of all ranks to all. Returns what the optimizer's step returns here."""
+        """Update this rank's parameters, then bring those of all ranks to all.
+
+        Returns what the optimizer's step returns here.
+        """
         Join.notify_join_context(self)
         _copy_options(self.param_groups, self.optim.param_groups)
         loss = self.optim.step(**kwargs) if closure is None else self.optim.step(closure=closure, **kwargs)
@@ -134,7 +150,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             buckets = list(self._buckets[rank].values()) if self._buckets else None
             for i, params in enumerate(self._messages[rank]):
                 packed = buckets is None and len(params) > 1
-                flat = _flat(params, fill=rank == self.rank) if packed else params[0].data if buckets is None else buckets[i]
+                flat = (_flat(params, fill=rank == self.rank) if packed else params[0].data if buckets is None
+                        else buckets[i])
                 work = dist.broadcast(flat, source, group=self.process_group, async_op=True)
                 waiting.append((work, flat, params if packed and rank != self.rank else []))
         for work, flat, params in waiting:
@@ -146,7 +163,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # uneven numbers of batches
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """Return the hook for `Join`: a rank that has no more batches goes on to update and send its parameters, by the gradients that these have."""
+        """Return the hook for `Join`: a rank that has no more batches goes on to update and send its parameters, by the
+        gradients that these have.
+        """
         return _StepsOn(self)
 
     @property
@@ -162,7 +181,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # checkpoints
 
     def own_state_dict(self) -> dict[str, Any]:
-        """Return the state of this rank's parameters only, under their numbers among all parameters; all groups and their options.
+        """Return the state of this rank's parameters only, under their numbers among all parameters; all groups and
+        their options.
 
         `distributed.checkpoint.state_dict.get_optimizer_state_dict` takes this, so that each rank saves its own part.
         """
@@ -171,7 +191,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return super().state_dict()
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Bring the state of all ranks to the rank `to` of the group, on the CPU, where `state_dict` gives it. All ranks call this."""
+        """Bring the state of all ranks to the rank `to` of the group, on the CPU, where `state_dict` gives it.
+
+        All ranks call this.
+        """
         own = self.own_state_dict()["state"]
         if self.rank != to:
             buffer = io.BytesIO()
@@ -190,23 +213,28 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 self._consolidated |= serialization.load(io.BytesIO(data.cpu().numpy().tobytes()), map_location="cpu")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the whole state as of the last `consolidate_state_dict` to this rank, as the plain optimizer's would be.
+        """Return the whole state as of the last `consolidate_state_dict` to this rank, as the plain optimizer's would
+        be.
 
         RuntimeError if there was none: call it on all ranks, or let `get_optimizer_state_dict` save each rank's part.
         """
         if self._consolidated is None:
-            raise RuntimeError(f"Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to={self.rank})` on all ranks "
-                               "beforehand if you meant to save the global state. torch.distributed.checkpoint.state_dict.get_optimizer_state_dict needs no "
-                               "consolidation: each rank saves its own part.")
+            raise RuntimeError(f"Optimizer state has not been consolidated on this rank. Please call "
+                               f"`consolidate_state_dict(to={self.rank})` on all ranks beforehand if you meant to save "
+                               "the global state. torch.distributed.checkpoint.state_dict.get_optimizer_state_dict "
+                               "needs no consolidation: each rank saves its own part.")
         whole = self.own_state_dict()
         return whole | {"state": dict(sorted(self._consolidated.items()))}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over this rank's part of a whole state, of a `ZeroRedundancyOptimizer` on any number of ranks or of a plain optimizer."""
+        """Take over this rank's part of a whole state, of a `ZeroRedundancyOptimizer` on any number of ranks or of a
+        plain optimizer.
+        """
         params = list(chain.from_iterable(group["params"] for group in self.param_groups))
         saved = list(chain.from_iterable(group["params"] for group in state_dict["param_groups"]))
         owner = {number: self._owners[param] for number, param in zip(saved, params)}
-        own = {number: state for number, state in state_dict["state"].items() if owner.get(number, self.rank) == self.rank}
+        own = {number: state for number, state in state_dict["state"].items()
+               if owner.get(number, self.rank) == self.rank}
         super().load_state_dict(state_dict | {"state": own})
         self.optim.state = self.state
         _copy_options(self.param_groups, self.optim.param_groups)
@@ -234,7 +262,8 @@ def _checked(params: Any) -> list[Any]:
     if not all(isinstance(p, tg.Tensor) for p in given) and not all(isinstance(p, dict) for p in given):
         raise TypeError("`params` argument should be an iterable of Tensors or dicts")
     if any(isinstance(p, dict) and "params" not in p for p in given):
-        raise ValueError("Each parameter group passed-in via `params` must have a 'params' key mapping to the parameters in the group")
+        raise ValueError("Each parameter group passed-in via `params` must have a 'params' key mapping to the "
+                         "parameters in the group")
     return given
 
 

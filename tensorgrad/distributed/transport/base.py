@@ -1,8 +1,10 @@
 """Interface of transports, which move flat, contiguous arrays of one kind of device among the ranks of one group.
 
-Transports know nothing of tensors, views or autograd: `group.ProcessGroup` flattens tensors, chooses the transport of their device, and copies results to
-where they belong. All ranks call the same collectives in the same order; the `Call` of each is what they have to agree on. A transport's module has a
-function `create(store, rank, size, timeout, name, ranks=None)` that gives the transport of a new group; all its ranks call it, and no other.
+Transports know nothing of tensors, views or autograd: `group.ProcessGroup` flattens tensors, chooses the transport of
+    their device, and copies results to
+where they belong. All ranks call the same collectives in the same order; the `Call` of each is what they have to agree
+on. A transport's module has a function `create(store, rank, size, timeout, name, ranks=None)` that gives the transport
+of a new group; all its ranks call it, and no other.
 """
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ class Transport:
         raise self._undefined("reduce_scatter")
 
     def alltoall(self, call: Call, out: Any, array: Any, out_counts: list[int], counts: list[int]) -> Work:
-        """Send `counts[i]` elements of `array`, one part after the other, to rank i, and receive `out_counts[i]` from it."""
+        """Send `counts[i]` elements of `array`, one part after the other, to rank i, and receive `out_counts[i]` from
+        it.
+        """
         raise self._undefined("alltoall")
 
     def barrier(self, call: Call) -> Work:

@@ -80,7 +80,10 @@ def scatter(rounds: Rounds, array: Any, parts: Any, root: int) -> None:
 
 
 def alltoall(rounds: Rounds, out: Any, array: Any, out_counts: list[int], counts: list[int]) -> None:
-    """Exchange parts of any sizes. A rank whose parts are all small sends them in the first round; how many follow is known after it."""
+    """Exchange parts of any sizes.
+
+    A rank whose parts are all small sends them in the first round; how many follow is known after it.
+    """
     views, rank = rounds.views(array.dtype), rounds.rank
     length = len(views[rank][0]) // rounds.size
     sent, got = np.split(array, np.cumsum(counts)[:-1]), np.split(out, np.cumsum(out_counts)[:-1])
@@ -88,15 +91,17 @@ def alltoall(rounds: Rounds, out: Any, array: Any, out_counts: list[int], counts
     own = 0 if rides else -(-max(counts) // length)
     for peer in rounds.peers:
         other = peer.rank
-        rounds.tell(COUNTS.pack(counts[other], out_counts[other], own) + (sent[other].tobytes() if rides else b""), peer)
+        rounds.tell(COUNTS.pack(counts[other], out_counts[other], own) + (sent[other].tobytes() if rides else b""),
+                    peer)
     brings = {}                         # how many rounds of each rank bring something
     for peer in rounds.peers:
         body = rounds.hear(peer)
         count, expected, brings[peer.rank] = COUNTS.unpack_from(body)
         rounds.fits(peer, count * array.itemsize, out_counts[peer.rank] * array.itemsize)
         if expected != counts[peer.rank]:
-            raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} expected {expected * array.itemsize} bytes in "
-                                   f"{rounds.doing()}, rank {rank} sent {counts[peer.rank] * array.itemsize}.")
+            raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} expected "
+                                   f"{expected * array.itemsize} bytes in {rounds.doing()}, rank {rank} sent "
+                                   f"{counts[peer.rank] * array.itemsize}.")
         if not brings[peer.rank]:
             got[peer.rank][...] = np.frombuffer(body[COUNTS.size:], array.dtype)
     got[rank][...] = sent[rank]

@@ -1,7 +1,9 @@
-"""Rounds of small messages between all ranks of a group: the doorbells that tell what has been written to shared memory.
+"""Rounds of small messages between all ranks of a group: the doorbells that tell what has been written to shared
+memory.
 
-In a round each rank tells something to each other rank and hears something from each. The first round of a collective carries its fingerprint, so no rank
-goes on beside one that does something else. Whoever waits watches all ranks: one that dies is an end of file, and an error at once.
+In a round each rank tells something to each other rank and hears something from each. The first round of a collective
+carries its fingerprint, so no rank goes on beside one that does something else. Whoever waits watches all ranks: one
+that dies is an end of file, and an error at once.
 """
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from .polling import HUNG_UP, IN, OUT, watcher
 
 __all__ = ["HEAD", "HEADER", "RING", "Doorbells", "Peer"]
 
-HEADER = struct.Struct("<IHBB")                 # bytes of the body, of these the fingerprint's, kind, whether it is about a time-out
+# bytes of the body, of these the fingerprint's, kind, whether it is about a time-out
+HEADER = struct.Struct("<IHBB")
 HEAD, RING, ABORT, BYE = range(1, 5)
 BUFFER = 128 << 10                              # bytes of a peer's messages that are read at once
 LONGEST = 96 << 10                              # bytes of a body
@@ -36,7 +39,8 @@ class Peer:
         self.buffer = bytearray(BUFFER)
         self.view = memoryview(self.buffer)
         self.start = self.end = 0               # of what has arrived and was not taken
-        self.at = self.mark = 0                 # where the body of the last message begins, and how much of it is the fingerprint
+        # where the body of the last message begins, and how much of it is the fingerprint
+        self.at = self.mark = 0
         self.gone = False                       # whether its connection has ended,
         self.left = False                       # and whether it said goodbye before
         self.poll: Any = None
@@ -45,7 +49,8 @@ class Peer:
 class Doorbells:
     """The connections of one rank to all others of its group, and all waiting for them."""
 
-    def __init__(self, rank: int, members: list[Member], links: dict[int, socket.socket], time_limit: Callable[[], timedelta]) -> None:
+    def __init__(self, rank: int, members: list[Member], links: dict[int, socket.socket],
+                 time_limit: Callable[[], timedelta]) -> None:
         self.rank, self.members, self._time_limit = rank, members, time_limit
         self.peers = [Peer(members[other], links[other]) for other in sorted(links)]
         self.doing: Callable[[], str] = str     # describes what is under way, for errors
@@ -80,7 +85,10 @@ class Doorbells:
             self._send_rest(peer, memoryview(message)[sent:])
 
     def hear(self, peer: Peer, kind: int) -> memoryview:
-        """Return the body of the next message of a peer, valid until the next one is heard. Errors: DistBackendError if it says something else."""
+        """Return the body of the next message of a peer, valid until the next one is heard.
+
+        Errors: DistBackendError if it says something else.
+        """
         start = peer.start
         if peer.end - start < 8:
             self._fill(peer, 8)
@@ -108,8 +116,8 @@ class Doorbells:
         if kind == BYE:
             peer.gone = peer.left = True
             self._lost(peer)
-        raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} is at another place of its program than rank {self.rank}, "
-                               f"which runs {self.doing()}.")
+        raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} is at another place of "
+                               f"its program than rank {self.rank}, which runs {self.doing()}.")
 
     # ── waiting ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,8 +169,8 @@ class Doorbells:
         limit = 1000 * seconds(self._time_limit())
         ready = poll.poll(limit)
         if not ready:
-            raise TimedOut(f"Timed out waiting {round(limit)}ms for recv operation to complete: rank {self.rank} waited in "
-                           f"{self.doing()} for {peer.member}, which did not come.")
+            raise TimedOut(f"Timed out waiting {round(limit)}ms for recv operation to complete: rank {self.rank} "
+                           f"waited in {self.doing()} for {peer.member}, which did not come.")
         own = peer.socket.fileno()
         if any(descriptor == own for descriptor, _ in ready):
             return
@@ -182,7 +190,10 @@ class Doorbells:
         return peer.poll
 
     def _hung_up(self, peer: Peer) -> None:
-        """Read all that a peer nobody waits for has said before its connection ended. Errors: if it died, or has given up."""
+        """Read all that a peer nobody waits for has said before its connection ended.
+
+        Errors: if it died, or has given up.
+        """
         rest = bytearray(peer.view[peer.start:peer.end])
         while True:
             try:
@@ -205,7 +216,10 @@ class Doorbells:
                 self._lost(peer)
 
     def _last_words(self, peer: Peer) -> None:
-        """Look whether a peer whose connection has ended said goodbye. Errors: DistBackendError if it said that it has given up."""
+        """Look whether a peer whose connection has ended said goodbye.
+
+        Errors: DistBackendError if it said that it has given up.
+        """
         at = peer.start
         while peer.end - at >= 8:
             size, _, kind, late = HEADER.unpack_from(peer.buffer, at)
@@ -243,8 +257,8 @@ class Doorbells:
         if not peer.gone:                           # sending failed: it may have said something before
             self._hung_up(peer)
         self._last_words(peer)
-        raise DistBackendError(f"Connection closed by peer: {peer.member} {peer.member.fate(peer.left)} while rank {self.rank} needed it in "
-                               f"{self.doing()}.")
+        raise DistBackendError(f"Connection closed by peer: {peer.member} {peer.member.fate(peer.left)} while rank "
+                               f"{self.rank} needed it in {self.doing()}.")
 
     def give_up(self, error: BaseException) -> bool:
         """Say why there is no going on, to this rank and to the others, once; False if that was said before."""

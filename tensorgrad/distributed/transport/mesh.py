@@ -45,7 +45,8 @@ class Member:
         if os.name != "posix":
             return True
         with suppress(OSError, IndexError):
-            return Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] not in "ZX"
+            return Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8",
+                                                            errors="replace").rpartition(")")[2].split()[0] not in "ZX"
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -73,7 +74,10 @@ def machine() -> str:
     return socket.gethostname()
 
 
-def meet(store: Store, rank: int, size: int, timeout: timedelta, purposes: list[str]) -> tuple[list[Member], dict[str, dict[int, socket.socket]]]:
+def meet(store: Store, rank: int, size: int, timeout: timedelta, purposes: list[str]) -> tuple[list[Member],
+                                                                                               dict[str,
+                                                                                                    dict[int,
+                                                                                                         socket.socket]]]:
     """Return the members, and {purpose: {rank: connection}} for all other ranks.
 
     Errors: RuntimeError for a rank on another machine, TimedOut if ranks do not come.
@@ -139,7 +143,8 @@ def _members(store: Store, size: int, timeout: timedelta, deadline: float) -> li
         store.wait(keys, timeout)
     except DistStoreError as error:
         late = [rank for rank, key in enumerate(keys) if not store.check([key])]
-        raise TimedOut(f"Timed out waiting {round(1000 * timeout.total_seconds())}ms for all ranks: {late} of {size} did not come. {error}") from None
+        raise TimedOut(f"Timed out waiting {round(1000 * timeout.total_seconds())}ms for all ranks: {late} of {size} "
+                       f"did not come. {error}") from None
     members = []
     for rank, key in enumerate(keys):
         pid, host, where, address = store.get(key).decode().split("\n")
@@ -161,7 +166,8 @@ def _dial(other: Member, rank: int, purpose: str, secret: bytes, deadline: float
             link = wire_protocol.connect(family, address, secret, _place(other.rank), deadline)
         except OSError as error:                    # its queue is full, or it has other things to do, or it has gone
             if not other.alive():
-                raise DistNetworkError(f"Connection closed by peer: {other} has ended before it connected ({error}).") from None
+                raise DistNetworkError(f"Connection closed by peer: {other} has ended before it connected "
+                                       f"({error}).") from None
             if time.monotonic() > deadline:
                 raise TimedOut(f"Timed out waiting for {other}, which does not answer ({error}).") from None
             time.sleep(0.005)
@@ -178,7 +184,8 @@ def _place(rank: int) -> bytes:
     return b"rank %d" % rank
 
 
-def _accept(listener: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, secret: bytes, deadline: float, members: list[Member]) -> None:
+def _accept(listener: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, secret: bytes,
+            deadline: float, members: list[Member]) -> None:
     """Accept the connections of all higher ranks. Strangers may connect too: nothing waits for them."""
     own = _place(ranks.start - 1)
     gate, selector = wire_protocol.Gate(secret, own), selectors.DefaultSelector()
@@ -207,10 +214,12 @@ def _accept(listener: socket.socket, links: dict[str, dict[int, socket.socket]],
         selector.close()
 
 
-def _place_link(connection: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range, deadline: float) -> None:
+def _place_link(connection: socket.socket, links: dict[str, dict[int, socket.socket]], ranks: range,
+                deadline: float) -> None:
     """Read who a proved peer is."""
     try:
-        said = wire_protocol.receive_exactly(connection, 24, min(deadline, time.monotonic() + wire_protocol.SECONDS)).decode()
+        said = wire_protocol.receive_exactly(connection, 24,
+                                             min(deadline, time.monotonic() + wire_protocol.SECONDS)).decode()
         purpose, rank = said[:16].strip(), int(said[16:])
         if rank not in ranks or purpose not in links or rank in links[purpose]:
             raise ValueError(said)
@@ -222,7 +231,8 @@ def _place_link(connection: socket.socket, links: dict[str, dict[int, socket.soc
     links[purpose][rank] = connection
 
 
-def _check_missing(links: dict[str, dict[int, socket.socket]], ranks: range, deadline: float, members: list[Member]) -> None:
+def _check_missing(links: dict[str, dict[int, socket.socket]], ranks: range, deadline: float,
+                   members: list[Member]) -> None:
     missing = [members[rank] for rank in ranks if any(rank not in found for found in links.values())]
     for member in missing:
         if not member.alive():

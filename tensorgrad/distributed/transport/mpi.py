@@ -1,7 +1,7 @@
 """MPI: the backend of clusters, over mpi4py. https://pytorch.org/docs → torch.distributed, "mpi"
 
-All collectives are MPI's non-blocking ones, on the memory of the arrays: MPI does not match blocking with non-blocking calls, and ranks need not agree on who
-waits at once. Asynchronous works move on whenever this process is in MPI.
+All collectives are MPI's non-blocking ones, on the memory of the arrays: MPI does not match blocking with non-blocking
+calls, and ranks need not agree on who waits at once. Asynchronous works move on whenever this process is in MPI.
 """
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ from .single_rank import Alone
 __all__ = ["MPITransport", "create"]
 
 
-def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: Sequence[int] | None = None) -> Transport:
+def create(store: Any, rank: int, size: int, timeout: timedelta, name: str,
+           ranks: Sequence[int] | None = None) -> Transport:
     """The transport among all ranks of MPI, or among some of them, all of which call this. MPI needs no store.
 
     Errors: ImportError without mpi4py or an MPI library; RuntimeError if MPI counts other ranks than the caller.
@@ -44,8 +45,9 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, rank
     if ranks is not None:
         return _over(MPI, _subset(world, ranks, name), timeout, name)
     if rank not in (-1, world.rank) or size not in (-1, world.size):
-        raise RuntimeError(f"This process was to be rank {rank} of {size}, but it is rank {world.rank} of {world.size} for MPI: the backend 'mpi' takes the "
-                           f"ranks that mpiexec or srun give. Start the program with `mpiexec -n {max(size, 1)} python …`, without RANK and WORLD_SIZE.")
+        raise RuntimeError(f"This process was to be rank {rank} of {size}, but it is rank {world.rank} of {world.size} "
+                           f"for MPI: the backend 'mpi' takes the ranks that mpiexec or srun give. Start the program "
+                           f"with `mpiexec -n {max(size, 1)} python …`, without RANK and WORLD_SIZE.")
     if world.size > 1:
         guard.share_cores(world)
         _say_who_is_who(world)
@@ -53,7 +55,9 @@ def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, rank
 
 
 def _say_who_is_who(world: Any) -> None:
-    """With TORCH_DISTRIBUTED_DEBUG, print the process of each rank: where one is killed, the message of some launchers names the process alone."""
+    """With TORCH_DISTRIBUTED_DEBUG, print the process of each rank: where one is killed, the message of some launchers
+    names the process alone.
+    """
     if flight_recorder.get_debug_level():
         found = world.gather(f"pid {os.getpid()} on {socket.gethostname()}")
         for rank, where in enumerate(found or ()):
@@ -61,7 +65,10 @@ def _say_who_is_who(world: Any) -> None:
 
 
 def told(ranks: Sequence[int] | None, name: str, value: bytes | None) -> bytes:
-    """Broadcast `value` of the first of some ranks of MPI, or of all: the rendezvous of a backend without a store. All of these ranks call it."""
+    """Broadcast `value` of the first of some ranks of MPI, or of all: the rendezvous of a backend without a store.
+
+    All of these ranks call it.
+    """
     world = load().COMM_WORLD
     comm = world if ranks is None else _subset(world, ranks, name)
     found: bytes = comm.bcast(value, 0)
@@ -80,7 +87,10 @@ def _over(MPI: Any, comm: Any, timeout: timedelta, name: str) -> Transport:
 
 
 def _subset(comm: Any, ranks: Sequence[int], name: str) -> Any:
-    """A communicator among some ranks of another. Only those call this; groups that are made at one time differ in their tags."""
+    """A communicator among some ranks of another.
+
+    Only those call this; groups that are made at one time differ in their tags.
+    """
     whole = comm.Get_group()
     some = whole.Incl(list(ranks))
     made = comm.Create_group(some, zlib.crc32(name.encode()) % 32767)       # the largest tag that every MPI has
@@ -107,7 +117,8 @@ class _Waiting:
 class MPITransport(Transport):
     """The ranks of a communicator.
 
-    There are two communicators: the second carries later stages of asynchronous works, and the messages of the guard's threads.
+    There are two communicators: the second carries later stages of asynchronous works, and the messages of the guard's
+        threads.
     """
 
     name, device = "mpi", "cpu"
@@ -131,7 +142,8 @@ class MPITransport(Transport):
     def failure(self, what: str, error: Exception) -> Exception:
         """An error of MPI as one of ours; others as they are."""
         if isinstance(error, self.MPI.Exception):
-            error = DistBackendError(f"MPI error in {what} on rank {self.rank} of {self.size} in the group {self.label!r}: {error}")
+            error = DistBackendError(f"MPI error in {what} on rank {self.rank} of {self.size} in the group "
+                                     f"{self.label!r}: {error}")
         return error
 
     def _start(self, call: tuple[Any, ...], later: bool) -> Any:
@@ -167,7 +179,8 @@ class MPITransport(Transport):
 
     def _check_open(self) -> None:
         if self.closed:
-            raise DistBackendError(f"The group {self.label!r} has been destroyed, or this process is a fork of one of its ranks")
+            raise DistBackendError(f"The group {self.label!r} has been destroyed, or this process is a fork of one of "
+                                   f"its ranks")
 
     def _forget_ended(self) -> None:
         """Move some works on, and let go of those that have ended although nobody waited for them."""
@@ -175,7 +188,9 @@ class MPITransport(Transport):
             work.is_completed()
 
     def _exchange(self, parts: dict[int, Any], places: dict[int, Any]) -> list[tuple[Any, ...]]:
-        """Calls that send a part to each rank of `parts` and receive one from each rank of `places`: for what MPI's collectives cannot count."""
+        """Calls that send a part to each rank of `parts` and receive one from each rank of `places`: for what MPI's
+        collectives cannot count.
+        """
         return [*[("Recv", message(array), other, self.last_tag) for other, array in places.items()],
                 *[("Send", message(array), other, self.last_tag) for other, array in parts.items()]]
 
@@ -186,7 +201,8 @@ class MPITransport(Transport):
 
     def allreduce(self, call: Call, array: Any, op: ReduceOp) -> Work:
         how = native(array.dtype, op)
-        if call.later or how is None or how[2] is not None or array.size > mpi_types.LIMIT or self.order.works or self.closed:
+        if (call.later or how is None or how[2] is not None or array.size > mpi_types.LIMIT or self.order.works
+                or self.closed):
             if how is None:
                 return self._run(call.kind, call.later, self._fold(array, op, None), self.order)
             return self._run(call.kind, call.later, self._reduce(array, op, how, None))
@@ -224,7 +240,9 @@ class MPITransport(Transport):
             average(array, self.size)
 
     def _fold(self, array: Any, op: ReduceOp, root: int | None) -> Stages:
-        """Reduce in the order of the ranks what MPI cannot: each rank a part of the array, which it then shows to the others or to the root."""
+        """Reduce in the order of the ranks what MPI cannot: each rank a part of the array, which it then shows to the
+        others or to the root.
+        """
         each, more = divmod(array.size, self.size)
         counts = [each + (other < more) for other in range(self.size)]
         starts = [other * each + min(other, more) for other in range(self.size)]
@@ -288,7 +306,9 @@ class MPITransport(Transport):
         return self._run(call.kind, call.later, iter([self._alltoall(out, array, out_counts, counts)]))
 
     def _alltoall(self, out: Any, array: Any, out_counts: list[int], counts: list[int]) -> list[tuple[Any, ...]]:
-        """Messages, since ranks know the counts of others neither to be equal nor to be short enough for MPI_Alltoallv."""
+        """Messages, since ranks know the counts of others neither to be equal nor to be short enough for
+        MPI_Alltoallv.
+        """
         def parts(array: Any, counts: list[int]) -> dict[int, Any]:
             return dict(enumerate(np.split(array, np.cumsum(counts)[:-1])))
         return self._exchange(parts(array, counts), parts(out, out_counts))
@@ -315,8 +335,9 @@ class MPITransport(Transport):
         def received(status: Any) -> int:
             count = status.Get_count(place[2])
             if count != place[1]:
-                raise DistBackendError(f"Rank {self.rank} expected {array.size} elements of {array.dtype} from rank {status.source} with tag {tag}, but "
-                                       f"{status.Get_count(self.MPI.BYTE)} bytes came")
+                raise DistBackendError(f"Rank {self.rank} expected {array.size} elements of {array.dtype} from rank "
+                                       f"{status.source} with tag {tag}, but {status.Get_count(self.MPI.BYTE)} bytes "
+                                       f"came")
             return int(status.source)
         if later:
             self._forget_ended()
@@ -387,11 +408,14 @@ class MPITransport(Transport):
 
 
 def remove_segments() -> None:
-    """Remove the names of the shared memory that MPI has mapped here: MPI does so when it is finalized, and not when a job is aborted."""
+    """Remove the names of the shared memory that MPI has mapped here: MPI does so when it is finalized, and not when a
+    job is aborted.
+    """
     with suppress(OSError):
         for line in Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines():
             file = Path(line.split(maxsplit=5)[-1])
-            if file.parent == Path("/dev/shm") and file.name.startswith(("mpich_shm_", "sm_segment", "vader_segment", "Intel_MPI")):
+            if (file.parent == Path("/dev/shm")
+                    and file.name.startswith(("mpich_shm_", "sm_segment", "vader_segment", "Intel_MPI"))):
                 file.unlink(missing_ok=True)
 
 

@@ -1,9 +1,11 @@
 """Guard against hanging MPI jobs: a time limit for blocking calls, and an abort of all ranks where one of them fails.
 
-A rank that waits in MPI cannot be interrupted from Python, and a rank that leaves with an exception would let the others wait for it forever. While there is
-a group, a thread looks at the calls under way: one that outlasts its time limit makes every rank print the last collectives that it saw, and ends the job.
-An exception that nobody catches ends the job as well, as `python -m mpi4py` does; so does a collective for which a rank is missing whose program has ended.
-The messages name the rank.
+A rank that waits in MPI cannot be interrupted from Python, and a rank that leaves with an exception would let the
+others wait for it forever. While there is
+a group, a thread looks at the calls under way: one that outlasts its time limit makes every rank print the last
+    collectives that it saw, and ends the job.
+An exception that nobody catches ends the job as well, as `python -m mpi4py` does; so does a collective for which a rank
+is missing whose program has ended. The messages name the rank.
 """
 from __future__ import annotations
 
@@ -19,8 +21,11 @@ __all__ = ["guard"]
 
 TAG = 1         # of messages between these threads, on a communicator that carries no others with this tag
 GRACE = 10.0    # seconds that the other ranks have to print what they saw
-OVER, SEEN, LEFT = 1, 2, 3  # what the threads tell each other: a time limit is over; the sender has printed its log; the program of the sender has ended
-PATIENCE = 20.0             # seconds that a collective may still take after a rank has left, for what that had sent before
+# what the threads tell each other: a time limit is over; the sender has printed its log; the program of the sender has
+#     ended
+OVER, SEEN, LEFT = 1, 2, 3
+# seconds that a collective may still take after a rank has left, for what that had sent before
+PATIENCE = 20.0
 NEIGHBOURS = 8              # ranks that are told so: sooner or later one of them waits
 
 
@@ -28,15 +33,18 @@ class Guard:
     """The calls that this process waits in, the groups that they belong to, and the thread that looks at them."""
 
     def __init__(self) -> None:
-        self.calls: dict[int, tuple[float, Any, str]] = {}      # by thread: since when it waits, in which group, for what
+        # by thread: since when it waits, in which group, for what
+        self.calls: dict[int, tuple[float, Any, str]] = {}
         self.groups: list[Any] = []
         self.lock = threading.RLock()
         self.stop: threading.Event | None = None
         self.thread: threading.Thread | None = None
         self.hooked = False                                     # for the end of the program, and for forks
-        self.left: list[tuple[float, Any, int]] = []            # when which rank has left which group without destroying it
+        # when which rank has left which group without destroying it
+        self.left: list[tuple[float, Any, int]] = []
         self.hooks: tuple[Any, Any] = (None, None)
-        self.threads = 0                                        # how many threads computed before the ranks of this machine shared its cores
+        # how many threads computed before the ranks of this machine shared its cores
+        self.threads = 0
 
     # ── groups ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -53,7 +61,8 @@ class Guard:
                     if hasattr(os, "register_at_fork"):
                         os.register_at_fork(after_in_child=self._in_a_fork)
                     self.hooked = True
-                self.thread = threading.Thread(target=self._watch, args=(self.stop,), name="tensorgrad-mpi-watch", daemon=True)
+                self.thread = threading.Thread(target=self._watch, args=(self.stop,), name="tensorgrad-mpi-watch",
+                                               daemon=True)
                 self.thread.start()
 
     def remove(self, group: Any) -> None:
@@ -75,7 +84,9 @@ class Guard:
                     self.threads = 0
 
     def share_cores(self, world: Any) -> None:
-        """Let ranks that may use the same cores compute with their part of them, unless the user has said how many threads there are. All ranks call this."""
+        """Let ranks that may use the same cores compute with their part of them, unless the user has said how many
+        threads there are. All ranks call this.
+        """
         from ...runtime import threads
         if not hasattr(os, "sched_getaffinity"):
             return
@@ -90,7 +101,8 @@ class Guard:
         """The program ends, perhaps with groups that it has not destroyed: MPI is finalized next."""
         with self.lock:
             for group in self.groups:
-                group.tell(LEFT, [(group.rank + step) % group.size for step in range(1, min(NEIGHBOURS + 1, group.size))])
+                group.tell(LEFT, [(group.rank + step) % group.size
+                                  for step in range(1, min(NEIGHBOURS + 1, group.size))])
             if self.stop is not None:
                 self.stop.set()
         if self.thread is not None and self.thread is not threading.current_thread():
@@ -107,7 +119,9 @@ class Guard:
     # ── time limits ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _watch(self, stop: threading.Event) -> None:
-        """Until the last group is gone, look for calls that take too long, here and, through their message, elsewhere."""
+        """Until the last group is gone, look for calls that take too long, here and, through their message,
+        elsewhere.
+        """
         while True:
             with self.lock:
                 groups = list(self.groups)
@@ -117,7 +131,8 @@ class Guard:
             now = time.monotonic()
             for began, group, kind in list(self.calls.values()):
                 if now - began > group.timeout.total_seconds():
-                    self._end(group, f"{kind} has waited for longer than the time limit of {group.timeout.total_seconds():g} s")
+                    self._end(group, f"{kind} has waited for longer than the time limit of "
+                                     f"{group.timeout.total_seconds():g} s")
                 for since, left, rank in self.left:
                     if left is group and kind not in ("SEND", "RECV") and now - max(since, began) > PATIENCE:
                         self._end(group, f"{kind} waits for rank {rank}, whose program has ended")
@@ -133,7 +148,8 @@ class Guard:
     def _end(self, group: Any, why: str) -> None:
         """Say why the job ends, let the others say what they have seen, and end it."""
         print_now(f"{place(group)}: {why}: the job is aborted.\n{group.log()}")
-        others = {other for other in range(group.size) if other != group.rank} - {rank for _, left, rank in self.left if left is group}
+        others = ({other for other in range(group.size) if other != group.rank}
+                  - {rank for _, left, rank in self.left if left is group})
         group.tell(OVER, others)
         end = time.monotonic() + GRACE
         while others and time.monotonic() < end:
@@ -153,7 +169,8 @@ class Guard:
     def _uncaught_in_a_thread(self, args: Any) -> None:
         self.hooks[1](args)
         if args.exc_type is not SystemExit:
-            self._failed(args.exc_type, args.exc_value, f" in the thread {args.thread.name}" if args.thread else " in a thread")
+            self._failed(args.exc_type, args.exc_value, f" in the thread {args.thread.name}" if args.thread
+                         else " in a thread")
 
     def _failed(self, kind: type[BaseException], error: BaseException | None, where: str) -> None:
         if not self.groups:
@@ -168,7 +185,8 @@ guard = Guard()
 
 def place(group: Any) -> str:
     """Which process this is."""
-    return f"rank {group.rank} of {group.size} in the group {group.label!r} (pid {os.getpid()} on {socket.gethostname()})"
+    return (f"rank {group.rank} of {group.size} in the group {group.label!r} (pid {os.getpid()} on "
+            f"{socket.gethostname()})")
 
 
 def print_now(text: str) -> None:

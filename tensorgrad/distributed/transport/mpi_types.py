@@ -42,7 +42,8 @@ def _long(count: int, itemsize: int) -> Any:
         unit = _units()[itemsize]
         blocks, rest = divmod(count, BIG)
         block = unit.Create_contiguous(BIG)
-        _longs[count, itemsize] = MPI.Datatype.Create_struct([blocks, rest], [0, blocks * BIG * itemsize], [block, unit]).Commit()
+        _longs[count, itemsize] = MPI.Datatype.Create_struct([blocks, rest], [0, blocks * BIG * itemsize],
+                                                             [block, unit]).Commit()
         block.Free()
     return _longs[count, itemsize]
 
@@ -58,12 +59,13 @@ def free_types() -> None:
 
 @cache
 def native(dtype: np.dtype[Any], op: ReduceOp) -> tuple[Any, Any, np.dtype[Any] | None] | None:
-    """MPI's type and operation, and the dtype to view the array as, if any; None where MPI lacks the type, or its results may differ from rank to rank.
+    """MPI's type and operation, and the dtype to view the array as, if any; None where MPI lacks the type, or its
+    results may differ from rank to rank.
 
     Errors: PyTorch's, for a reduction that the dtype does not have.
 
-    Sums of complex numbers are sums of their parts, and bits of booleans are those of bytes. The smaller or larger of a number and NaN depends on their order
-    in MPI, which is not alike on all ranks.
+    Sums of complex numbers are sums of their parts, and bits of booleans are those of bytes. The smaller or larger of a
+    number and NaN depends on their order in MPI, which is not alike on all ranks.
     """
     from mpi4py import MPI
     check_reduction(dtype, op)
@@ -73,15 +75,17 @@ def native(dtype: np.dtype[Any], op: ReduceOp) -> tuple[Any, Any, np.dtype[Any] 
     if kind == "c" and op in (ReduceOp.SUM, ReduceOp.AVG):
         part = np.dtype(f"f{dtype.itemsize // 2}")
         return native(part, op)[0], MPI.SUM, part  # type: ignore[index]
-    known = {"f4": MPI.FLOAT, "f8": MPI.DOUBLE, "i1": MPI.INT8_T, "i2": MPI.INT16_T, "i4": MPI.INT32_T, "i8": MPI.INT64_T,
-             "u1": MPI.UINT8_T, "u2": MPI.UINT16_T, "u4": MPI.UINT32_T, "u8": MPI.UINT64_T}.get(f"{kind}{dtype.itemsize}")
+    known = {"f4": MPI.FLOAT, "f8": MPI.DOUBLE, "i1": MPI.INT8_T, "i2": MPI.INT16_T, "i4": MPI.INT32_T,
+             "i8": MPI.INT64_T, "u1": MPI.UINT8_T, "u2": MPI.UINT16_T, "u4": MPI.UINT32_T,
+             "u8": MPI.UINT64_T}.get(f"{kind}{dtype.itemsize}")
     if known is None or kind == "f" and op in (ReduceOp.MIN, ReduceOp.MAX):
         return None
     name = {ReduceOp.AVG: "SUM", ReduceOp.PRODUCT: "PROD"}.get(op, op.name)
     return known, getattr(MPI, name), None
 
 
-BOOLEAN = {ReduceOp.SUM: "OR", ReduceOp.MAX: "OR", ReduceOp.BOR: "OR", ReduceOp.PRODUCT: "AND", ReduceOp.MIN: "AND", ReduceOp.BAND: "AND",
+BOOLEAN = {ReduceOp.SUM: "OR", ReduceOp.MAX: "OR", ReduceOp.BOR: "OR", ReduceOp.PRODUCT: "AND", ReduceOp.MIN: "AND",
+           ReduceOp.BAND: "AND",
            ReduceOp.BXOR: "XOR"}
 
 

@@ -13,7 +13,8 @@ from ..work import Work
 
 __all__ = ["Order", "Requests", "Stages"]
 
-Stages = Iterator[list[tuple[Any, ...]]]        # lists of (name of a blocking method, argument, …) that may run side by side
+# lists of (name of a blocking method, argument, …) that may run side by side
+Stages = Iterator[list[tuple[Any, ...]]]
 
 
 class Order:
@@ -59,10 +60,12 @@ class Requests(Work):
     returns the rank that a message came from.
     """
 
-    def __init__(self, what: str, stages: Stages, start: Callable[[tuple[Any, ...], bool], Any], transport: Any, order: Order | None = None,
+    def __init__(self, what: str, stages: Stages, start: Callable[[tuple[Any, ...], bool], Any], transport: Any,
+                 order: Order | None = None,
                  received: Callable[[Any], int] | None = None) -> None:
         super().__init__()
-        self.what, self.stages, self.start, self.transport, self.order, self.received = what, stages, start, transport, order, received
+        self.what, self.stages, self.start, self.transport, self.order, self.received = (what, stages, start, transport,
+                                                                                         order, received)
         self.lock = threading.RLock()       # a request is tested by one thread at a time
         self.requests: list[Any] = []
         self.begun = 0

@@ -1,8 +1,10 @@
 """NCCL: arrays between GPUs, over cupy.cuda.nccl. https://pytorch.org/docs → torch.distributed, "nccl"
 
-This module has not run on hardware yet: its tests run it over a stand-in for CuPy, whose functions are those of CuPy's source.
+This module has not run on hardware yet: its tests run it over a stand-in for CuPy, whose functions are those of CuPy's
+    source.
 
-Calls go to the device and return. A `Work` ends by an event: `wait` lets the current stream wait for it, as in PyTorch, and the host goes on. Asynchronous
+Calls go to the device and return. A `Work` ends by an event: `wait` lets the current stream wait for it, as in PyTorch,
+    and the host goes on. Asynchronous
 collectives have a stream of their own, beside which the device computes; the others take the current stream.
 """
 from __future__ import annotations
@@ -24,27 +26,34 @@ from .base import Call, Transport
 __all__ = ["NCCLTransport", "create"]
 
 
-def create(store: Any, rank: int, size: int, timeout: timedelta, name: str, ranks: Sequence[int] | None = None) -> Transport:
-    """The transport among the ranks that share the store, or MPI where there is none. They meet at the first collective, whose array says which device is
-    this rank's. Errors: ImportError without CuPy; RuntimeError if CuPy has no NCCL.
+def create(store: Any, rank: int, size: int, timeout: timedelta, name: str,
+           ranks: Sequence[int] | None = None) -> Transport:
+    """The transport among the ranks that share the store, or MPI where there is none. They meet at the first
+    collective, whose array says which device is this rank's. Errors: ImportError without CuPy; RuntimeError if CuPy has
+    no NCCL.
     """
     cupy = import_cupy()
     if not cupy.cuda.nccl.available:
-        raise RuntimeError("The backend 'nccl' needs NCCL, which CuPy does not find: pip install nvidia-nccl-cu12 (or -cu13, to match CuPy), or "
-                           "python -m cupyx.tools.install_library --library nccl --cuda 12.x")
+        raise RuntimeError("The backend 'nccl' needs NCCL, which CuPy does not find: pip install nvidia-nccl-cu12 (or "
+                           "-cu13, to match CuPy), or python -m cupyx.tools.install_library --library nccl --cuda 12.x")
     return NCCLTransport(cupy, store, rank, size, timeout, name, ranks)
 
 
 # ── types ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-TYPES = {"int8": "INT8", "uint8": "UINT8", "bool": "UINT8", "int32": "INT32", "uint32": "UINT32", "int64": "INT64", "uint64": "UINT64", "float16": "FLOAT16",
-         "float32": "FLOAT32", "float64": "FLOAT64", "bfloat16": "BFLOAT16", "complex64": "FLOAT32", "complex128": "FLOAT64"}
+TYPES = {"int8": "INT8", "uint8": "UINT8", "bool": "UINT8", "int32": "INT32", "uint32": "UINT32", "int64": "INT64",
+         "uint64": "UINT64", "float16": "FLOAT16", "float32": "FLOAT32", "float64": "FLOAT64", "bfloat16": "BFLOAT16",
+         "complex64": "FLOAT32",
+         "complex128": "FLOAT64"}
 NAMES = {ReduceOp.SUM: "SUM", ReduceOp.PRODUCT: "PROD", ReduceOp.MAX: "MAX", ReduceOp.MIN: "MIN", ReduceOp.AVG: "AVG"}
 OF_BOOLEANS = {**NAMES, ReduceOp.SUM: "MAX", ReduceOp.PRODUCT: "MIN"}
 
 
 def numbers(nccl: Any, dtype: Any) -> tuple[int, int]:
-    """NCCL's type of the numbers of an array that are to be reduced, and how many of them an element has. Errors: TypeError for a dtype without such a type."""
+    """NCCL's type of the numbers of an array that are to be reduced, and how many of them an element has.
+
+    Errors: TypeError for a dtype without such a type.
+    """
     found = TYPES.get(dtype.name)
     if found is None or not hasattr(nccl, f"NCCL_{found}"):
         raise TypeError(f"Input tensor data type is not supported for NCCL process group: {dtype.name}")
@@ -71,7 +80,8 @@ def operation(nccl: Any, dtype: Any, op: ReduceOp) -> int:
 class Recorded(Work):
     """Something that a stream does, and the event after it."""
 
-    def __init__(self, transport: NCCLTransport, what: str, event: Any, arrays: tuple[Any, ...], blocks: bool, source: int) -> None:
+    def __init__(self, transport: NCCLTransport, what: str, event: Any, arrays: tuple[Any, ...], blocks: bool,
+                 source: int) -> None:
         super().__init__(source=source)
         self.transport, self.what, self.event, self.blocks = transport, what, event, blocks
         self.arrays = arrays                # whose memory is in use until then
@@ -122,8 +132,8 @@ class Recorded(Work):
 class NCCLTransport(Transport):
     """The ranks of one NCCL communicator, each with a device of its own.
 
-    Messages between two ranks arrive in the order in which they are sent, whatever their tags. Each call waits on the device for the one before, so that all
-    devices run the calls in one order.
+    Messages between two ranks arrive in the order in which they are sent, whatever their tags. Each call waits on the
+    device for the one before, so that all devices run the calls in one order.
     """
 
     name, device = "nccl", "cuda"
@@ -138,7 +148,8 @@ class NCCLTransport(Transport):
         self.last: Any = None                   # the event after the last call
         self.error: Exception | None = None     # from then on, every call raises it
         self.under_way: deque[Recorded] = deque()
-        self.batch: list[tuple[tuple[Any, ...], Recorded]] | None = None        # messages that begin together, see `batching`
+        # messages that begin together, see `batching`
+        self.batch: list[tuple[tuple[Any, ...], Recorded]] | None = None
         self.lock = threading.RLock()
         self.closed = threading.Event()
 
@@ -159,8 +170,9 @@ class NCCLTransport(Transport):
         """At the first call, make the communicator: rank 0 leaves its name in the store."""
         if self.communicator is not None:
             if index != self.index:
-                raise RuntimeError(f"The group {self.label!r} has used cuda:{self.index} as the device of rank {self.rank}, and this tensor is on "
-                                   f"cuda:{index}: tensors of one group are on one device of each rank")
+                raise RuntimeError(f"The group {self.label!r} has used cuda:{self.index} as the device of rank "
+                                   f"{self.rank}, and this tensor is on cuda:{index}: tensors of one group are on one "
+                                   f"device of each rank")
             return
         as_bytes = int(self.cupy.__version__.split(".")[0]) >= 14           # before, signed numbers
         found = self.nccl.get_unique_id() if self.rank == 0 else b""
@@ -174,11 +186,14 @@ class NCCLTransport(Transport):
             name = bytes(self.store.get("nccl"))
         self.index = index
         with self.device_of_rank():
-            self.communicator = self.nccl.NcclCommunicator(self.size, name if as_bytes else tuple((byte ^ 128) - 128 for byte in name), self.rank)
+            self.communicator = self.nccl.NcclCommunicator(self.size,
+                                                           name if as_bytes
+                                                           else tuple((byte ^ 128) - 128 for byte in name), self.rank)
             self.side = self.cupy.cuda.Stream(non_blocking=True)
         threading.Thread(target=self._watch, name="tensorgrad-nccl-watch", daemon=True).start()
 
-    def _run(self, what: str, later: bool, begin: Callable[[int], None], arrays: tuple[Any, ...], blocks: bool = False, source: int = -1) -> Recorded:
+    def _run(self, what: str, later: bool, begin: Callable[[int], None], arrays: tuple[Any, ...], blocks: bool = False,
+             source: int = -1) -> Recorded:
         """Let `begin(stream)` put calls into a stream; the handle of what it does."""
         with self.lock:
             self._check_communicator(f"a call before {what}")
@@ -207,13 +222,16 @@ class NCCLTransport(Transport):
             self.under_way.popleft()
 
     def _failure(self, what: str, error: Exception) -> Exception:
-        return DistBackendError(f"NCCL error in {what} on rank {self.rank} of {self.size} in the group {self.label!r}: {error}")
+        return DistBackendError(f"NCCL error in {what} on rank {self.rank} of {self.size} in the group {self.label!r}: "
+                                f"{error}")
 
     def _event(self) -> Any:
         return self.cupy.cuda.Event(disable_timing=True)
 
     def _together(self, calls: list[tuple[Any, ...]]) -> Callable[[int], None]:
-        """Sends and receives that run side by side; NCCL wants both ends of each, those to oneself, too, in one group."""
+        """Sends and receives that run side by side; NCCL wants both ends of each, those to oneself, too, in one
+        group.
+        """
         def begin(stream: int) -> None:
             self.nccl.groupStart()
             try:
@@ -228,7 +246,9 @@ class NCCLTransport(Transport):
     # ── the thread that watches ───────────────────────────────────────────────────────────────────────────────────────
 
     def _watch(self) -> None:
-        """Until the group is destroyed, look for errors of NCCL, for calls that take too long, and for a rank that has given up."""
+        """Until the group is destroyed, look for errors of NCCL, for calls that take too long, and for a rank that has
+        given up.
+        """
         while not self.closed.wait(min(0.25, max(self.timeout.total_seconds() / 4, 0.02))) and self.error is None:
             with self.lock:
                 self._forget_ended()
@@ -241,7 +261,8 @@ class NCCLTransport(Transport):
                     self._end(DistBackendError(bytes(self.store.get("gave up")).decode()))
             limit = self.timeout.total_seconds()        # which `ProcessGroup.set_timeout` may change
             if time.monotonic() - oldest.began > limit and self.error is None:
-                self._end(TimedOut(f"Timed out waiting {round(1000 * limit)}ms for {oldest.what} operation to complete"))
+                self._end(TimedOut(f"Timed out waiting {round(1000 * limit)}ms for {oldest.what} operation to "
+                                   f"complete"))
 
     def _check_communicator(self, what: str) -> None:
         """Notice an error of NCCL: it may come long after the call."""
@@ -252,7 +273,9 @@ class NCCLTransport(Transport):
             self._end(self._failure(what, error))
 
     def _end(self, error: Exception) -> None:
-        """Abort the communicator, which ends its kernels on the device: what they were to write is lost, and every call from now on raises."""
+        """Abort the communicator, which ends its kernels on the device: what they were to write is lost, and every call
+        from now on raises.
+        """
         with self.lock:
             if self.error is not None:
                 return
@@ -272,7 +295,8 @@ class NCCLTransport(Transport):
                 with self.device_of_rank():
                     if self.under_way:
                         self.communicator.abort()
-                        self.error = DistBackendError(f"The group {self.label!r} was destroyed before {self.under_way[0].what} had ended")
+                        self.error = DistBackendError(f"The group {self.label!r} was destroyed before "
+                                                      f"{self.under_way[0].what} had ended")
                     else:
                         self.communicator.destroy()
             self.communicator = None
@@ -280,7 +304,8 @@ class NCCLTransport(Transport):
 
     def abort(self, reason: str) -> None:
         if self.store is not None:
-            self.store.set("gave up", f"rank {self.rank} of {self.size} has aborted the group {self.label!r}: {reason}".encode())
+            self.store.set("gave up", f"rank {self.rank} of {self.size} has aborted the group {self.label!r}: "
+                                      f"{reason}".encode())
         self._end(DistBackendError(reason))
 
     def split(self, ranks: list[int], name: str) -> Transport:
@@ -295,25 +320,33 @@ class NCCLTransport(Transport):
     def allreduce(self, call: Call, array: Any, op: ReduceOp) -> Work:
         (kind, each), how = numbers(self.nccl, array.dtype), operation(self.nccl, array.dtype, op)
         where = pointer(array)
-        return self._run(call.kind, call.later, lambda stream: self.communicator.allReduce(where, where, each * array.size, kind, how, stream), (array,))
+        return self._run(call.kind, call.later,
+                         lambda stream: self.communicator.allReduce(where, where, each * array.size, kind, how, stream),
+                         (array,))
 
     def reduce(self, call: Call, array: Any, root: int, op: ReduceOp) -> Work:
         (kind, each), how = numbers(self.nccl, array.dtype), operation(self.nccl, array.dtype, op)
         where = pointer(array)
-        return self._run(call.kind, call.later, lambda stream: self.communicator.reduce(where, where, each * array.size, kind, how, root, stream), (array,))
+        return self._run(call.kind, call.later,
+                         lambda stream: self.communicator.reduce(where, where, each * array.size, kind, how, root,
+                                                                 stream), (array,))
 
     def reduce_scatter(self, call: Call, out: Any, array: Any, op: ReduceOp) -> Work:
         (kind, each), how = numbers(self.nccl, array.dtype), operation(self.nccl, array.dtype, op)
         start, place, count = pointer(array), pointer(out), each * out.size
-        return self._run(call.kind, call.later, lambda stream: self.communicator.reduceScatter(start, place, count, kind, how, stream), (array, out))
+        return self._run(call.kind, call.later,
+                         lambda stream: self.communicator.reduceScatter(start, place, count, kind, how, stream),
+                         (array, out))
 
     def broadcast(self, call: Call, array: Any, root: int) -> Work:
         where, size, kind = pointer(array), array.size * array.dtype.itemsize, self.nccl.NCCL_UINT8
-        return self._run(call.kind, call.later, lambda stream: self.communicator.broadcast(where, where, size, kind, root, stream), (array,))
+        return self._run(call.kind, call.later,
+                         lambda stream: self.communicator.broadcast(where, where, size, kind, root, stream), (array,))
 
     def allgather(self, call: Call, out: Any, array: Any) -> Work:
         start, place, size, kind = pointer(array), pointer(out), array.size * array.dtype.itemsize, self.nccl.NCCL_UINT8
-        return self._run(call.kind, call.later, lambda stream: self.communicator.allGather(start, place, size, kind, stream), (array, out))
+        return self._run(call.kind, call.later,
+                         lambda stream: self.communicator.allGather(start, place, size, kind, stream), (array, out))
 
     def gather(self, call: Call, out: Any, array: Any, root: int) -> Work:
         calls = [(True, array, root)]
@@ -342,7 +375,9 @@ class NCCLTransport(Transport):
             byte = self.cupy.zeros(1, "uint8")
         kind, how = self.nccl.NCCL_UINT8, self.nccl.NCCL_SUM
         where = pointer(byte)
-        return self._run(call.kind, call.later, lambda stream: self.communicator.allReduce(where, where, 1, kind, how, stream), (byte,), blocks=True)
+        return self._run(call.kind, call.later,
+                         lambda stream: self.communicator.allReduce(where, where, 1, kind, how, stream), (byte,),
+                         blocks=True)
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -351,7 +386,8 @@ class NCCLTransport(Transport):
 
     def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
         if source is None:
-            raise RuntimeError("Backend nccl does not support recvAnysource: with NCCL, `src` says which rank to receive from")
+            raise RuntimeError("Backend nccl does not support recvAnysource: with NCCL, `src` says which rank to "
+                               "receive from")
         return self._message("RECV", later, (False, array, source), source)
 
     def _message(self, what: str, later: bool, call: tuple[Any, ...], source: int = -1) -> Work:

@@ -1,7 +1,10 @@
-"""Messages from one rank to another, with tags: a socket between each two ranks of a group, beside that of the doorbells.
+"""Messages from one rank to another, with tags: a socket between each two ranks of a group, beside that of the
+doorbells.
 
-Whoever waits for a message serves all sockets meanwhile: it reads what arrives, for whomever, and writes what others left unfinished. A thread does that while
-messages are under way that nobody waits for (`isend`, `irecv`); it starts with the first of them. Messages that nobody has asked for yet are kept.
+Whoever waits for a message serves all sockets meanwhile: it reads what arrives, for whomever, and writes what others
+    left unfinished. A thread does that while
+messages are under way that nobody waits for (`isend`, `irecv`); it starts with the first of them. Messages that nobody
+has asked for yet are kept.
 """
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ class Letter(Work):
         self._letters, self.view, self.dtype, self.source, self.tag, self.later = letters, view, dtype, peer, tag, later
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until it has ended; True. Errors: those of the communication, TimedOut after the time limit, by default the group's."""
+        """Wait until it has ended; True.
+
+        Errors: those of the communication, TimedOut after the time limit, by default the group's.
+        """
         if not self.is_completed():
             self._letters.until(self, timeout)
         return super().wait()
@@ -89,7 +95,8 @@ class _Line:
 class Letters:
     """The messages of one rank of a group."""
 
-    def __init__(self, rank: int, members: list[Member], links: dict[int, socket.socket], time_limit: Callable[[], timedelta],
+    def __init__(self, rank: int, members: list[Member], links: dict[int, socket.socket],
+                 time_limit: Callable[[], timedelta],
                  give_up: Callable[[BaseException], None], peek: Callable[[int], DistBackendError | None]) -> None:
         self.rank, self._time_limit, self._give_up, self._peek = rank, time_limit, give_up, peek
         self._lines = {other: _Line(members[other], link) for other, link in links.items()}
@@ -191,8 +198,8 @@ class Letters:
     def _late(self, letter: Letter, limit: float, fatal: bool) -> None:
         receives = any(letter is wanted for wanted in self._wanted) or any(letter is kept.wanted for kept in self._kept)
         who = "any rank" if letter.source is None else str(self._lines[letter.source].member)
-        error = TimedOut(f"Timed out waiting {round(1000 * limit)}ms for {'recv' if receives else 'send'} operation to complete: rank {self.rank} waited for "
-                         f"{who}, {letter.said}.")
+        error = TimedOut(f"Timed out waiting {round(1000 * limit)}ms for {'recv' if receives else 'send'} operation to "
+                         f"complete: rank {self.rank} waited for {who}, {letter.said}.")
         if fatal:
             self._give_up(error)
         raise error
@@ -247,7 +254,10 @@ class Letters:
             self._waker.send(b"x")
 
     def _end_some(self, serving: bool = False) -> None:
-        """Call what waits for messages that have ended. Another thread that serves the sockets may wait for one of them."""
+        """Call what waits for messages that have ended.
+
+        Another thread that serves the sockets may wait for one of them.
+        """
         if not self._ends:
             return
         with self._state:
@@ -352,8 +362,8 @@ class Letters:
 
     def _deliver(self, arrival: _Arrival, letter: Letter) -> None:
         if arrival.view.nbytes != letter.view.nbytes or arrival.dtype != letter.dtype:
-            error = DistBackendError(f"Detected mismatch between messages. {self._lines[arrival.source].member} sent {arrival.said}, rank {self.rank} expected "
-                                     f"{letter.said}.")
+            error = DistBackendError(f"Detected mismatch between messages. {self._lines[arrival.source].member} sent "
+                                     f"{arrival.said}, rank {self.rank} expected {letter.said}.")
             self._ended(letter, lambda: letter.fail(error))
             return
         if arrival.view.obj is not letter.view.obj:
@@ -373,10 +383,13 @@ class Letters:
             raise self._lost(line)
 
     def _lost(self, line: _Line) -> DistBackendError:
-        return DistBackendError(f"Connection closed by peer: {line.member} {line.member.fate(line.left)} while rank {self.rank} needed it for a message.")
+        return DistBackendError(f"Connection closed by peer: {line.member} {line.member.fate(line.left)} while rank "
+                                f"{self.rank} needed it for a message.")
 
     def _gone(self, line: _Line) -> None:
-        """The connection has ended: what is under way with this rank ends, and if it did not say that it leaves, everything."""
+        """The connection has ended: what is under way with this rank ends, and if it did not say that it leaves,
+        everything.
+        """
         line.gone, error = True, self._lost(line)
         self._poll.unregister(line.socket)
         self._by_descriptor.pop(line.socket.fileno(), None)
@@ -384,7 +397,8 @@ class Letters:
             self._doom(self._peek(line.rank) or error)          # it may have said why elsewhere
             return
         alone = all(other.gone for other in self._lines.values())
-        for letter in [letter for letter in self._wanted if letter.source == line.rank or letter.source is None and alone]:
+        for letter in [letter for letter in self._wanted if letter.source == line.rank or letter.source is None
+                       and alone]:
             self._wanted.remove(letter)
             self._fail(letter, error)
         self._fail_line(line, error)

@@ -1,4 +1,6 @@
-"""Waiting for several sockets at once: `select.poll` where the system has it, the same methods over `select.select` elsewhere."""
+"""Waiting for several sockets at once: `select.poll` where the system has it, the same methods over `select.select`
+elsewhere.
+"""
 from __future__ import annotations
 
 import select
@@ -7,11 +9,15 @@ from typing import Any
 __all__ = ["HUNG_UP", "IN", "OUT", "Selected", "watcher"]
 
 IN, OUT = getattr(select, "POLLIN", 1), getattr(select, "POLLOUT", 4)
-HUNG_UP = getattr(select, "POLLRDHUP", 0)           # asks for no more than the end of a connection; `poll` tells of that in any case
+# asks for no more than the end of a connection; `poll` tells of that in any case
+HUNG_UP = getattr(select, "POLLRDHUP", 0)
 
 
 class Selected:
-    """Some methods of `select.poll`, over `select.select`. Of sockets that are watched for neither reading nor writing it tells nothing."""
+    """Some methods of `select.poll`, over `select.select`.
+
+    Of sockets that are watched for neither reading nor writing it tells nothing.
+    """
 
     def __init__(self) -> None:
         self._events: dict[int, int] = {}
@@ -25,8 +31,10 @@ class Selected:
         del self._events[watched if isinstance(watched, int) else watched.fileno()]
 
     def poll(self, milliseconds: float | None = None) -> list[tuple[int, int]]:
-        reading, writing = ([descriptor for descriptor, events in self._events.items() if events & kind] for kind in (IN, OUT))
-        readable, writable, failed = select.select(reading, writing, writing, None if milliseconds is None else milliseconds / 1000)
+        reading, writing = ([descriptor for descriptor, events in self._events.items() if events & kind]
+                            for kind in (IN, OUT))
+        readable, writable, failed = select.select(reading, writing, writing,
+                                                   None if milliseconds is None else milliseconds / 1000)
         found = dict.fromkeys(readable, IN)
         for descriptor in {*writable, *failed}:
             found[descriptor] = found.get(descriptor, 0) | OUT

@@ -1,4 +1,7 @@
-"""Reductions of the ranks of one machine. All of them fold in the order of the ranks, so that all ranks and all runs get equal bits."""
+"""Reductions of the ranks of one machine.
+
+All of them fold in the order of the ranks, so that all ranks and all runs get equal bits.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -115,7 +118,8 @@ def reduce(rounds: Rounds, array: Any, root: int, op: ReduceOp) -> None:
 def reduce_scatter(rounds: Rounds, out: Any, array: Any, op: ReduceOp) -> None:
     """Fill `out` with this rank's part of the reduction of all arrays."""
     _check(op, array)
-    rows, views, join, size, rank = array.reshape(rounds.size, -1), rounds.views(array.dtype), combine(op), rounds.size, rounds.rank
+    rows, views, join, size, rank = (array.reshape(rounds.size, -1), rounds.views(array.dtype), combine(op),
+                                     rounds.size, rounds.rank)
     length = len(views[rank][0]) // size
 
     def write(chunk: int, slot: int) -> tuple[Any, ...]:

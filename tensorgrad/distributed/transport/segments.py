@@ -1,7 +1,9 @@
-"""The memory that the ranks of one machine share: each rank writes to its own slots, all read them. Behind its slots is room for arrays.
+"""The memory that the ranks of one machine share: each rank writes to its own slots, all read them.
 
-Between Linux processes it is memory without a name, gone with the last process that has it. Where descriptors cannot be passed between processes, each rank
-has copies of the others' slots, which doorbells bring up to date.
+Behind its slots is room for arrays.
+
+Between Linux processes it is memory without a name, gone with the last process that has it. Where descriptors cannot be
+passed between processes, each rank has copies of the others' slots, which doorbells bring up to date.
 """
 from __future__ import annotations
 
@@ -27,9 +29,11 @@ from . import mesh
 __all__ = ["AHEAD", "SLOTS", "Segments"]
 
 PIECE = struct.Struct("<II")
-AHEAD = 2               # chunks that a rank may write before it has to wait for the others: they need not run at the same time
+# chunks that a rank may write before it has to wait for the others: they need not run at the same time
+AHEAD = 2
 SLOTS = 2 * AHEAD + 2   # what `slot_exchange.py` and the results of `reductions.py` need for that
-ROOM = 1 << 30 if sys.maxsize > 1 << 32 else 0      # bytes for arrays of each rank: what is never written takes no memory
+# bytes for arrays of each rank: what is never written takes no memory
+ROOM = 1 << 30 if sys.maxsize > 1 << 32 else 0
 LENT: list[weakref.ref[Any]] = []       # arrays in the room, also of groups that are gone
 COPIED = 32 << 10       # bytes of a slot that is sent through a socket: it fits into the socket's buffer
 
@@ -45,7 +49,9 @@ def whole_pages(size: int) -> int:
 
 
 def _forked() -> None:
-    """Give a forked child copies of the arrays in the room, at their addresses: what it writes to a gradient must not reach its parent."""
+    """Give a forked child copies of the arrays in the room, at their addresses: what it writes to a gradient must not
+    reach its parent.
+    """
     arrays = [array for lent in LENT if (array := lent()) is not None]
     if not arrays:
         return
@@ -55,7 +61,8 @@ def _forked() -> None:
     fixed, both = 0x10, mmap.PROT_READ | mmap.PROT_WRITE              # MAP_FIXED, which the module mmap does not name
     for array in arrays:
         kept = array.copy()
-        if place(address(array), whole_pages(array.nbytes), both, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed, -1, 0) == address(array):
+        if place(address(array), whole_pages(array.nbytes), both, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed, -1,
+                 0) == address(array):
             array[:] = kept
 
 
@@ -64,7 +71,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class Segments:
-    """The slots of all ranks of a group. `slot` is the size of one in bytes; `shared` says whether others see what is written."""
+    """The slots of all ranks of a group.
+
+    `slot` is the size of one in bytes; `shared` says whether others see what is written.
+    """
 
     def __init__(self, rank: int, size: int, links: dict[int, socket.socket], deadline: float) -> None:
         self.shared = mesh.LOCAL
@@ -77,24 +87,33 @@ class Segments:
             own = Block(length if limited else length + ROOM)
             for link in links.values():
                 socket.send_fds(link, [b"memory"], [own.descriptor])
-            blocks = [own if other == rank else _received(links[other], length, limited, deadline) for other in range(size)]
+            blocks = [own if other == rank else _received(links[other], length, limited, deadline)
+                      for other in range(size)]
             self.memory = [block.array for block in blocks]
             self._blocks = blocks
         self._views: dict[Any, list[list[Any]]] = {}
-        self._rooms: list[tuple[int, int, Any]] = []            # (begin, end, weak reference to its array) of each array, in order
+        # (begin, end, weak reference to its array) of each array, in order
+        self._rooms: list[tuple[int, int, Any]] = []
         self._lock = threading.Lock()
 
     def views(self, dtype: Any) -> list[list[Any]]:
-        """Return the slots of each rank as arrays: `SLOTS` for what a rank gives, `SLOTS` for what it has worked out."""
+        """Return the slots of each rank as arrays: `SLOTS` for what a rank gives, `SLOTS` for what it has worked
+        out.
+        """
         found = self._views.get(dtype)
         if found is None:
             count = self.slot // dtype.itemsize
-            found = self._views[dtype] = [[memory[i * self.slot:(i + 1) * self.slot][:count * dtype.itemsize].view(dtype) for i in range(2 * SLOTS)]
+            found = self._views[dtype] = [[memory[i * self.slot:(i + 1) * self.slot][:count
+                                                                                     * dtype.itemsize].view(dtype)
+                                           for i in range(2 * SLOTS)]
                                           for memory in self.memory]
         return found
 
     def room(self, size: int) -> Any:
-        """Return bytes that all ranks see, as an array: they are its own while anything looks at it. None if there is no room."""
+        """Return bytes that all ranks see, as an array: they are its own while anything looks at it.
+
+        None if there is no room.
+        """
         if not self.shared or not self.memory:
             return None
         memory, place = self.memory[self.rank], self.begin
@@ -116,7 +135,9 @@ class Segments:
             return array
 
     def _backed_until(self, end: int) -> bool:
-        """Take memory for the room up to a place; False if there is none: a page that is missing when it is written to would end the process."""
+        """Take memory for the room up to a place; False if there is none: a page that is missing when it is written to
+        would end the process.
+        """
         if end > self._backed and hasattr(os, "posix_fallocate"):
             try:
                 os.posix_fallocate(self._blocks[self.rank].descriptor, self._backed, end - self._backed)
@@ -132,10 +153,15 @@ class Segments:
         return place if self.begin <= place <= len(memory) - array.nbytes else -1
 
     def at(self, places: list[int], array: Any) -> list[Any]:
-        """Return the ranks' arrays at these places, which are like this one. Errors: DistBackendError for a place that is none."""
-        if any(not self.begin <= place <= len(memory) - array.nbytes for place, memory in zip(places, self.memory, strict=True)):
+        """Return the ranks' arrays at these places, which are like this one.
+
+        Errors: DistBackendError for a place that is none.
+        """
+        if any(not self.begin <= place <= len(memory) - array.nbytes
+               for place, memory in zip(places, self.memory, strict=True)):
             raise DistBackendError("A rank sent a damaged message")
-        return [memory[place:place + array.nbytes].view(array.dtype) for place, memory in zip(places, self.memory, strict=True)]
+        return [memory[place:place + array.nbytes].view(array.dtype)
+                for place, memory in zip(places, self.memory, strict=True)]
 
     def packed(self, arrays: Any) -> bytes:
         """Return arrays of the own slots as bytes, with their places: for ranks that do not share memory."""
@@ -168,7 +194,10 @@ def _limited() -> bool:
 
 
 def _received(link: socket.socket, length: int, limited: bool, deadline: float) -> Any:
-    """Return the memory of another rank: its slots, and its room unless this process is limited. The ranks then reduce through slots."""
+    """Return the memory of another rank: its slots, and its room unless this process is limited.
+
+    The ranks then reduce through slots.
+    """
     wire_protocol.set_deadline(link, deadline)
     said, descriptors, _, _ = socket.recv_fds(link, 6, 1)
     if said != b"memory" or len(descriptors) != 1:

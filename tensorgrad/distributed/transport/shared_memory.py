@@ -4,8 +4,9 @@ Collectives (`reductions.py`, `data_movement.py`) are rounds (`slot_exchange.py`
 (`segments.py`) and ringing (`doorbells.py`). Messages from one rank to another have separate sockets
 (`point_to_point.py`); `mesh.py` connects the ranks.
 
-Synchronous collectives run on the caller's thread, after asynchronous ones that are pending. These run on a thread of the group's, which starts with the first,
-while the program goes on; where each rank has but one processor, a thread would only take it away from the program, and whoever waits for them does them.
+Synchronous collectives run on the caller's thread, after asynchronous ones that are pending. These run on a thread of
+the group's, which starts with the first, while the program goes on; where each rank has but one processor, a thread
+would only take it away from the program, and whoever waits for them does them.
 """
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ from .slot_exchange import Rounds
 __all__ = ["Shared", "create"]
 
 MAXIMUM = 64                    # ranks
-PATIENCE = 0.5                  # seconds that an asynchronous collective waits for somebody to wait for it, where all processors are busy
+# seconds that an asynchronous collective waits for somebody to wait for it, where all processors are busy
+PATIENCE = 0.5
 
 
 class Queued(Work):
@@ -45,7 +47,8 @@ class Queued(Work):
 
     def __init__(self, transport: Shared, call: Call, job: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         super().__init__()
-        self.transport, self.call, self.job, self.arguments, self.begun = transport, call, job, arguments, time.monotonic()
+        self.transport, self.call, self.job, self.arguments, self.begun = (transport, call, job, arguments,
+                                                                           time.monotonic())
 
     def _wait(self, seconds: float | None) -> None:
         if seconds is None:
@@ -62,7 +65,10 @@ class Queued(Work):
 
 
 def create(store: Store, rank: int, size: int, timeout: timedelta, name: str, ranks: Any = None) -> Transport:
-    """Return the transport of a new group. All its ranks call this. Errors: RuntimeError for a rank on another machine, TimedOut if ranks do not come."""
+    """Return the transport of a new group.
+
+    All its ranks call this. Errors: RuntimeError for a rank on another machine, TimedOut if ranks do not come.
+    """
     if size > MAXIMUM:
         raise RuntimeError(f'the backend "gloo" has at most {MAXIMUM} ranks, not {size}: use "mpi"')
     return Shared(store, rank, size, timeout)
@@ -85,7 +91,8 @@ class Shared(Transport):
                 link.close()
             raise
         self._bells = Doorbells(rank, self.members, links["bells"], lambda: self.timeout)
-        self._letters = Letters(rank, self.members, links["letters"], lambda: self.timeout, self._give_up, self._bells.peek)
+        self._letters = Letters(rank, self.members, links["letters"], lambda: self.timeout, self._give_up,
+                                self._bells.peek)
         _sockets[id(self)] = self._bells.sockets() + self._letters.sockets()
         self._rounds = Rounds(rank, size, self._bells, self._segments)
         self._busy = threading.Lock()
@@ -172,18 +179,22 @@ class Shared(Transport):
         return True
 
     def hurry(self) -> None:
-        """Have the thread do what is pending at once: somebody looks whether it has ended, or waits for something else."""
+        """Have the thread do what is pending at once: somebody looks whether it has ended, or waits for something
+        else.
+        """
         with self._pending:
             self._hurried = True
             self._pending.notify()
 
     def _unusable(self) -> None:
         if self._pid != os.getpid():
-            raise DistBackendError(f"The group belongs to process {self._pid}: a process that was forked has to make its own.")
+            raise DistBackendError(f"The group belongs to process {self._pid}: a process that was forked has to make "
+                                   f"its own.")
         if self._closed:
             raise DistBackendError("The group has been closed.")
         error = self._bells.error()
-        ended = type(error)(f"The group cannot be used any more, an error has ended it: {str(error).partition(chr(10))[0]}")
+        ended = type(error)(f"The group cannot be used any more, an error has ended it: "
+                            f"{str(error).partition(chr(10))[0]}")
         if isinstance(ended, TimedOut):
             ended.logged = True             # the call that timed out has printed the log
         raise ended
@@ -224,7 +235,8 @@ class Shared(Transport):
 
     def send(self, array: Any, to: int, tag: int, later: bool) -> Work:
         if to == self.rank:
-            raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current process.")
+            raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the "
+                             "current process.")
         if self._closed or self._bells.reason is not None:
             self._unusable()
         if self._queue:
@@ -233,7 +245,8 @@ class Shared(Transport):
 
     def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
         if source == self.rank:
-            raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
+            raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current "
+                             "process.")
         if self._closed or self._bells.reason is not None:
             self._unusable()
         if self._queue:
@@ -275,7 +288,9 @@ class Shared(Transport):
             self.close()
 
     def forked(self) -> None:
-        """Close, in a child that was forked, what belongs to its parent: else others would not see that the parent dies."""
+        """Close, in a child that was forked, what belongs to its parent: else others would not see that the parent
+        dies.
+        """
         self._closed = True
         self._bells.close()
         self._letters.drop()
@@ -288,7 +303,8 @@ class Shared(Transport):
 # ── processes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _open: weakref.WeakSet[Shared] = weakref.WeakSet()
-# The sockets of each open transport, by its id. The garbage collector would finalize them, with a ResourceWarning, before the transport that closes them.
+# The sockets of each open transport, by its id. The garbage collector would finalize them, with a ResourceWarning,
+# before the transport that closes them.
 _sockets: dict[int, list[socket.socket]] = {}
 
 

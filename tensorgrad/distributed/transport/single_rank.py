@@ -47,7 +47,8 @@ class Alone(Transport):
         return Work.done()
 
     def send(self, array: Any, to: int, tag: int, later: bool) -> Work:
-        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current process.")
+        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current "
+                         "process.")
 
     def receive(self, array: Any, source: int | None, tag: int, later: bool) -> Work:
         raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")

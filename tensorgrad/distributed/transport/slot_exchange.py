@@ -1,8 +1,10 @@
-"""Rounds of all ranks of one machine: each rank writes a chunk to a slot of its own, rings, waits for the others' rings, and reads their slots.
+"""Rounds of all ranks of one machine: each rank writes a chunk to a slot of its own, rings, waits for the others'
+rings, and reads their slots.
 
-A rank is `AHEAD` chunks ahead: it rings for chunk n as soon as it has read chunk n − AHEAD − 1, and then reads chunk n − AHEAD. So who hears the ring for n
-knows what has been read, and which slots may be written again, within a collective and from one to the next. The first ring of a collective carries its
-fingerprint. Small arrays ride in it, and no slot is needed.
+A rank is `AHEAD` chunks ahead: it rings for chunk n as soon as it has read chunk n − AHEAD − 1, and then reads chunk n
+    − AHEAD. So who hears the ring for n
+knows what has been read, and which slots may be written again, within a collective and from one to the next. The first
+ring of a collective carries its fingerprint. Small arrays ride in it, and no slot is needed.
 """
 from __future__ import annotations
 
@@ -59,12 +61,16 @@ class Rounds:
             self.bells.send(to, message)
 
     def hear(self, peer: Peer) -> Any:
-        """Return what a peer sent along in the first round. Errors: DistBackendError if the peer does something else."""
+        """Return what a peer sent along in the first round.
+
+        Errors: DistBackendError if the peer does something else.
+        """
         body = self.bells.hear(peer, HEAD)
         mark = peer.mark
         if mark != len(self.head) or not peer.buffer.startswith(self.head, peer.at):
             others = {peer.rank: bytes(body[:mark]).rstrip(b"\0")}
-            raise flight_recorder.compare(self.rank, self.head.rstrip(b"\0"), others) or DistBackendError(f"{peer.member} sent a damaged message")
+            raise flight_recorder.compare(self.rank, self.head.rstrip(b"\0"),
+                                          others) or DistBackendError(f"{peer.member} sent a damaged message")
         return body[mark:]
 
     def parts(self, array: Any) -> list[Any]:
@@ -80,11 +86,14 @@ class Rounds:
     def fits(self, peer: Peer, size: int, expected: int) -> None:
         """Errors: DistBackendError if a peer sent more or less than is expected."""
         if size != expected:
-            raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} sent {size} bytes in {self.doing()}, "
-                                   f"rank {self.rank} expected {expected}.")
+            raise DistBackendError(f"Detected mismatch between collectives on ranks. {peer.member} sent {size} bytes "
+                                   f"in {self.doing()}, rank {self.rank} expected {expected}.")
 
     def seen(self, array: Any) -> list[Any] | None:
-        """Return the arrays of all ranks if these are in memory that all see; None if one is not. No rank may write to them before all have rung again."""
+        """Return the arrays of all ranks if these are in memory that all see; None if one is not.
+
+        No rank may write to them before all have rung again.
+        """
         self.tell(PLACE.pack(self.segments.place(array)))
         places = [self.segments.place(array)] * self.size
         for peer in self.peers:
@@ -100,10 +109,14 @@ class Rounds:
 
     # ── chunks ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def run(self, count: int, write: Callable[[int, int], tuple[Any, ...]], read: Callable[[int, int], Any], begun: bool = False) -> None:
-        """Do so many rounds: `write(chunk, slot)` before a ring, `read(chunk, slot)` after the others'. Both give what they have written.
+    def run(self, count: int, write: Callable[[int, int], tuple[Any, ...]], read: Callable[[int, int], Any],
+            begun: bool = False) -> None:
+        """Do so many rounds: `write(chunk, slot)` before a ring, `read(chunk, slot)` after the others'.
 
-        What `read(n)` writes is announced by the ring for n + 1 + AHEAD. `begun`: the collective has had a round before.
+        Both give what they have written.
+
+        What `read(n)` writes is announced by the ring for n + 1 + AHEAD. `begun`: the collective has had a round
+        before.
         """
         base, results = self.round, ()              # type: int, tuple[Any, ...]
         self.round += count
@@ -131,13 +144,16 @@ class Rounds:
                 self.segments.unpack(peer.rank, body)
 
     def of_equal_arrays(self, array: Any, writes: bool, read: Callable[[Any, int], None], begun: bool = False) -> None:
-        """Rounds in which some ranks write their arrays, of equal sizes, chunk by chunk, and all read with `read(chunk of the own array, slot)`."""
+        """Rounds in which some ranks write their arrays, of equal sizes, chunk by chunk, and all read with `read(chunk
+        of the own array, slot)`.
+        """
         own = self.views(array.dtype)[self.rank]
         length = len(own[0])
 
         def write(chunk: int, slot: int) -> tuple[Any, ...]:
             return (copied(array[chunk * length:(chunk + 1) * length], own[slot]),) if writes else ()
-        self.run(-(-len(array) // length), write, lambda chunk, slot: read(array[chunk * length:(chunk + 1) * length], slot), begun)
+        self.run(-(-len(array) // length), write,
+                 lambda chunk, slot: read(array[chunk * length:(chunk + 1) * length], slot), begun)
 
 
 def copied(part: Any, slot: Any) -> Any:

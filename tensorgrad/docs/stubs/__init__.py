@@ -2,7 +2,8 @@
 
 Most modules need no stub: type checkers read the annotations in their source. A stub is for a module that gathers names
 from others when it is imported, or at the first access (`modules`), for functions that decorators make (`definitions`),
-for layers, whose constructors are made (`layers`), and for the methods that `tensorgrad.api` attaches to Tensor (`tensor`).
+for layers, whose constructors are made (`layers`), and for the methods that `tensorgrad.api` attaches to Tensor
+(`tensor`).
 """
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ class Call(NamedTuple):
     result: str
 
 
-# Calls that annotations and `_signatures` cannot say: results that depend on the number of arguments, or on which are given.
+# Calls that annotations and `_signatures` cannot say: results that depend on the number of arguments, or on which are
+#     given.
 BY_HAND = {
     "Tensor.size": (Call([], "Size"), Call(["dim: int"], "int")),
     "Tensor.stride": (Call([], "tuple[int, ...]"), Call(["dim: int"], "int")),
@@ -41,8 +42,8 @@ BY_HAND = {
     "Tensor.nonzero": (Call(["*", "as_tuple: Literal[False] = False"], "Tensor"),
                        Call(["*", "as_tuple: Literal[True]"], "tuple[Tensor, ...]")),
 }
-SUBSUMED = {"Ints": {"Ints1"}, "int": {"Ints1", "Index", "Number", "Operand", "float"}, "float": {"Number", "Operand"}, "Tensor": {"Operand"},
-            "Number": {"Operand"}, "str": {"object"}, "Probability": {"float"}}
+SUBSUMED = {"Ints": {"Ints1"}, "int": {"Ints1", "Index", "Number", "Operand", "float"}, "float": {"Number", "Operand"},
+            "Tensor": {"Operand"}, "Number": {"Operand"}, "str": {"object"}, "Probability": {"float"}}
 # Functions whose keyword asks for a further result.
 ASKS_FOR_MORE = ("return_indices", "return_inverse", "return_counts")
 
@@ -66,7 +67,8 @@ class Definitions:
     def _calls(self, function: Any, name: str, method: str) -> list[Call]:
         key = f"Tensor.{name}" if method == "self" else name
         if key in BY_HAND:
-            return [Call([self._said(p) for p in call.parameters], self._annotated(call.result, KINDS)) for call in BY_HAND[key]]
+            return [Call([self._said(p) for p in call.parameters], self._annotated(call.result, KINDS))
+                    for call in BY_HAND[key]]
         plain = inspect.unwrap(function)
         scope, result = {**KINDS, **getattr(plain, "__globals__", {})}, _result(function)
         if method == "self" and name.endswith("_") and not name.endswith("__") and result == "Tensor":
@@ -86,11 +88,14 @@ class Definitions:
         parameters = self._parameters(function, scope, method)
         if (more := next((p for p in given if p in ASKS_FOR_MORE), None)) and " | " in result:
             return self._asking(parameters, more, result, scope)
-        if method == "self" and len(places := [p for p in list(given.values())[1:] if p.kind is p.POSITIONAL_OR_KEYWORD]) == 1 and (
-                places[0].annotation == "Ints" and places[0].default is places[0].empty):       # one list may be given as separate numbers
+        if (method == "self"
+                and len(places := [p for p in list(given.values())[1:] if p.kind is p.POSITIONAL_OR_KEYWORD]) == 1 and (
+                # one list may be given as separate numbers
+                places[0].annotation == "Ints" and places[0].default is places[0].empty)):
             starred = [f"*{places[0].name}: {self._annotated('Ints1', KINDS)}", *parameters[1:]]
             return [Call(p, self._annotated(result, scope)) for p in ([p for p in starred if p != "*"], parameters)]
-        if parameters[-1:] == [f"**keywords: {self._annotated('Any', KINDS)}"]:     # the name of a list that is not starred
+        # the name of a list that is not starred
+        if parameters[-1:] == [f"**keywords: {self._annotated('Any', KINDS)}"]:
             parameters = parameters[:-1]
             at, listed = next((i, p) for i, p in enumerate(given.values()) if p.kind is p.VAR_POSITIONAL)
             at -= method == "self"
@@ -144,7 +149,8 @@ class Definitions:
             if p.keyword_only and not starred:
                 shown.append("*")
                 starred = True
-            kind = p.kind.replace("Sizes", "Ints1").replace("Probability", "float").replace("Pair", "Ints1") + (" | None" if p.nullable else "")
+            kind = (p.kind.replace("Sizes", "Ints1").replace("Probability", "float").replace("Pair", "Ints1")
+                    + (" | None" if p.nullable else ""))
             if i == 0 and starred and not p.keyword_only:
                 shown.append(f"*{p.name}: {self._annotated('Ints1', KINDS)}")
                 continue
@@ -195,7 +201,8 @@ def _covers(parameters: list[inspect.Parameter], row: Signature) -> bool:
                 mine is starred or SUBSUMED.get(p.kind, frozenset()) & set(kinds)):
             return False
     given = {p.name for p in row.parameters} | {places[0].name if places else ""}
-    return all(p.name in given or p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters)
+    return all(p.name in given or p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+               for p in parameters)
 
 
 def _result(function: Any) -> str:

@@ -13,27 +13,33 @@ from inspect import getsource
 from .names import WORD, Names, wrapped_imports
 from .results import HEAD
 
-FILES = """activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold instancenorm lazy linear loss
+FILES = """activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold instancenorm lazy
+    linear loss
     module normalization padding pixelshuffle pooling rnn sparse transformer upsampling""".split()
 # The kinds of arguments of constructors that `settings` makes. Others have the kind of their default.
 SETTINGS = {
-    **dict.fromkeys("blank downscale_factor groups ignore_index in_features num_classes size upscale_factor".split(), "int"),
-    **dict.fromkeys("alpha beta k lambd lower margin negative_slope norm_type threshold upper value delta".split(), "float"),
+    **dict.fromkeys("blank downscale_factor groups ignore_index in_features num_classes size upscale_factor".split(),
+                    "int"),
+    **dict.fromkeys("alpha beta k lambd lower margin negative_slope norm_type threshold upper value delta".split(),
+                    "float"),
     **dict.fromkeys("kernel_size output_size padding dilation".split(), "Ints1"),
     **dict.fromkeys("size_average reduce recompute_scale_factor align_corners".split(), "bool | None"),
-    **dict.fromkeys("min_value max_value".split(), "float | None"), **dict.fromkeys("weight pos_weight".split(), "Tensor | None"),
+    **dict.fromkeys("min_value max_value".split(), "float | None"),
+    **dict.fromkeys("weight pos_weight".split(), "Tensor | None"),
     "dim": "int | None", "stride": "Ints1 | None", "divisor_override": "int | None", "out_features": "int | Ints",
-    "scale_factor": "float | Floats | None", "output_ratio": "float | Floats | None", "_random_samples": "Tensor | None",
-    "device": "Device | None", "dtype": "Dtype | None", "unflattened_size": "Any", "options": "Any",
-    "distance_function": "Callable[[Tensor, Tensor], Tensor] | None", "p": "float",
+    "scale_factor": "float | Floats | None", "output_ratio": "float | Floats | None",
+    "_random_samples": "Tensor | None", "device": "Device | None", "dtype": "Dtype | None", "unflattened_size": "Any",
+    "options": "Any", "distance_function": "Callable[[Tensor, Tensor], Tensor] | None", "p": "float",
 }
 # Settings of single classes that differ.
 OF_CLASS = {("LinearCrossEntropyLoss", "ignore_index"): "int | None",
-            ("Unflatten", "dim"): "int | str", ("Upsample", "size"): "Ints1 | None", ("UpsamplingNearest2d", "size"): "Ints1 | None",
-            ("UpsamplingBilinear2d", "size"): "Ints1 | None", ("_FractionalMaxPoolNd", "output_size"): "Ints1 | None",
+            ("Unflatten", "dim"): "int | str", ("Upsample", "size"): "Ints1 | None",
+            ("UpsamplingNearest2d", "size"): "Ints1 | None", ("UpsamplingBilinear2d", "size"): "Ints1 | None",
+            ("_FractionalMaxPoolNd", "output_size"): "Ints1 | None",
             ("_AdaptiveMaxPoolNd", "output_size"): "Any", ("_AdaptiveAvgPoolNd", "output_size"): "Any"}
 SHOWN = ("property", "staticmethod", "classmethod")
-HIDDEN = ("__call__", "__getstate__", "__setstate__", "__reduce__", "__deepcopy__", "__reduce_ex__", "__init_subclass__", "__dir__", "__delattr__")
+HIDDEN = ("__call__", "__getstate__", "__setstate__", "__reduce__", "__deepcopy__", "__reduce_ex__",
+          "__init_subclass__", "__dir__", "__delattr__")
 MODULE = """    forward: Callable[..., Any]
     training: bool
     @overload
@@ -76,12 +82,16 @@ class Outline:
 
     def _imports(self, body: str) -> list[str]:
         """Return the imports of the source that the stub needs, and those of kinds that `SETTINGS` names."""
-        known = {"Any": "typing", "Callable": "collections.abc", "ParamSpec": "typing", "Protocol": "typing", "TypeVar": "typing",
-                 "overload": "typing", "SymbolicData": "...symbolic.data", "Tensor": "..._tensor", "F": "..", "Parameter": "..parameter",
+        known = {"Any": "typing", "Callable": "collections.abc", "ParamSpec": "typing", "Protocol": "typing",
+                 "TypeVar": "typing", "overload": "typing", "SymbolicData": "...symbolic.data", "Tensor": "..._tensor",
+                 "F": "..",
+                 "Parameter": "..parameter",
                  **dict.fromkeys("Ints Ints1 Floats Device Dtype".split(), "...api._kinds")}
-        for node in [*self.tree.body, *(n for block in self.tree.body if isinstance(block, ast.If) for n in block.body)]:
+        for node in [*self.tree.body, *(n for block in self.tree.body if isinstance(block, ast.If)
+                                        for n in block.body)]:
             if isinstance(node, ast.ImportFrom) and node.module != "__future__":
-                known.update({a.asname or a.name: "." * node.level + (node.module or "") for a in node.names if a.asname is None})
+                known.update({a.asname or a.name: "." * node.level + (node.module or "")
+                              for a in node.names if a.asname is None})
         parts: dict[str, list[str]] = {}
         for word in sorted({w.partition(".")[0] for w in WORD.findall(body)} - self.local):
             if word in known:
@@ -100,12 +110,15 @@ class Outline:
         return [f"class {node.name}({bases}):" if bases else f"class {node.name}:", *(inside or ["    ..."])]
 
     def _member(self, owner: str, node: ast.stmt) -> list[str]:
-        if isinstance(node, ast.FunctionDef) and node.name not in HIDDEN and (node.name.startswith("__") or not node.name.startswith("_")):
-            marks = [f"    @{ast.unparse(d)}" for d in node.decorator_list if ast.unparse(d).partition(".")[0] in SHOWN or ".setter" in ast.unparse(d)]
+        if (isinstance(node, ast.FunctionDef) and node.name not in HIDDEN
+                and (node.name.startswith("__") or not node.name.startswith("_"))):
+            marks = [f"    @{ast.unparse(d)}" for d in node.decorator_list
+                     if ast.unparse(d).partition(".")[0] in SHOWN or ".setter" in ast.unparse(d)]
             return [*marks, f"    {self._header(node)}"]
         if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
             return [f"    {ast.unparse(node.target)}: {ast.unparse(node.annotation)}"]
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "settings":
+        if (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+                and ast.unparse(node.value.func) == "settings"):
             return self._constructor(owner, node.value)
         return []
 
@@ -157,4 +170,5 @@ def _pairs(node: ast.Assign) -> list[tuple[str, str]]:
 
 def _kind_of(default: ast.expr) -> str:
     value = default.value if isinstance(default, ast.Constant) else None
-    return type(value).__name__ if isinstance(value, (bool, int, float, str)) else "float" if isinstance(default, ast.BinOp) else "Any"
+    return (type(value).__name__ if isinstance(value, (bool, int, float, str)) else "float"
+            if isinstance(default, ast.BinOp) else "Any")

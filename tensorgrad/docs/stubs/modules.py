@@ -10,8 +10,9 @@ from .names import PACKAGE, Names, defined_in, home_of, wrapped_imports
 from .results import HEAD
 
 GATHERING = """
-    fft functional linalg return_types special signal.windows nn nn.functional nn.modules nn.utils optim utils func autograd cuda
-    distributions distributed distributed.checkpoint distributed.nn distributed.optim experiment experiment.callbacks
+    fft functional linalg return_types special signal.windows nn nn.functional nn.modules nn.utils optim utils func
+    autograd cuda distributions distributed distributed.checkpoint distributed.nn distributed.optim experiment
+    experiment.callbacks
     experiment.models experiment.wrappers graph layers layers.utils legacy legacy.nn onnx viz""".split()
 # Our names in `_signatures` for functions of namespaces.
 PREFIXES = {"linalg": "linalg_", "fft": "fft_", "special": "special_"}

@@ -59,12 +59,16 @@ def wrapped_imports(parts: dict[str, list[str]]) -> list[str]:
     lines = []
     for module, names in sorted(parts.items(), key=lambda item: (item[0].startswith("from ."), item[0])):
         line = f"{module} import {', '.join(sorted(names))}"
-        lines += [line] if len(line) <= 120 else [f"{module} import (", *(f"    {name}," for name in sorted(names)), ")"]
+        lines += ([line] if len(line) <= 120 else [f"{module} import (", *(f"    {name}," for name in sorted(names)),
+                                                   ")"])
     return lines
 
 
 class Names:
-    """The imports of a stub. `taken` are the names that the stub defines itself, `own` (module, name) of its classes."""
+    """The imports of a stub.
+
+    `taken` are the names that the stub defines itself, `own` (module, name) of its classes.
+    """
 
     def __init__(self, module: str, is_package: bool, taken: frozenset[str],
                  own: frozenset[tuple[str, str]] = frozenset()) -> None:
@@ -75,7 +79,8 @@ class Names:
     def relative(self, module: str) -> str:
         """Return a module of the package as the stub imports from it: `.a`, `..b.c`."""
         own, other = self.package.split("."), module.split(".")
-        shared = next((i for i, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), min(len(own), len(other)))
+        shared = next((i for i, (a, b) in enumerate(zip(own, other, strict=False)) if a != b),
+                      min(len(own), len(other)))
         return "." * (len(own) - shared + 1) + ".".join(other[shared:])
 
     def local(self, name: str) -> str:
@@ -117,7 +122,8 @@ class Names:
         kinds = import_module(f"{PACKAGE}.api._kinds")
         if value is not None and vars(kinds).get(word) is value and getattr(value, "__name__", "") != word:
             return self.use(kinds.__name__, word)
-        if word in collections.abc.__all__ and getattr(value, "__module__", "collections.abc") in ("collections.abc", "typing"):
+        if (word in collections.abc.__all__ and getattr(value, "__module__", "collections.abc") in ("collections.abc",
+                                                                                                    "typing")):
             return self.use("collections.abc", word)
         if value is not None and value is getattr(typing, word, None):
             return self.use("typing", word)

@@ -10,9 +10,12 @@ from .names import Names
 from .results import HEAD
 
 # Properties and attributes that are made without annotations. `Tensor | Any` may be None, which programs know better.
-ATTRIBUTES = {"H": "Tensor", "T": "Tensor", "mH": "Tensor", "mT": "Tensor", "real": "Tensor", "imag": "Tensor", "grad": "Tensor | Any",
-              "data": "Tensor", "array": "Any", "origin": "Any", "node": "Any", "itemsize": "int", "nbytes": "int", "layout": "Layout", "name": "str | None",
-              "names": "tuple[str | None, ...]", "_base": "Tensor | None", "grad_dtype": "Dtype | None", "retains_grad": "bool", "volatile": "bool"}
+ATTRIBUTES = {"H": "Tensor", "T": "Tensor", "mH": "Tensor", "mT": "Tensor", "real": "Tensor", "imag": "Tensor",
+              "grad": "Tensor | Any", "data": "Tensor", "array": "Any", "origin": "Any", "node": "Any",
+              "itemsize": "int", "nbytes": "int", "layout": "Layout", "name": "str | None",
+              "names": "tuple[str | None, ...]", "_base": "Tensor | None",
+              "grad_dtype": "Dtype | None",
+              "retains_grad": "bool", "volatile": "bool"}
 PRIVATE = ("_version", "_base", "_is_view", "_make_subclass", "__torch_function__")
 READ_ONLY = frozenset(("shape", "dtype", "device", "ndim", "is_leaf", "grad_fn", "layout"))
 OPERATORS = BINARY | {f"__{sign}__" for sign in "eq ne lt le gt ge div rdiv idiv".split()}
@@ -32,13 +35,16 @@ def tensor_stub() -> str:
     for name in members:
         member = inspect.getattr_static(Tensor, name)
         if isinstance(member, classmethod):
-            body += ["@classmethod", f"def {name}(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any: ..."]
+            body += ["@classmethod", f"def {name}(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> "
+                                     f"Any: ..."]
         elif isinstance(member, staticmethod):
             body += write.lines(name, member.__func__, name, "static")
         elif name in OPERATORS:
             in_place = name[2] == "i" and name not in ("__invert__",)
-            said = names.annotation("Operand | np.ndarray", KINDS), names.use("typing", "Self") if in_place else "Tensor"
-            body.append(f"def {name}(self, other: {said[0]}) -> {said[1]}: ..." + "  # type: ignore[override]" * (name in COMPARES))
+            said = (names.annotation("Operand | np.ndarray", KINDS),
+                    names.use("typing", "Self") if in_place else "Tensor")
+            body.append(f"def {name}(self, other: {said[0]}) -> {said[1]}: ..." + "  # type: ignore[override]"
+                        * (name in COMPARES))
         elif name in ("__neg__", "__pos__", "__invert__", "__abs__"):
             body.append(f"def {name}(self) -> Tensor: ...")
         elif callable(member):
@@ -61,9 +67,12 @@ def _attribute(name: str, member: Any, names: Names) -> list[str]:
         said = getattr(getter, "__annotations__", {}).get("return")
     if said is None:
         said = "bool" if name.startswith("is_") else "Any"
-    annotation = names.annotation(said, KINDS if name in ATTRIBUTES else {**KINDS, **getattr(getter, "__globals__", {})})
-    if name == "grad":          # with a setter of another type, so that checkers forget `x.grad = None` at the next backward
-        return ["@property", f"def grad(self) -> {annotation}: ...", "@grad.setter", "def grad(self, value: Tensor | None) -> None: ...",
+    annotation = names.annotation(said, KINDS if name in ATTRIBUTES
+                                  else {**KINDS, **getattr(getter, "__globals__", {})})
+    # with a setter of another type, so that checkers forget `x.grad = None` at the next backward
+    if name == "grad":
+        return ["@property", f"def grad(self) -> {annotation}: ...", "@grad.setter",
+                "def grad(self, value: Tensor | None) -> None: ...",
                 "@grad.deleter", "def grad(self) -> None: ..."]
     if getter is not None and getattr(member, "fset", None) is None and name not in ("T", "data"):
         return ["@property", f"def {name}(self) -> {annotation}: ..."]

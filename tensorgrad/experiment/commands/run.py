@@ -14,7 +14,7 @@ TEXT = """Train what CONFIG describes: the plain form has the key `model`, the t
 written to save/<name>, with its metrics, checkpoints, final configuration and source. Registrations are made by
 importing the packages models, datasets, losses and callbacks of the project: of the folder above that of CONFIG, or
 else of the working directory.
-"""
+"""  # noqa: E501
 CODES = "Exit codes: 0 all is well, 1 training failed, 2 wrong usage or configuration, 130 interrupted."
 
 
@@ -44,7 +44,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def request_of(words: argparse.Namespace, **more: object) -> Request:
-    """Return the request that a parsed command line makes. A `key=value` right after --resume is a change, not a path."""
+    """Return the request that a parsed command line makes.
+
+    A `key=value` right after --resume is a change, not a path.
+    """
     overrides, resume = list(words.overrides), words.resume
     if resume and "=" in resume and not os.path.exists(resume):
         overrides, resume = [*overrides, resume], ""

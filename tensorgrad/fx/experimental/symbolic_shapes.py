@@ -1,6 +1,7 @@
 """PyTorch's queries about symbolic sizes; sizes are always numbers here."""
 
-__all__ = ["GuardOnDataDependentSymNode", "free_symbols", "free_unbacked_symbols", "guard_or_false", "guard_or_true", "is_concrete_bool", "is_concrete_int",
+__all__ = ["GuardOnDataDependentSymNode", "free_symbols", "free_unbacked_symbols", "guard_or_false", "guard_or_true",
+           "is_concrete_bool", "is_concrete_int",
            "statically_known_true"]
 
 

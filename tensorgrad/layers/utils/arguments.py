@@ -8,8 +8,9 @@ from typing import Any
 
 from ..structures import is_sequence
 
-__all__ = ["AutoInitializeMeta", "SaveInitArgs", "SaveInitArgsMeta", "accepts_kwargs", "accepts_varargs", "captured", "enable_dict_arg", "enable_kwargs",
-           "enable_list_arg", "enable_varargs", "is_signature_compatible", "pack_kwargs", "pack_varargs"]
+__all__ = ["AutoInitializeMeta", "SaveInitArgs", "SaveInitArgsMeta", "accepts_kwargs", "accepts_varargs", "captured",
+           "enable_dict_arg", "enable_kwargs", "enable_list_arg", "enable_varargs", "is_signature_compatible",
+           "pack_kwargs", "pack_varargs"]
 
 
 # ── what an object was made with ──────────────────────────────────────────────────────────────────────────────────────

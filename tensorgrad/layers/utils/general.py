@@ -8,15 +8,17 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["StringEnum", "assert_type", "case_insensitive_match", "create_string_enum", "deprecated", "exclude_keys", "fformat", "get_enum", "include_keys",
-           "iter_last", "meta_wrap", "method_decorator", "noop_context", "print_"]
+__all__ = ["StringEnum", "assert_type", "case_insensitive_match", "create_string_enum", "deprecated", "exclude_keys",
+           "fformat", "get_enum", "include_keys", "iter_last", "meta_wrap", "method_decorator", "noop_context",
+           "print_"]
 
 
 def assert_type(x: Any, expected: Any, message: str | None = None) -> bool:
     """Raise AssertionError unless an object is of a type, or of one of several in a tuple or list."""
     kinds = tuple(expected) if isinstance(expected, (tuple, list)) else (expected,)
     if not isinstance(x, kinds):
-        raise AssertionError(message or f"expected {' or '.join(kind.__name__ for kind in kinds)}, got {type(x).__name__}: {x!r}")
+        raise AssertionError(message or f"expected {' or '.join(kind.__name__ for kind in kinds)}, got "
+                                        f"{type(x).__name__}: {x!r}")
     return True
 
 
@@ -77,7 +79,8 @@ def get_enum(enum_class: Any, option: Any) -> Any:
     try:
         return enum_class(option)
     except ValueError:
-        raise ValueError(f"{option!r} is no option of {enum_class.__name__}: {', '.join(enum_class.__members__)}") from None
+        raise ValueError(
+            f"{option!r} is no option of {enum_class.__name__}: {', '.join(enum_class.__members__)}") from None
 
 
 def case_insensitive_match(items: Iterable[str], name: str) -> str | None:
@@ -149,10 +152,13 @@ def meta_wrap(decorator: Callable[..., Any]) -> Callable[..., Any]:
 
 @meta_wrap
 def deprecated(function: Callable[..., Any], message: str = "") -> Callable[..., Any]:
-    """Let a function warn (DeprecationWarning) when it is called: `@deprecated` or `@deprecated('use this instead')`."""
+    """Let a function warn (DeprecationWarning) when it is called: `@deprecated` or `@deprecated('use this
+    instead')`.
+    """
     @functools.wraps(function)
     def warned(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(f"{function.__name__}() is deprecated{': ' if message else ''}{message}", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{function.__name__}() is deprecated{': ' if message else ''}{message}", DeprecationWarning,
+                      stacklevel=2)
         return function(*args, **kwargs)
     return warned
 

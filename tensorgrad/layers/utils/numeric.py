@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ceildiv", "compare", "cum_sum", "is_div", "is_np_array", "is_np_float", "is_np_float_array", "is_np_int", "is_np_int_array", "is_np_scalar",
-           "max_at", "mean", "min_at", "np_cast", "np_clip_inplace", "product", "sum_pow"]
+__all__ = ["ceildiv", "compare", "cum_sum", "is_div", "is_np_array", "is_np_float", "is_np_float_array", "is_np_int",
+           "is_np_int_array", "is_np_scalar", "max_at", "mean", "min_at", "np_cast", "np_clip_inplace", "product",
+           "sum_pow"]
 
 
 def min_at(values: Iterable[Any]) -> tuple[Any, int]:

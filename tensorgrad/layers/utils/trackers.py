@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["AverageDictionary", "AverageValue", "MovingAverageRecorder", "PeriodicWakeUpWorker", "SimpleTimer", "ThreadSafeMovingAverageRecorder",
+__all__ = ["AverageDictionary", "AverageValue", "MovingAverageRecorder", "PeriodicWakeUpWorker", "SimpleTimer",
+           "ThreadSafeMovingAverageRecorder",
            "TimeRecorder", "TimedTracker"]
 
 
@@ -192,7 +193,8 @@ class PeriodicWakeUpWorker(threading.Thread):
     An error of the target ends the thread, and `stop` raises that error.
     """
 
-    def __init__(self, target: Callable[..., Any], interval: float = 1, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, target: Callable[..., Any], interval: float = 1, args: Any = (),
+                 kwargs: Mapping[str, Any] | None = None) -> None:
         super().__init__(daemon=True)
         self.target, self.interval, self.args, self.kwargs = target, interval, tuple(args), dict(kwargs or {})
         self.error: BaseException | None = None

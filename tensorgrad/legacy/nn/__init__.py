@@ -1,6 +1,7 @@
 """The modules of Lua Torch and of the first PyTorch: `torch.legacy.nn`.
 
-A module keeps its last output and gradInput, and its weights beside their gradients; a program calls forward, backward and updateParameters itself:
+A module keeps its last output and gradInput, and its weights beside their gradients; a program calls forward, backward
+and updateParameters itself:
 
 >>> import tensorgrad as torch
 >>> from tensorgrad.legacy import nn

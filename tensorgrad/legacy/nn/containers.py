@@ -1,4 +1,6 @@
-"""Containers of modules: in a chain, in parallel on one input, on the entries of a table, or on the slices of a tensor."""
+"""Containers of modules: in a chain, in parallel on one input, on the entries of a table, or on the slices of a
+tensor.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -17,7 +17,8 @@ def averaged(m: Any) -> str:
 
 def plain(function: Any, today: Any, says: str) -> Row:
     """Return the row of a loss that is a present function with a reduction."""
-    return Row("sizeAverage=True", says, lambda m, x, y: function(x, y, reduction=averaged(m)), lambda m: today(reduction=averaged(m)))
+    return Row("sizeAverage=True", says, lambda m, x, y: function(x, y, reduction=averaged(m)),
+               lambda m: today(reduction=averaged(m)))
 
 
 def negative_log_likelihood(m: Any, x: Any, y: Any) -> Any:
@@ -85,35 +86,42 @@ def predicted(m: Any, x: Any) -> Any:
 CRITERIONS: dict[str, Row] = {
     "AbsCriterion": plain(F.l1_loss, nn.L1Loss, "the mean of |x − y|"),
     "BCECriterion": Row("weights=None sizeAverage=True", "the mean of −y log x − (1 − y) log(1 − x)",
-                        lambda m, x, y: F.binary_cross_entropy(x, y, m.weights, reduction=averaged(m)), lambda m: nn.BCELoss(m.weights, reduction=averaged(m))),
+                        lambda m, x, y: F.binary_cross_entropy(x, y, m.weights, reduction=averaged(m)),
+                        lambda m: nn.BCELoss(m.weights, reduction=averaged(m))),
     "ClassNLLCriterion": Row("weights=None sizeAverage=True", "the mean of −x at the class y", negative_log_likelihood,
                              lambda m: nn.NLLLoss(m.weights, reduction=averaged(m))),
-    "ClassSimplexCriterion": Row("nClasses", "squares of the distance to the class's corner of a simplex", class_simplex,
+    "ClassSimplexCriterion": Row("nClasses", "squares of the distance to the class's corner of a simplex",
+                                 class_simplex,
                                  state={"simp": lambda m: simplex(m.nClasses)}, methods={"getPredictions": predicted}),
-    "CosineEmbeddingCriterion": Row("margin=0 sizeAverage=True", "1 − cos(x₀, x₁), or where y is −1 what it exceeds the margin by", cosine_embedding,
+    "CosineEmbeddingCriterion": Row("margin=0 sizeAverage=True",
+                                    "1 − cos(x₀, x₁), or where y is −1 what it exceeds the margin by", cosine_embedding,
                                     lambda m: nn.CosineEmbeddingLoss(m.margin, reduction=averaged(m))),
     "CrossEntropyCriterion": Row("weights=None", "the mean of −log softmax(x) at the class y",
-                                 lambda m, x, y: F.cross_entropy(x.reshape(x.shape[:2]) if x.dim() > 1 else x[None], tg.as_tensor(y).long().reshape(-1),
+                                 lambda m, x, y: F.cross_entropy(x.reshape(x.shape[:2]) if x.dim() > 1 else x[None],
+                                                                 tg.as_tensor(y).long().reshape(-1),
                                                                  m.weights),
                                  lambda m: nn.CrossEntropyLoss(m.weights)),
     "DistKLDivCriterion": Row("sizeAverage=True", "the mean of y (log y − x)",
                               lambda m, x, y: F.kl_div(x, y, reduction="sum") / (x.numel() if m.sizeAverage else 1),
                               lambda m: nn.KLDivLoss(reduction=averaged(m))),
     "HingeEmbeddingCriterion": Row("margin=1 sizeAverage=True", "x, or where y is −1 what it lacks of the margin",
-                                   lambda m, x, y: F.hinge_embedding_loss(x, tg.as_tensor(y).to(x.dtype), m.margin, reduction=averaged(m)),
+                                   lambda m, x, y: F.hinge_embedding_loss(x, tg.as_tensor(y).to(x.dtype), m.margin,
+                                                                          reduction=averaged(m)),
                                    lambda m: nn.HingeEmbeddingLoss(m.margin, reduction=averaged(m))),
     "L1Cost": Row("", "Σ |x|", lambda m, x, y=None: x.abs().sum()),
     "L1HingeEmbeddingCriterion": Row("margin=1", "Σ |x₀ − x₁|, or where y is −1 what it lacks of the margin", l1_hinge),
     "MSECriterion": plain(F.mse_loss, nn.MSELoss, "the mean of (x − y)²"),
     "MarginCriterion": Row("margin=1 sizeAverage=True", "the mean of max(0, margin − xy)", margin),
-    "MarginRankingCriterion": Row("margin=1 sizeAverage=True", "the mean of max(0, margin − y (x₀ − x₁))", margin_ranking,
+    "MarginRankingCriterion": Row("margin=1 sizeAverage=True", "the mean of max(0, margin − y (x₀ − x₁))",
+                                  margin_ranking,
                                   lambda m: nn.MarginRankingLoss(m.margin, reduction=averaged(m))),
     "MultiLabelMarginCriterion": Row("sizeAverage=True", "max(0, 1 − (x at y − x elsewhere)), over several classes y",
                                      lambda m, x, y: F.multilabel_margin_loss(x, y.long(), reduction=averaged(m)),
                                      lambda m: nn.MultiLabelMarginLoss(reduction=averaged(m))),
     "MultiLabelSoftMarginCriterion": Row("weights=None", "binary cross-entropy of sigmoid(x)", multi_label_soft_margin,
                                          lambda m: nn.MultiLabelSoftMarginLoss(m.weights)),
-    "MultiMarginCriterion": Row("p=1 weights=None margin=1 sizeAverage=True", "max(0, margin − x at y + x elsewhere)ᵖ", multi_margin,
+    "MultiMarginCriterion": Row("p=1 weights=None margin=1 sizeAverage=True", "max(0, margin − x at y + x elsewhere)ᵖ",
+                                multi_margin,
                                 lambda m: nn.MultiMarginLoss(m.p, m.margin, m.weights, reduction=averaged(m))),
     "SmoothL1Criterion": plain(F.smooth_l1_loss, nn.SmoothL1Loss, "the mean of ½(x − y)², or |x − y| − ½ beyond 1"),
     "SoftMarginCriterion": plain(F.soft_margin_loss, nn.SoftMarginLoss, "the mean of log(1 + e^(−xy))"),
@@ -163,7 +171,8 @@ class ParallelCriterion(MultiCriterion):
         self.repeatTarget = repeatTarget
 
     def _pairs(self, input: Any, target: Any) -> list[Any]:
-        return [(c, x, target if self.repeatTarget else target[i]) for i, (c, x) in enumerate(zip(self.criterions, input))]
+        return [(c, x, target if self.repeatTarget else target[i])
+                for i, (c, x) in enumerate(zip(self.criterions, input))]
 
 
 class CriterionTable(Module):

@@ -15,9 +15,9 @@ __all__ = ["Criterion", "Module"]
 class Module:
     """A layer of 2016: it keeps its last `output` and `gradInput`, and its weights beside their gradients.
 
-    forward(input) sets `output`; backward(input, gradOutput) sets `gradInput` and adds to `gradWeight`, `gradBias`. A subclass defines
-    `compute(tape, input)` with today's functions, and the tape finds gradients, or it defines `updateOutput`, `updateGradInput` and `accGradParameters` by
-    hand, as programs of 2016 do.
+    forward(input) sets `output`; backward(input, gradOutput) sets `gradInput` and adds to `gradWeight`, `gradBias`. A
+    subclass defines `compute(tape, input)` with today's functions, and the tape finds gradients, or it defines
+    `updateOutput`, `updateGradInput` and `accGradParameters` by hand, as programs of 2016 do.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.legacy import nn
@@ -28,7 +28,8 @@ class Module:
 
     learned: tuple[str, ...] = ("weight", "bias")      # attributes that are learned, where a module has them
     buffers: tuple[str, ...] = ()                      # other tensors that follow the module's type
-    held: tuple[str, ...] = ()                         # attributes that `clearState` empties besides output and gradInput
+    # attributes that `clearState` empties besides output and gradInput
+    held: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.output, self.gradInput = tg.Tensor(), tg.Tensor()
@@ -226,7 +227,8 @@ class Module:
         for m in self.listModules():
             m._tape, m._type = None, type
             for name, value in list(vars(m).items()):
-                if name in (*m.buffers, "output", "gradInput") or name in m.learned or name in map(grad_name, m.learned):
+                if (name in (*m.buffers, "output", "gradInput") or name in m.learned
+                        or name in map(grad_name, m.learned)):
                     setattr(m, name, mapped(lambda t: t.type(type), value))
         return self
 
@@ -283,7 +285,9 @@ class Module:
 
 
 class Criterion(Module):
-    """A loss of 2016: `forward(input, target)` is a number, `backward(input, target)` the gradient with respect to the input."""
+    """A loss of 2016: `forward(input, target)` is a number, `backward(input, target)` the gradient with respect to the
+    input.
+    """
 
     learned = ()
 

@@ -1,4 +1,6 @@
-"""Calls of modules on nodes, the syntax of nngraph: `nn.Linear(2, 3)(node)` is a node, and `nngraph.gModule` makes a module of such nodes."""
+"""Calls of modules on nodes, the syntax of nngraph: `nn.Linear(2, 3)(node)` is a node, and `nngraph.gModule` makes a
+module of such nodes.
+"""
 from __future__ import annotations
 
 from typing import Any

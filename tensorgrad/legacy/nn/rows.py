@@ -44,7 +44,8 @@ def signature(arguments: str) -> inspect.Signature:
     for text in arguments.split():
         name, given, default = text.partition("=")
         kind = inspect.Parameter.VAR_POSITIONAL if name.startswith("*") else inspect.Parameter.POSITIONAL_OR_KEYWORD
-        found.append(inspect.Parameter(name.lstrip("*"), kind, default=ast.literal_eval(default) if given else inspect.Parameter.empty))
+        found.append(inspect.Parameter(name.lstrip("*"), kind, default=ast.literal_eval(default) if given
+                                       else inspect.Parameter.empty))
     return inspect.Signature(found)
 
 
@@ -124,5 +125,7 @@ def classes(rows: Mapping[str, Row], base: type, namespace: dict[str, Any]) -> l
     for name, row in rows.items():
         taken = signature(row.arguments)
         doc = f"{row.says}.\n\nArguments, in the order of Lua: {taken}"
-        namespace[name] = type(name, (base,), {"row": row, "__signature__": taken, "__doc__": doc, "__module__": namespace["__name__"], **row.methods})
+        namespace[name] = type(name, (base,),
+                               {"row": row, "__signature__": taken, "__doc__": doc, "__module__": namespace["__name__"],
+                                **row.methods})
     return list(rows)

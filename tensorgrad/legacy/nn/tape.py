@@ -39,19 +39,24 @@ class Tape:
 
     def __init__(self, module: Any, input: Any, *target: Any) -> None:
         self.input = input
-        self.leaves: dict[tuple[int, str], tuple[Any, str, Any]] = {}          # (module, name of a weight) → module, name, leaf
+        # (module, name of a weight) → module, name, leaf
+        self.leaves: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         self.runs: list[tuple[Any, Any]] = []                                  # modules and their inputs, in order
-        self.late: list[tuple[Any, Any, Any]] = []                             # hand-written modules, their input and gradOutput
-        self.found: tuple[Any, list[tuple[Any, str, Any]]] | None = None       # gradOutput, and the gradients of weights for it
+        # hand-written modules, their input and gradOutput
+        self.late: list[tuple[Any, Any, Any]] = []
+        # gradOutput, and the gradients of weights for it
+        self.found: tuple[Any, list[tuple[Any, str, Any]]] | None = None
         with tg.enable_grad():
             self.root = mapped(lambda t: t.detach().requires_grad_(_differentiable(t)), input)
             self.output = module.record(self, self.root, *target)
-        self.versions = [t._version for t in flat(input)]                      # read after the run, because a module may write to its input
+        # read after the run, because a module may write to its input
+        self.versions = [t._version for t in flat(input)]
 
     def of(self, input: Any) -> bool:
         """Return True if this records a run on `input` with its present values."""
         given, own = flat(input), flat(self.input)
-        return len(given) == len(own) and all(a is b for a, b in zip(given, own)) and [t._version for t in given] == self.versions
+        return (len(given) == len(own) and all(a is b for a, b in zip(given, own))
+                and [t._version for t in given] == self.versions)
 
     def weight(self, module: Any, name: str) -> Any:
         """Return a weight of a module as a leaf of this graph; None if that attribute is None."""
@@ -79,7 +84,8 @@ class Tape:
         self.late.clear()
         gradients: list[Any] = [None] * len(wanted)
         if outputs and wanted:
-            gradients = list(grad([o for o, _ in outputs], wanted, [g for _, g in outputs], retain_graph=True, allow_unused=True))
+            gradients = list(grad([o for o, _ in outputs], wanted, [g for _, g in outputs], retain_graph=True,
+                                  allow_unused=True))
         arrived = iter(gradients)
         for module, own, _ in inputs:
             module.gradInput = mapped(lambda t: _or_zeros(next(arrived) if t.requires_grad else None, t), own)
@@ -118,7 +124,8 @@ class HandWritten(Function):
         ctx.set_materialize_grads(True)
         output = module.updateOutput(ctx.input)
         if isinstance(output, (list, tuple)):
-            raise NotImplementedError(f"{type(module).__name__}.updateOutput gives a table: inside a container, a module written by hand gives one tensor")
+            raise NotImplementedError(f"{type(module).__name__}.updateOutput gives a table: inside a container, a "
+                                      f"module written by hand gives one tensor")
         return output.clone()
 
     @staticmethod

@@ -14,7 +14,8 @@ def of(m: Any, letter: str, axes: str) -> tuple[int, ...]:
 
     A missing one equals the width's.
     """
-    return tuple(int(getattr(m, f"{letter}W") if getattr(m, letter + a) is None else getattr(m, letter + a)) for a in axes)
+    return tuple(int(getattr(m, f"{letter}W") if getattr(m, letter + a) is None else getattr(m, letter + a))
+                 for a in axes)
 
 
 def images(function: Any, dims: int) -> Any:
@@ -43,7 +44,8 @@ def convolution(arguments: str, says: str, axes: str, full: bool = False) -> Row
         m.bias = m.gradBias = None
         return m
     return Row(arguments, says, lambda m, x, w, b: function(x, w, b, **options(m)),
-               lambda m: module(m.nInputPlane, m.nOutputPlane, of(m, "k", axes), bias=m.bias is not None, **options(m)), shapes,
+               lambda m: module(m.nInputPlane, m.nOutputPlane, of(m, "k", axes), bias=m.bias is not None, **options(m)),
+               shapes,
                lambda m: m.nInputPlane * tg.Size(of(m, "k", axes)).numel(), methods={"noBias": without_bias})
 
 
@@ -58,7 +60,8 @@ def pooling(arguments: str, says: str, axes: str, mean: bool = False) -> Row:
     function, module = getattr(F, name), getattr(nn, f"{'Avg' if mean else 'Max'}Pool{len(axes)}d")
 
     def options(m: Any) -> dict[str, Any]:
-        found = {"kernel_size": of(m, "k", axes), "stride": extent(m, "d", axes), "padding": of(m, "pad", axes), "ceil_mode": m.ceil_mode}
+        found = {"kernel_size": of(m, "k", axes), "stride": extent(m, "d", axes), "padding": of(m, "pad", axes),
+                 "ceil_mode": m.ceil_mode}
         return {**found, "count_include_pad": m.count_include_pad} if mean else found
 
     def run(m: Any, x: Any) -> Any:
@@ -75,8 +78,10 @@ def pooling(arguments: str, says: str, axes: str, mean: bool = False) -> Row:
         return choose
     methods = {"ceil": mode("ceil_mode", True), "floor": mode("ceil_mode", False)}
     if mean:
-        methods |= {"setCountIncludePad": mode("count_include_pad", True), "setCountExcludePad": mode("count_include_pad", False)}
-    return Row(arguments, says, run, lambda m: module(**options(m)), state={"ceil_mode": False, **({"count_include_pad": True} if mean else {"indices": None})},
+        methods |= {"setCountIncludePad": mode("count_include_pad", True),
+                    "setCountExcludePad": mode("count_include_pad", False)}
+    return Row(arguments, says, run, lambda m: module(**options(m)),
+               state={"ceil_mode": False, **({"count_include_pad": True} if mean else {"indices": None})},
                methods={**methods, "held": () if mean else ("indices",)})
 
 
@@ -86,8 +91,10 @@ def unpooling(dims: int) -> Row:
     def run(m: Any, x: Any) -> Any:
         p = m.pooling
         axes = "HW" if dims == 2 else "THW"
-        return function(x, p.indices, of(p, "k", axes), extent(p, "d", axes), of(p, "pad", axes), list(p.input_size[-dims:]))
-    return Row("poolingModule", "x at the places where a max pooling found its numbers, 0 elsewhere", run, state={"pooling": lambda m: m.poolingModule})
+        return function(x, p.indices, of(p, "k", axes), extent(p, "d", axes), of(p, "pad", axes),
+                        list(p.input_size[-dims:]))
+    return Row("poolingModule", "x at the places where a max pooling found its numbers, 0 elsewhere", run,
+               state={"pooling": lambda m: m.poolingModule})
 
 
 def batch_norm(name: str) -> Row:
@@ -104,7 +111,8 @@ def batch_norm(name: str) -> Row:
         if m.affine:
             m.weight.uniform_()
             m.bias.zero_()
-    return Row("nOutput eps=1e-5 momentum=0.1 affine=True", "(x − mean)/√(var + eps) · weight + bias, over the batch", run,
+    return Row("nOutput eps=1e-5 momentum=0.1 affine=True", "(x − mean)/√(var + eps) · weight + bias, over the batch",
+               run,
                lambda m: getattr(nn, name)(m.nOutput, m.eps, m.momentum, m.affine), shapes,
                state={"running_mean": lambda m: tg.zeros(m.nOutput), "running_var": lambda m: tg.ones(m.nOutput)},
                methods={"reset": reset, "buffers": ("running_mean", "running_var")})
@@ -117,7 +125,8 @@ def padding(arguments: str, mode: str, order: str) -> Row:
     def run(m: Any, x: Any) -> Any:
         sizes = [getattr(m, name) if getattr(m, name) is not None else getattr(m, first) for name in order.split()]
         return F.pad(x, sizes) if mode == "constant" else F.pad(x, sizes, mode)
-    return Row(arguments, {"constant": "x with zeros around", "reflect": "x mirrored at its edges", "replicate": "x with its edges repeated"}[mode], run)
+    return Row(arguments, {"constant": "x with zeros around", "reflect": "x mirrored at its edges",
+                           "replicate": "x with its edges repeated"}[mode], run)
 
 
 # ── layers whose formula takes some lines ─────────────────────────────────────────────────────────────────────────────
@@ -173,7 +182,8 @@ def connected_shapes(m: Any) -> dict[str, Any]:
     return {"weight": (len(m.conMatrix), m.kH, m.kW), "bias": (m.nOutputPlane,)}
 
 
-PLANES = {"nInputPlane": lambda m: int(m.conMatrix[:, 0].max()) + 1, "nOutputPlane": lambda m: int(m.conMatrix[:, 1].max()) + 1}
+PLANES = {"nInputPlane": lambda m: int(m.conMatrix[:, 0].max()) + 1,
+          "nOutputPlane": lambda m: int(m.conMatrix[:, 1].max()) + 1}
 
 
 def local(m: Any, x: Any, w: Any, b: Any) -> Any:
@@ -247,87 +257,128 @@ def fractional(m: Any, x: Any) -> Any:
 LAYERS: dict[str, Row] = {
     "Linear": Row("inputSize outputSize bias=True", "Wx + b", lambda m, x, w, b: F.linear(x, w, b),
                   lambda m: nn.Linear(m.inputSize, m.outputSize, m.bias is not None),
-                  lambda m: {"weight": (m.outputSize, m.inputSize), "bias": (m.outputSize,) if m.bias else None}, lambda m: m.inputSize),
-    "Add": Row("inputSize scalar=False", "x + b", lambda m, x, b: x + b, None, lambda m: {"bias": (1,) if m.scalar else (m.inputSize,)},
+                  lambda m: {"weight": (m.outputSize, m.inputSize), "bias": (m.outputSize,) if m.bias else None},
+                  lambda m: m.inputSize),
+    "Add": Row("inputSize scalar=False", "x + b", lambda m, x, b: x + b, None,
+               lambda m: {"bias": (1,) if m.scalar else (m.inputSize,)},
                lambda m: m.inputSize, methods={"learned": ("bias",)}),
-    "Bilinear": Row("inputSize1 inputSize2 outputSize bias=True", "x₀ᵀ W x₁ + b", lambda m, x, w, b: F.bilinear(x[0], x[1], w, b),
+    "Bilinear": Row("inputSize1 inputSize2 outputSize bias=True", "x₀ᵀ W x₁ + b",
+                    lambda m, x, w, b: F.bilinear(x[0], x[1], w, b),
                     lambda m: nn.Bilinear(m.inputSize1, m.inputSize2, m.outputSize, m.bias is not None),
-                    lambda m: {"weight": (m.outputSize, m.inputSize1, m.inputSize2), "bias": (m.outputSize,) if m.bias else None},
+                    lambda m: {"weight": (m.outputSize, m.inputSize1, m.inputSize2),
+                               "bias": (m.outputSize,) if m.bias else None},
                     lambda m: m.inputSize1),
     "CMul": Row("*size", "w · x, number by number", lambda m, x, w: x * w, None,
-                lambda m: {"weight": tuple(m.size[0]) if isinstance(m.size[0], (list, tuple)) else m.size}, lambda m: m.weight.numel(),
+                lambda m: {"weight": tuple(m.size[0]) if isinstance(m.size[0], (list, tuple)) else m.size},
+                lambda m: m.weight.numel(),
                 methods={"learned": ("weight",)}),
     "Cosine": Row("inputSize outputSize", "cosines of the angles between x and the rows of W", cosines, None,
-                  lambda m: {"weight": (m.outputSize, m.inputSize)}, lambda m: m.inputSize, methods={"learned": ("weight",)}),
-    "Euclidean": Row("inputSize outputSize", "‖x − wⱼ‖ for each column of W", euclidean, None, lambda m: {"weight": (m.inputSize, m.outputSize)},
+                  lambda m: {"weight": (m.outputSize, m.inputSize)}, lambda m: m.inputSize,
+                  methods={"learned": ("weight",)}),
+    "Euclidean": Row("inputSize outputSize", "‖x − wⱼ‖ for each column of W", euclidean, None,
+                     lambda m: {"weight": (m.inputSize, m.outputSize)},
                      lambda m: m.inputSize, methods={"learned": ("weight",)}),
-    "WeightedEuclidean": Row("inputSize outputSize", "‖(x − wⱼ) · cⱼ‖ for each column of W and C", weighted_euclidean, None,
-                             lambda m: {"weight": (m.inputSize, m.outputSize), "diagCov": (m.inputSize, m.outputSize)}, lambda m: m.inputSize,
+    "WeightedEuclidean": Row("inputSize outputSize", "‖(x − wⱼ) · cⱼ‖ for each column of W and C", weighted_euclidean,
+                             None,
+                             lambda m: {"weight": (m.inputSize, m.outputSize), "diagCov": (m.inputSize, m.outputSize)},
+                             lambda m: m.inputSize,
                              methods={"learned": ("weight", "diagCov")}),
     "LookupTable": Row("nIndex nOutput paddingValue=-1 maxNorm=None normType=None", "rows of W", lookup,
-                       lambda m: nn.Embedding(m.nIndex, m.nOutput, None if m.paddingValue < 0 else m.paddingValue, m.maxNorm, m.normType or 2.0),
+                       lambda m: nn.Embedding(m.nIndex, m.nOutput, None if m.paddingValue < 0 else m.paddingValue,
+                                              m.maxNorm, m.normType or 2.0),
                        lambda m: {"weight": (m.nIndex, m.nOutput)},
                        methods={"learned": ("weight",), "reset": lambda m, stdv=None: m.weight.normal_(0, stdv or 1)}),
-    "Mul": Row("", "w · x for one number w", lambda m, x, w: x * w, None, lambda m: {"weight": (1,)}, lambda m: 1, methods={"learned": ("weight",)}),
-    "PReLU": Row("nOutputPlane=0", "x, or w · x below 0", lambda m, x, w: F.prelu(x, w), lambda m: nn.PReLU(m.nOutputPlane or 1),
-                 lambda m: {"weight": (m.nOutputPlane or 1,)}, methods={"learned": ("weight",), "reset": lambda m, stdv=None: m.weight.fill_(0.25)}),
-    "PartialLinear": Row("inputsize outputsize bias=True", "the rows of Wx + b that `setPartition` chose", partial_linear, None,
-                         lambda m: {"weight": (m.outputsize, m.inputsize), "bias": (m.outputsize,) if m.bias else None}, lambda m: m.inputsize,
-                         state={"partition": None}, methods={"setPartition": set_partition, "resetPartition": lambda m: set_partition(m, None)}),
+    "Mul": Row("", "w · x for one number w", lambda m, x, w: x * w, None, lambda m: {"weight": (1,)}, lambda m: 1,
+               methods={"learned": ("weight",)}),
+    "PReLU": Row("nOutputPlane=0", "x, or w · x below 0", lambda m, x, w: F.prelu(x, w),
+                 lambda m: nn.PReLU(m.nOutputPlane or 1),
+                 lambda m: {"weight": (m.nOutputPlane or 1,)},
+                 methods={"learned": ("weight",), "reset": lambda m, stdv=None: m.weight.fill_(0.25)}),
+    "PartialLinear": Row("inputsize outputsize bias=True", "the rows of Wx + b that `setPartition` chose",
+                         partial_linear, None,
+                         lambda m: {"weight": (m.outputsize, m.inputsize), "bias": (m.outputsize,) if m.bias else None},
+                         lambda m: m.inputsize,
+                         state={"partition": None},
+                         methods={"setPartition": set_partition, "resetPartition": lambda m: set_partition(m, None)}),
     "BatchNormalization": batch_norm("BatchNorm1d"),
     "SpatialBatchNormalization": batch_norm("BatchNorm2d"),
     "VolumetricBatchNormalization": batch_norm("BatchNorm3d"),
     # images
-    "SpatialConvolution": convolution("nInputPlane nOutputPlane kW kH dW=1 dH=1 padW=0 padH=None", "a convolution of images", "HW"),
-    "SpatialDilatedConvolution": convolution("nInputPlane nOutputPlane kW kH dW=1 dH=1 padW=0 padH=None dilationW=1 dilationH=None",
+    "SpatialConvolution": convolution("nInputPlane nOutputPlane kW kH dW=1 dH=1 padW=0 padH=None",
+                                      "a convolution of images", "HW"),
+    "SpatialDilatedConvolution": convolution("nInputPlane nOutputPlane kW kH dW=1 dH=1 padW=0 padH=None dilationW=1 "
+                                             "dilationH=None",
                                              "a convolution with holes", "HW"),
     "SpatialFullConvolution": convolution("nInputPlane nOutputPlane kW kH dW=1 dH=1 padW=0 padH=None adjW=0 adjH=0",
                                           "the transpose of a convolution of images", "HW", full=True),
-    "SpatialConvolutionLocal": Row("nInputPlane nOutputPlane iW iH kW kH dW=1 dH=1 padW=0 padH=None", "a convolution with kernels of its own at each place",
+    "SpatialConvolutionLocal": Row("nInputPlane nOutputPlane iW iH kW kH dW=1 dH=1 padW=0 padH=None",
+                                   "a convolution with kernels of its own at each place",
                                    images(local, 2), None, local_shapes, lambda m: m.kW * m.kH * m.nInputPlane),
-    "SpatialConvolutionMap": Row("conMatrix kW kH dW=1 dH=1", "a convolution of chosen pairs of planes", lambda m, x, w, b: connected(m, x, w, b, False), None,
+    "SpatialConvolutionMap": Row("conMatrix kW kH dW=1 dH=1", "a convolution of chosen pairs of planes",
+                                 lambda m, x, w, b: connected(m, x, w, b, False), None,
                                  connected_shapes, lambda m: m.kW * m.kH * m.nInputPlane, state=PLANES),
-    "SpatialFullConvolutionMap": Row("conMatrix kW kH dW=1 dH=1", "the transpose of a convolution of chosen pairs of planes",
-                                     lambda m, x, w, b: connected(m, x, w, b, True), None, connected_shapes, lambda m: m.kW * m.kH * m.nInputPlane,
+    "SpatialFullConvolutionMap": Row("conMatrix kW kH dW=1 dH=1",
+                                     "the transpose of a convolution of chosen pairs of planes",
+                                     lambda m, x, w, b: connected(m, x, w, b, True), None, connected_shapes,
+                                     lambda m: m.kW * m.kH * m.nInputPlane,
                                      state=PLANES),
     "SpatialMaxPooling": pooling("kW kH dW=None dH=None padW=0 padH=0", "the greatest number of each window", "HW"),
     "SpatialAveragePooling": pooling("kW kH dW=1 dH=1 padW=0 padH=0", "the mean of each window", "HW", mean=True),
-    "SpatialAdaptiveMaxPooling": Row("w h", "the greatest numbers of w by h windows", lambda m, x: F.adaptive_max_pool2d(x, (m.h, m.w)),
+    "SpatialAdaptiveMaxPooling": Row("w h", "the greatest numbers of w by h windows",
+                                     lambda m, x: F.adaptive_max_pool2d(x, (m.h, m.w)),
                                      lambda m: nn.AdaptiveMaxPool2d((m.h, m.w))),
-    "SpatialFractionalMaxPooling": Row("kW kH arg1 arg2", "the greatest numbers of windows at random places; arg1 and arg2 are width and height, or ratios",
+    "SpatialFractionalMaxPooling": Row("kW kH arg1 arg2",
+                                       "the greatest numbers of windows at random places; arg1 and arg2 are width and "
+                                       "height, or ratios",
                                        fractional),
     "SpatialLPPooling": Row("nInputPlane pnorm kW kH dW=None dH=None", "the p-norm of each window", images(
         lambda m, x: (F.avg_pool2d(x.abs().pow(m.pnorm), (m.kH, m.kW), extent(m, "d", "HW"))
                       * (m.kW * m.kH)).pow(1 / m.pnorm), 2)),
     "SpatialMaxUnpooling": unpooling(2),
-    "SpatialCrossMapLRN": Row("size alpha=1e-4 beta=0.75 k=1", "x / (k + α/size · Σ x² over neighbouring planes)^β", images(
-        lambda m, x: F.local_response_norm(x, m.size, m.alpha, m.beta, m.k), 2), lambda m: nn.LocalResponseNorm(m.size, m.alpha, m.beta, m.k)),
+    "SpatialCrossMapLRN": Row("size alpha=1e-4 beta=0.75 k=1", "x / (k + α/size · Σ x² over neighbouring planes)^β",
+                              images(
+        lambda m, x: F.local_response_norm(x, m.size, m.alpha, m.beta, m.k), 2),
+                              lambda m: nn.LocalResponseNorm(m.size, m.alpha, m.beta, m.k)),
     "SpatialReflectionPadding": padding("pad_l pad_r=None pad_t=None pad_b=None", "reflect", "pad_l pad_r pad_t pad_b"),
-    "SpatialReplicationPadding": padding("pad_l pad_r=None pad_t=None pad_b=None", "replicate", "pad_l pad_r pad_t pad_b"),
+    "SpatialReplicationPadding": padding("pad_l pad_r=None pad_t=None pad_b=None", "replicate",
+                                         "pad_l pad_r pad_t pad_b"),
     "SpatialZeroPadding": padding("pad_l pad_r=None pad_t=None pad_b=None", "constant", "pad_l pad_r pad_t pad_b"),
     "SpatialSubSampling": Row("nInputPlane kW kH dW=1 dH=1", "the sum of each window, times w plus b", subsampled, None,
                               lambda m: {"weight": (m.nInputPlane,), "bias": (m.nInputPlane,)}, lambda m: m.kW * m.kH),
-    "SpatialSubtractiveNormalization": Row("nInputPlane=1 kernel=None", "x minus its mean around each pixel", images(subtracted, 2)),
-    "SpatialDivisiveNormalization": Row("nInputPlane=1 kernel=None threshold=1e-4 thresval=None", "x over its deviation around each pixel", images(divided, 2)),
+    "SpatialSubtractiveNormalization": Row("nInputPlane=1 kernel=None", "x minus its mean around each pixel",
+                                           images(subtracted, 2)),
+    "SpatialDivisiveNormalization": Row("nInputPlane=1 kernel=None threshold=1e-4 thresval=None",
+                                        "x over its deviation around each pixel", images(divided, 2)),
     "SpatialContrastiveNormalization": Row("nInputPlane=1 kernel=None threshold=1e-4 thresval=1e-4",
-                                           "x minus its mean, over its deviation, around each pixel", images(lambda m, x: divided(m, subtracted(m, x)), 2)),
-    "SpatialUpSamplingNearest": Row("scale_factor", "each pixel repeated", images(lambda m, x: F.interpolate(x, scale_factor=m.scale_factor), 2),
+                                           "x minus its mean, over its deviation, around each pixel",
+                                           images(lambda m, x: divided(m, subtracted(m, x)), 2)),
+    "SpatialUpSamplingNearest": Row("scale_factor", "each pixel repeated",
+                                    images(lambda m, x: F.interpolate(x, scale_factor=m.scale_factor), 2),
                                     lambda m: nn.Upsample(scale_factor=m.scale_factor)),
     # sequences, as (time, features) or (batch, time, features)
-    "TemporalConvolution": Row("inputFrameSize outputFrameSize kW dW=1", "a convolution over time", in_time(temporal_convolution), None,
-                               lambda m: {"weight": (m.outputFrameSize, m.kW * m.inputFrameSize), "bias": (m.outputFrameSize,)},
+    "TemporalConvolution": Row("inputFrameSize outputFrameSize kW dW=1", "a convolution over time",
+                               in_time(temporal_convolution), None,
+                               lambda m: {"weight": (m.outputFrameSize, m.kW * m.inputFrameSize),
+                                          "bias": (m.outputFrameSize,)},
                                lambda m: m.kW * m.inputFrameSize),
-    "TemporalMaxPooling": Row("kW dW=None", "the greatest numbers of windows in time", in_time(lambda m, x: F.max_pool1d(x, m.kW, m.dW))),
-    "TemporalSubSampling": Row("inputFrameSize kW dW=1", "the sum of each window in time, times w plus b", in_time(subsampled_in_time), None,
+    "TemporalMaxPooling": Row("kW dW=None", "the greatest numbers of windows in time",
+                              in_time(lambda m, x: F.max_pool1d(x, m.kW, m.dW))),
+    "TemporalSubSampling": Row("inputFrameSize kW dW=1", "the sum of each window in time, times w plus b",
+                               in_time(subsampled_in_time), None,
                                lambda m: {"weight": (m.inputFrameSize,), "bias": (m.inputFrameSize,)}, lambda m: m.kW),
     # volumes
-    "VolumetricConvolution": convolution("nInputPlane nOutputPlane kT kW kH dT=1 dW=1 dH=1 padT=0 padW=0 padH=0", "a convolution of volumes", "THW"),
-    "VolumetricFullConvolution": convolution("nInputPlane nOutputPlane kT kW kH dT=1 dW=1 dH=1 padT=0 padW=0 padH=0 adjT=0 adjW=0 adjH=0",
+    "VolumetricConvolution": convolution("nInputPlane nOutputPlane kT kW kH dT=1 dW=1 dH=1 padT=0 padW=0 padH=0",
+                                         "a convolution of volumes", "THW"),
+    "VolumetricFullConvolution": convolution("nInputPlane nOutputPlane kT kW kH dT=1 dW=1 dH=1 padT=0 padW=0 padH=0 "
+                                             "adjT=0 adjW=0 adjH=0",
                                              "the transpose of a convolution of volumes", "THW", full=True),
-    "VolumetricMaxPooling": pooling("kT kW kH dT=None dW=None dH=None padT=0 padW=0 padH=0", "the greatest number of each window", "THW"),
-    "VolumetricAveragePooling": pooling("kT kW kH dT=None dW=None dH=None padT=0 padW=0 padH=0", "the mean of each window", "THW", mean=True),
+    "VolumetricMaxPooling": pooling("kT kW kH dT=None dW=None dH=None padT=0 padW=0 padH=0",
+                                    "the greatest number of each window", "THW"),
+    "VolumetricAveragePooling": pooling("kT kW kH dT=None dW=None dH=None padT=0 padW=0 padH=0",
+                                        "the mean of each window", "THW", mean=True),
     "VolumetricMaxUnpooling": unpooling(3),
-    "VolumetricReplicationPadding": padding("pleft pright=None ptop=None pbottom=None pfront=None pback=None", "replicate",
+    "VolumetricReplicationPadding": padding("pleft pright=None ptop=None pbottom=None pfront=None pback=None",
+                                            "replicate",
                                             "pleft pright ptop pbottom pfront pback"),
 }
 __all__ = classes(LAYERS, RowModule, globals())

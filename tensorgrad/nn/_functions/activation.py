@@ -14,9 +14,11 @@ from ...core.dispatch import SCALAR_TYPES, xp
 from ...core.inplace import in_place
 from ...dtype import contiguous_format
 
-__all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_",
-           "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_",
-           "sigmoid", "silu", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "threshold_"]
+__all__ = ["celu", "celu_", "elu", "elu_", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish",
+           "hardtanh", "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax", "logsigmoid", "mish", "prelu", "relu",
+           "relu6", "relu_", "rrelu", "rrelu_", "selu", "selu_", "sigmoid", "silu", "softmax", "softmin", "softplus",
+           "softshrink", "softsign", "tanh", "tanhshrink",
+           "threshold", "threshold_"]
 
 
 def run(function: Any, inplace: bool, input: Any, **params: Any) -> Any:
@@ -93,7 +95,8 @@ def hardtanh(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0, inpla
 
 def hardtanh_(input: Tensor, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
     """hardtanh, in place."""
-    return in_place(input, tg.clamp, min_val, max_val) if min_val > max_val else hardtanh(input, min_val, max_val, inplace=True)
+    return (in_place(input, tg.clamp, min_val, max_val) if min_val > max_val
+            else hardtanh(input, min_val, max_val, inplace=True))
 
 
 def _check_single(input: Any, number: Any) -> None:
@@ -188,7 +191,8 @@ def softshrink(input: Tensor, lambd: Number = 0.5) -> Tensor:
         lambd = converted(lambd, tg.float64)
     most = tg.finfo(input.dtype).max if input.is_floating_point() else inf
     if not 0 <= lambd <= most:
-        raise RuntimeError(f"lambda must be in range [0, {most:g}] for input dtype {SCALAR_TYPES[input.dtype.name]}, but found {lambd:g}")
+        raise RuntimeError(f"lambda must be in range [0, {most:g}] for input dtype {SCALAR_TYPES[input.dtype.name]}, "
+                           f"but found {lambd:g}")
     return xp.softshrink(input, lambd=lambd)
 
 
@@ -436,7 +440,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def _implicit_axis(name: str, ndim: int, stacklevel: int) -> int:
-    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+    warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
+                  f"argument.",
                   stacklevel=stacklevel)
     return 0 if ndim in (0, 1, 3) else 1
 
@@ -490,8 +495,8 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """softmax((x + noise) / τ): a sample of a class, soft, or hard with the gradient of the soft one. E. Jang, S. Gu, B.
-    Poole (2016).
+    """softmax((x + noise) / τ): a sample of a class, soft, or hard with the gradient of the soft one. E. Jang, S. Gu,
+    B. Poole (2016).
 
     Input: logits (*), floating point
     Output: the input's shape; sums along dim are 1

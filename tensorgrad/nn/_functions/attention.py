@@ -1,4 +1,8 @@
-"""Attention. A. Vaswani et al., Attention Is All You Need (2017). https://pytorch.org/docs/stable/nn.functional.html#attention-mechanisms"""
+"""Attention.
+
+A. Vaswani et al., Attention Is All You Need (2017).
+https://pytorch.org/docs/stable/nn.functional.html#attention-mechanisms
+"""
 from __future__ import annotations
 
 import math
@@ -41,20 +45,20 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     """
     for t in (query, key, value):
         if t.array.ndim < 2:
-            raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 dimensional, but got "
-                               "query.dim(): "
+            raise RuntimeError("scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 "
+                               "dimensional, but got query.dim(): "
                                f"{query.dim()}, key.dim(): {key.dim()} and value.dim(): {value.dim()} instead.")
     if not query.dtype == key.dtype == value.dtype:
-        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {_c(query)} key.dtype: {_c(key)} and "
-                           f"value.dtype: {_c(value)} instead.")
+        raise RuntimeError(f"Expected query, key, and value to have the same dtype, but got query.dtype: {_c(query)} "
+                           f"key.dtype: {_c(key)} and value.dtype: {_c(value)} instead.")
     if attn_mask is not None and attn_mask.dtype not in (tg.bool, tg.float32, query.dtype):
-        raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
-                           f"{_c(attn_mask)} and  query.dtype: {_c(query)} instead.")
+        raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+                           f"attn_mask.dtype: {_c(attn_mask)} and  query.dtype: {_c(query)} instead.")
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if not viable:
-        raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both the math kernel and "
-                           "the fused kernels.")
+        raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to "
+                           "turning off both the math kernel and the fused kernels.")
     if enable_gqa:
         groups = query.size(-3) // key.size(-3)
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
@@ -77,7 +81,8 @@ def _causal(query: Any, key: Any) -> Any:
 def _attended(query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float | None = None) -> Any:
     """Return attention · V without dropout and without keeping the attention weights."""
     if mask is not None:
-        mask = tg.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, float("-inf")) if mask.dtype is tg.bool else mask.to(query.dtype)
+        mask = (tg.zeros_like(mask, dtype=query.dtype).masked_fill(~mask, float("-inf")) if mask.dtype is tg.bool
+                else mask.to(query.dtype))
     return xp.attention(query, key, value, mask, causal=causal, scale=_scale(query) if scale is None else scale)
 
 
@@ -87,10 +92,12 @@ def _scale(query: Any) -> float:
 
 
 def _c(t: Any) -> str:
-    return {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}.get(t.dtype.name, t.dtype.name)
+    return {"float32": "float", "float64": "double", "float16": "c10::Half",
+            "bfloat16": "c10::BFloat16"}.get(t.dtype.name, t.dtype.name)
 
 
-def _attend(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, scale: float | None = None) -> tuple[Any, Any]:
+def _attend(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, scale: float | None = None) -> tuple[Any,
+                                                                                                                Any]:
     """Return (attention · V, attention)."""
     scores = (query * (_scale(query) if scale is None else scale)) @ key.transpose(-2, -1)
     if mask is not None:
@@ -122,7 +129,8 @@ def _none_or_dtype(tensor: Any) -> Any:
     raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
 
 
-def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any, check_other: bool = True) -> Any:
+def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str, target_type: Any,
+                    check_other: bool = True) -> Any:
     """Return a mask as numbers to add to scores: −∞ where a boolean mask is true."""
     if mask is None:
         return None
@@ -139,21 +147,25 @@ def _canonical_mask(mask: Any, mask_name: str, other_type: Any, other_name: str,
 def _check_shapes(query: Any, key: Any, value: Any, key_padding_mask: Any, attn_mask: Any, num_heads: int) -> bool:
     """Return True if there is a batch axis. AssertionError if the shapes do not fit together."""
     if query.dim() not in (2, 3):
-        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query tensor")
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.dim()}-D query "
+                             f"tensor")
     kind = "batched (3-D)" if query.dim() == 3 else "unbatched (2-D)"
     if key.dim() != query.dim() or value.dim() != query.dim():
-        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {query.dim()}-D but found {key.dim()}-D and "
-                             f"{value.dim()}-D tensors "
+        raise AssertionError(f"For {kind} `query`, expected `key` and `value` to be {query.dim()}-D but found "
+                             f"{key.dim()}-D and {value.dim()}-D tensors "
                              "respectively")
     if key_padding_mask is not None and key_padding_mask.dim() != query.dim() - 1:
-        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.dim() - 1}-D but found "
-                             f"{key_padding_mask.dim()}-D "
+        raise AssertionError(f"For {kind} `query`, expected `key_padding_mask` to be `None` or {query.dim() - 1}-D but "
+                             f"found {key_padding_mask.dim()}-D "
                              "tensor instead")
     if attn_mask is not None:
         if attn_mask.dim() not in (2, 3):
-            raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead")
-        if query.dim() == 2 and attn_mask.dim() == 3 and tuple(attn_mask.shape) != (num_heads, query.shape[0], key.shape[0]):
-            raise AssertionError(f"Expected `attn_mask` shape to be {(num_heads, query.shape[0], key.shape[0])} but got {attn_mask.shape}")
+            raise AssertionError(f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found "
+                                 f"{attn_mask.dim()}-D tensor instead")
+        if (query.dim() == 2 and attn_mask.dim() == 3 and tuple(attn_mask.shape)
+                != (num_heads, query.shape[0], key.shape[0])):
+            raise AssertionError(f"Expected `attn_mask` shape to be {(num_heads, query.shape[0], key.shape[0])} but "
+                                 f"got {attn_mask.shape}")
     return query.dim() == 3
 
 
@@ -179,12 +191,14 @@ def _in_projection_packed(q: Any, k: Any, v: Any, w: Any, b: Any = None) -> Any:
     return list(_projected(q, k, v, (w, None), b))
 
 
-def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: Any = None, b_k: Any = None, b_v: Any = None) -> Any:
+def _in_projection(q: Any, k: Any, v: Any, w_q: Any, w_k: Any, w_v: Any, b_q: Any = None, b_k: Any = None,
+                   b_v: Any = None) -> Any:
     """Project q, k and v by a matrix each, under PyTorch's name."""
     return linear(q, w_q, b_q), linear(k, w_k, b_k), linear(v, w_v, b_v)
 
 
-def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: Any, heads: int, causal: bool, need_weights: bool) -> tuple[Any, Any]:
+def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: Any, heads: int, causal: bool,
+                     need_weights: bool) -> tuple[Any, Any]:
     """Self-attention of x (L, N, E), with one matrix for query, key and value; also returns the weights (N, heads,
     L, L) if `need_weights`.
 
@@ -195,7 +209,8 @@ def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: 
     packed = linear(x.transpose(0, 1) if batch_first else x, weight, bias)
     packed = packed.reshape(*packed.shape[:2], 3, heads, -1)
     query, key, value = packed.permute(*((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4))).unbind(0)
-    out = linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, -1), out_weight, out_bias)
+    out = linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, -1), out_weight,
+                 out_bias)
     return out, softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
 
 
@@ -217,7 +232,9 @@ def _head_width(width: int, expected: int, heads: int) -> int:
 
 
 def _check_sources(key: Any, value: Any, separate: tuple[Any, Any, Any] | None) -> None:
-    """Check the shapes of keys and values; `separate` has the weights of separate projections, all of which must be given."""
+    """Check the shapes of keys and values; `separate` has the weights of separate projections, all of which must be
+    given.
+    """
     if separate is None:
         if key.shape != value.shape:
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
@@ -301,7 +318,8 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         query, key, value, key_padding_mask = _in_batch(query, key, value, key_padding_mask)
     length, batch, width = query.shape
     sources = key.shape[0]
-    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask", query.dtype)
+    key_padding_mask = _canonical_mask(key_padding_mask, "key_padding_mask", _none_or_dtype(attn_mask), "attn_mask",
+                                       query.dtype)
     _check_hint(is_causal, attn_mask)
     causal = is_causal and key_padding_mask is None and not need_weights      # then is_causal replaces the mask
     attn_mask = None if causal else _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
@@ -309,19 +327,23 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     _check_sources(key, value, separate if use_separate_proj_weight else None)
     dropout_p = dropout_p if training else 0.0
-    if query is key is value and attn_mask is bias_k is bias_v is static_k is static_v is key_padding_mask is None and not (
-            dropout_p or use_separate_proj_weight or add_zero_attn):
-        out, weights = _attended_itself(query, in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, num_heads, causal, need_weights)
+    if (query is key is value and attn_mask is bias_k is bias_v is static_k is static_v is key_padding_mask is None
+            and not (
+            dropout_p or use_separate_proj_weight or add_zero_attn)):
+        out, weights = _attended_itself(query, in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, num_heads,
+                                        causal, need_weights)
         weights = weights.mean(1) if need_weights and average_attn_weights else weights
         return (out, weights) if batched else (out.squeeze(1), weights.squeeze(0) if need_weights else None)
-    q, k, v = _projected(query, key, value, (None if use_separate_proj_weight else in_proj_weight, separate), in_proj_bias)
+    q, k, v = _projected(query, key, value, (None if use_separate_proj_weight else in_proj_weight, separate),
+                         in_proj_bias)
     attn_mask = _mask_of_heads(attn_mask, length, sources, batch * num_heads)
     _check_biases(bias_k, bias_v, static_k, static_v)
     if bias_k is not None:
         k, v = tg.cat([k, bias_k.repeat(1, batch, 1)]), tg.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _one_longer(attn_mask), _one_longer(key_padding_mask)
     q = _by_head(q, None, "", batch * num_heads, head)
-    k, v = _by_head(k, static_k, "static_k", batch * num_heads, head), _by_head(v, static_v, "static_v", batch * num_heads, head)
+    k, v = (_by_head(k, static_k, "static_k", batch * num_heads, head),
+            _by_head(v, static_v, "static_v", batch * num_heads, head))
     if add_zero_attn:
         zeros = k.new_zeros(batch * num_heads, 1, head)
         k, v = tg.cat([k, zeros], 1), tg.cat([v, zeros], 1)

@@ -43,8 +43,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Index | None = None, m
         if in_batch(input, weight):
             return each_example(embedding, input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         if weight.array.ndim != 2:
-            raise RuntimeError(f"Expected 2-dimensional tensor, but got {weight.array.ndim}-dimensional tensor for argument #1 'self' (while checking "
-                               "arguments for embedding_renorm_)")
+            raise RuntimeError(f"Expected 2-dimensional tensor, but got {weight.array.ndim}-dimensional tensor for "
+                               "argument #1 'self' (while checking arguments for embedding_renorm_)")
         embedding_renorm_(weight, input, max_norm, norm_type)
     return tg.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
@@ -72,19 +72,20 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
             [4.0000]])
     """
     if weight.dtype is tg.int64 and input.is_floating_point():
-        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should now "
-                      "be `embedding_bag(input, weight, ...)`.", stacklevel=2)
+        warnings.warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
+                      "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.", stacklevel=2)
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
-        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same "
-                         "shape as the input "
+        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must "
+                         "have the same shape as the input "
                          f"({input.shape})")
     if weight.ndim != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
     if input.ndim == 2:
         if offsets is not None:
-            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
-                             f"offsets of type {str(type(offsets)).replace('tensorgrad._tensor', 'torch')}")
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of "
+                             f"fixed length sequences. However, found offsets of type "
+                             f"{str(type(offsets)).replace('tensorgrad._tensor', 'torch')}")
         offsets = tg.arange(input.shape[0], device=input.device) * input.shape[1]
         include_last_offset, input = False, input.reshape(-1)
         per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
@@ -96,13 +97,15 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
         raise ValueError("offsets has to be a 1D Tensor")
     _check_mode(mode, scale_grad_by_freq, sparse)
     if per_sample_weights is not None and mode != "sum":
-        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
-                                  f"mode='{mode}'). Please open a feature request on GitHub.")
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only "
+                                  f"supported for mode='sum' (got mode='{mode}'). Please open a feature request on "
+                                  f"GitHub.")
     if max_norm is not None:
         if not in_batch(input, offsets):
             check_bags(weight, input, offsets, padding_idx, MODES[mode])        # before max_norm writes to rows
         embedding_renorm_(weight, input, max_norm, norm_type)
-    return tg.embedding_bag(weight, input, offsets, scale_grad_by_freq, MODES[mode], sparse, per_sample_weights, include_last_offset, padding_idx)[0]
+    return tg.embedding_bag(weight, input, offsets, scale_grad_by_freq, MODES[mode], sparse, per_sample_weights,
+                            include_last_offset, padding_idx)[0]
 
 
 def _check_mode(mode: str, scale_grad_by_freq: bool, sparse: bool) -> None:
@@ -138,7 +141,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         return input.new_zeros(*input.shape, num_classes)
     if is_batched(input):
         if num_classes < 1:
-            raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument.")
+            raise RuntimeError("When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
+                               "num_classes argument.")
         return (input.unsqueeze(-1) == tg.arange(num_classes, device=input.device)).long()
     if num_classes < 0 or not is_unknown(input):
         if int(input.min()) < 0:

@@ -29,7 +29,8 @@ def _geometry(kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tup
     for values, name in ((kernel, "kernel size"), (stride, "stride"), (dilation, "dilation")):
         if min(values) <= 0:
             short = name.split()[0]
-            raise RuntimeError(f"{name} should be greater than zero, but got {short}_height: {values[0]} {short}_width: {values[1]}")
+            raise RuntimeError(f"{name} should be greater than zero, but got {short}_height: {values[0]} "
+                               f"{short}_width: {values[1]}")
     if min(padding) < 0:
         raise RuntimeError(f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[1]}")
     return kernel, dilation, padding, stride
@@ -57,17 +58,19 @@ def unfold(input: Tensor, kernel_size: Ints1, dilation: Ints1 = 1, padding: Ints
     shape = input.array.shape
     kernel, dilation, padding, stride = _geometry(kernel_size, dilation, padding, stride)
     if len(shape) in (1, 2):
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {len(shape)})")
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but "
+                         f"got {len(shape)})")
     if len(shape) not in (3, 4) or 0 in shape[-3:]:
-        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: "
-                           f"{list(shape)}")
+        raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+                           f"dimensions for input, but got: {list(shape)}")
     _check_dtype(input, "im2col_out_cpu")
     x = input if len(shape) == 4 else input.unsqueeze(0)
     counts = list(output_length(shape[-2:], kernel, stride, padding, dilation))
     if min(counts) < 1:
         raise RuntimeError(f"Given input with spatial size {shape[-2:]}, kernel_size={kernel}, dilation={dilation}, "
                            f"padding={padding}, stride="
-                           f"{stride}, calculated shape of the array of sliding blocks as {tuple(counts)}, but its components must be at least one.")
+                           f"{stride}, calculated shape of the array of sliding blocks as {tuple(counts)}, but its "
+                           f"components must be at least one.")
     out = xp.columns(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
     out = out.reshape(len(x.array), shape[-3] * kernel[0] * kernel[1], counts[0] * counts[1])
     return out if x is input else out.squeeze(0)
@@ -90,20 +93,20 @@ def fold(input: Tensor, output_size: Ints1, kernel_size: Ints1, dilation: Ints1 
     size = _pair(output_size, "output_size")
     kernel, dilation, padding, stride = _geometry(kernel_size, dilation, padding, stride)
     if input.ndim not in (2, 3) or 0 in input.shape[-2:]:
-        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, but got: "
-                           f"{list(input.shape)}")
+        raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+                           f"dimensions for input, but got: {list(input.shape)}")
     _check_dtype(input, "col2im_out_cpu")
     x = input if input.ndim == 3 else input.unsqueeze(0)
     cells = kernel[0] * kernel[1]
     if x.shape[1] % cells:
-        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)="
-                           f"{x.shape[1]} and kernel_size={kernel}.")
+        raise RuntimeError("Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+                           f"got input.size(1)={x.shape[1]} and kernel_size={kernel}.")
     counts = list(output_length(size, kernel, stride, padding, dilation))
     if x.shape[2] != counts[0] * counts[1] or min(counts) < 1:
-        raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
-                           "expected size of "
-                           f"input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * {counts[1]} = "
-                           f"{counts[0] * counts[1]}, but got input.size(2)={x.shape[2]}.")
+        raise RuntimeError(f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
+                           f"stride={stride}, expected size of "
+                           f"input's dimension 2 to match the calculated number of sliding blocks {counts[0]} * "
+                           f"{counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={x.shape[2]}.")
     blocks = x.reshape(x.shape[0], x.shape[1] // cells, *kernel, *counts)
     out = xp.columns_added(blocks, size=size, stride=stride, padding=padding, dilation=dilation)
     return out if x is input else out.squeeze(0)

@@ -18,7 +18,8 @@ from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
-AXES = {"linear": 3, "bilinear": 4, "bicubic": 4, "lanczos": 4, "trilinear": 5}     # the axes of an input that each mode is for
+# the axes of an input that each mode is for
+AXES = {"linear": 3, "bilinear": 4, "bicubic": 4, "lanczos": 4, "trilinear": 5}
 UNITED = "linear | bilinear | bicubic | trilinear"
 
 
@@ -45,7 +46,8 @@ def interpolate(input: Tensor, size: Ints1 | None = None, scale_factor: float | 
     """
     if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
         raise ValueError(f"align_corners option can only be set with the interpolating modes: {UNITED}")
-    sizes, scales = _sizes(input, size, scale_factor, bool(recompute_scale_factor) or mode == "area", bool(recompute_scale_factor))
+    sizes, scales = _sizes(input, size, scale_factor, bool(recompute_scale_factor) or mode == "area",
+                           bool(recompute_scale_factor))
     _check_mode(input, mode, bool(align_corners), antialias)
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[input.ndim - 3](input, sizes)
@@ -63,11 +65,12 @@ def _sizes(input: Any, size: Any, scale_factor: Any, recompute: bool, asked: boo
     if size is not None:
         if isinstance(size, (tuple, list)):
             if len(size) != n:
-                raise ValueError("Input and output must have the same number of spatial dimensions, but got input with spatial dimensions of "
-                                 f"{list(input.shape[2:])} and output size of {size}. {given} output size in (o1, o2, ...,oK) format.")
+                raise ValueError("Input and output must have the same number of spatial dimensions, but got input with "
+                                 f"spatial dimensions of {list(input.shape[2:])} and output size of {size}. {given} "
+                                 f"output size in (o1, o2, ...,oK) format.")
             if not all(hasattr(s, "__index__") for s in size):
-                raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with types "
-                                f"{[type(s) for s in size]}")
+                raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, "
+                                f"int], but got size with types {[type(s) for s in size]}")
         if asked:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         sizes = list(size) if isinstance(size, (tuple, list)) else [size] * n
@@ -75,21 +78,23 @@ def _sizes(input: Any, size: Any, scale_factor: Any, recompute: bool, asked: boo
             raise TypeError("interpolate(): argument 'size' must be int or tuple of ints")
         return [s.__index__() for s in sizes], [None] * n
     if isinstance(scale_factor, (tuple, list)) and len(scale_factor) != n:
-        raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with spatial dimensions of "
-                         f"{list(input.shape[2:])} and scale_factor of shape {scale_factor}. {given} scale_factor in (s1, s2, ...,sK) format.")
+        raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with "
+                         f"spatial dimensions of {list(input.shape[2:])} and scale_factor of shape {scale_factor}. "
+                         f"{given} scale_factor in (s1, s2, ...,sK) format.")
     factors = [float(f) for f in (scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * n)]
     return [int(d * f) for d, f in zip(input.shape[2:], factors, strict=True)], [None] * n if recompute else factors
 
 
 def _check_mode(input: Any, mode: str, align_corners: bool, antialias: bool) -> None:
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
-        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
+                         "tensor as input")
     wanted = AXES.get(mode)
     if mode in ("linear", "bilinear", "trilinear") and input.ndim in (3, 4, 5) and input.ndim != wanted:
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {wanted}D input")
     if input.ndim not in (3, 4, 5) or (mode not in ("nearest", "nearest-exact", "area") and input.ndim != wanted):
-        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: nearest | "
-                                  "linear | bilinear"
+        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for "
+                                  "the modes: nearest | linear | bilinear"
                                   f" | bicubic | trilinear | lanczos | area | nearest-exact (got {mode})")
     if mode == "lanczos" and align_corners:
         raise ValueError("Lanczos mode does not support align_corners=True")
@@ -101,8 +106,10 @@ def _check_sizes(input: Any, sizes: list[int], mode: str) -> None:
     n = len(sizes)
     if min(*input.shape[2:], *sizes) <= 0:
         letters = "DHW"[-n:]
-        before, after = (", ".join(f"{a}: {v}" for a, v in zip(letters, values, strict=True)) for values in (input.shape[2:], sizes))
-        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({before}) {'and ' if n == 1 else ''}output ({after})")
+        before, after = (", ".join(f"{a}: {v}" for a, v in zip(letters, values, strict=True))
+                         for values in (input.shape[2:], sizes))
+        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({before}) "
+                           f"{'and ' if n == 1 else ''}output ({after})")
     if not input.shape[1]:
         raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(input.shape)}")
     if not input.is_floating_point() and input.dtype is not tg.uint8:
@@ -124,7 +131,8 @@ def _resized(input: Any, sizes: list[int], scales: list[Any], mode: str, align_c
         elif new != old or (scale not in (None, 1.0) or antialias) and not in_bytes:
             places = Places(old, new, scale, align_corners, precise, input.device)
             weights = places.antialiased(mode) if antialias else places.weights(mode)
-            out = _bytes_resampled(out, weights, axis) if in_bytes else xp.resample(out, weights.to(out.dtype), axis=axis)
+            out = (_bytes_resampled(out, weights, axis) if in_bytes
+                   else xp.resample(out, weights.to(out.dtype), axis=axis))
     return out.round().clamp(0, 255).to(tg.uint8) if rounded else out.clone() if out is input else out
 
 
@@ -172,7 +180,8 @@ class Places:
         kernel, reach = FILTERS[mode]
         width = max(self.step, 1.0)
         centre = (self.i + 0.5) * self.step
-        low, high = (centre - reach * width + 0.5).trunc().clamp(min=0), (centre + reach * width + 0.5).trunc().clamp(max=self.old)
+        low, high = ((centre - reach * width + 0.5).trunc().clamp(min=0),
+                     (centre + reach * width + 0.5).trunc().clamp(max=self.old))
         inside = (self.j >= low.unsqueeze(1)) & (self.j < high.unsqueeze(1))
         weights = kernel(((self.j + 0.5 - centre.unsqueeze(1)) / width).abs()) * inside
         return weights / weights.sum(1, keepdim=True)

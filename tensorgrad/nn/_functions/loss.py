@@ -17,9 +17,11 @@ from ...core.dispatch import SCALAR_TYPES, result_type, xp
 from .. import _reduction
 from .distance import pairwise_distance
 
-__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy", "ctc_loss", "gaussian_nll_loss",
-           "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy", "margin_ranking_loss", "mse_loss", "multi_margin_loss",
-           "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss",
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
+           "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
+           "linear_cross_entropy", "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+           "multilabel_soft_margin_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
+           "soft_margin_loss",
            "triplet_margin_loss", "triplet_margin_with_distance_loss"]
 
 
@@ -59,10 +61,11 @@ def _check_classes(input: Any, target: Any, weight: Any) -> None:
         raise RuntimeError(f"expected target dtype to be Long or Byte, but got {SCALAR_TYPES[target.dtype.name]}")
     if weight is not None and weight.array.shape != (classes,):
         raise RuntimeError("weight tensor should be defined either for all or no classes" if len(x) > 2 else
-                           f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of shape: "
-                           f"{list(weight.shape)}")
+                           f"weight tensor should be defined either for all {classes} classes or no classes but got "
+                           f"weight tensor of shape: {list(weight.shape)}")
     if weight is not None and weight.dtype is not input.dtype:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[weight.dtype.name]}")
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found "
+                           f"{SCALAR_TYPES[weight.dtype.name]}")
 
 
 def _by_class(op: Any, input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
@@ -124,22 +127,25 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     if input.array.shape == target.array.shape:
         return _of_probabilities(input, target, weight, ignore_index, reduction, label_smoothing)
     if not input.is_floating_point():
-        raise NotImplementedError(f"\"log_softmax_lastdim_kernel_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+        raise NotImplementedError(f"\"log_softmax_lastdim_kernel_impl\" not implemented for "
+                                  f"'{SCALAR_TYPES[input.dtype.name]}'")
     if not label_smoothing:
         return _by_class(xp.cross_entropy, input, target, weight, ignore_index, reduction)
     return _smoothed(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
-def _of_probabilities(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float) -> Any:
+def _of_probabilities(input: Any, target: Any, weight: Any, ignore_index: int, reduction: str,
+                      label_smoothing: float) -> Any:
     if not target.is_floating_point():
-        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {SCALAR_TYPES[target.dtype.name]}")
+        raise RuntimeError(f"Expected floating point type for target with class probabilities, got "
+                           f"{SCALAR_TYPES[target.dtype.name]}")
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     axis = 0 if input.ndim <= 1 else 1
     classes = input.shape[axis] if input.ndim else 1
     if weight is not None and tuple(weight.shape) != (classes,):
-        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
-                           f"shape: {list(weight.shape)}")
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                           f"classes but got weight tensor of shape: {list(weight.shape)}")
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / classes
     weighed = tg.log_softmax(input, axis) * target
@@ -163,7 +169,8 @@ def _smoothed(input: Any, target: Any, weight: Any, ignore_index: int, reduction
     kept = target.reshape(of_all.shape) != ignore_index
     of_all = xp.where(kept, of_all, of_all.new_zeros(()))
     if reduction == "mean":
-        counts = kept if weight is None else weight[target.clamp(min=0, max=input.shape[axis] - 1).long()].reshape(kept.shape) * kept
+        counts = (kept if weight is None
+                  else weight[target.clamp(min=0, max=input.shape[axis] - 1).long()].reshape(kept.shape) * kept)
         of_all = of_all.sum() / counts.sum()
     elif reduction == "sum":
         of_all = of_all.sum()
@@ -192,24 +199,30 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     if linear_weight.ndim < 2:
         raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}")
     if input.shape[-1] != linear_weight.shape[-1]:
-        raise RuntimeError(f"expected equal input and linear_weight last dimensions (in_features), got {input.shape[-1]} and "
-                           f"{linear_weight.shape[-1]}, respectively")
+        raise RuntimeError(f"expected equal input and linear_weight last dimensions (in_features), got "
+                           f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively")
     outs = tuple(linear_weight.shape[:-1])
     if linear_bias is not None and tuple(linear_bias.shape) != outs:
         raise RuntimeError(f"expected linear_bias shape {outs}, got {tuple(linear_bias.shape)}")
     if len(outs) > 1 and input.ndim == 1:
-        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, (N, "
-                           f"{input.shape[-1]}), got unbatched input with shape {tuple(input.shape)}")
+        raise RuntimeError(f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires "
+                           f"batched input, (N, {input.shape[-1]}), got unbatched input with shape "
+                           f"{tuple(input.shape)}")
     logits = (*input.shape[:-1], *outs)
     if tuple(target.shape) == logits and ignore_index is not None:
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
-    if options is not None and (len(outs) > 1 or reduction not in _reduction.NUMBERS or label_smoothing or target.dtype is not tg.int64):
-        warnings.warn("linear_cross_entropy: ``options`` ignored; chunked path needs reduction in {'mean','sum','none'}, label_smoothing == 0, "
-                      f"target.dtype == int64, out_features == (). Got reduction={reduction!r}, label_smoothing={label_smoothing}, "
-                      f"target.dtype={target.dtype}, out_features={outs[1:]}, tracing=False, linear_bias.shape="
-                      f"{None if linear_bias is None else tuple(linear_bias.shape)}.", stacklevel=2)
-    flat = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), None if linear_bias is None else linear_bias.reshape(-1))
-    return cross_entropy(flat.reshape(logits), target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,
+    if options is not None and (len(outs) > 1 or reduction not in _reduction.NUMBERS or label_smoothing
+                                or target.dtype is not tg.int64):
+        warnings.warn("linear_cross_entropy: ``options`` ignored; chunked path needs reduction in "
+                      "{'mean','sum','none'}, label_smoothing == 0, "
+                      f"target.dtype == int64, out_features == (). Got reduction={reduction!r}, "
+                      f"label_smoothing={label_smoothing}, target.dtype={target.dtype}, out_features={outs[1:]}, "
+                      f"tracing=False, linear_bias.shape={None if linear_bias is None else tuple(linear_bias.shape)}.",
+                      stacklevel=2)
+    flat = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]),
+                  None if linear_bias is None else linear_bias.reshape(-1))
+    return cross_entropy(flat.reshape(logits), target, weight, ignore_index=-100 if ignore_index is None
+                         else ignore_index, reduction=reduction,
                          label_smoothing=label_smoothing)
 
 
@@ -236,16 +249,19 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: Number = 1, margin: Numb
     _check_rows(input)
     rows, classes = input.shape if input.ndim == 2 else (1, input.numel())
     if target.numel() != rows or target.ndim > 1:
-        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected "
-                           f"target size [{rows}], but got {list(target.shape)}. Input has shape {list(input.shape)}.")
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+                           f"samples (batch size). Expected target size [{rows}], but got {list(target.shape)}. Input "
+                           f"has shape {list(input.shape)}.")
     if weight is not None and weight.numel() != classes:
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     _check_kernel(input, target, "multi_margin_loss_cpu_kernel")
     if weight is not None and weight.dtype is not input.dtype:
-        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found {SCALAR_TYPES[weight.dtype.name]}")
+        raise RuntimeError(f"expected scalar type {SCALAR_TYPES[input.dtype.name]} but found "
+                           f"{SCALAR_TYPES[weight.dtype.name]}")
     single = target.ndim == 0
     try:
-        out = xp.multi_margin_loss(input.reshape(rows, classes), target.reshape(rows), weight, p=p, margin=margin, reduction=reduction)
+        out = xp.multi_margin_loss(input.reshape(rows, classes), target.reshape(rows), weight, p=p, margin=margin,
+                                   reduction=reduction)
     except IndexError:
         raise RuntimeError("target out of range") from None
     return out.squeeze(0) if single and reduction == "none" else out
@@ -261,7 +277,8 @@ def _check_kernel(input: Any, target: Any, kernel: str) -> None:
 
 def _check_rows(input: Any) -> None:
     if input.ndim > 2 or 0 in input.shape[-1:]:
-        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                           f"{list(input.shape)}")
 
 
 # ── several of several classes ────────────────────────────────────────────────────────────────────────────────────────
@@ -337,18 +354,19 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """
     reduction = reduction_of(reduction, size_average, reduce)
     if target.size() != input.size():
-        raise misfit(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is deprecated. "
-                         "Please ensure they "
+        raise misfit(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}) is "
+                         "deprecated. Please ensure they "
                          "have the same size.", ValueError)
     if weight is not None:
         try:
             weight = weight.expand(tg.broadcast_shapes(target.shape, weight.shape))
         except RuntimeError:
-            raise RuntimeError(f"Attempting to broadcast a dimension of length {weight.shape[-1]} at -1! Mismatching argument at index 1 "
-                               f"had {_size(weight)};"
+            raise RuntimeError(f"Attempting to broadcast a dimension of length {weight.shape[-1]} at -1! Mismatching "
+                               f"argument at index 1 had {_size(weight)};"
                                f" but expected shape should be broadcastable to {list(target.shape)}") from None
     if target.dtype is not input.dtype:
-        raise RuntimeError(f"Found dtype {SCALAR_TYPES[target.dtype.name]} but expected {SCALAR_TYPES[input.dtype.name]}")
+        raise RuntimeError(f"Found dtype {SCALAR_TYPES[target.dtype.name]} but expected "
+                           f"{SCALAR_TYPES[input.dtype.name]}")
     return xp.binary_cross_entropy(input, target, weight, reduction=reduction)
 
 
@@ -413,8 +431,8 @@ def _broadcast(input: Any, target: Any) -> Any:
 def _paired(input: Any, target: Any, weight: Any) -> Any:
     """Broadcast input and target; warn if their shapes differ."""
     if input.size() != target.size():
-        warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). This will likely lead "
-                      "to incorrect "
+        warnings.warn(f"Using a target size ({_size(target)}) that is different to the input size ({_size(input)}). "
+                      "This will likely lead to incorrect "
                       "results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
         input, target = _broadcast(input, target)
     if weight is not None and weight.shape != input.shape:
@@ -538,8 +556,9 @@ def kl_div(input: Tensor, target: Tensor, size_average: bool | None = None, redu
     if size_average is not None or reduce is not None:
         return tg.kl_div(input, target, number_of(reduction, size_average, reduce), log_target=log_target)
     if reduction == "mean":
-        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch size, "
-                      "and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support "
+                      "size.'batchmean' divides only by the batch size, and aligns with the KL div math "
+                      "definition.'mean' will be changed to behave the same as 'batchmean' in the next major release.",
                       stacklevel=2)
     if reduction == "batchmean":
         out = tg.kl_div(input, target, _reduction.NUMBERS["sum"], log_target=log_target)
@@ -591,7 +610,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
         if input.shape[:-1] == var.shape:
             var = var.unsqueeze(-1)
         elif input.shape[:-1] != var.shape[:-1] or var.shape[-1] != 1:
-            if not (input.ndim == var.ndim and any(n == 1 for n in var.shape) and all(n in (1, m) for n, m in zip(var.shape, input.shape))):
+            if not (input.ndim == var.ndim and any(n == 1 for n in var.shape)
+                    and all(n in (1, m) for n, m in zip(var.shape, input.shape))):
                 raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
@@ -638,8 +658,8 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     """
     number = number_of(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
-        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {_size(input1)}, input2: "
-                           f"{_size(input2)}, target: {_size(target)} ")
+        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+                           f"{_size(input1)}, input2: {_size(input2)}, target: {_size(target)} ")
     return tg.margin_ranking_loss(input1, input2, target, margin, number)
 
 

@@ -33,7 +33,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     >>> torch.nn.functional.batch_norm(torch.tensor([[1.], [3.]]), torch.zeros(1), torch.ones(1), training=True, eps=1e-9)
     tensor([[-1.],
             [ 1.]])
-    """
+    """  # noqa: E501
     if training:
         _check_batch(input.shape)
         if eps <= 0.0:
@@ -138,7 +138,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
              [0.5000]]])
     """
     if input.ndim < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)")
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} "
+                         f"dimensions)")
     if not input.numel():
         return input
     if isinstance(size, (bool, float)):
@@ -149,7 +150,8 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     whole = not (flat.is_floating_point() or flat.is_complex())
     if whole and flat.dtype is not tg.int64:
         raise NotImplementedError(f"\"avg_pool2d\" not implemented for '{SCALAR_TYPES[flat.dtype.name]}'")
-    mean = xp.window_sum(flat, kernel=(size, 1), stride=(1, 1), widths=((size // 2, (size - 1) // 2), (0, 0)), scale=1 if whole else 1 / size)
+    mean = xp.window_sum(flat, kernel=(size, 1), stride=(1, 1), widths=((size // 2, (size - 1) // 2), (0, 0)),
+                         scale=1 if whole else 1 / size)
     mean = mean // size if whole else mean
     return input / (mean.reshape(input.shape) * alpha + k) ** beta
 

@@ -59,13 +59,14 @@ def _widths(input: Any, pad: Any) -> list[tuple[int, int]]:
     """Return (before, after) for the last axes, the last one first."""
     for i, n in enumerate(pad):
         if not hasattr(n, "__index__"):
-            raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type {type(n).__name__} at pos {i}")
+            raise TypeError(f"pad(): argument 'pad' (position 2) must be tuple of ints, but found element of type "
+                            f"{type(n).__name__} at pos {i}")
     pad = [n.__index__() for n in pad]
     if len(pad) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if len(pad) > 2 * input.ndim:
-        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got padding length "
-                           f"{len(pad)} and input of dimension {input.ndim}")
+        raise RuntimeError("Padding length should be less than or equal to two times the input dimension but got "
+                           f"padding length {len(pad)} and input of dimension {input.ndim}")
     return list(zip(pad[::2], pad[1::2], strict=True))
 
 
@@ -74,19 +75,20 @@ def _check_border(input: Any, widths: Any, mode: str) -> None:
     if not 1 <= n <= 3 or input.ndim not in (n + 1, n + 2):
         raise NotImplementedError(f"Padding size {2 * n} is not supported for {input.ndim}D input tensor.")
     if 0 in input.shape[-n - 1 if input.ndim == n + 1 else -n - 1:]:
-        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
-                           "for input, but "
+        raise RuntimeError(f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other "
+                           "non-zero dimensions for input, but "
                            f"got: {list(input.shape)}")
     for i, (before, after) in enumerate(widths):
         size, axis = input.shape[-1 - i], input.ndim - 1 - i
         if mode == "reflect" and max(before, after) >= size:
-            raise RuntimeError(f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input dimension, but got: "
-                               f"padding ({before}, "
+            raise RuntimeError(f"Argument #{4 + 2 * i}: Padding size should be less than the corresponding input "
+                               f"dimension, but got: padding ({before}, "
                                f"{after}) at dimension {axis} of input {list(input.shape)}")
         if mode == "circular" and max(before, after) > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if size + before + after < 0 or (size + before + after == 0 and mode != "circular"):
-            raise RuntimeError(f"input ({'WHD'[i]}: {size}) is too small. Calculated output {'WHD'[i]}: {size + before + after}"
+            raise RuntimeError(f"input ({'WHD'[i]}: {size}) is too small. Calculated output {'WHD'[i]}: "
+                               f"{size + before + after}"
                                if mode != "circular" else "Negative padding value is resulting in an empty dimension")
 
 
@@ -99,5 +101,6 @@ def wrapped(i: int, n: int, start: int) -> int:
 BORDERS = {
     "reflect": lambda n, a, b: [abs(i) if i < n else 2 * (n - 1) - i for i in range(-a, n + b)],
     "replicate": lambda n, a, b: [min(max(i, 0), n - 1) for i in range(-a, n + b)],
-    "circular": lambda n, a, b: [wrapped(i, n + min(a, 0) + min(b, 0), max(-a, 0)) for i in range(-max(a, 0), n + min(a, 0) + b)],
+    "circular": lambda n, a, b: [wrapped(i, n + min(a, 0) + min(b, 0), max(-a, 0))
+                                 for i in range(-max(a, 0), n + min(a, 0) + b)],
 }

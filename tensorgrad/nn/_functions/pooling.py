@@ -9,15 +9,26 @@ from ... import api as tg
 from ..._tensor import Tensor
 from ...api._arguments import anywhere, each_example, in_batch, is_hollow
 from ...api._kinds import Ints1
-from ...api.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool, per_dimension, window_places, window_table
+from ...api.pooling import (
+    adaptive_avg_pool,
+    adaptive_max_pool,
+    avg_pool,
+    max_pool,
+    per_dimension,
+    window_places,
+    window_table,
+)
 from ...core.dispatch import SCALAR_TYPES, xp
 from ...ops.windows import input_length
 
-__all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
-           "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d",
-           "avg_pool2d", "avg_pool3d", "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-           "fractional_max_pool3d_with_indices", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
-           "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
+__all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+           "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
+           "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+           "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+           "fractional_max_pool3d_with_indices", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+           "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices",
+           "max_unpool1d", "max_unpool2d",
+           "max_unpool3d"]
 
 
 def _named(f: Any, name: str, what: str, details: str) -> Any:
@@ -47,11 +58,13 @@ def _make_max_pool(n: int) -> tuple[Any, Any]:
               ceil_mode: bool = False, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
         return max_pool(n, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
     details = "The stride is the kernel's size unless given.\n\n" + _shapes(
-        n, ", real numbers", "each length L becomes ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1, or ⌈·⌉ + 1 with `ceil_mode`;\n"
-        "    a tuple with the places in the flattened plane, int64, with `return_indices`",
-        "RuntimeError for other numbers of dimensions, kernel, stride or dilation ≤ 0, padding above half the kernel, or no\n    window that fits")
+        n, ", real numbers", "each length L becomes ⌊(L + 2·padding − dilation·(kernel − 1) − 1) / stride⌋ + 1, or ⌈·⌉ "
+        "+ 1 with `ceil_mode`;\n    a tuple with the places in the flattened plane, int64, with `return_indices`",
+        "RuntimeError for other numbers of dimensions, kernel, stride or dilation ≤ 0, padding above half the kernel, "
+        "or no\n    window that fits")
     return _named(plain, f"max_pool{n}d", "The largest value of each window.", details), _named(
-        with_indices, f"max_pool{n}d_with_indices", "The largest value of each window, and its place in the plane.", details)
+        with_indices, f"max_pool{n}d_with_indices", "The largest value of each window, and its place in the plane.",
+        details)
 
 
 max_pool1d, max_pool1d_with_indices = _make_max_pool(1)
@@ -61,17 +74,21 @@ max_pool3d, max_pool3d_with_indices = _make_max_pool(3)
 
 def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, output_size: Any) -> list[int]:
     kernel, stride, padding = (tuple(v) if isinstance(v, Iterable) else (v,) * n for v in (kernel, stride, padding))
-    strides, widths = ([values[place] for place in range(len(kernel))] for values in (stride, padding))     # IndexError if there are too few
-    default = list(input_length([input.shape[place - len(kernel)] for place in range(len(kernel))], kernel, strides, widths, (1,) * len(kernel)))
+    # IndexError if there are too few
+    strides, widths = ([values[place] for place in range(len(kernel))] for values in (stride, padding))
+    default = list(input_length([input.shape[place - len(kernel)] for place in range(len(kernel))], kernel, strides,
+                                widths, (1,) * len(kernel)))
     for place, size in enumerate(default if output_size is None else output_size):
         if size < 0:
-            raise ValueError(f"max_unpooling: output_size must contain non-negative spatial dimensions, but got output_size[{place}]={size}")
+            raise ValueError(f"max_unpooling: output_size must contain non-negative spatial dimensions, but got "
+                             f"output_size[{place}]={size}")
     if output_size is None:
         return default
     if len(output_size) == n + 2:
         output_size = output_size[2:]
     if len(output_size) != n:
-        raise ValueError(f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(output_size)}'")
+        raise ValueError(f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of "
+                         f"'{len(output_size)}'")
     for i, (got, d, s) in enumerate(zip(output_size, default, stride, strict=True)):
         if not d - s < got < d + s:
             raise ValueError(f'invalid output_size "{output_size}" (dim {i} must be between {d - s} and {d + s})')
@@ -81,10 +98,12 @@ def _unpooled_size(input: Any, n: int, kernel: Any, stride: Any, padding: Any, o
 def _check_ints(function: str, **lists: Any) -> None:
     """Raise TypeError for sizes that are no integers."""
     for name, values in lists.items():
-        for place, value in enumerate(values if isinstance(values, (tuple, list)) else () if values is None else (values,)):
+        for place, value in enumerate(values if isinstance(values, (tuple, list)) else () if values is None
+                                      else (values,)):
             if not hasattr(value, "__index__"):
                 from ...api._parsing import typename
-                raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type {typename(value)} at pos {place}")
+                raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type "
+                                f"{typename(value)} at pos {place}")
 
 
 def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]) -> None:
@@ -93,11 +112,11 @@ def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]
         raise RuntimeError(f"elements in indices should be type int64 but got: {SCALAR_TYPES[indices.dtype.name]}")
     if input.ndim not in (n + 1, n + 2):
         m = max(n, 2)
-        raise RuntimeError(f"Input to max_unpooling{m}d should be a {m + 1}d or {m + 2}d Tensor, but got a tensor with {input.ndim + len(column)} "
-                           "dimensions.")
+        raise RuntimeError(f"Input to max_unpooling{m}d should be a {m + 1}d or {m + 2}d Tensor, but got a tensor with "
+                           f"{input.ndim + len(column)} dimensions.")
     if tuple(indices.shape) != tuple(input.shape):
-        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({[*input.shape, *column]}) but got indices "
-                           "tensor with "
+        raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor "
+                           f"({[*input.shape, *column]}) but got indices tensor with "
                            f"shape: {[*indices.shape, *column]}")
     if n == 3 and min(stride) <= 0:
         raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
@@ -105,7 +124,8 @@ def _check_unpool(input: Any, indices: Any, n: int, stride: Any, size: list[int]
         raise NotImplementedError(f"\"max_unpool{max(n, 2)}d\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     wrong = (indices < 0) | (indices >= prod(size))
     if indices.numel() and prod(size) and anywhere(wrong):
-        raise RuntimeError(f"Found an invalid max index: {int(indices[wrong][0])} (output volumes are of size {'x'.join(map(str, [*size, *column]))}")
+        raise RuntimeError(f"Found an invalid max index: {int(indices[wrong][0])} (output volumes are of size "
+                           f"{'x'.join(map(str, [*size, *column]))}")
 
 
 def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Any:
@@ -232,10 +252,12 @@ def _lp_pool(n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any
     if isinstance(kernel_size, bool):
         raise TypeError(f"avg_pool{n}d(): argument 'kernel_size' (position 2) must be tuple of ints, not bool")
     if n > 1 and isinstance(kernel_size, tuple) and len(kernel_size) != n:
-        raise ValueError(f"not enough values to unpack (expected {n}, got {len(kernel_size)})" if len(kernel_size) < n else
+        raise ValueError(f"not enough values to unpack (expected {n}, got {len(kernel_size)})" if len(kernel_size) < n
+                         else
                          f"too many values to unpack (expected {n})")
     mean = avg_pool(n, input ** norm_type, kernel_size, stride, 0, ceil_mode, True, None)
-    return (tg.sign(mean) * tg.relu(tg.abs(mean)) * prod(per_dimension(kernel_size, n, "kernel_size", f"lp_pool{n}d"))) ** (1.0 / norm_type)
+    return (tg.sign(mean) * tg.relu(tg.abs(mean))
+            * prod(per_dimension(kernel_size, n, "kernel_size", f"lp_pool{n}d"))) ** (1.0 / norm_type)
 
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Ints1, stride: Ints1 | None = None,
@@ -345,11 +367,13 @@ def _make_adaptive_max(n: int) -> tuple[Any, Any]:
         found = with_indices(input, output_size)
         return found if return_indices else found[0]
     details = _shapes(
-        n, ", real numbers", "the lengths are output_size, where None keeps a length; a tuple with the places in the flattened plane, int64,\n"
-        "    with `return_indices`",
-        "RuntimeError for a negative size or other numbers of dimensions; RuntimeError or ValueError for another\n    number of sizes")
+        n, ", real numbers", "the lengths are output_size, where None keeps a length; a tuple with the places in the "
+        "flattened plane, int64,\n    with `return_indices`",
+        "RuntimeError for a negative size or other numbers of dimensions; RuntimeError or ValueError for another\n    "
+        "number of sizes")
     return _named(plain, f"adaptive_max_pool{n}d", "Maxima over as many windows as asked for.", details), _named(
-        with_indices, f"adaptive_max_pool{n}d_with_indices", "Maxima over as many windows as asked for, and their places.", details)
+        with_indices, f"adaptive_max_pool{n}d_with_indices",
+        "Maxima over as many windows as asked for, and their places.", details)
 
 
 adaptive_max_pool1d, adaptive_max_pool1d_with_indices = _make_adaptive_max(1)
@@ -373,8 +397,8 @@ def _check_fractional(input: Any, kernel: Any, outs: Any, samples: Any, n: int, 
         raise RuntimeError(f"{name}{suffix}(): Expected {n + 1}D or {n + 2}D tensor, but got: {list(input.shape)}")
     for place in range(1 if input.ndim == n + 2 else 0, input.ndim):
         if not input.shape[place]:
-            raise RuntimeError(f"{name}{suffix}(): Expected input to have non-zero size for non-batch dimensions, but got{list(input.shape)} with "
-                               f"dimension {place} being empty.")
+            raise RuntimeError(f"{name}{suffix}(): Expected input to have non-zero size for non-batch dimensions, but "
+                               f"got{list(input.shape)} with dimension {place} being empty.")
     for d, o, k, what in zip(input.shape[-n:], outs, kernel, ("time", "height", "width")[-n:], strict=True):
         if o + k - 1 > d:
             raise RuntimeError(f"{name}{suffix}(): pool {what} {k} too large relative to input {what} {d}")
@@ -390,7 +414,8 @@ def _check_fractional(input: Any, kernel: Any, outs: Any, samples: Any, n: int, 
         raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}.")
 
 
-def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any) -> tuple[Any, Any]:
+def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any) -> tuple[Any,
+                                                                                                                  Any]:
     """Pool over windows with pseudorandom, evenly spread starts: B. Graham, Fractional Max-Pooling (2014)."""
     name = f"fractional_max_pool{n}d"
     if output_size is None and output_ratio is None:
@@ -406,21 +431,26 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
         if isinstance(sizes, (tuple, list)) and len(sizes) != n:
             three = "three " * (n == 3)
             raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of {three}Ints")
-    outs, kernel = per_dimension(output_size, n, "output_size", name), per_dimension(kernel_size, n, "kernel_size", name)
+    outs, kernel = (per_dimension(output_size, n, "output_size", name),
+                    per_dimension(kernel_size, n, "kernel_size", name))
     size = tuple(input.shape[-n:])
     _check_fractional(input, kernel, outs, samples, n, name)
     if input.array.dtype.kind == "c":
-        raise NotImplementedError(f"\"fractional_max_pool{n}d_out_frame\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+        raise NotImplementedError(f"\"fractional_max_pool{n}d_out_frame\" not implemented for "
+                                  f"'{SCALAR_TYPES[input.dtype.name]}'")
     batched = input if input.ndim == n + 2 else input.unsqueeze(0)
     count, channels = batched.shape[:2]
     if in_batch(input, samples):
         return each_example(_fractional, n, input, kernel_size, output_size, output_ratio, samples)
     places = []
     for us in () if is_hollow(samples) else samples[:count].flatten(0, 1).tolist():
-        starts = [_starts(u, *args) for u, args in zip(us[::-1] if n == 2 else us, zip(size, outs, kernel, strict=True), strict=True)]
-        places.append(window_places(input, [window_table(s, [a + k for a in s]) for s, k in zip(starts, kernel, strict=True)]))
+        starts = [_starts(u, *args) for u, args in zip(us[::-1] if n == 2 else us, zip(size, outs, kernel, strict=True),
+                                                       strict=True)]
+        places.append(window_places(input,
+                                    [window_table(s, [a + k for a in s]) for s, k in zip(starts, kernel, strict=True)]))
     each = (count, channels, *outs, prod(kernel))
-    values, indices = xp.region_max(batched, tg.stack(places).reshape(each) if places else input.new_zeros(each, dtype=tg.int64), ndim=n)
+    values, indices = xp.region_max(batched, tg.stack(places).reshape(each) if places
+                                    else input.new_zeros(each, dtype=tg.int64), ndim=n)
     return (values, indices) if batched is input else (values.squeeze(0), indices.squeeze(0))
 
 
@@ -444,11 +474,13 @@ def _make_fractional(n: int) -> tuple[Any, Any]:
         found = _fractional(n, input, kernel_size, output_size, output_ratio, _random_samples)
         return found if return_indices else found[0]
     details = _shapes(
-        n, ", real numbers", "the lengths are output_size, or the input's times output_ratio, rounded down; a tuple with the places in the\n"
-        "    flattened plane, int64, with `return_indices`",
-        "ValueError without output_size and output_ratio; RuntimeError for other numbers of dimensions, or a kernel too\n    large")
+        n, ", real numbers", "the lengths are output_size, or the input's times output_ratio, rounded down; a tuple "
+        "with the places in the\n    flattened plane, int64, with `return_indices`",
+        "ValueError without output_size and output_ratio; RuntimeError for other numbers of dimensions, or a kernel "
+        "too\n    large")
     return _named(plain, f"fractional_max_pool{n}d", "Maxima over windows spread at random.", details), _named(
-        with_indices, f"fractional_max_pool{n}d_with_indices", "Maxima over windows spread at random, and their places.", details)
+        with_indices, f"fractional_max_pool{n}d_with_indices",
+        "Maxima over windows spread at random, and their places.", details)
 
 
 fractional_max_pool2d, fractional_max_pool2d_with_indices = _make_fractional(2)

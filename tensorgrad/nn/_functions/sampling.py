@@ -18,8 +18,9 @@ __all__ = ["affine_grid", "grid_sample"]
 
 def _aligned(align_corners: bool | None) -> bool:
     if align_corners is None:
-        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the "
-                      "old behavior is desired. See the documentation of grid_sample for details.", stacklevel=3)
+        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. "
+                      "Please specify align_corners=True if the old behavior is desired. See the documentation of "
+                      "grid_sample for details.", stacklevel=3)
     return bool(align_corners)
 
 
@@ -46,26 +47,31 @@ def affine_grid(theta: Tensor, size: Ints, align_corners: bool | None = None) ->
     aligned, size = _aligned(align_corners), tuple(size)
     n = len(size) - 2
     if n not in (2, 3):
-        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
-                                  f"{size}.")
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+                                  f"respectively. Got size {size}.")
     if tuple(theta.shape[1:]) != (n, n + 1):
-        raise ValueError(f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got {theta.shape}.")
+        raise ValueError(f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got "
+                         f"{theta.shape}.")
     if aligned and min(size[2:]) == 1:
-        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an intended use case "
-                      "of affine_grid. See the documentation of affine_grid for details.", stacklevel=2)
+        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+                      "align_corners=True. This is not an intended use case of affine_grid. See the documentation of "
+                      "affine_grid for details.", stacklevel=2)
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     if size[0] != theta.shape[0]:
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {n + 1}] but got: "
-                           f"[{theta.shape[0]}, {n + 1}].")
+        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {n + 1}] but "
+                           f"got: [{theta.shape[0]}, {n + 1}].")
     axes = [_line(d, aligned, theta) for d in size[2:]]
     places = [*tg.meshgrid(*axes, indexing="ij")][::-1]                 # x, y, z: the last axis first
-    base = tg.stack([p.reshape(-1) for p in places] + [tg.ones(prod(size[2:]), dtype=theta.dtype, device=theta.device)], dim=-1)
+    base = tg.stack([p.reshape(-1) for p in places] + [tg.ones(prod(size[2:]), dtype=theta.dtype, device=theta.device)],
+                    dim=-1)
     return (base @ theta.transpose(1, 2)).reshape(size[0], *size[2:], n)
 
 
 def _line(d: int, aligned: bool, like: Any) -> Any:
-    """Return d positions in [−1, 1]; ±1 are the centres of the outermost elements if `aligned`, else their outer edges."""
+    """Return d positions in [−1, 1]; ±1 are the centres of the outermost elements if `aligned`, else their outer
+    edges.
+    """
     if d <= 1:
         return like.new_zeros(d)
     line = tg.linspace(-1, 1, d, dtype=like.dtype, device=like.device)
@@ -95,7 +101,9 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     tensor([[[[2.]]]])
     """
     if mode not in MODES:
-        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but "
+                         f"got: '{mode}'")
     if padding_mode not in PADDING_MODES:
-        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'")
+        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+                         f"'reflection', but got: '{padding_mode}'")
     return tg.grid_sampler(input, grid, MODES.index(mode), PADDING_MODES.index(padding_mode), _aligned(align_corners))

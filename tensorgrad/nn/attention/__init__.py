@@ -29,8 +29,10 @@ class SDPBackend(Enum):
     __index__ = __int__
 
 
-_LISTED = (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.OVERRIDEABLE)
-_order = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION, SDPBackend.OVERRIDEABLE]
+_LISTED = (SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH,
+           SDPBackend.OVERRIDEABLE)
+_order = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION,
+          SDPBackend.OVERRIDEABLE]
 _enabled = set(_LISTED)
 
 
@@ -43,7 +45,8 @@ def _allow(backends: list[SDPBackend], set_priority: bool) -> None:
     _enabled.update(backends)
     if set_priority:
         _order[:] = [*backends, *(backend for backend in _order if backend not in backends)]
-    _attention.viable = not _enabled.isdisjoint((SDPBackend.MATH, SDPBackend.FLASH_ATTENTION))      # the kernels of PyTorch's CPU
+    # the kernels of PyTorch's CPU
+    _attention.viable = not _enabled.isdisjoint((SDPBackend.MATH, SDPBackend.FLASH_ATTENTION))
 
 
 @contextlib.contextmanager

@@ -39,14 +39,17 @@ class CausalBias(tg.Tensor):
 
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
         if seq_len_q > seq_len_kv and variant is CausalVariant.LOWER_RIGHT:
-            warnings.warn("Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!", stacklevel=2)
+            warnings.warn("Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!",
+                          stacklevel=2)
 
     def __repr__(self, **settings: Any) -> str:
         return self.as_subclass(tg.Tensor).__repr__(**settings)
 
 
 def causal_upper_left(*size: int) -> CausalBias:
-    """The mask (L, S) in which query i sees the keys up to i. https://pytorch.org/docs → torch.nn.attention.bias.causal_upper_left
+    """The mask (L, S) in which query i sees the keys up to i.
+
+    https://pytorch.org/docs → torch.nn.attention.bias.causal_upper_left
 
     >>> from tensorgrad.nn.attention.bias import causal_upper_left
     >>> causal_upper_left(2, 3)
@@ -57,7 +60,9 @@ def causal_upper_left(*size: int) -> CausalBias:
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """The mask (L, S) in which the last query sees all keys. https://pytorch.org/docs → torch.nn.attention.bias.causal_lower_right
+    """The mask (L, S) in which the last query sees all keys.
+
+    https://pytorch.org/docs → torch.nn.attention.bias.causal_lower_right
 
     >>> from tensorgrad.nn.attention.bias import causal_lower_right
     >>> causal_lower_right(2, 3)

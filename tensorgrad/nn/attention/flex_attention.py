@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from ... import api as tg
 from ...func import vmap
 
-__all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "create_nested_block_mask", "flex_attention", "noop_mask",
+__all__ = ["AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask",
+           "create_nested_block_mask", "flex_attention", "noop_mask",
            "or_masks"]
 
 BLOCK = _DEFAULT_SPARSE_BLOCK_SIZE = 128
@@ -80,12 +81,16 @@ def create_mask(mod_fn: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: i
 
 def _takes_scores(function: Any) -> bool:
     from inspect import Parameter, signature
-    named = [p for p in signature(function).parameters.values() if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
+    named = [p for p in signature(function).parameters.values()
+             if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     return sum(p.default is Parameter.empty for p in named) == 5
 
 
 class BlockMask:
-    """A mask, and its blocks that are all False. https://pytorch.org/docs → torch.nn.attention.flex_attention.BlockMask"""
+    """A mask, and its blocks that are all False.
+
+    https://pytorch.org/docs → torch.nn.attention.flex_attention.BlockMask
+    """
 
     def __init__(self, mask: Any, mask_mod: Any, block: tuple[int, int]) -> None:
         self.mask, self.mask_mod, self.BLOCK_SIZE, self.seq_lengths = mask, mask_mod, block, tuple(mask.shape[2:])
@@ -99,7 +104,8 @@ class BlockMask:
         """Return 1 for each block that allows any pair, 0 for others."""
         b, h, q, kv = self.shape
         rows, columns = self.BLOCK_SIZE
-        padded = tg.zeros(b, h, -(-q // rows) * rows, -(-kv // columns) * columns, dtype=tg.bool, device=self.mask.device)
+        padded = tg.zeros(b, h, -(-q // rows) * rows, -(-kv // columns) * columns, dtype=tg.bool,
+                          device=self.mask.device)
         padded[..., :q, :kv] = self.mask
         return padded.view(b, h, -1, rows, padded.shape[3] // columns, columns).any(5).any(3).int()
 
@@ -125,7 +131,8 @@ class BlockMask:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
 
 
-def create_block_mask(mask_mod: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None, BLOCK_SIZE: Any = BLOCK,
+def create_block_mask(mask_mod: Any, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
+                      BLOCK_SIZE: Any = BLOCK,
                       _compile: bool = False, **options: Any) -> BlockMask:
     """Make a BlockMask for `flex_attention` from a function of (b, h, q, kv).
 
@@ -144,8 +151,10 @@ def create_nested_block_mask(*args: Any, **kwargs: Any) -> Any:
     raise NotImplementedError("tensorgrad has no create_nested_block_mask: tensors are strided")
 
 
-def flex_attention(query: Any, key: Any, value: Any, score_mod: Any = None, block_mask: BlockMask | None = None, scale: float | None = None,
-                   enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None, *, return_aux: AuxRequest | None = None) -> Any:
+def flex_attention(query: Any, key: Any, value: Any, score_mod: Any = None, block_mask: BlockMask | None = None,
+                   scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False,
+                   kernel_options: Any = None, *,
+                   return_aux: AuxRequest | None = None) -> Any:
     """softmax(score_mod(Q Kᵀ · scale, b, h, q, kv)) V over the pairs that the mask allows; zeros for a query without
     any.
 
@@ -159,7 +168,8 @@ def flex_attention(query: Any, key: Any, value: Any, score_mod: Any = None, bloc
     """
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.dim() != 4:
-            raise ValueError("Expected query, key, and value to be 4D tensors") if name == "query" else ValueError(f"Expected {name} to be a 4D tensor")
+            raise ValueError("Expected query, key, and value to be 4D tensors") if name == "query" else ValueError(
+                f"Expected {name} to be a 4D tensor")
     if not enable_gqa and query.size(-3) != key.size(-3):
         raise ValueError("Expect query and key/value to have the same number of heads but got "
                          f"Hq={query.size(-3)} and Hkv={key.size(-3)}. Try setting enable_gqa=True for GQA.")
@@ -176,5 +186,6 @@ def flex_attention(query: Any, key: Any, value: Any, score_mod: Any = None, bloc
     weights = tg.exp(scores - lse.masked_fill(lse == -float("inf"), 0))
     out = (weights @ value).to(query.dtype)
     if return_aux is not None:
-        return out, AuxOutput(lse.squeeze(-1) if return_aux.lse else None, scores.amax(-1) if return_aux.max_scores else None)
+        return out, AuxOutput(lse.squeeze(-1) if return_aux.lse else None,
+                              scores.amax(-1) if return_aux.max_scores else None)
     return (out, lse.squeeze(-1)) if return_lse else out

@@ -131,11 +131,15 @@ def _check_answer(kind, what, hook, answer, expected):
     """Raise PyTorch's error unless a hook gave as many gradients as it got, of the same dtypes and shapes."""
     if len(answer) != len(expected):
         raise advised(RuntimeError(
-            f"{kind} returned an invalid number of {what}, got {len(answer)}, but expected {len(expected)}"), "of_hook", hook, None)
+            f"{kind} returned an invalid number of {what}, got {len(answer)}, but expected {len(expected)}"), "of_hook",
+                      hook, None)
     for given, got in zip(answer, expected, strict=True):
-        if isinstance(given, tg.Tensor) and isinstance(got, tg.Tensor) and (given.dtype != got.dtype or given.shape != got.shape):
-            changed = f"type of value (was {got.type()} got {given.type()})" if given.dtype != got.dtype else "size of value"
-            raise advised(RuntimeError(f"hook 'hook' has changed the {changed}"), "of_hook", hook, None)      # as PyTorch's own is called
+        if (isinstance(given, tg.Tensor) and isinstance(got, tg.Tensor)
+                and (given.dtype != got.dtype or given.shape != got.shape)):
+            changed = (f"type of value (was {got.type()} got {given.type()})" if given.dtype != got.dtype
+                       else "size of value")
+            # as PyTorch's own is called
+            raise advised(RuntimeError(f"hook 'hook' has changed the {changed}"), "of_hook", hook, None)
 
 
 # ── the deprecated kind: hooks on the module's last node only ─────────────────────────────────

@@ -31,8 +31,9 @@ class ConvertMixin:
         def convert(tensor):
             options = {}
             if tensor.is_meta and device is not None and device.type != "meta":
-                raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
-                                          "torch.nn.Module.to() when moving module from meta to a different device.")
+                raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use "
+                                          "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving "
+                                          "module from meta to a different device.")
             if device is not None:
                 options["device"] = device
             if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):

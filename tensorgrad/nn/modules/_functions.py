@@ -9,7 +9,8 @@ def batch_norm_of_all(input, running_mean, running_var, weight, bias, momentum, 
     """Normalize by the mean and the variance over all processes, and update the running ones."""
     channels, count = input.shape[1], input.numel() // input.shape[1]
     precise = input if input.dtype.itemsize > 2 else input.float()
-    mean, variance = Moments.apply(precise) if count else (precise.flatten(2).sum((0, *range(2, min(input.ndim, 3)))),) * 2
+    mean, variance = (Moments.apply(precise) if count else (precise.flatten(2).sum((0, *range(2, min(input.ndim, 3)))),)
+                      * 2)
     parts = Gather.apply(group, tg.cat([mean, variance, mean.new_full((1,), count)]))
     means, variances, counts = parts[:, :channels], parts[:, channels:-1], parts[:, -1:].detach()
     total = counts.sum()
@@ -27,7 +28,9 @@ def batch_norm_of_all(input, running_mean, running_var, weight, bias, momentum, 
 
 
 class Moments(Function):
-    """Mean and variance of each channel (axis 1), Σ x / n and Σ (x − μ)² / n; dL/dx = dL/dμ / n + dL/dσ² · 2 (x − μ) / n"""
+    """Mean and variance of each channel (axis 1), Σ x / n and Σ (x − μ)² / n; dL/dx = dL/dμ / n + dL/dσ² · 2 (x − μ) /
+    n
+    """
 
     @staticmethod
     def forward(ctx, x):

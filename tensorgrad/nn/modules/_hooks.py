@@ -153,7 +153,8 @@ def _register_global_backward_hook(hook, full):
 class HookMixin:
     """The part of `Module` that registers hooks. Each method returns a handle with a `remove()`."""
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False,
+                                  with_kwargs: bool = False) -> RemovableHandle:
         """Call `hook(module, args) -> None or args` before each forward.
 
         With `with_kwargs`, the hook is `hook(module, args, kwargs) -> None or (args, kwargs)`.

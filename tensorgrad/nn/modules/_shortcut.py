@@ -30,6 +30,8 @@ class Shortcut:
 
 
 def leave_shortcut(cls, name, table):
-    """Put a Shortcut on the class, unless the name is no identifier or the class keeps data names, as dictionaries do."""
+    """Put a Shortcut on the class, unless the name is no identifier or the class keeps data names, as dictionaries
+    do.
+    """
     if name.isidentifier() and not cls._keeps_names:
         setattr(cls, name, Shortcut(cls, name, table))

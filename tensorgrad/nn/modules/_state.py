@@ -37,7 +37,8 @@ class StateMixin:
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
     # ── saving ────────────────────────────────────────────────────────────────────────────────
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str,
+                                                                                                                 Any]:
         """Every parameter and persistent buffer by its full name. See PyTorch's `torch.nn.Module.state_dict`.
 
         The tensors share the module's memory, detached unless `keep_vars`. `prefix` is put before each name.
@@ -257,9 +258,10 @@ def _load_tensor(module, name, tensor, key, value, assign):
             return (f"size mismatch for {escaped(key)}: copying a param with shape {value.shape} from checkpoint, the "
                     f"shape in current model is {tensor.shape}.")
     if tensor.is_meta and not value.is_meta and not assign:
-        warnings.warn(f"for {escaped(key)}: copying from a non-meta parameter in the checkpoint to a meta parameter in the "
-                      "current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state "
-                      "dictionary to their corresponding key in the module instead of copying them in place?)", stacklevel=2)
+        warnings.warn(f"for {escaped(key)}: copying from a non-meta parameter in the checkpoint to a meta parameter in "
+                      "the current model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the "
+                      "state dictionary to their corresponding key in the module instead of copying them in place?)",
+                      stacklevel=2)
     try:
         with tg.no_grad():
             if assign:
@@ -267,7 +269,8 @@ def _load_tensor(module, name, tensor, key, value, assign):
             else:
                 tensor.copy_(value)
     except Exception as error:
-        return (f'While copying the parameter named "{escaped(key)}", whose dimensions in the model are {tensor.size()} and '
+        return (f'While copying the parameter named "{escaped(key)}", whose dimensions in the model are '
+                f'{tensor.size()} and '
                 f"whose dimensions in the checkpoint are {value.size()}, an exception occurred : {error.args}.")
     return None
 

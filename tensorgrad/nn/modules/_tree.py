@@ -16,7 +16,8 @@ class TreeMixin:
     """The part of `Module` that walks and searches the tree of submodules."""
 
     # ── walking ───────────────────────────────────────────────────────────────────────────────
-    def named_modules(self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
+    def named_modules(self, memo: Any = None, prefix: str = "",
+                      remove_duplicate: bool = True) -> Iterator[tuple[str, Module]]:
         """This module and all below it, each with its dotted name, parents first. A shared module comes once.
 
         >>> import tensorgrad as torch

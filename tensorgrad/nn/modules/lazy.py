@@ -52,8 +52,11 @@ class LazyModuleMixin:
         return any(map(is_lazy, chain(self._parameters.values(), self._buffers.values())))
 
     def _infer_parameters(self, module, args, kwargs=None):
-        """Initialize the parameters in a forward pre-hook, which runs once and turns the module into an ordinary one."""
-        quiet, mode.quiet = mode.quiet, None          # draw weights from the usual stream even when only shapes are inferred
+        """Initialize the parameters in a forward pre-hook, which runs once and turns the module into an ordinary
+        one.
+        """
+        # draw weights from the usual stream even when only shapes are inferred
+        quiet, mode.quiet = mode.quiet, None
         try:
             module.initialize_parameters(*args, **(kwargs or {}))
         finally:

@@ -104,7 +104,8 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
     forward = _forward_unimplemented
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if NODES and (kwargs or len(args) != 1 or type(args[0]) in CONTAINERS) and (node := node_among(args, kwargs)) is not None:
+        if (NODES and (kwargs or len(args) != 1 or type(args[0]) in CONTAINERS)
+                and (node := node_among(args, kwargs)) is not None):
             return node._joined_by(self, args, kwargs)
         start = next(clock)
         if (self._hooked or _global_forward_pre_hooks or _global_forward_hooks

@@ -105,7 +105,8 @@ class RNNBase(Module):
 
     def __getstate__(self) -> Any:
         """Return the state to pickle, with the lists of weights that PyTorch expects."""
-        return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
+        return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names,
+                "_flat_weights": self._flat_weights}
 
     def __setstate__(self, state: Any) -> None:
         super().__setstate__({name: value for name, value in state.items() if not name.startswith("_flat_weight")})
@@ -189,7 +190,9 @@ class RNNBase(Module):
         return output.squeeze(axis), _each(lambda h: h.squeeze(1), hidden)
 
     def _forward_packed(self, packed, hx):
-        """Run a packed sequence, which is sorted by length; hidden states keep the order of the batch before packing."""
+        """Run a packed sequence, which is sorted by length; hidden states keep the order of the batch before
+        packing.
+        """
         data, batch_sizes, sorted_indices, unsorted_indices = packed
         if hx is not None:
             hx = self.permute_hidden(hx, sorted_indices)

@@ -346,7 +346,7 @@ class Transformer(Module):
     >>> model.generate_square_subsequent_mask(2)
     tensor([[0., -inf],
             [0., 0.]])
-    """
+    """  # noqa: E501
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
                  dim_feedforward: int = 2048, dropout: float = 0.1,

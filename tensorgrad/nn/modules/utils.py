@@ -134,7 +134,8 @@ class PerDimension:
         super().__init_subclass__(**kwargs)
         if dims is not None:
             cls._dims = dims
-            if isinstance(cls.__init__, FunctionType) and cls.__init__.__qualname__.startswith("_"):     # so that errors in calls name the class
+            # so that errors in calls name the class
+            if isinstance(cls.__init__, FunctionType) and cls.__init__.__qualname__.startswith("_"):
                 cls.__init__ = renamed(cls.__init__, f"{cls.__name__}.__init__")
             axes = ("L", "H, W", "D, H, W")[dims - 1]
             cls.__doc__ = cls._doc.format(cls=cls, name=cls.__name__, n=dims, axes=axes, each=_ForEach(dims))
@@ -142,7 +143,8 @@ class PerDimension:
 
 def renamed(function: Any, name: str) -> Any:
     """Return a copy of a function under another `__qualname__`."""
-    twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__,
+                        function.__closure__)
     twin.__kwdefaults__, twin.__qualname__, twin.__doc__ = function.__kwdefaults__, name, function.__doc__
     vars(twin).update(vars(function))
     return twin

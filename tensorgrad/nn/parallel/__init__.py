@@ -13,14 +13,15 @@ from .replicate import replicate
 from .scatter_gather import gather, scatter
 from .stages import GPUReplicate, Join, ParallelApply, Split
 
-__all__ = ["DataParallel", "DistributedDataParallel", "GPUReplicate", "Join", "ParallelApply", "Split", "comm", "data_parallel", "gather",
-           "parallel_apply", "reduce_early", "replicate", "scatter"]
+__all__ = ["DataParallel", "DistributedDataParallel", "GPUReplicate", "Join", "ParallelApply", "Split", "comm",
+           "data_parallel", "gather", "parallel_apply", "reduce_early", "replicate", "scatter"]
 
 
 class DistributedDataParallelCPU(DistributedDataParallel):
     """An old name of DistributedDataParallel."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn("`torch.nn.parallel.DistributedDataParallelCPU` is deprecated, please use `torch.nn.parallel.DistributedDataParallel` instead.",
+        warnings.warn("`torch.nn.parallel.DistributedDataParallelCPU` is deprecated, please use "
+                      "`torch.nn.parallel.DistributedDataParallel` instead.",
                       FutureWarning, stacklevel=2)
         super().__init__(*args, **kwargs)

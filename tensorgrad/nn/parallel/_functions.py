@@ -1,4 +1,7 @@
-"""Steps of the tape that go from one device to several, and back. What one sends out, another gathers: each is the gradient of another."""
+"""Steps of the tape that go from one device to several, and back.
+
+What one sends out, another gathers: each is the gradient of another.
+"""
 from __future__ import annotations
 
 import warnings
@@ -50,7 +53,8 @@ class Gather(Function):
         ctx.devices, ctx.dim = [input.device for input in inputs], dim
         ctx.scalars = dim == 0 and all(input.dim() == 0 for input in inputs)
         if ctx.scalars:
-            warnings.warn("Was asked to gather along dimension 0, but all input tensors were scalars; will instead unsqueeze and return a vector.",
+            warnings.warn("Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
+                          "unsqueeze and return a vector.",
                           stacklevel=5)
             inputs = [input.view(1) for input in inputs]
         ctx.sizes = [input.size(dim) for input in inputs]

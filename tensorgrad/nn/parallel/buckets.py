@@ -13,8 +13,8 @@ __all__ = ["Bucket", "GradBucket", "assigned"]
 def assigned(parameters: Any, order: Any, limits: Any) -> Any:
     """Return lists of indices of parameters, one for each bucket, in the order in which buckets are full.
 
-    Parameters are taken in `order`. Those of one dtype and device share a bucket until it has as many bytes as its limit; from the last of `limits` on,
-    that is the limit of all.
+    Parameters are taken in `order`. Those of one dtype and device share a bucket until it has as many bytes as its
+    limit; from the last of `limits` on, that is the limit of all.
     """
     filling, closed, full = {}, {}, []
     for index in order:
@@ -34,17 +34,21 @@ def assigned(parameters: Any, order: Any, limits: Any) -> Any:
 
 
 class Bucket:
-    """Parameters whose gradients travel together, and the memory for these: `flat`, of which `views` are the pieces, each laid out as its parameter.
+    """Parameters whose gradients travel together, and the memory for these: `flat`, of which `views` are the pieces,
+    each laid out as its parameter.
 
-    A gradient moves into its view when it is complete, and has its memory there from then on. With `lasting` memory the next backward finds the views where
-    they were, as `gradient_as_bucket_view` says; else it gets memory of its own, for programs may keep gradients.
+    A gradient moves into its view when it is complete, and has its memory there from then on. With `lasting` memory the
+    next backward finds the views where they were, as `gradient_as_bucket_view` says; else it gets memory of its own,
+    for programs may keep gradients.
     """
 
-    __slots__ = ("indices", "parameters", "flat", "views", "lasting", "fresh", "pending", "copied", "work", "room", "_storage")
+    __slots__ = ("indices", "parameters", "flat", "views", "lasting", "fresh", "pending", "copied", "work", "room",
+                 "_storage")
 
     def __init__(self, indices: Any, parameters: Any, lasting: Any, room: Any = None) -> None:
         self.indices, self.parameters, self.lasting, self.room = indices, parameters, lasting, room
-        self._storage = parameters[0]._storage.nowhere          # whose guard makes the device the current one, see core.sweep.on
+        # whose guard makes the device the current one, see core.sweep.on
+        self._storage = parameters[0]._storage.nowhere
         self.flat, self.views, self.work = None, [None] * len(parameters), None
         self.fresh, self.copied, self.pending = False, [], len(parameters)
 
@@ -53,15 +57,19 @@ class Bucket:
         self.pending, self.copied, self.work, self.fresh = len(self.parameters), [], None, False
 
     def prepare(self) -> None:
-        """Make the memory, unless all gradients are in it already, or it lasts: where the group reduces it fast, if it has such a place."""
+        """Make the memory, unless all gradients are in it already, or it lasts: where the group reduces it fast, if it
+        has such a place.
+        """
         self.fresh = True
         if self.flat is not None and (self.lasting or all(p._grad is not None and p._grad.array is view
-                                                          for p, view in zip(self.parameters, self.views, strict=True))):
+                                                          for p, view in zip(self.parameters, self.views,
+                                                                             strict=True))):
             return
         arrays = [p.array for p in self.parameters]
         self.flat, self.views = None, [None] * len(arrays)          # memory that nobody else holds serves again
         size, dtype = sum(a.size for a in arrays), arrays[0].dtype
-        room = self.room(size * dtype.itemsize) if self.room is not None and self._storage.device.type == "cpu" else None
+        room = (self.room(size * dtype.itemsize) if self.room is not None and self._storage.device.type == "cpu"
+                else None)
         self.flat = compute(type(self._storage).xp.empty, size, dtype=dtype) if room is None else room.view(dtype)
         start = 0
         for place, array in enumerate(arrays):
@@ -71,7 +79,8 @@ class Bucket:
     def take(self, place: Any, factor: Any, used: bool = True) -> None:
         """Move the gradient of a parameter into its view, times `factor`; zeros if there is none.
 
-        A gradient whose memory belongs to something else, such as a buffer of the program's own, is copied, and copied back in the end.
+        A gradient whose memory belongs to something else, such as a buffer of the program's own, is copied, and copied
+        back in the end.
         """
         if not self.fresh:
             self.prepare()
@@ -81,8 +90,9 @@ class Bucket:
             return
         array = grad.array
         if array.dtype != view.dtype or type(array) is not type(view):
-            raise RuntimeError(f"Expected {FROM_NUMPY[view.dtype]} on {self._storage.device}, got {grad.dtype} on {grad.device}: the dtype or device of "
-                               "parameters changed after DistributedDataParallel was made")
+            raise RuntimeError(f"Expected {FROM_NUMPY[view.dtype]} on {self._storage.device}, got {grad.dtype} on "
+                               f"{grad.device}: the dtype or device of parameters changed after "
+                               f"DistributedDataParallel was made")
         if factor != 1:
             compute(type(self._storage).module.multiply, array, factor, view)
         elif array is not view:

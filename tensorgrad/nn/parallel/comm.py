@@ -1,4 +1,7 @@
-"""Copies between devices: the plain functions below replicate, scatter and gather. https://pytorch.org/docs → torch.cuda.comm"""
+"""Copies between devices: the plain functions below replicate, scatter and gather.
+
+https://pytorch.org/docs → torch.cuda.comm
+"""
 from __future__ import annotations
 
 import warnings
@@ -13,7 +16,9 @@ __all__ = ["broadcast", "broadcast_coalesced", "gather", "reduce_add", "reduce_a
 
 
 def place(device: Any, *, cpu: bool = False) -> Any:
-    """A device from a number, a name, a device, or None (the current CUDA device); with `cpu`, the CPU is one, too, and -1 stands for it."""
+    """A device from a number, a name, a device, or None (the current CUDA device); with `cpu`, the CPU is one, too, and
+    -1 stands for it.
+    """
     from ...cuda import current_device
     if isinstance(device, int):
         return tg.device("cpu") if device < 0 and cpu else tg.device("cuda", device)
@@ -26,7 +31,8 @@ def place(device: Any, *, cpu: bool = False) -> Any:
 def destination_of(device: Any) -> Any:
     """The device to gather on: the CPU, too."""
     if device == -1:
-        warnings.warn("Using -1 to represent CPU tensor is deprecated. Please use a device object or string instead, e.g., \"cpu\".", FutureWarning,
+        warnings.warn("Using -1 to represent CPU tensor is deprecated. Please use a device object or string instead, "
+                      "e.g., \"cpu\".", FutureWarning,
                       stacklevel=3)
     return place(device, cpu=True)
 
@@ -40,14 +46,18 @@ def broadcast(tensor: Tensor, devices: Any = None, *, out: Any = None) -> Any:
     (tensor([1., 1.]), tensor([1., 1.]))
     """
     if (devices is None) == (out is None):
-        raise RuntimeError(f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and out={out}")
+        raise RuntimeError(f"Exactly one of 'devices' and 'out' must be specified, but got devices={devices} and "
+                           f"out={out}")
     if out is not None:
         return tuple(o.copy_(tensor) for o in out)
     return tuple(tensor.to(place(device)) for device in devices)
 
 
 def broadcast_coalesced(tensors: Any, devices: Any, buffer_size: Any = 10485760) -> Any:
-    """Copies of several tensors on each of the devices: a list for each device. Nothing is copied into buffers first."""
+    """Copies of several tensors on each of the devices: a list for each device.
+
+    Nothing is copied into buffers first.
+    """
     devices = [place(device) for device in devices]
     return [[tensor.to(device) for tensor in tensors] for device in devices]
 
@@ -55,7 +65,8 @@ def broadcast_coalesced(tensors: Any, devices: Any, buffer_size: Any = 10485760)
 def reduce_add(inputs: Any, destination: Any = None) -> Any:
     """The sum of tensors of several devices, on one of these.
 
-    Errors: AssertionError for tensors on the CPU, ValueError for unlike shapes, RuntimeError if none is on the destination.
+    Errors: AssertionError for tensors on the CPU, ValueError for unlike shapes, RuntimeError if none is on the
+        destination.
     """
     for i, input in enumerate(inputs):
         if input.device.type == "cpu":
@@ -79,7 +90,9 @@ def reduce_add_coalesced(inputs: Any, destination: Any = None, buffer_size: Any 
 
 def scatter(tensor: Tensor, devices: Any = None, chunk_sizes: Any = None, dim: Any = 0, streams: Any = None, *,
             out: Any = None) -> Any:
-    """Chunks of a tensor along an axis, on `devices` or in the tensors `out`; of `chunk_sizes`, or as equal as can be."""
+    """Chunks of a tensor along an axis, on `devices` or in the tensors `out`; of `chunk_sizes`, or as equal as can
+    be.
+    """
     if out is not None:
         for name, value in ("devices", devices), ("chunk_sizes", chunk_sizes):
             if value is not None:
@@ -100,7 +113,8 @@ def gather(tensors: Any, dim: Any = 0, destination: Any = None, *, out: Any = No
     """
     if out is not None:
         if destination is not None:
-            raise RuntimeError(f"'destination' must not be specified when 'out' is specified, but got destination={destination}")
+            raise RuntimeError(f"'destination' must not be specified when 'out' is specified, but got "
+                               f"destination={destination}")
         return out.copy_(tg.cat([t.to(out.device) for t in tensors], dim))
     device = destination_of(destination)
     return tg.cat([t.to(device) for t in tensors], dim)

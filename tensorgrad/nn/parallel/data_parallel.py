@@ -22,10 +22,13 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """Runs a module on several CUDA devices: the batch is split among them, and the outputs are put together on one of them.
+    """Runs a module on several CUDA devices: the batch is split among them, and the outputs are put together on one of
+    them.
 
-    In each forward the module is copied to all devices; gradients of the copies are added up in the module. The module's parameters and buffers are
-    on the first device, whose copy shares them: running statistics are those of the first part of the batch. Without CUDA devices it is the module
+    In each forward the module is copied to all devices; gradients of the copies are added up in the module. The
+    module's parameters and buffers are
+    on the first device, whose copy shares them: running statistics are those of the first part of the batch. Without
+        CUDA devices it is the module
     itself. See PyTorch's `torch.nn.DataParallel`.
 
     Args:
@@ -53,7 +56,8 @@ class DataParallel(Module):
             return
         devices = [place(device) for device in (range(device_count()) if device_ids is None else device_ids)]
         self.dim, self.device_ids = dim, [device.index for device in devices]
-        self.output_device = self.device_ids[0] if output_device is None else output_device if output_device == -1 else place(output_device).index
+        self.output_device = (self.device_ids[0] if output_device is None else output_device if output_device == -1
+                              else place(output_device).index)
         self.src_device_obj = devices[0]
         warn_of_imbalance(self.device_ids)
         if len(devices) == 1:
@@ -91,7 +95,8 @@ def data_parallel(module: Module, inputs: Any, device_ids: Sequence[int | Device
                   module_kwargs: Any | None = None) -> Tensor:
     """Return the output of a module computed on several CUDA devices. See PyTorch's `torch.nn.parallel.data_parallel`.
 
-    Args are those of DataParallel, with the inputs (a tensor or a tuple of arguments) and the keyword arguments of the call.
+    Args are those of DataParallel, with the inputs (a tensor or a tuple of arguments) and the keyword arguments of the
+    call.
     Errors: RuntimeError without CUDA devices, or if the module is not on the first of them.
     """
     from ...cuda import device_count
@@ -113,8 +118,8 @@ def check_placement(module: Module, device: Any) -> None:
     """Raise unless all of the module is on the device."""
     for tensor in chain(module.parameters(), module.buffers()):
         if tensor.device != device:
-            raise RuntimeError(f"module must have its parameters and buffers on device {device} (device_ids[0]) but found one of them on device: "
-                               f"{tensor.device}")
+            raise RuntimeError(f"module must have its parameters and buffers on device {device} (device_ids[0]) but "
+                               f"found one of them on device: {tensor.device}")
 
 
 def warn_of_imbalance(device_ids: Any) -> None:
@@ -125,7 +130,9 @@ def warn_of_imbalance(device_ids: Any) -> None:
         values = [getattr(properties, what) for properties in found]
         if min(values) < 0.75 * max(values):
             least, most = (device_ids[values.index(pick(values))] for pick in (min, max))
-            warnings.warn(f"\n    There is an imbalance between your GPUs. You may want to exclude GPU {least} which\n    has less than 75% of the "
-                          f"memory or cores of GPU {most}. You can do so by setting\n    the device_ids argument to DataParallel, or by setting the "
-                          "CUDA_VISIBLE_DEVICES\n    environment variable.", stacklevel=3)
+            warnings.warn(f"\n    There is an imbalance between your GPUs. You may want to exclude GPU {least} which\n "
+                          f"   has less than 75% of the memory or cores of GPU {most}. You can do so by setting\n    "
+                          "the device_ids argument to DataParallel, or by setting the CUDA_VISIBLE_DEVICES\n    "
+                          "environment variable.",
+                          stacklevel=3)
             return

@@ -1,4 +1,7 @@
-"""Train a module in several processes, each on its own batches. https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel"""
+"""Train a module in several processes, each on its own batches.
+
+https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel
+"""
 from __future__ import annotations
 
 import inspect
@@ -32,12 +35,15 @@ TOGETHER = 250 << 20        # bytes of parameters or buffers that are broadcast 
 class DistributedDataParallel(Module, Joinable):
     """Trains copies of a module in several processes: gradients are averaged over them while backward goes on.
 
-    After backward, each `.grad` is Σ over the processes of their gradients, divided by how many they are: with losses that are means over batches of one size,
-    the gradient of the mean over all of them. Gradients travel in buckets, each as soon as its last one is there; backward ends when all have
-    arrived. Forward inside `no_sync`, or without gradients, changes nothing for other processes.
+    After backward, each `.grad` is Σ over the processes of their gradients, divided by how many they are: with losses
+    that are means over batches of one size, the gradient of the mean over all of them. Gradients travel in buckets,
+    each as soon as its last one is there; backward ends when all have arrived. Forward inside `no_sync`, or without
+    gradients, changes nothing for other processes.
 
-    A process group has `rank()`, `size()`, and `allreduce(tensor)`, `broadcast(tensor, root)` and `allgather(tensors, tensor)`, which
-    give something to wait for: `torch.distributed` makes them. See PyTorch's `torch.nn.parallel.DistributedDataParallel`.
+    A process group has `rank()`, `size()`, and `allreduce(tensor)`, `broadcast(tensor, root)` and `allgather(tensors,
+    tensor)`, which
+    give something to wait for: `torch.distributed` makes them. See PyTorch's
+        `torch.nn.parallel.DistributedDataParallel`.
 
     Args:
         module: the module; all processes start with the parameters and buffers of the first
@@ -47,16 +53,20 @@ class DistributedDataParallel(Module, Joinable):
         init_sync: whether parameters are compared, and those of the first process copied, at the start
         process_group: the processes that train together, all of them by default
         bucket_cap_mb: MiB of gradients that travel together, 25 by default; the first bucket has 1 MiB then
-        find_unused_parameters: whether some parameters may get no gradient in some processes; those without one in all processes keep their `.grad`
-        gradient_as_bucket_view: whether `.grad` is the same memory in each step; else it is new in each step in which it was None before
-        static_graph: whether all steps use the same parameters equally often: then the first step finds the unused ones, and parameters may be
-            used in several reentrant checkpoints
-        skip_all_reduce_unused_params: whether buckets without a gradient do not travel: all processes must leave out the same parameters, in all steps
+        find_unused_parameters: whether some parameters may get no gradient in some processes; those without one in all
+            processes keep their `.grad`
+        gradient_as_bucket_view: whether `.grad` is the same memory in each step; else it is new in each step in which
+            it was None before
+        static_graph: whether all steps use the same parameters equally often: then the first step finds the unused
+            ones, and parameters may be used in several reentrant checkpoints
+        skip_all_reduce_unused_params: whether buckets without a gradient do not travel: all processes must leave out
+            the same parameters, in all steps
         bucket_cap_mb_list: MiB of the first bucket, of the second …; the last is the size of all others
         batched_grad_copy: changes nothing
         forward_sync_buffers: whether each forward starts with the buffers of the first process
-    Errors: ValueError without a process group, or for device_ids that do not fit; RuntimeError for a module without parameters that need gradients, or unlike
-        that of another process; and from forward, for parameters that got no gradient in the step before.
+    Errors: ValueError without a process group, or for device_ids that do not fit; RuntimeError for a module without
+        parameters that need gradients, or unlike that of another process; and from forward, for parameters that got no
+        gradient in the step before.
 
     >>> import tensorgrad as torch
     >>> import tensorgrad.distributed as dist
@@ -78,9 +88,11 @@ class DistributedDataParallel(Module, Joinable):
                  forward_sync_buffers: bool | None = None) -> None:
         super().__init__()
         Joinable.__init__(self)
-        if delay_all_reduce_named_params is not None or param_to_hook_all_reduce is not None or mixed_precision is not None:
-            raise NotImplementedError("DistributedDataParallel: delay_all_reduce_named_params, param_to_hook_all_reduce and mixed_precision are not "
-                                      "implemented; see torch.autocast for mixed precision")
+        if (delay_all_reduce_named_params is not None or param_to_hook_all_reduce is not None
+                or mixed_precision is not None):
+            raise NotImplementedError("DistributedDataParallel: delay_all_reduce_named_params, "
+                                      "param_to_hook_all_reduce and mixed_precision are not implemented; see "
+                                      "torch.autocast for mixed precision")
         self.process_group = _group(process_group, device_mesh)
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         parameters = [p for name, p in module.named_parameters() if name not in ignored]
@@ -92,7 +104,8 @@ class DistributedDataParallel(Module, Joinable):
         self.static_graph, self.skip_all_reduce_unused_params = static_graph, skip_all_reduce_unused_params
         self.batched_grad_copy = batched_grad_copy
         if check_reduction:
-            warnings.warn("The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please avoid using it.", FutureWarning,
+            warnings.warn("The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please "
+                          "avoid using it.", FutureWarning,
                           stacklevel=2)
         self.bucket_limits = _limits(bucket_cap_mb, bucket_cap_mb_list)
         self.bucket_bytes_cap = self.bucket_limits[-1]
@@ -107,25 +120,27 @@ class DistributedDataParallel(Module, Joinable):
     def _check(self, parameters, device_ids, output_device):
         """Raise PyTorch's errors for modules and devices that do not go together, and keep the devices."""
         if not any(parameter.requires_grad for parameter in parameters):
-            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient.")
+            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that "
+                               "requires a gradient.")
         if device_ids is not None and len(device_ids) > 1:
             raise ValueError("device_ids can only be None or contain a single element.")
         devices = {p.device for p in parameters}
         kinds = {device.type for device in devices}
         if len(kinds) != 1:
-            raise ValueError("DistributedDataParallel's input module must be on the same type of devices, but input module parameters locate in "
-                             f"{kinds}.")
+            raise ValueError("DistributedDataParallel's input module must be on the same type of devices, but input "
+                             f"module parameters locate in {kinds}.")
         self.is_multi_device_module, self.device_type = len(devices) > 1, next(iter(kinds))
         self.device_ids = self.output_device = None
         if device_ids and self.device_type != "cpu" and not self.is_multi_device_module:
             self.device_ids = [place(device).index for device in device_ids]
             self.output_device = place(device_ids[0] if output_device is None else output_device).index
         elif device_ids or output_device:
-            raise ValueError("DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device GPU modules or "
-                             f"CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module parameters {devices}.")
+            raise ValueError("DistributedDataParallel device_ids and output_device arguments only work with "
+                             f"single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+                             f"{device_ids}, output_device {output_device}, and module parameters {devices}.")
         if any(isinstance(p, UninitializedParameter) for p in parameters):
-            raise RuntimeError("Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy forward pass to correctly "
-                               "initialize the modules")
+            raise RuntimeError("Modules with uninitialized parameters can't be used with `DistributedDataParallel`. "
+                               "Run a dummy forward pass to correctly initialize the modules")
 
     def _choose_buffers(self, old, new):
         """Set whether each forward copies buffers; whether the start does."""
@@ -145,11 +160,13 @@ class DistributedDataParallel(Module, Joinable):
 
     def _trained(self):
         """Return (name, parameter) of the parameters whose gradients are averaged."""
-        return [(name, p) for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore and p.requires_grad]
+        return [(name, p) for name, p in self.module.named_parameters()
+                if name not in self.parameters_to_ignore and p.requires_grad]
 
     def _make_reducer(self):
         names, parameters = zip(*self._trained(), strict=True)
-        self.reducer = Reducer(parameters, names, self.process_group, self.bucket_limits, self.find_unused_parameters, self.static_graph,
+        self.reducer = Reducer(parameters, names, self.process_group, self.bucket_limits, self.find_unused_parameters,
+                               self.static_graph,
                                self.gradient_as_bucket_view, self.skip_all_reduce_unused_params)
 
     # ── a step ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,7 +207,8 @@ class DistributedDataParallel(Module, Joinable):
     def _copy_state(self, root, buffers=True):
         """Broadcast parameters, and buffers, from one process."""
         parameters = [p for name, p in self.module.named_parameters() if name not in self.parameters_to_ignore]
-        broadcast_coalesced(self.process_group, [*parameters, *(self._synced_buffers() if buffers else ())], root, TOGETHER)
+        broadcast_coalesced(self.process_group, [*parameters, *(self._synced_buffers() if buffers else ())], root,
+                            TOGETHER)
 
     @contextmanager
     def no_sync(self) -> Any:
@@ -207,17 +225,20 @@ class DistributedDataParallel(Module, Joinable):
     # ── communication hooks ───────────────────────────────────────────────────────────────────────────────────────────
 
     def register_comm_hook(self, state: object, hook: Callable) -> None:
-        """Have `hook(state, bucket)` reduce each GradBucket in place of the all-reduce and the division; it gives a Future of the flat tensor.
+        """Have `hook(state, bucket)` reduce each GradBucket in place of the all-reduce and the division; it gives a
+        Future of the flat tensor.
 
-        https://pytorch.org/docs → ddp_comm_hooks. Errors: TypeError unless it can be called, ValueError for annotations of other types, RuntimeError for a
-        second hook.
+        https://pytorch.org/docs → ddp_comm_hooks. Errors: TypeError unless it can be called, ValueError for annotations
+        of other types, RuntimeError for a second hook.
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
         signature = inspect.signature(hook)
-        if signature.parameters["bucket"].annotation not in (inspect.Parameter.empty, GradBucket, "GradBucket", "dist.GradBucket"):
+        if signature.parameters["bucket"].annotation not in (inspect.Parameter.empty, GradBucket, "GradBucket",
+                                                             "dist.GradBucket"):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
-        if signature.return_annotation not in (inspect.Signature.empty, Future[tg.Tensor]) and not isinstance(signature.return_annotation, str):
+        if (signature.return_annotation not in (inspect.Signature.empty, Future[tg.Tensor])
+                and not isinstance(signature.return_annotation, str)):
             raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
         if self._comm_hooks:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
@@ -246,11 +267,15 @@ class DistributedDataParallel(Module, Joinable):
         parameters, group = self.reducer.parameters, self.process_group
         sizes = [sum(p.array.nbytes for p in bucket.parameters) for bucket in self.reducer.buckets]
         return {"bucket_sizes": ", ".join(map(str, sizes)), "module_name": type(self.module).__name__,
-                "device_ids": ", ".join(map(str, self.device_ids or ())), "master_addr": os.environ.get("MASTER_ADDR", "N/A"),
-                "master_port": os.environ.get("MASTER_PORT", "N/A"), "broadcast_buffers": int(self.forward_sync_buffers),
+                "device_ids": ", ".join(map(str, self.device_ids or ())),
+                "master_addr": os.environ.get("MASTER_ADDR", "N/A"),
+                "master_port": os.environ.get("MASTER_PORT", "N/A"),
+                "broadcast_buffers": int(self.forward_sync_buffers),
                 "bucket_cap_bytes": self.bucket_bytes_cap, "find_unused_parameters": int(self.find_unused_parameters),
-                "gradient_as_bucket_view": int(self.gradient_as_bucket_view), "is_multi_device_module": int(self.is_multi_device_module),
-                "num_parameter_tensors": len(parameters), "output_device": -1 if self.output_device is None else self.output_device,
+                "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
+                "is_multi_device_module": int(self.is_multi_device_module),
+                "num_parameter_tensors": len(parameters), "output_device": -1 if self.output_device is None
+                else self.output_device,
                 "rank": group.rank(), "total_parameter_size_bytes": sum(sizes), "world_size": group.size()}
 
     def _check_reducer_finalized(self):
@@ -271,11 +296,13 @@ class DistributedDataParallel(Module, Joinable):
         https://pytorch.org/docs → torch.nn.parallel.DistributedDataParallel.join
 
         Args:
-            divide_by_initial_world_size: whether gradients are divided by the number of all processes; else by that of the busy ones
+            divide_by_initial_world_size: whether gradients are divided by the number of all processes; else by that of
+                the busy ones
             enable: whether the block does anything
             throw_on_early_termination: whether RuntimeError ends all processes once one is done
         """
-        return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
+        return Join([self], enable, throw_on_early_termination,
+                    divide_by_initial_world_size=divide_by_initial_world_size)
 
     def join_hook(self, **kwargs: Any) -> Any:
         """Return the hook that answers for this process when it has no more data."""
@@ -317,8 +344,9 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self) -> Any:
         if self.process_group is not processes.default_group or self.process_group is None:
-            raise RuntimeError("DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you have called "
-                               "init_process_group and have not passed process_group argument to DDP constructor")
+            raise RuntimeError("DDP Pickling/Unpickling are only supported when using DDP with the default process "
+                               "group. That is, when you have called init_process_group and have not passed "
+                               "process_group argument to DDP constructor")
         state = super().__getstate__()
         for name in ("process_group", "reducer", "_comm_hooks", "_join_config"):
             del state[name]
@@ -378,11 +406,12 @@ def _limits(cap, caps):
     return [FIRST_BUCKET, 25 << 20] if cap is None else [int(cap * (1 << 20))]
 
 
-OLD = ("`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: unlike `broadcast_buffers=False`, `forward_sync_buffers=False` still "
-       "syncs buffers at init. If you rely on buffers NOT being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` until "
+OLD = ("`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: unlike "
+       "`broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at init. If you rely on buffers "
+       "NOT being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` until "
        "`init_sync_buffers` is available.")
-BOTH = ("Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated and its value is ignored when "
-        "`forward_sync_buffers` is provided.")
-UNNEEDED = ("You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect unused parameters automatically, so you do not "
-            "need to set find_unused_parameters=true, just be sure these unused parameters will not change during training loop while calling "
-            "`_set_static_graph`.")
+BOTH = ("Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated and its "
+        "value is ignored when `forward_sync_buffers` is provided.")
+UNNEEDED = ("You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect unused "
+            "parameters automatically, so you do not need to set find_unused_parameters=true, just be sure these "
+            "unused parameters will not change during training loop while calling `_set_static_graph`.")

@@ -12,7 +12,9 @@ __all__ = ["broadcast_coalesced", "check_alike"]
 
 
 def check_alike(group: Any, parameters: Any) -> None:
-    """Raise RuntimeError in all processes unless each has as many parameters as the first, of the same shapes, strides and dtypes."""
+    """Raise RuntimeError in all processes unless each has as many parameters as the first, of the same shapes, strides
+    and dtypes.
+    """
     if group.size() == 1:
         return
     device = parameters[0].device
@@ -21,8 +23,9 @@ def check_alike(group: Any, parameters: Any) -> None:
     rank = group.rank()
     for other, (count, _) in enumerate(sizes):
         if count != sizes[0][0]:
-            raise RuntimeError(f"DDP expects same model across all ranks, but Rank {rank} has {len(parameters)} params, while rank "
-                               f"{other if rank == 0 or count != len(parameters) else 0} has inconsistent {count if rank == 0 else sizes[0][0]} params.")
+            raise RuntimeError(f"DDP expects same model across all ranks, but Rank {rank} has {len(parameters)} "
+                               f"params, while rank {other if rank == 0 or count != len(parameters) else 0} has "
+                               f"inconsistent {count if rank == 0 else sizes[0][0]} params.")
     longest = max(length for _, length in sizes)
     told = _gathered(group, own + [0] * (longest - len(own)), device)
     others = range(1, len(told)) if rank == 0 else [0]
@@ -50,7 +53,8 @@ def _gathered(group, numbers, device):
 
 
 def broadcast_coalesced(group: Any, tensors: Any, root: Any = 0, limit: Any = 250 << 20, dated: bool = True) -> None:
-    """Put the values of one process into tensors of all, which travel together: up to `limit` bytes of one dtype and device at once.
+    """Put the values of one process into tensors of all, which travel together: up to `limit` bytes of one dtype and
+    device at once.
 
     Unless `dated`, autograd does not take that for a change in place.
     """

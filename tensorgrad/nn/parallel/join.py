@@ -1,4 +1,7 @@
-"""Processes that run out of data at different times. https://pytorch.org/docs/stable/distributed.algorithms.join.html"""
+"""Processes that run out of data at different times.
+
+https://pytorch.org/docs/stable/distributed.algorithms.join.html
+"""
 from __future__ import annotations
 
 import warnings
@@ -14,7 +17,10 @@ FAR_BEHIND = 1000       # steps without data of its own from which on a process 
 
 
 class JoinHook:
-    """Collectives by which a process without more data answers the others. https://pytorch.org/docs → torch.distributed.algorithms.JoinHook"""
+    """Collectives by which a process without more data answers the others.
+
+    https://pytorch.org/docs → torch.distributed.algorithms.JoinHook
+    """
 
     def main_hook(self) -> None:
         """Take part in what the others do together in one step; called again and again until all are done."""
@@ -46,7 +52,9 @@ class Config(NamedTuple):
 
 
 class Joinable(ABC):
-    """Base class of objects that take part in `Join`. A subclass calls this `__init__`, and `Join.notify_join_context(self)` before it communicates in a step.
+    """Base class of objects that take part in `Join`.
+
+    A subclass calls this `__init__`, and `Join.notify_join_context(self)` before it communicates in a step.
 
     https://pytorch.org/docs → torch.distributed.algorithms.Joinable
     """
@@ -97,7 +105,8 @@ class Join:
     >>> dist.destroy_process_group()
     """
 
-    def __init__(self, joinables: list[Any], enable: bool = True, throw_on_early_termination: bool = False, **kwargs: Any) -> None:
+    def __init__(self, joinables: list[Any], enable: bool = True, throw_on_early_termination: bool = False,
+                 **kwargs: Any) -> None:
         if not joinables:
             raise ValueError("The join context manager requires at least one joinable")
         groups = [joinable.join_process_group for joinable in joinables]
@@ -124,8 +133,10 @@ class Join:
                 hook.main_hook()
             steps += 1
             if steps == FAR_BEHIND + 1:
-                warnings.warn(f"Detected uneven input skew of greater than {FAR_BEHIND}. This means that rank {self._group.rank()} has at least {FAR_BEHIND} "
-                              "fewer inputs than other currently-active ranks. This level of skew could lead to performance degradation during training.",
+                warnings.warn(f"Detected uneven input skew of greater than {FAR_BEHIND}. This means that rank "
+                              f"{self._group.rank()} has at least {FAR_BEHIND} fewer inputs than other "
+                              "currently-active ranks. This level of skew could lead to performance degradation during "
+                              "training.",
                               stacklevel=2)
         for hook in self._hooks:
             hook.post_hook(steps == 0)
@@ -138,9 +149,11 @@ class Join:
 
     @staticmethod
     def notify_join_context(joinable: Any) -> Any:
-        """Tell the processes that are done that this one is not; what to wait for, if the joinable is the first of its block.
+        """Tell the processes that are done that this one is not; what to wait for, if the joinable is the first of its
+        block.
 
-        Errors: RuntimeError if a process is done and the block ends all early; AssertionError if Joinable's `__init__` was not called.
+        Errors: RuntimeError if a process is done and the block ends all early; AssertionError if Joinable's `__init__`
+            was not called.
         """
         if not hasattr(joinable, "_join_config"):
             raise AssertionError(f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor")

@@ -32,15 +32,18 @@ def get_a_var(obj: Tensor | list[Any] | tuple[Any, ...] | dict[Any, Any]) -> Ten
 def parallel_apply(modules: Sequence[Module], inputs: Sequence[Any],
                    kwargs_tup: Sequence[dict[str, Any]] | None = None,
                    devices: Sequence[int | Device | None] | None = None) -> list[Any]:
-    """The results of `modules[i](*inputs[i], **kwargs_tup[i])`, each computed in a thread with `devices[i]` as the current device.
+    """The results of `modules[i](*inputs[i], **kwargs_tup[i])`, each computed in a thread with `devices[i]` as the
+    current device.
 
-    An error in a thread is raised again here, with the traceback in its message. See PyTorch's `torch.nn.parallel.parallel_apply`.
+    An error in a thread is raised again here, with the traceback in its message. See PyTorch's
+    `torch.nn.parallel.parallel_apply`.
 
     Errors: AssertionError for lists of unlike length, or without a CUDA device.
     """
     for what, values in ("inputs", inputs), ("kwargs_tup", kwargs_tup), ("devices", devices):
         if values is not None and len(values) != len(modules):
-            raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of {what} {len(values)}")
+            raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of {what} "
+                                 f"{len(values)}")
     from ...cuda import is_available
     if not is_available():
         raise RuntimeError("Cannot access accelerator device when none is available.")
@@ -59,7 +62,8 @@ def applied(modules: Any, inputs: Any, kwargs_tup: Any, devices: Any) -> Any:
             with tg.set_grad_enabled(grad), _at_work_on(streams[i]):
                 results[i] = module(*(input if isinstance(input, (list, tuple)) else (input,)), **kwargs)
         except Exception:
-            results[i] = ExceptionWrapper(where=f"in replica {i} on device {device.index if device.type == 'cuda' else device}")
+            results[i] = ExceptionWrapper(where=f"in replica {i} on device "
+                                                f"{device.index if device.type == 'cuda' else device}")
 
     jobs = list(zip(range(len(modules)), modules, inputs, kwargs_tup or [{} for _ in modules], devices, strict=True))
     threads = [threading.Thread(target=work, args=job) for job in jobs] if len(jobs) > 1 else []

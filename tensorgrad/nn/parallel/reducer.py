@@ -1,4 +1,7 @@
-"""Gradients become the mean of those of all processes while backward goes on. S. Li et al., PyTorch Distributed, VLDB 2020"""
+"""Gradients become the mean of those of all processes while backward goes on.
+
+S. Li et al., PyTorch Distributed, VLDB 2020
+"""
 from __future__ import annotations
 
 import weakref
@@ -15,30 +18,33 @@ from .buckets import Bucket, GradBucket, assigned, settle
 __all__ = ["Reducer"]
 
 UNUSED = (
-    "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were "
-    "not used in producing loss. You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True` to "
-    "`torch.nn.parallel.DistributedDataParallel`, and by \nmaking sure all `forward` function outputs participate in calculating loss. ")
+    "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
+    "your module has parameters that were not used in producing loss. You can enable unused parameter detection by "
+    "passing the keyword argument `find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`, and by "
+    "\nmaking sure all `forward` function outputs participate in calculating loss. ")
 CHANGED = (
-    "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your training graph has changed in this "
-    "iteration, e.g., one parameter is used in first iteration, but then got unused in the second iteration. this is not compatible with static_graph set "
-    "to True.")
+    "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
+    "your training graph has changed in this iteration, e.g., one parameter is used in first iteration, but then got "
+    "unused in the second iteration. this is not compatible with static_graph set to True.")
 NEWLY_USED = (
-    "Your training graph has changed in this iteration, e.g., one parameter is unused in first iteration, but then got used in the second iteration. this is "
-    "not compatible with static_graph set to True.")
+    "Your training graph has changed in this iteration, e.g., one parameter is unused in first iteration, but then got "
+    "used in the second iteration. this is not compatible with static_graph set to True.")
 TWICE = (
-    "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use of a module parameter outside the `forward` "
-    "function. Please make sure model parameters are not shared across multiple concurrent forward-backward passes. or try to use _set_static_graph() as a "
-    "workaround if this module graph does not change during training loop.2) Reused parameters in multiple reentrant backward passes. For example, if you use "
-    "multiple `checkpoint` functions to wrap the same part of your model, it would result in the same set of parameters been used by different reentrant "
-    "backward passes multiple times, and hence marking a variable ready multiple times.")
+    "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use of a "
+    "module parameter outside the `forward` function. Please make sure model parameters are not shared across multiple "
+    "concurrent forward-backward passes. or try to use _set_static_graph() as a workaround if this module graph does "
+    "not change during training loop.2) Reused parameters in multiple reentrant backward passes. For example, if you "
+    "use multiple `checkpoint` functions to wrap the same part of your model, it would result in the same set of "
+    "parameters been used by different reentrant backward passes multiple times, and hence marking a variable ready "
+    "multiple times.")
 
 
 class Reducer:
     """Averages gradients over the processes of a group, bucket by bucket, each as soon as its last gradient is there.
 
-    Buckets hold parameters in the reverse of their order in the module, which is about the order in which gradients come; after the first backward, in the
-    order in which they came to the first process. All processes start buckets in one order, whichever is full first. After `prepare`, at the end of a forward,
-    the next backward counts.
+    Buckets hold parameters in the reverse of their order in the module, which is about the order in which gradients
+    come; after the first backward, in the order in which they came to the first process. All processes start buckets in
+    one order, whichever is full first. After `prepare`, at the end of a forward, the next backward counts.
 
     Args:
         parameters, names: those that need gradients, alike in all processes
@@ -63,7 +69,8 @@ class Reducer:
         self.arrivals = []                      # the order of gradients in the first backward, until buckets follow it
         self.rebuilt = finds_unused and not static      # then that order says little
         self._fill(range(len(parameters) - 1, -1, -1))
-        self.handles = [p.register_post_accumulate_grad_hook(_listener(weakref.ref(self), i)) for i, p in enumerate(parameters)]
+        self.handles = [p.register_post_accumulate_grad_hook(_listener(weakref.ref(self), i))
+                        for i, p in enumerate(parameters)]
 
     def __del__(self) -> None:
         self.remove_hooks()
@@ -104,7 +111,10 @@ class Reducer:
     # ── one iteration ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def prepare(self) -> None:
-        """Count the gradients of the next backward. Errors: RuntimeError if some of those of the last one never came."""
+        """Count the gradients of the next backward.
+
+        Errors: RuntimeError if some of those of the last one never came.
+        """
         self.check_finished()
         self._reset()
         self.expecting = True
@@ -126,8 +136,9 @@ class Reducer:
         missing = [i for i, ready in enumerate(self.ready) if not ready]
         rank = self.group.rank()
         return (f"{CHANGED if self.static else UNUSED}\n"
-                f"Parameters which did not receive grad for rank {rank}: {', '.join(reversed([self.names[i] for i in missing]))}\n"
-                f"Parameter indices which did not receive grad for rank {rank}: {' '.join(map(str, missing))}")
+                f"Parameters which did not receive grad for rank {rank}: "
+                f"{', '.join(reversed([self.names[i] for i in missing]))}\nParameter indices which did not receive "
+                f"grad for rank {rank}: {' '.join(map(str, missing))}")
 
     def arrived(self, index: int) -> None:
         """A backward has added all it has to the gradient of a parameter."""
@@ -168,7 +179,8 @@ class Reducer:
     def _complete(self, index, used=True):
         """Put a gradient into its bucket, and start the buckets that are full and whose turn it is."""
         if self.ready[index]:
-            raise RuntimeError(f"{TWICE} Parameter at index {index} with name {self.names[index]} has been marked as ready twice.")
+            raise RuntimeError(f"{TWICE} Parameter at index {index} with name {self.names[index]} has been marked as "
+                               f"ready twice.")
         self.ready[index] = True
         bucket, place = self.places[index]
         if self.travels:
@@ -201,11 +213,13 @@ class Reducer:
         given = GradBucket(bucket, index, index + 1 == len(self.buckets))
         future = self.hook(self.state, given)
         if not isinstance(future, Future):
-            raise RuntimeError(f"DDP communication hook's callback must return a torch.futures.Future object, but got {type(future).__name__}")
+            raise RuntimeError(f"DDP communication hook's callback must return a torch.futures.Future object, but got "
+                               f"{type(future).__name__}")
         return Result(future, bucket)
 
     def _asks_who_used(self):
-        return self.group.size() > 1 and (self.finds_unused and not self.static or self.static and self.used_anywhere is None)
+        return (self.group.size() > 1 and (self.finds_unused and not self.static or self.static
+                                           and self.used_anywhere is None))
 
     def exchange_used(self) -> Any:
         """Return how many processes have a gradient for each parameter, as a tensor."""
@@ -226,7 +240,8 @@ class Reducer:
         if first or self.finds_unused and not self.static:
             self._idle(range(len(self.parameters)))
         else:       # a step may end without a gradient, as a Function does that returns None
-            self._idle([i for i, p in enumerate(self.parameters) if not self.ready[i] and p._node is not None and mode.sweep.reaches(p._node)])
+            self._idle([i for i, p in enumerate(self.parameters) if not self.ready[i] and p._node is not None
+                        and mode.sweep.reaches(p._node)])
         if self.next == len(self.buckets):
             self._finish()
 

@@ -12,8 +12,9 @@ __all__ = ["reduce_early"]
 def reduce_early(module: Module, reduce: Any) -> Any:
     """Call `reduce(parameter)` once backward has accumulated a parameter's whole gradient; return handles to undo it.
 
-    Each parameter has its turn once in a backward, however often the module was called or the parameter is used, right after its last use: while
-    gradients of earlier layers are still to be found, those of later ones can already travel to other processes.
+    Each parameter has its turn once in a backward, however often the module was called or the parameter is used, right
+    after its last use: while gradients of earlier layers are still to be found, those of later ones can already travel
+        to other processes.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.nn.parallel import reduce_early
@@ -23,4 +24,5 @@ def reduce_early(module: Module, reduce: Any) -> Any:
     >>> sorted(seen)
     [(2,), (2, 2)]
     """
-    return [parameter.register_post_accumulate_grad_hook(reduce) for parameter in module.parameters() if parameter.requires_grad]
+    return [parameter.register_post_accumulate_grad_hook(reduce) for parameter in module.parameters()
+            if parameter.requires_grad]

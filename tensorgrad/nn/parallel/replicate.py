@@ -16,11 +16,13 @@ __all__ = ["replicate"]
 
 
 def replicate(network: Any, devices: Sequence[int | Device], detach: bool = False) -> Any:
-    """A copy of the module for each device. Gradients that reach the copies' parameters are added up in the module's own.
+    """A copy of the module for each device.
 
-    The copies' parameters are results of a step of the tape, hence no parameters of theirs. The copy on the module's own device shares its
-    parameters' memory and has its buffers, so what the forward writes to these lasts; other copies are forgotten with what was written to them.
-    See PyTorch's `torch.nn.parallel.replicate`.
+    Gradients that reach the copies' parameters are added up in the module's own.
+
+    The copies' parameters are results of a step of the tape, hence no parameters of theirs. The copy on the module's
+    own device shares its parameters' memory and has its buffers, so what the forward writes to these lasts; other
+    copies are forgotten with what was written to them. See PyTorch's `torch.nn.parallel.replicate`.
 
     Errors: AssertionError if the module is on the CPU.
     """

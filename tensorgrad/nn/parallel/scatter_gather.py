@@ -22,7 +22,8 @@ def is_namedtuple(obj: Any) -> bool:
 def scatter(inputs: Any, target_gpus: Any, dim: Any = 0) -> Any:
     """Return, for each device, the inputs with a chunk of each tensor; other things go to all devices.
 
-    With fewer elements along `dim` than devices, there are as many results as chunks. See PyTorch's `torch.nn.parallel.scatter`.
+    With fewer elements along `dim` than devices, there are as many results as chunks. See PyTorch's
+    `torch.nn.parallel.scatter`.
 
     >>> from tensorgrad.nn.parallel import scatter
     >>> scatter({"scale": 2}, [0, 1])
@@ -36,10 +37,12 @@ def scattered(inputs: Any, devices: Any, dim: Any) -> Any:
     if isinstance(inputs, tg.Tensor):
         return Scatter.apply(devices, None, dim, inputs)
     if isinstance(inputs, (tuple, list, dict)) and inputs:
-        parts = zip(*(scattered(part, devices, dim) for part in (inputs.items() if isinstance(inputs, dict) else inputs)))
+        parts = zip(*(scattered(part, devices, dim)
+                      for part in (inputs.items() if isinstance(inputs, dict) else inputs)))
         if is_namedtuple(inputs):
             return [type(inputs)(*part) for part in parts]
-        return [part if isinstance(inputs, tuple) else type(inputs)(part) if isinstance(inputs, dict) else list(part) for part in parts]
+        return [part if isinstance(inputs, tuple) else type(inputs)(part) if isinstance(inputs, dict) else list(part)
+                for part in parts]
     return [inputs for _ in devices]
 
 

@@ -1,4 +1,6 @@
-"""Networks whose parts run on devices of their own, in the words of the first PyTorch: Split, ParallelApply, Join, GPUReplicate."""
+"""Networks whose parts run on devices of their own, in the words of the first PyTorch: Split, ParallelApply, Join,
+GPUReplicate.
+"""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -36,9 +38,11 @@ def Split(input: Tensor, devices: Any = None, dim: Any = 0) -> Any:
 
 
 def ParallelApply(modules: Any, inputs: Any) -> Any:
-    """A list of what each module makes of its input (a tensor, or a tuple of arguments); all are at work at the same time, in threads.
+    """A list of what each module makes of its input (a tensor, or a tuple of arguments); all are at work at the same
+    time, in threads.
 
-    Each works on the device of its input. Errors: AssertionError for lists of unlike length; those of a module, with its traceback in the message.
+    Each works on the device of its input. Errors: AssertionError for lists of unlike length; those of a module, with
+        its traceback in the message.
     """
     modules, inputs = list(modules), list(inputs)
     if len(modules) != len(inputs):
@@ -48,14 +52,18 @@ def ParallelApply(modules: Any, inputs: Any) -> Any:
 
 
 def Join(outputs: Any, device: Device | None = None, dim: Any = 0) -> Any:
-    """Outputs of several devices, which may be lists such as ParallelApply gives, on one device: that of the first unless said otherwise."""
+    """Outputs of several devices, which may be lists such as ParallelApply gives, on one device: that of the first
+    unless said otherwise.
+    """
     outputs = list(outputs)
     device = get_a_var(outputs).device if device is None else place(device, cpu=True)
     return gathered(outputs, device, dim, cpu=True)
 
 
 class GPUReplicate(Module):
-    """A list of copies of a module, one for each device. Gradients of the copies are added up in the module, whose parameters they follow.
+    """A list of copies of a module, one for each device.
+
+    Gradients of the copies are added up in the module, whose parameters they follow.
 
     Called, it splits the input, applies the copies and joins their outputs.
 
@@ -83,7 +91,8 @@ class GPUReplicate(Module):
     def copies(self) -> Any:
         """The copies, made anew if the module has changed since."""
         state = tg.is_grad_enabled(), [module.training for module in self.module.modules()], [
-            (id(t), t.data_ptr(), t._version, t.requires_grad) for t in (*self.module.parameters(), *self.module.buffers())]
+            (id(t), t.data_ptr(), t._version, t.requires_grad)
+            for t in (*self.module.parameters(), *self.module.buffers())]
         if self._made[0] != state:
             self.__dict__["_made"] = state, replicas(self.module, self.devices, not tg.is_grad_enabled())
         return self._made[1]

@@ -9,7 +9,8 @@ from . import rnn
 from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
 
-_LAZY = ("clip_grad", "convert_parameters", "fusion", "init", "memory_format", "parametrizations", "parametrize", "prune", "stateless")
+_LAZY = ("clip_grad", "convert_parameters", "fusion", "init", "memory_format", "parametrizations", "parametrize",
+         "prune", "stateless")
 _ELSEWHERE = {name: module for module, names in {
     "clip_grad": "clip_grad_norm clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm",
     "convert_parameters": "parameters_to_vector vector_to_parameters",

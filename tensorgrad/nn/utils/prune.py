@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 class BasePruningMethod(ABC):
-    """Base of pruning methods: `compute_mask` selects elements, among the part of the tensor that `PRUNING_TYPE` names."""
+    """Base of pruning methods: `compute_mask` selects elements, among the part of the tensor that `PRUNING_TYPE`
+    names.
+    """
 
     _tensor_name: str
 

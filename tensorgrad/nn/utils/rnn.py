@@ -46,7 +46,9 @@ class PackedSequence(namedtuple("PackedSequence", ["data", "batch_sizes", "sorte
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Return the sequences on another device or of another dtype, as `Tensor.to`; `batch_sizes` remain on the CPU."""
+        """Return the sequences on another device or of another dtype, as `Tensor.to`; `batch_sizes` remain on the
+        CPU.
+        """
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._with(data, lambda index: index.to(data.device))
 

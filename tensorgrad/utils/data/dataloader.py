@@ -140,7 +140,8 @@ class DataLoader(Generic[T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         resumed = self._resumed
-        return {**self.__dict__, '_progress': None, '_resumed': resumed and resumed.state}  # a copy does not share iterators
+        # a copy does not share iterators
+        return {**self.__dict__, '_progress': None, '_resumed': resumed and resumed.state}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         self.__dict__.update(attributes, _resumed=None)

@@ -46,4 +46,5 @@ def embedding(metadata: Any, images: Any, folder: str, step: Any, tag: str) -> M
     return EmbeddingInfo(
         tensor_name=f"{tag}:{str(step).zfill(5)}", tensor_path=f"{folder}/tensors.tsv",
         metadata_path=None if metadata is None else f"{folder}/metadata.tsv",
-        sprite=None if images is None else SpriteMetadata(image_path=f"{folder}/sprite.png", single_image_dim=[images.shape[3], images.shape[2]]))
+        sprite=None if images is None else SpriteMetadata(image_path=f"{folder}/sprite.png",
+                                                          single_image_dim=[images.shape[3], images.shape[2]]))

@@ -1,6 +1,7 @@
 """Event files: records with checksums, written by a thread.
 
-A record is its length, the checksum of the length, the data, the checksum of the data: https://www.tensorflow.org → TFRecord.
+A record is its length, the checksum of the length, the data, the checksum of the data: https://www.tensorflow.org →
+TFRecord.
 """
 from __future__ import annotations
 
@@ -82,14 +83,16 @@ class EventFileWriter:
     first. `flush`, `close` and the end of the program wait for it. After a fork, the child writes to its own file.
     """
 
-    def __init__(self, logdir: str, max_queue_size: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
+    def __init__(self, logdir: str, max_queue_size: int = 10, flush_secs: float = 120,
+                 filename_suffix: str = "") -> None:
         self._logdir, self._limit, self._seconds, self._suffix = logdir, max_queue_size, flush_secs, filename_suffix
         self._open()
 
     def _open(self) -> None:
         os.makedirs(self._logdir, exist_ok=True)
         self._process = os.getpid()
-        name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{self._process}.{next(_numbers)}{self._suffix}"
+        name = (f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{self._process}.{next(_numbers)}"
+                f"{self._suffix}")
         self._file_name = os.path.join(self._logdir, name)
         self._file = open(self._file_name, "wb", buffering=0)     # unbuffered: a forked child inherits no data to write
         self._turn = threading.Condition()
@@ -98,7 +101,8 @@ class EventFileWriter:
         self._due = 0.0             # the time at which to write waiting events
         self._pressing = self._writing = self._closed = False
         self._error: Exception | None = None
-        self._write([Event(wall_time=time.time(), file_version="brain.Event:2", source_metadata=SourceMetadata(writer=__name__)).SerializeToString()])
+        self._write([Event(wall_time=time.time(), file_version="brain.Event:2",
+                           source_metadata=SourceMetadata(writer=__name__)).SerializeToString()])
         atexit.register(self._at_exit)
 
     def get_logdir(self) -> str:

@@ -12,7 +12,19 @@ from ...core.mode import no_grad
 from ...nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from ...overrides import resolve_name
 from .._pytree import tree_leaves
-from ._wire import AttrList, AttrValue, DeviceStepStats, Dim, GraphDef, Message, NodeDef, RunMetadata, StepStats, TensorShapeProto, VersionDef
+from ._wire import (
+    AttrList,
+    AttrValue,
+    DeviceStepStats,
+    Dim,
+    GraphDef,
+    Message,
+    NodeDef,
+    RunMetadata,
+    StepStats,
+    TensorShapeProto,
+    VersionDef,
+)
 
 SILENT = {"requires_grad_"}     # functions that return a tensor but compute nothing
 
@@ -56,7 +68,8 @@ class Recording:
         """Return the node of a tensor; parameters and tensors made elsewhere get a new one."""
         if id(tensor) not in self.names:
             name, attribute = self.parameters.get(id(tensor), (f"{self.inside[-1]}/constant", None))
-            self.node(name, "prim::Constant" if attribute is None else "prim::GetAttr", [], tensor, {} if attribute is None else {"name": attribute})
+            self.node(name, "prim::Constant" if attribute is None else "prim::GetAttr", [], tensor,
+                      {} if attribute is None else {"name": attribute})
         return self.names[id(tensor)]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -42,7 +42,9 @@ def grid(images: np.ndarray, columns: int = 8) -> np.ndarray:
     rows = -(-count // columns)
     places = np.zeros((rows * columns, channels, height, width), images.dtype)
     places[:count] = images
-    return places.reshape(rows, columns, channels, height, width).transpose(2, 0, 3, 1, 4).reshape(channels, rows * height, columns * width)
+    return places.reshape(rows, columns, channels, height, width).transpose(2, 0, 3, 1, 4).reshape(channels,
+                                                                                                   rows * height,
+                                                                                                   columns * width)
 
 
 def rows_columns_channels(values: np.ndarray, order: str) -> np.ndarray:
@@ -77,7 +79,9 @@ def grid_of_videos(videos: np.ndarray) -> np.ndarray:
 
 
 def boxed(picture: Any, boxes: np.ndarray, labels: Any = None) -> Any:
-    """Draw red frames into a Pillow image, one for each row (left, top, right, bottom), with a label at the lower left."""
+    """Draw red frames into a Pillow image, one for each row (left, top, right, bottom), with a label at the lower
+    left.
+    """
     PIL = _pillow()
     pen, font = PIL.ImageDraw.Draw(picture), PIL.ImageFont.load_default()
     for i, (left, top, right, bottom) in enumerate(boxes[:, :4]):
@@ -98,7 +102,8 @@ def png(values: np.ndarray, rescale: float = 1, boxes: Any = None, labels: Any =
     if boxes is not None:
         picture = boxed(picture, boxes, labels)
     if rescale != 1:
-        picture = picture.resize((int(values.shape[1] * rescale), int(values.shape[0] * rescale)), PIL.Image.Resampling.LANCZOS)
+        picture = picture.resize((int(values.shape[1] * rescale), int(values.shape[0] * rescale)),
+                                 PIL.Image.Resampling.LANCZOS)
     file = io.BytesIO()
     picture.save(file, format="PNG")
     return file.getvalue()

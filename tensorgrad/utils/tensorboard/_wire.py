@@ -1,4 +1,6 @@
-"""The messages that event files are made of, in protobuf's wire format. https://protobuf.dev/programming-guides/encoding
+"""The messages that event files are made of, in protobuf's wire format.
+
+https://protobuf.dev/programming-guides/encoding
 
 A message's fields are declared as in a `.proto` file, in the order of their numbers: `number kind name`. A `?` marks a
 field that is written even if it is zero (a member of a oneof), a `*` a repeated field.
@@ -91,7 +93,8 @@ def _text(value: Any) -> bytes:
 
 
 BLOCK = 2       # the wire type of length-delimited fields
-KINDS: dict[str, tuple[int, Callable[[Any], bytes], Callable[[Any], bytes] | None]] = {     # wire type, encoder, packed encoder of several or None
+# wire type, encoder, packed encoder of several or None
+KINDS: dict[str, tuple[int, Callable[[Any], bytes], Callable[[Any], bytes] | None]] = {
     "int": (0, _integer(-2 ** 63, 2 ** 63 - 1), varints),
     "int32": (0, _integer(-2 ** 31, 2 ** 31 - 1), varints),
     "bool": (0, lambda value: varint(bool(value)), varints),
@@ -164,8 +167,8 @@ _ENTRY = message("Entry", "1 text key, 2 message value")
 
 # ── event files ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-Event = message("Event", "1 double wall_time, 2 int step, 3 text? file_version, 4 bytes? graph_def, 5 message summary, 7 message session_log, "
-                         "8 message tagged_run_metadata, 10 message source_metadata")
+Event = message("Event", "1 double wall_time, 2 int step, 3 text? file_version, 4 bytes? graph_def, 5 message summary, "
+                         "7 message session_log, 8 message tagged_run_metadata, 10 message source_metadata")
 SessionLog = message("SessionLog", "1 int32 status")
 SourceMetadata = message("SourceMetadata", "1 text writer")
 TaggedRunMetadata = message("TaggedRunMetadata", "1 text tag, 2 bytes run_metadata")
@@ -174,26 +177,31 @@ StepStats = message("StepStats", "1 message* dev_stats")
 DeviceStepStats = message("DeviceStepStats", "1 text device")
 
 Summary = message("Summary", "1 message* value")
-Value = message("Value", "1 text tag, 2 float? simple_value, 4 message image, 5 message histo, 6 message audio, 8 message tensor, 9 message metadata")
+Value = message("Value", "1 text tag, 2 float? simple_value, 4 message image, 5 message histo, 6 message audio, 8 "
+                         "message tensor, 9 message metadata")
 Image = message("Image", "1 int32 height, 2 int32 width, 3 int32 colorspace, 4 bytes encoded_image_string")
-Audio = message("Audio", "1 float sample_rate, 2 int num_channels, 3 int length_frames, 4 bytes encoded_audio_string, 5 text content_type")
-HistogramProto = message("HistogramProto", "1 double min, 2 double max, 3 double num, 4 double sum, 5 double sum_squares, 6 double* bucket_limit, "
-                                           "7 double* bucket")
+Audio = message("Audio", "1 float sample_rate, 2 int num_channels, 3 int length_frames, 4 bytes encoded_audio_string, "
+                         "5 text content_type")
+HistogramProto = message("HistogramProto", "1 double min, 2 double max, 3 double num, 4 double sum, 5 double "
+                                           "sum_squares, 6 double* bucket_limit, 7 double* bucket")
 SummaryMetadata = message("SummaryMetadata", "1 message plugin_data, 2 text display_name, 3 text summary_description")
 PluginData = message("PluginData", "1 text plugin_name, 2 bytes content")
 
-TensorProto = message("TensorProto", "1 int32 dtype, 2 message tensor_shape, 5 float* float_val, 6 double* double_val, 7 int32* int_val, "
-                                     "8 bytes* string_val, 9 float* scomplex_val, 10 int* int64_val, 11 bool* bool_val, 12 double* dcomplex_val, "
-                                     "13 int32* half_val, 16 int* uint32_val")
+TensorProto = message("TensorProto", "1 int32 dtype, 2 message tensor_shape, 5 float* float_val, 6 double* double_val, "
+                                     "7 int32* int_val, 8 bytes* string_val, 9 float* scomplex_val, 10 int* int64_val, "
+                                     "11 bool* bool_val, 12 double* dcomplex_val, 13 int32* half_val, 16 int* "
+                                     "uint32_val")
 TensorShapeProto = message("TensorShapeProto", "2 message* dim")
 Dim = message("Dim", "1 int size")
 
 # ── plugins ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 PrCurvePluginData = message("PrCurvePluginData", "1 int32 version, 2 int num_thresholds")
-MeshPluginData = message("MeshPluginData", "1 int32 version, 2 text name, 3 int32 content_type, 5 text json_config, 6 int32* shape, 7 int components")
+MeshPluginData = message("MeshPluginData", "1 int32 version, 2 text name, 3 int32 content_type, 5 text json_config, 6 "
+                                           "int32* shape, 7 int components")
 
-HParamsPluginData = message("HParamsPluginData", "2 message experiment, 3 message session_start_info, 4 message session_end_info")
+HParamsPluginData = message("HParamsPluginData", "2 message experiment, 3 message session_start_info, 4 message "
+                                                 "session_end_info")
 Experiment = message("Experiment", "4 message* hparam_infos, 5 message* metric_infos")
 HParamInfo = message("HParamInfo", "1 text name, 4 int32 type, 5 message domain_discrete")
 MetricInfo = message("MetricInfo", "1 message name")
@@ -211,7 +219,8 @@ MarginChartContent = message("MarginChartContent", "1 message* series")
 Series = message("Series", "1 text value, 2 text lower, 3 text upper")
 
 ProjectorConfig = message("ProjectorConfig", "2 message* embeddings")
-EmbeddingInfo = message("EmbeddingInfo", "1 text tensor_name, 2 text metadata_path, 5 message sprite, 6 text tensor_path")
+EmbeddingInfo = message("EmbeddingInfo", "1 text tensor_name, 2 text metadata_path, 5 message sprite, 6 text "
+                                         "tensor_path")
 SpriteMetadata = message("SpriteMetadata", "1 text image_path, 2 int* single_image_dim")
 
 # ── graphs ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -41,7 +41,9 @@ class FileWriter:
         """Write a graph and the metadata of its run."""
         graph, profile = graph_profile
         self.add_event(Event(graph_def=graph.SerializeToString()), None, walltime)
-        self.add_event(Event(tagged_run_metadata=TaggedRunMetadata(tag="step1", run_metadata=profile.SerializeToString())), None, walltime)
+        self.add_event(Event(tagged_run_metadata=TaggedRunMetadata(tag="step1",
+                                                                   run_metadata=profile.SerializeToString())), None,
+                       walltime)
 
     def add_onnx_graph(self, graph: Message, walltime: float | None = None) -> None:
         """Write a graph alone."""
@@ -61,7 +63,9 @@ class FileWriter:
 
 
 class SummaryWriter:
-    """Writes numbers, pictures, texts and more to files that TensorBoard reads. https://pytorch.org/docs → torch.utils.tensorboard.writer.SummaryWriter
+    """Writes numbers, pictures, texts and more to files that TensorBoard reads.
+
+    https://pytorch.org/docs → torch.utils.tensorboard.writer.SummaryWriter
 
     The files are in `log_dir`, or in `runs/DATE_TIME_HOST` + `comment`. For a resumed run, TensorBoard drops the
     earlier events from step `purge_step` on. Up to `max_queue` events wait to be written, for `flush_secs` seconds at
@@ -74,12 +78,15 @@ class SummaryWriter:
     ...         writer.add_scalar("loss", 1 / (step + 1), step)
     """
 
-    def __init__(self, log_dir: Any = None, comment: str = "", purge_step: int | None = None, max_queue: int = 10, flush_secs: float = 120,
+    def __init__(self, log_dir: Any = None, comment: str = "", purge_step: int | None = None, max_queue: int = 10,
+                 flush_secs: float = 120,
                  filename_suffix: str = "") -> None:
         if not log_dir:
             import socket
             log_dir = os.path.join("runs", time.strftime("%b%d_%H-%M-%S_") + socket.gethostname() + comment)
-        self.log_dir, self.purge_step, self.max_queue, self.flush_secs, self.filename_suffix = log_dir, purge_step, max_queue, flush_secs, filename_suffix
+        self.log_dir, self.purge_step, self.max_queue, self.flush_secs, self.filename_suffix = (log_dir, purge_step,
+                                                                                                max_queue, flush_secs,
+                                                                                                filename_suffix)
         self.file_writer: FileWriter | None = None
         self.all_writers: dict[str, FileWriter] | None = None
         self._get_file_writer()
@@ -109,13 +116,16 @@ class SummaryWriter:
 
     # ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def add_scalar(self, tag: str, scalar_value: Any, global_step: Any = None, walltime: float | None = None, new_style: bool = False,
+    def add_scalar(self, tag: str, scalar_value: Any, global_step: Any = None, walltime: float | None = None,
+                   new_style: bool = False,
                    double_precision: bool = False) -> None:
         """Add a number; `new_style` stores it as a tensor, in float64 if `double_precision`."""
-        self._get_file_writer().add_summary(summary.scalar(tag, scalar_value, new_style=new_style, double_precision=double_precision),
+        self._get_file_writer().add_summary(summary.scalar(tag, scalar_value, new_style=new_style,
+                                                           double_precision=double_precision),
                                             global_step, walltime)
 
-    def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: Any = None, walltime: float | None = None) -> None:
+    def add_scalars(self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: Any = None,
+                    walltime: float | None = None) -> None:
         """Add several numbers to one chart: each is written to a separate directory, under the same tag."""
         walltime = time.time() if walltime is None else walltime
         folder = self._get_file_writer().get_logdir() + "/" + main_tag.replace("/", "_") + "_"
@@ -130,7 +140,8 @@ class SummaryWriter:
         """Add all the values of a tensor."""
         self._get_file_writer().add_summary(summary.tensor_proto(tag, tensor), global_step, walltime)
 
-    def add_histogram(self, tag: str, values: Any, global_step: Any = None, bins: Any = "tensorflow", walltime: float | None = None,
+    def add_histogram(self, tag: str, values: Any, global_step: Any = None, bins: Any = "tensorflow",
+                      walltime: float | None = None,
                       max_bins: int | None = None) -> None:
         """Add a histogram of a tensor's values.
 
@@ -138,80 +149,104 @@ class SummaryWriter:
         both sides.
         """
         bins = self.default_bins if isinstance(bins, str) and bins == "tensorflow" else bins
-        self._get_file_writer().add_summary(summary.histogram(tag, values, bins, max_bins=max_bins), global_step, walltime)
+        self._get_file_writer().add_summary(summary.histogram(tag, values, bins, max_bins=max_bins), global_step,
+                                            walltime)
 
-    def add_histogram_raw(self, tag: str, min: float, max: float, num: float, sum: float, sum_squares: float, bucket_limits: Any, bucket_counts: Any,
+    def add_histogram_raw(self, tag: str, min: float, max: float, num: float, sum: float, sum_squares: float,
+                          bucket_limits: Any, bucket_counts: Any,
                           global_step: Any = None, walltime: float | None = None) -> None:
         """Add a histogram of given counts: the upper edge of each bin, and the number of values between it and the
         edge before."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
-        self._get_file_writer().add_summary(summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts),
+        self._get_file_writer().add_summary(summary.histogram_raw(tag, min, max, num, sum, sum_squares, bucket_limits,
+                                                                  bucket_counts),
                                             global_step, walltime)
 
-    def add_pr_curve(self, tag: str, labels: Any, predictions: Any, global_step: Any = None, num_thresholds: int = 127, weights: Any = None,
+    def add_pr_curve(self, tag: str, labels: Any, predictions: Any, global_step: Any = None, num_thresholds: int = 127,
+                     weights: Any = None,
                      walltime: float | None = None) -> None:
         """Add a precision-recall curve of labels 0 and 1 and the predicted probabilities of 1."""
-        self._get_file_writer().add_summary(summary.pr_curve(tag, make_np(labels), make_np(predictions), num_thresholds, weights), global_step, walltime)
+        self._get_file_writer().add_summary(summary.pr_curve(tag, make_np(labels), make_np(predictions), num_thresholds,
+                                                             weights), global_step, walltime)
 
-    def add_pr_curve_raw(self, tag: str, true_positive_counts: Any, false_positive_counts: Any, true_negative_counts: Any, false_negative_counts: Any,
-                         precision: Any, recall: Any, global_step: Any = None, num_thresholds: int = 127, weights: Any = None,
+    def add_pr_curve_raw(self, tag: str, true_positive_counts: Any, false_positive_counts: Any,
+                         true_negative_counts: Any, false_negative_counts: Any, precision: Any, recall: Any,
+                         global_step: Any = None, num_thresholds: int = 127,
+                         weights: Any = None,
                          walltime: float | None = None) -> None:
         """Add a precision-recall curve of given counts: a number for each threshold."""
         self._get_file_writer().add_summary(
-            summary.pr_curve_raw(tag, true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall,
+            summary.pr_curve_raw(tag, true_positive_counts, false_positive_counts, true_negative_counts,
+                                 false_negative_counts, precision, recall,
                                  num_thresholds, weights), global_step, walltime)
 
     # ── pictures, sounds and texts ────────────────────────────────────────────────────────────────────────────────────
 
-    def add_image(self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None, dataformats: str = "CHW") -> None:
+    def add_image(self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
+                  dataformats: str = "CHW") -> None:
         """Add an image: bytes, or numbers from 0 to 1; `dataformats` names the axes."""
-        self._get_file_writer().add_summary(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
+        self._get_file_writer().add_summary(summary.image(tag, img_tensor, dataformats=dataformats), global_step,
+                                            walltime)
 
-    def add_images(self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None, dataformats: str = "NCHW") -> None:
+    def add_images(self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
+                   dataformats: str = "NCHW") -> None:
         """Add images, eight in a row."""
-        self._get_file_writer().add_summary(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
+        self._get_file_writer().add_summary(summary.image(tag, img_tensor, dataformats=dataformats), global_step,
+                                            walltime)
 
-    def add_image_with_boxes(self, tag: str, img_tensor: Any, box_tensor: Any, global_step: Any = None, walltime: float | None = None,
-                             rescale: float = 1, dataformats: str = "CHW", labels: Any = None) -> None:
+    def add_image_with_boxes(self, tag: str, img_tensor: Any, box_tensor: Any, global_step: Any = None,
+                             walltime: float | None = None, rescale: float = 1, dataformats: str = "CHW",
+                             labels: Any = None) -> None:
         """Add an image with red frames: rows (left, top, right, bottom), and a label for each."""
         labels = [labels] if isinstance(labels, str) else labels
         if labels is not None and len(labels) != box_tensor.shape[0]:
             labels = None
-        self._get_file_writer().add_summary(summary.image_boxes(tag, img_tensor, box_tensor, rescale=rescale, dataformats=dataformats, labels=labels),
+        self._get_file_writer().add_summary(summary.image_boxes(tag, img_tensor, box_tensor, rescale=rescale,
+                                                                dataformats=dataformats, labels=labels),
                                             global_step, walltime)
 
-    def add_figure(self, tag: str, figure: Any, global_step: Any = None, close: bool = True, walltime: float | None = None) -> None:
+    def add_figure(self, tag: str, figure: Any, global_step: Any = None, close: bool = True,
+                   walltime: float | None = None) -> None:
         """Add a Matplotlib figure, or a list of figures, which are closed afterwards."""
-        self.add_image(tag, drawn(figure, close), global_step, walltime, dataformats="NCHW" if isinstance(figure, list) else "CHW")
+        self.add_image(tag, drawn(figure, close), global_step, walltime,
+                       dataformats="NCHW" if isinstance(figure, list) else "CHW")
 
-    def add_video(self, tag: str, vid_tensor: Any, global_step: Any = None, fps: float = 4, walltime: float | None = None) -> None:
+    def add_video(self, tag: str, vid_tensor: Any, global_step: Any = None, fps: float = 4,
+                  walltime: float | None = None) -> None:
         """Add videos: (N, time, channels, height, width)."""
         self._get_file_writer().add_summary(summary.video(tag, vid_tensor, fps), global_step, walltime)
 
-    def add_audio(self, tag: str, snd_tensor: Any, global_step: Any = None, sample_rate: int = 44100, walltime: float | None = None) -> None:
+    def add_audio(self, tag: str, snd_tensor: Any, global_step: Any = None, sample_rate: int = 44100,
+                  walltime: float | None = None) -> None:
         """Add a sound: (length) or (1, length), from -1 to 1."""
-        self._get_file_writer().add_summary(summary.audio(tag, snd_tensor, sample_rate=sample_rate), global_step, walltime)
+        self._get_file_writer().add_summary(summary.audio(tag, snd_tensor, sample_rate=sample_rate), global_step,
+                                            walltime)
 
     def add_text(self, tag: str, text_string: str, global_step: Any = None, walltime: float | None = None) -> None:
         """Add a text in Markdown."""
         self._get_file_writer().add_summary(summary.text(tag, text_string), global_step, walltime)
 
-    def add_mesh(self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None, global_step: Any = None,
+    def add_mesh(self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None,
+                 global_step: Any = None,
                  walltime: float | None = None) -> None:
         """Add a mesh: points (batch, points, 3), their colours, and triangles (batch, triangles, 3) of indices of
         points."""
-        self._get_file_writer().add_summary(summary.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
+        self._get_file_writer().add_summary(summary.mesh(tag, vertices, colors, faces, config_dict), global_step,
+                                            walltime)
 
     # ── models and experiments ────────────────────────────────────────────────────────────────────────────────────────
 
-    def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
+    def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False,
+                  use_strict_trace: bool = True) -> None:
         """Add the graph of a model, which runs once to record its calls."""
         self._get_file_writer().add_graph(graph(model, input_to_model, verbose, use_strict_trace))
 
-    add_onnx_graph = unsupported("add_onnx_graph", "utils.tensorboard.SummaryWriter", "ONNX files are not read")["add_onnx_graph"]
+    add_onnx_graph = unsupported("add_onnx_graph", "utils.tensorboard.SummaryWriter",
+                                 "ONNX files are not read")["add_onnx_graph"]
 
-    def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None, run_name: str | None = None,
+    def add_hparams(self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: Any = None,
+                    run_name: str | None = None,
                     global_step: Any = None) -> None:
         """Add the hyperparameters and metrics of a run, for comparison with other runs.
 
@@ -245,7 +280,8 @@ class SummaryWriter:
     def _encode(rawstr: str) -> str:
         return rawstr.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c")
 
-    def add_embedding(self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: Any = None, tag: str = "default",
+    def add_embedding(self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: Any = None,
+                      tag: str = "default",
                       metadata_header: Any = None) -> None:
         """Add vectors (N, D) for the projector, with a label and an image (N, C, H, W) for each."""
         from . import _embedding

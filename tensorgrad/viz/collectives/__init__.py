@@ -1,7 +1,7 @@
 """Collectives that can be watched: they run among ranks of one process, on real tensors, and a page shows each message.
 
-`schedules` has the algorithms, `running` performs them, `steps` is what they note, `checking` compares the results, `network`
-says how long messages take, `page`, `drawing` and `chart` show them.
+`schedules` has the algorithms, `running` performs them, `steps` is what they note, `checking` compares the results,
+`network` says how long messages take, `page`, `drawing` and `chart` show them.
 """
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from .running import run
 def all_reduce(values: Any = 4, algorithm: str = "ring", *, op: str = "sum", network: Any = None) -> Collective:
     """Add up the tensors of all ranks, such that every rank has the sum.
 
-    `values` has a tensor for each rank, all of one shape and dtype, or is a number of ranks, which have small numbers then. The vector is cut
-    into as many chunks as there are ranks.
+    `values` has a tensor for each rank, all of one shape and dtype, or is a number of ranks, which have small numbers
+    then. The vector is cut into as many chunks as there are ranks.
 
     Args:
-        algorithm: 'ring', 'tree', 'halving', 'doubling', 'star'; or, in shared memory as the backend gloo does it here, 'shared' (large arrays)
-            and 'exchange' (small ones)
+        algorithm: 'ring', 'tree', 'halving', 'doubling', 'star'; or, in shared memory as the backend gloo does it here,
+            'shared' (large arrays) and 'exchange' (small ones)
         op: 'sum', 'product', 'min', 'max'
-        network: 'memory', 'ethernet', 'infiniband', or a pair α, β: the latency in seconds, and bytes a second. Times are those of this model: with m bytes
-            and n ranks a ring takes 2(n − 1) α + 2(n − 1)/n · m / β.
+        network: 'memory', 'ethernet', 'infiniband', or a pair α, β: the latency in seconds, and bytes a second. Times
+            are those of this model: with m bytes and n ranks a ring takes 2(n − 1) α + 2(n − 1)/n · m / β.
 
-    Raises: ValueError for unknown names, for unlike tensors, for a number of ranks that the algorithm cannot take; TypeError for what is no
+    Raises: ValueError for unknown names, for unlike tensors, for a number of ranks that the algorithm cannot take;
+        TypeError for what is no
     tensor. https://pytorch.org/docs → torch.distributed.all_reduce
 
     >>> import tensorgrad as torch
@@ -46,7 +47,9 @@ def all_reduce(values: Any = 4, algorithm: str = "ring", *, op: str = "sum", net
 
 
 def reduce_scatter(values: Any = 4, algorithm: str = "ring", *, op: str = "sum", network: Any = None) -> Collective:
-    """Add up the tensors of all ranks, such that each rank has its chunk of the sum. Arguments and errors: `all_reduce`; 'ring', 'halving', 'shared'.
+    """Add up the tensors of all ranks, such that each rank has its chunk of the sum.
+
+    Arguments and errors: `all_reduce`; 'ring', 'halving', 'shared'.
 
     https://pytorch.org/docs → torch.distributed.reduce_scatter
 
@@ -57,7 +60,9 @@ def reduce_scatter(values: Any = 4, algorithm: str = "ring", *, op: str = "sum",
 
 
 def all_gather(values: Any = 4, algorithm: str = "ring", *, network: Any = None) -> Collective:
-    """Give each rank the tensors of all, one behind the other. Arguments and errors: `all_reduce`; 'ring', 'doubling', 'shared'.
+    """Give each rank the tensors of all, one behind the other.
+
+    Arguments and errors: `all_reduce`; 'ring', 'doubling', 'shared'.
 
     https://pytorch.org/docs → torch.distributed.all_gather
 
@@ -69,7 +74,9 @@ def all_gather(values: Any = 4, algorithm: str = "ring", *, network: Any = None)
 
 
 def broadcast(values: Any = 4, algorithm: str = "tree", *, root: int = 0, network: Any = None) -> Collective:
-    """Give each rank the tensor of the root. Arguments and errors: `all_reduce`; 'tree', 'ring' (a chain), 'star', 'shared'.
+    """Give each rank the tensor of the root.
+
+    Arguments and errors: `all_reduce`; 'tree', 'ring' (a chain), 'star', 'shared'.
 
     https://pytorch.org/docs → torch.distributed.broadcast
 
@@ -79,7 +86,8 @@ def broadcast(values: Any = 4, algorithm: str = "tree", *, root: int = 0, networ
     return run("broadcast", values, algorithm, root=root, network=network)
 
 
-def reduce(values: Any = 4, algorithm: str = "tree", *, root: int = 0, op: str = "sum", network: Any = None) -> Collective:
+def reduce(values: Any = 4, algorithm: str = "tree", *, root: int = 0, op: str = "sum",
+           network: Any = None) -> Collective:
     """Add up the tensors of all ranks at the root. Arguments and errors: `all_reduce`; 'tree', 'star'.
 
     https://pytorch.org/docs → torch.distributed.reduce

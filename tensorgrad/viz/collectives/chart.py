@@ -1,4 +1,6 @@
-"""The time of each algorithm of a collective against the size of the vector: where latency counts, and where bandwidth does."""
+"""The time of each algorithm of a collective against the size of the vector: where latency counts, and where bandwidth
+does.
+"""
 from __future__ import annotations
 
 from math import log10
@@ -20,7 +22,8 @@ APART = 15                                          # between two labels
 def others(ran: Collective) -> dict[str, Algorithm]:
     """The algorithms that the ranks could have used over the same network."""
     n = ran.ranks
-    return {name: a for name, a in COLLECTIVES[ran.kind].items() if a.shared == ran.algorithm.shared and not (a.powers and n & (n - 1))}
+    return {name: a for name, a in COLLECTIVES[ran.kind].items() if a.shared == ran.algorithm.shared
+            and not (a.powers and n & (n - 1))}
 
 
 def times(ran: Collective, nbytes: float) -> dict[str, float]:
@@ -33,18 +36,24 @@ def table(ran: Collective) -> str:
     head = "".join(f"<th>{amount(size)}</th>" for size in SIZES)
     rows = []
     for name, algorithm in others(ran).items():
-        cells = "".join(f'<td{" class=best" * (found[name] <= min(found.values()))}>{seconds(found[name])}</td>' for found in columns.values())
-        rows.append(f'<tr{" class=this" * (name == ran.name)}><th scope="row">{escape(name)}</th><td>{algorithm.rounds.text}</td>'
+        cells = "".join(f'<td{" class=best" * (found[name] <= min(found.values()))}>{seconds(found[name])}</td>'
+                        for found in columns.values())
+        rows.append(f'<tr{" class=this" * (name == ran.name)}><th '
+                    f'scope="row">{escape(name)}</th><td>{algorithm.rounds.text}</td>'
                     f"<td>{algorithm.volume.times('m')}</td>{cells}</tr>")
-    return f'<table class="numbers"><thead><tr><th>algorithm</th><th>messages</th><th>bytes</th>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return (f'<table class="numbers"><thead><tr><th>algorithm</th><th>messages</th><th>bytes</th>{head}</tr></thead>'
+            f'<tbody>{"".join(rows)}</tbody></table>')
 
 
 def chart(ran: Collective) -> str:
-    """A line for each algorithm, both axes logarithmic, with a mark at the size that was run if there is room for it."""
+    """A line for each algorithm, both axes logarithmic, with a mark at the size that was run if there is room for
+    it.
+    """
     ends = [predicted(a, ran.ranks, 10.0 ** power, ran.network) for a in others(ran).values() for power in (LOW, HIGH)]
     bottom, top = int(log10(min(ends)) // 1), int(-(-log10(max(ends)) // 1))
     scale = Scale(bottom, top)
-    parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {TALL}" role="img" aria-label="Time against bytes for {escape(", ".join(others(ran)))}">']
+    parts = [f'<svg class="chart" viewBox="0 0 {WIDE} {TALL}" role="img" aria-label="Time against bytes for '
+             f'{escape(", ".join(others(ran)))}">']
     for power in range(LOW, HIGH + 1):
         x = scale.x(10.0 ** power)
         parts.append(f'<path class="grid" d="M{x:.1f} {ABOVE}V{TALL - BELOW}"/>'
@@ -60,9 +69,11 @@ def chart(ran: Collective) -> str:
         y = scale.y(predicted(algorithm, ran.ranks, 10.0 ** HIGH, ran.network))
         room = labels[number]
         this = " this" * (name == ran.name)
-        parts.append(f'<path class="line r{number % 8}{this}" d="{line}"/><path class="lead" d="M{WIDE - RIGHT} {y:.1f}L{WIDE - RIGHT + 12} {room:.1f}"/>'
-                     f'<text class="name r{number % 8}{this}" x="{WIDE - RIGHT + 16}" y="{room + 4:.1f}">{escape(name)}</text>')
-    return "".join([*parts, f'<text class="tick" x="{(LEFT + WIDE - RIGHT) / 2:g}" y="{TALL - 4}">bytes of the vector</text></svg>'])
+        parts.append(f'<path class="line r{number % 8}{this}" d="{line}"/><path class="lead" d="M{WIDE - RIGHT} '
+                     f'{y:.1f}L{WIDE - RIGHT + 12} {room:.1f}"/><text class="name r{number % 8}{this}" '
+                     f'x="{WIDE - RIGHT + 16}" y="{room + 4:.1f}">{escape(name)}</text>')
+    return "".join([*parts, f'<text class="tick" x="{(LEFT + WIDE - RIGHT) / 2:g}" y="{TALL - 4}">bytes of the '
+                            f'vector</text></svg>'])
 
 
 def spread(places: list[float]) -> list[float]:

@@ -13,13 +13,16 @@ NAMES = {"sum": "sum", "product": "product", "min": "minimum", "max": "maximum"}
 def check(kind: str, tensors: list[Any], results: list[Any], op: str, root: int) -> list[tuple[str, bool]]:
     """Sentences on the results, and whether each says something good."""
     if kind in ("all_gather", "broadcast"):
-        expected = tensors[root] if kind == "broadcast" else cat([t.reshape(-1) for t in tensors]).reshape(results[0].shape)
-        return [told(all(same(r, expected) for r in results), "All ranks hold the same bits, those that were sent.", "The ranks do not hold what was sent.")]
+        expected = (tensors[root] if kind == "broadcast"
+                    else cat([t.reshape(-1) for t in tensors]).reshape(results[0].shape))
+        return [told(all(same(r, expected) for r in results), "All ranks hold the same bits, those that were sent.",
+                     "The ranks do not hold what was sent.")]
     flat = [tensor.reshape(-1) for tensor in tensors]
     found = cat(results) if kind == "reduce_scatter" else results[root].reshape(-1)
     sentences = []
     if kind == "all_reduce":
-        sentences.append(told(all(same(r, results[0]) for r in results), "All ranks hold the same bits.", "The ranks hold different bits."))
+        sentences.append(told(all(same(r, results[0]) for r in results), "All ranks hold the same bits.",
+                              "The ranks hold different bits."))
     return sentences + accuracy(flat, found, op)
 
 
@@ -34,7 +37,8 @@ def accuracy(tensors: list[Any], found: Any, op: str) -> list[tuple[str, bool]]:
     scale = folded([tensor.double().abs() for tensor in tensors], op if op == "product" else "sum")
     error = ((found.double() - exact).abs() / scale.clamp(min=1e-300)).nan_to_num(0.0).max().item()
     bits = "Their bits are those" if same(found, in_order) else "Their bits are not those"
-    return [(f"They are the {what} up to rounding: the largest error is {error:.1e} of the sum of magnitudes.".replace("e-", "e−"), error < 1e-2),
+    return [(f"They are the {what} up to rounding: the largest error is {error:.1e} of the sum of magnitudes.".replace(
+        "e-", "e−"), error < 1e-2),
             (f"{bits} of adding in the order of the ranks.", True)]
 
 

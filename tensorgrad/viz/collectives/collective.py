@@ -12,12 +12,15 @@ from .steps import Cell, Ran, chunks, plural
 class Collective:
     """A collective that was run: its steps, what each rank has in the end, and how long it takes on a network.
 
-    `begin` and `steps` have the cells of all ranks before and after each step, `results` the tensors of all ranks (None for a rank
-    that gets no result), `seconds` the time by the model of `network`. It prints as text; `html()` and `save(path)` make a page of it.
+    `begin` and `steps` have the cells of all ranks before and after each step, `results` the tensors of all ranks (None
+    for a rank that gets no result), `seconds` the time by the model of `network`. It prints as text; `html()` and
+    `save(path)` make a page of it.
     """
 
-    def __init__(self, kind: str, name: str, algorithm: Algorithm, ranks: int, root: int, op: str, network: Network, nbytes: int) -> None:
-        self.kind, self.name, self.algorithm, self.ranks, self.root, self.op, self.network = kind, name, algorithm, ranks, root, op, network
+    def __init__(self, kind: str, name: str, algorithm: Algorithm, ranks: int, root: int, op: str, network: Network,
+                 nbytes: int) -> None:
+        self.kind, self.name, self.algorithm, self.ranks, self.root, self.op, self.network = (kind, name, algorithm,
+                                                                                              ranks, root, op, network)
         self.nbytes = nbytes
         self.steps: list[Ran] = []
         self.begin: tuple[tuple[Cell | None, ...], ...] = ()
@@ -42,10 +45,13 @@ class Collective:
         return sum(sent.nbytes for step in self.steps for sent in step.sent if sent.message.source == rank)
 
     def __str__(self) -> str:
-        lines = [f"{self.title}: {plural(len(self.steps), 'step')}, {seconds(self.seconds)} ({self.network})", row("begin", self.begin)]
+        lines = [f"{self.title}: {plural(len(self.steps), 'step')}, {seconds(self.seconds)} ({self.network})",
+                 row("begin", self.begin)]
         for number, step in enumerate(self.steps, 1):
-            arrows = ", ".join(f"{sent.message.source}→{sent.message.target} {chunks(sent.message.chunks)}" for sent in step.sent)
-            lines += [f"{number} {step.phase}: {arrows} ({amount(step.busiest)}, {seconds(step.seconds)})", row("", step.cells)]
+            arrows = ", ".join(f"{sent.message.source}→{sent.message.target} {chunks(sent.message.chunks)}"
+                               for sent in step.sent)
+            lines += [f"{number} {step.phase}: {arrows} ({amount(step.busiest)}, {seconds(step.seconds)})",
+                      row("", step.cells)]
         return "\n".join([*lines, *(f"{'✓' if holds else '✗'} {text}" for text, holds in self.checks)])
 
     def __repr__(self) -> str:
@@ -73,7 +79,8 @@ class Collective:
 
     def _repr_html_(self) -> str:
         from ..text import escape
-        return f'<iframe srcdoc="{escape(self.html(), lines=True)}" style="width:100%;height:760px;border:0" title="{escape(self.title)}"></iframe>'
+        return (f'<iframe srcdoc="{escape(self.html(), lines=True)}" style="width:100%;height:760px;border:0" '
+                f'title="{escape(self.title)}"></iframe>')
 
 
 def row(label: str, cells: tuple[tuple[Cell | None, ...], ...]) -> str:

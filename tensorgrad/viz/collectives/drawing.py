@@ -28,22 +28,27 @@ class Place(NamedTuple):
 
 
 def picture(ran: Collective, step: Ran | None, last: bool = False) -> str:
-    """A step as SVG: the cells after it, and its messages; None: what there is in the beginning. In the last step, what is no result is pale."""
+    """A step as SVG: the cells after it, and its messages; None: what there is in the beginning.
+
+    In the last step, what is no result is pale.
+    """
     cells = step.cells if step else ran.begin
     n = ran.ranks
     corner = Place.of(n, n)
     width, height = corner.x - ACROSS + 14, corner.y - BETWEEN + 46
-    parts = [f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" style="--least:{130 * n}px" role="img" '
-             f'aria-label="{escape(described(ran, step))}">']
+    parts = [f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
+             f'style="--least:{130 * n}px" role="img" aria-label="{escape(described(ran, step))}">']
     parts += [column(rank, ran) for rank in range(n)]
-    parts += [f'<text class="label" x="{LEFT - 14}" y="{Place.of(0, c).y + HIGH / 2 + 5:g}">chunk {c}</text>' for c in range(n)]
+    parts += [f'<text class="label" x="{LEFT - 14}" y="{Place.of(0, c).y + HIGH / 2 + 5:g}">chunk {c}</text>'
+              for c in range(n)]
     for rank, row in enumerate(cells):
         for chunk, cell in enumerate(row):
             whole = cell is not None and (len(cell.parts) == n or ran.kind in CARRIED)
             kind = "whole" * whole + " pale" * (last and not is_result(ran, rank, chunk))
             parts.append(box(rank, chunk, cell, step.made.get((rank, chunk), "") if step else "", n, kind))
     if step:
-        sent = sorted(step.sent, key=lambda s: -abs(s.message.source - s.message.target))            # short ways over long ones
+        # short ways over long ones
+        sent = sorted(step.sent, key=lambda s: -abs(s.message.source - s.message.target))
         depths = lanes(step)
         parts += [arrow(s.message, chunk, text, depths.get((s.message.source, s.message.target, chunk), 0.0))
                   for s in sent for chunk, text in zip(s.message.chunks, s.carried)]
@@ -59,7 +64,8 @@ def described(ran: Collective, step: Ran | None) -> str:
     """The picture in words."""
     if step is None:
         return f"{ran.ranks} ranks before the first step"
-    return f"{step.phase}: " + "; ".join(f"rank {s.message.source} sends {chunks(s.message.chunks)} to rank {s.message.target}" for s in step.sent)
+    return f"{step.phase}: " + "; ".join(f"rank {s.message.source} sends {chunks(s.message.chunks)} to rank "
+                                         f"{s.message.target}" for s in step.sent)
 
 
 def column(rank: int, ran: Collective) -> str:
@@ -93,12 +99,14 @@ def parts_of(cell: Cell, n: int, middle: float, y: float) -> str:
     if n > DOTTED:
         return f'<text class="part count" x="{middle:g}" y="{y + 4:g}">{plural(len(cell.parts), "rank")}</text>'
     start = middle - (n - 1) * 8
-    return "".join(f'<g class="part r{r % 8}{" in" * (r in cell.parts)}"><circle cx="{start + 16 * r:g}" cy="{y:g}" r="6.6"/>'
-                   f'<text x="{start + 16 * r:g}" y="{y + 3.4:g}">{r}</text></g>' for r in range(n))
+    return "".join(f'<g class="part r{r % 8}{" in" * (r in cell.parts)}"><circle cx="{start + 16 * r:g}" cy="{y:g}" '
+                   f'r="6.6"/><text x="{start + 16 * r:g}" y="{y + 3.4:g}">{r}</text></g>' for r in range(n))
 
 
 def lanes(step: Ran) -> dict[tuple[int, int, int], float]:
-    """How far from the cells each way runs that passes other cells, such that ways on the same side of a row keep apart: from 0 to 1."""
+    """How far from the cells each way runs that passes other cells, such that ways on the same side of a row keep
+    apart: from 0 to 1.
+    """
     sides: dict[tuple[int, bool], list[tuple[int, int]]] = {}
     for sent in step.sent:
         source, target = sent.message.source, sent.message.target
@@ -132,12 +140,14 @@ def way(source: int, target: int, chunk: int, depth: float) -> str:
     start, end = a.x + WIDE / 2 + (26 if right else -26), b.x + WIDE / 2 + (-1 if right else 1) * (8 + 34 * depth)
     far = 10 + 24 * depth
     bend = min(60.0, abs(end - start) / 3) * (1 if right else -1)
-    return (f"M{start:g} {y + 2 * away:g}C{start + bend * .3:g} {y + away * far:g} {start + bend * .6:g} {y + away * far:g} {start + bend:g} {y + away * far:g}"
-            f"H{end - bend:g}C{end - bend * .6:g} {y + away * far:g} {end - bend * .3:g} {y + away * far:g} {end:g} {y + 5 * away:g}")
+    return (f"M{start:g} {y + 2 * away:g}C{start + bend * .3:g} {y + away * far:g} {start + bend * .6:g} "
+            f"{y + away * far:g} {start + bend:g} {y + away * far:g}H{end - bend:g}C{end - bend * .6:g} "
+            f"{y + away * far:g} {end - bend * .3:g} {y + away * far:g} {end:g} {y + 5 * away:g}")
 
 
 MARKERS = '<svg class="markers" aria-hidden="true"><defs>' + "".join(
-    f'<marker id="arrow{r}" class="r{r}" viewBox="0 0 8 8" refX="6.5" refY="4" markerWidth="11" markerHeight="11" markerUnits="userSpaceOnUse" orient="auto">'
-    '<path d="M0 0.5L8 4L0 7.5z"/></marker>' for r in range(8)) + "</defs></svg>"
+    f'<marker id="arrow{r}" class="r{r}" viewBox="0 0 8 8" refX="6.5" refY="4" markerWidth="11" markerHeight="11" '
+    'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0.5L8 4L0 7.5z"/></marker>'
+    for r in range(8)) + "</defs></svg>"
 
 __all__ = ["MARKERS", "picture"]

@@ -37,7 +37,8 @@ def network_of(given: Any) -> Network:
     """A Network of a name, or of a latency and a bandwidth."""
     if isinstance(given, str):
         if given not in NETWORKS:
-            raise ValueError(f"network must be one of {', '.join(map(repr, NETWORKS))}, or a pair (seconds, bytes a second), not {given!r}")
+            raise ValueError(f"network must be one of {', '.join(map(repr, NETWORKS))}, or a pair (seconds, bytes a "
+                             f"second), not {given!r}")
         return NETWORKS[given]
     latency, bandwidth = given[:2]
     if not (0 <= latency < float("inf") and bandwidth > 0):
@@ -56,7 +57,8 @@ def seconds(value: float) -> str:
     >>> seconds(2e-6), seconds(0.01234), seconds(0), seconds(72.4)
     ('2 µs', '12.3 ms', '0 s', '72.4 s')
     """
-    scale, unit = next(((s, u) for s, u in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if value >= s), (1e-9, "ns")) if value > 0 else (1, "s")
+    scale, unit = (next(((s, u) for s, u in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")) if value >= s), (1e-9, "ns"))
+                   if value > 0 else (1, "s"))
     return f"{value / scale:.3g} {unit}" if value / scale < 1000 else f"{value / scale:,.0f} {unit}"
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 MOST = 16           # ranks that a picture has room for
 
 GOALS = {"all_reduce": "Each rank has a vector. In the end every rank has the {op} of all of them.",
-         "reduce_scatter": "Each rank has a vector. In the end each has one chunk of the {op} of all of them: rank r has chunk r.",
+         "reduce_scatter": "Each rank has a vector. In the end each has one chunk of the {op} of all of them: rank r "
+                           "has chunk r.",
          "all_gather": "Each rank has one chunk. In the end every rank has all of them.",
          "broadcast": "Rank {root} has a vector. In the end every rank has it.",
          "reduce": "Each rank has a vector. In the end rank {root} has the {op} of all of them."}
@@ -32,7 +33,10 @@ OPS = {"sum": "sum", "product": "product", "min": "minimum", "max": "maximum"}
 
 
 def page(ran: Collective) -> str:
-    """The whole page, which needs nothing else. Without its script, and on paper, it shows all steps below each other."""
+    """The whole page, which needs nothing else.
+
+    Without its script, and on paper, it shows all steps below each other.
+    """
     if ran.ranks > MOST:
         raise ValueError(f"a page shows up to {MOST} ranks, not {ran.ranks}; as text, print(…) shows any number")
     frames = [opening(ran), *(frame(ran, number, step) for number, step in enumerate(ran.steps, 1))]
@@ -42,7 +46,7 @@ def page(ran: Collective) -> str:
 {html.controls(len(ran.steps))}
 <div class="facts"><section><h2>Bytes and time</h2>{steps_table(ran)}</section><section><h2>By formula</h2>{formulas(ran)}{checks(ran)}</section></div>
 <section class="ways"><h2>Which algorithm at which size?</h2>{comparison(ran)}</section>
-</main>"""
+</main>"""  # noqa: E501
     return html.page(ran.title, body, beside("page.css"), html.beside("player.js") + beside("page.js"))
 
 
@@ -62,8 +66,10 @@ def opening(ran: Collective) -> str:
     dots = "" if ran.ranks > DOTTED else "<p>The dots in a cell say whose values are in it.</p>"
     key = ('<p class="key"><span><i class="new"></i>changed in this step</span>'
            f'<span><i class="all"></i>{"arrived" if ran.kind in CARRIED else "complete"}</span></p>')
-    cut = "" if ran.kind == "all_gather" else f"<p>The vector of {amount(ran.nbytes)} is cut into {ran.ranks} chunks.</p>"
-    return section("the beginning", picture(ran, None), f"<h2>The beginning</h2><p>{escape(goal(ran))}</p>{cut}{dots}{key}"
+    cut = ("" if ran.kind == "all_gather" else f"<p>The vector of {amount(ran.nbytes)} is cut into {ran.ranks} "
+                                               f"chunks.</p>")
+    return section("the beginning", picture(ran, None),
+                   f"<h2>The beginning</h2><p>{escape(goal(ran))}</p>{cut}{dots}{key}"
                    '<p class="hint">Go on with the keys ← and →, or play with the space bar.</p>')
 
 
@@ -75,9 +81,11 @@ def frame(ran: Collective, number: int, step: Ran) -> str:
     way = "reader ← owner" if ran.algorithm.shared else "from → to"
     rows = "".join(message(sent, ran.algorithm.shared) for sent in step.sent)
     head = f'<tr><th>{way}</th><th>chunk</th><th>values</th><th>bytes</th></tr>'
-    text = (f'<p class="phase">{escape(step.phase)}, {place}</p><h2>Step {number} of {len(ran.steps)}</h2><p>{PHASES[step.phase]}</p>'
-            f'<table class="messages"><thead>{head}</thead><tbody>{rows}</tbody></table>'
-            f"<p>{seconds(step.seconds)} for {amount(step.busiest)} at the busiest rank; {seconds(step.start + step.seconds)} since the beginning.</p>")
+    text = (f'<p class="phase">{escape(step.phase)}, {place}</p><h2>Step {number} of '
+            f'{len(ran.steps)}</h2><p>{PHASES[step.phase]}</p><table '
+            f'class="messages"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+            f"<p>{seconds(step.seconds)} for {amount(step.busiest)} at the busiest rank; "
+            f"{seconds(step.start + step.seconds)} since the beginning.</p>")
     return section(f"step {number}: {step.phase}", picture(ran, step, last), text + (done(ran) if last else ""))
 
 
@@ -90,8 +98,10 @@ def message(sent: Sent, shared: bool) -> str:
     """A row: the two ranks, the one that acts first (who reads shared memory, or who sends), chunks, values, bytes."""
     source, target = sent.message.source, sent.message.target
     one, other, arrow = (target, source, "←") if shared else (source, target, "→")
-    return (f'<tr><td><span class="end r{one % 8}">{one}</span> {arrow} <span class="end r{other % 8}">{other}</span></td>'
-            f"<td>{chunks(sent.message.chunks).split(' ', 1)[1]}</td><td>{escape(listed(sent.carried))}</td><td>{amount(sent.nbytes)}</td></tr>")
+    return (f'<tr><td><span class="end r{one % 8}">{one}</span> {arrow} <span class="end '
+            f'r{other % 8}">{other}</span></td>'
+            f"<td>{chunks(sent.message.chunks).split(' ', 1)[1]}</td><td>{escape(listed(sent.carried))}</td><td>"
+            f"{amount(sent.nbytes)}</td></tr>")
 
 
 def done(ran: Collective) -> str:
@@ -99,8 +109,8 @@ def done(ran: Collective) -> str:
 
 
 def section(label: str, figure: str, text: str) -> str:
-    return (f'<section class="frame" data-label="{escape(label)}"><div class="figure" tabindex="0" role="group" aria-label="Picture">{figure}</div>'
-            f'<div class="told" aria-live="polite">{text}</div></section>')
+    return (f'<section class="frame" data-label="{escape(label)}"><div class="figure" tabindex="0" role="group" '
+            f'aria-label="Picture">{figure}</div><div class="told" aria-live="polite">{text}</div></section>')
 
 
 # ── what it costs ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,14 +121,19 @@ def steps_table(ran: Collective) -> str:
     whole, rows = ran.seconds or 1.0, []
     for number, step in enumerate(ran.steps, 1):
         left, wide = 100 * step.start / whole, 100 * step.seconds / whole
-        rows.append(f'<tr><th scope="row"><button type="button" class="go" data-step="{number}">{number}</button></th><td>{escape(step.phase)}</td>'
-                    f"<td>{len(step.sent)}</td><td>{amount(step.busiest)}</td><td>{amount(step.nbytes)}</td><td>{seconds(step.seconds)}</td>"
+        rows.append(f'<tr><th scope="row"><button type="button" class="go" '
+                    f'data-step="{number}">{number}</button></th><td>{escape(step.phase)}</td>'
+                    f"<td>{len(step.sent)}</td><td>{amount(step.busiest)}</td><td>{amount(step.nbytes)}</td><td>"
+                    f"{seconds(step.seconds)}</td>"
                     f'<td class="bar"><i style="margin-left:{left:.2f}%;width:{wide:.2f}%"></i></td></tr>')
     busiest, everything = sum(s.busiest for s in ran.steps), sum(s.nbytes for s in ran.steps)
-    total = (f'<tr><th scope="row">all</th><td></td><td>{sum(len(s.sent) for s in ran.steps)}</td><td>{amount(busiest)}</td><td>{amount(everything)}</td>'
+    total = (f'<tr><th scope="row">all</th><td></td><td>{sum(len(s.sent) for s in ran.steps)}</td><td>{amount(busiest)}'
+             f'</td><td>{amount(everything)}</td>'
              f"<td>{seconds(ran.seconds)}</td><td></td></tr>")
-    head = "<tr><th>step</th><th>phase</th><th>messages</th><th>bytes, busiest rank</th><th>bytes, all</th><th>time</th><th>when</th></tr>"
-    return f'<div class="wide"><table class="numbers steps"><thead>{head}</thead><tbody>{"".join(rows)}</tbody><tfoot>{total}</tfoot></table></div>'
+    head = ("<tr><th>step</th><th>phase</th><th>messages</th><th>bytes, busiest rank</th><th>bytes, "
+            "all</th><th>time</th><th>when</th></tr>")
+    return (f'<div class="wide"><table class="numbers steps"><thead>{head}</thead><tbody>{"".join(rows)}</tbody><tfoot>'
+            f'{total}</tfoot></table></div>')
 
 
 def formulas(ran: Collective) -> str:
@@ -131,7 +146,8 @@ def formulas(ran: Collective) -> str:
              ("α, β", str(network)),
              (what, f"{a.rounds.text} = {rounds:g}" if "n" in a.rounds.text else a.rounds.text),
              ("Bytes at the busiest rank", f"{a.volume.times('m')} = {amount(volume)}; counted: {amount(counted)}"),
-             ("Time", f"{a.rounds.times('α')} + {a.volume.times('m / β')} = {seconds(ran.predicted)}; counted: {seconds(ran.seconds)}")]
+             ("Time", f"{a.rounds.times('α')} + {a.volume.times('m / β')} = {seconds(ran.predicted)}; counted: "
+                      f"{seconds(ran.seconds)}")]
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in lines) + "</dl>"
 
 
@@ -143,9 +159,11 @@ def comparison(ran: Collective) -> str:
     """The other algorithms over the same network, as a table and a chart."""
     if len(others(ran)) < 2:
         return f"<p>{escape(ran.title)}: no other algorithm works in the same way.</p>"
-    note = {"all_reduce": " No all-reduce can do with fewer bytes than 2(n − 1)/n · m a rank, or with fewer than ⌈log₂ n⌉ messages one after the other."}
-    return (f"<p>{plural(ran.ranks, 'rank')} over {escape(str(ran.network))}, by the formulas. Small vectors are a matter of latency, so few messages win; "
-            f"large ones of bandwidth, so few bytes win.{note.get(ran.kind, '')}</p>"
+    note = {"all_reduce": " No all-reduce can do with fewer bytes than 2(n − 1)/n · m a rank, or with fewer than ⌈log₂ "
+                          "n⌉ messages one after the other."}
+    return (f"<p>{plural(ran.ranks, 'rank')} over {escape(str(ran.network))}, by the formulas. Small vectors are a "
+            f"matter of latency, so few messages win; large ones of bandwidth, so few bytes "
+            f"win.{note.get(ran.kind, '')}</p>"
             f'<div class="compared"><div class="wide">{table(ran)}</div>{chart(ran)}</div>')
 
 

@@ -47,18 +47,21 @@ def run(kind: str, values: Any, name: str, *, root: int = 0, op: str = "sum", ne
 
 
 def tensors_of(values: Any, length: int | None = None) -> list[Any]:
-    """A tensor for each rank, without a graph; for a number of ranks, small numbers whose digits tell whose they are."""
+    """A tensor for each rank, without a graph; for a number of ranks, small numbers whose digits tell whose they
+    are.
+    """
     if isinstance(values, int):
         base = 10 if values <= 6 else 2
         n = min(values, MOST + 1)
         values = [[float((chunk + 1) * base ** rank) for chunk in range(length or n)] for rank in range(n)]
     tensors = [value.detach() if isinstance(value, TensorBase) else tensor_from(value) for value in values]
     if not 2 <= len(tensors) <= MOST:
-        raise ValueError(f"a collective is shown among 2 to {MOST} ranks, not {'more' if len(tensors) > MOST else len(tensors)}")
+        raise ValueError(f"a collective is shown among 2 to {MOST} ranks, not "
+                         f"{'more' if len(tensors) > MOST else len(tensors)}")
     for tensor in tensors:
         if (tensor.shape, tensor.dtype) != (tensors[0].shape, tensors[0].dtype):
-            raise ValueError(f"tensors of all ranks have one shape and dtype, not {list(tensors[0].shape)} {tensors[0].dtype} "
-                             f"and {list(tensor.shape)} {tensor.dtype}")
+            raise ValueError(f"tensors of all ranks have one shape and dtype, not {list(tensors[0].shape)} "
+                             f"{tensors[0].dtype} and {list(tensor.shape)} {tensor.dtype}")
     return tensors
 
 
@@ -67,7 +70,8 @@ def held(kind: str, tensors: list[Any], root: int) -> list[list[Any]]:
     n, flat = len(tensors), [tensor.reshape(-1) for tensor in tensors]
     if kind == "all_gather":
         return [[flat[r] if r == chunk else None for chunk in range(n)] for r in range(n)]
-    return [[*vector.tensor_split(n)] if kind != "broadcast" or r == root else [None] * n for r, vector in enumerate(flat)]
+    return [[*vector.tensor_split(n)] if kind != "broadcast" or r == root else [None] * n
+            for r, vector in enumerate(flat)]
 
 
 def result(kind: str, chunks: list[Any], rank: int, root: int, shape: Any) -> Any:
@@ -77,7 +81,8 @@ def result(kind: str, chunks: list[Any], rank: int, root: int, shape: Any) -> An
     if kind == "reduce" and rank != root:
         return None
     whole = cat(chunks)
-    return whole.reshape((len(chunks) * shape[0], *shape[1:]) if kind == "all_gather" and shape else shape if kind != "all_gather" else -1)
+    return whole.reshape((len(chunks) * shape[0], *shape[1:]) if kind == "all_gather" and shape else shape
+                         if kind != "all_gather" else -1)
 
 
 class Machine:
@@ -85,13 +90,15 @@ class Machine:
 
     def __init__(self, held: list[list[Any]], op: str, network: Network, shared: bool) -> None:
         self.held, self.network, self.shared = held, network, shared
-        self.cells = tuple(tuple(None if chunk is None else Cell(words(chunk), (rank,)) for chunk in row) for rank, row in enumerate(held))
+        self.cells = tuple(tuple(None if chunk is None else Cell(words(chunk), (rank,)) for chunk in row)
+                           for rank, row in enumerate(held))
         self.sign, self.method = OPS[op]
         self.clock = 0.0
 
     def take(self, step: Step) -> Ran:
         """Send all messages of a step, then let the targets add or store them."""
-        held, cells = [list(row) for row in self.held], [list(row) for row in self.cells]         # messages of a step go at once
+        # messages of a step go at once
+        held, cells = [list(row) for row in self.held], [list(row) for row in self.cells]
         made = {}
         for (target, chunk), messages in arriving(step).items():
             ranks = [message.source for message in messages]
@@ -100,8 +107,10 @@ class Machine:
             terms = [self.held[r][chunk] for r in ranks]
             held[target][chunk] = reduce(lambda a, b: getattr(a, self.method)(b), terms).clone()
             before = [cell for r in ranks if (cell := self.cells[r][chunk]) is not None]
-            cells[target][chunk] = Cell(words(held[target][chunk]), tuple(sorted(part for cell in before for part in cell.parts)))
-            made[target, chunk] = f"from rank {ranks[0]}" if len(ranks) == 1 else self._told([cell.text for cell in before])
+            cells[target][chunk] = Cell(words(held[target][chunk]),
+                                        tuple(sorted(part for cell in before for part in cell.parts)))
+            made[target, chunk] = (f"from rank {ranks[0]}" if len(ranks) == 1
+                                   else self._told([cell.text for cell in before]))
         sent = tuple([self._sent(message) for message in step.messages])
         start, took = self.clock, self._seconds(sent)
         self.held, self.cells, self.clock = held, tuple(map(tuple, cells)), start + took
@@ -112,13 +121,18 @@ class Machine:
 
     def _sent(self, message: Message) -> Sent:
         held, cells = self.held[message.source], self.cells[message.source]
-        return Sent(message, sum(nbytes(held[c]) for c in message.chunks), tuple([cell.text if (cell := cells[c]) else "" for c in message.chunks]))
+        return Sent(message, sum(nbytes(held[c]) for c in message.chunks),
+                    tuple([cell.text if (cell := cells[c]) else "" for c in message.chunks]))
 
     def _seconds(self, sent: Sequence[Sent]) -> float:
-        """A rank sends, and receives, one message after the other, both at once. In shared memory a step is one barrier, and all read at once."""
+        """A rank sends, and receives, one message after the other, both at once.
+
+        In shared memory a step is one barrier, and all read at once.
+        """
         if self.shared:
             return self.network.takes(1, max(totals((s.message.target, s.nbytes) for s in sent).values(), default=0))
-        ends = [totals((getattr(s.message, end), self.network.takes(1, s.nbytes)) for s in sent) for end in ("source", "target")]
+        ends = [totals((getattr(s.message, end), self.network.takes(1, s.nbytes)) for s in sent)
+                for end in ("source", "target")]
         return max((took for busy in ends for took in busy.values()), default=0.0)
 
 
@@ -136,7 +150,9 @@ def nbytes(tensor: Any) -> int:
 
 
 def words(tensor: Any) -> str:
-    """The values of a chunk in a few characters: all of them, or the first and the last; nothing for a rank that has none."""
+    """The values of a chunk in a few characters: all of them, or the first and the last; nothing for a rank that has
+    none.
+    """
     if tensor is None:
         return ""
     flat = host(tensor).reshape(-1)

@@ -1,7 +1,8 @@
 """Who sends what to whom in each step of a collective: each algorithm is a function of a few lines.
 
-An algorithm of n ranks gives its steps one after the other. All messages of a step go at once: what they carry is what the
-senders had before it. A vector has n chunks. A rank that gets a chunk adds it to its own, or replaces its own by it.
+An algorithm of n ranks gives its steps one after the other. All messages of a step go at once: what they carry is what
+the senders had before it. A vector has n chunks. A rank that gets a chunk adds it to its own, or replaces its own by
+it.
 
 R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH (2005);
 P. Patarasuk, X. Yuan, Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations (2009).
@@ -35,7 +36,9 @@ Steps = Iterator[Step]
 
 
 def ring_reduce_scatter(n: int) -> Steps:
-    """Each chunk goes once around the ring and collects what each rank has; its sum arrives at the rank of its number."""
+    """Each chunk goes once around the ring and collects what each rank has; its sum arrives at the rank of its
+    number.
+    """
     for step in range(n - 1):
         yield Step("reduce-scatter", [Message(r, (r + 1) % n, ((r - 1 - step) % n,), add=True) for r in range(n)])
 
@@ -47,7 +50,9 @@ def ring_all_gather(n: int) -> Steps:
 
 
 def ring_all_reduce(n: int) -> Steps:
-    """Once around the ring to add, once more to hand out the sums: all ranks are busy all the time, with a chunk each."""
+    """Once around the ring to add, once more to hand out the sums: all ranks are busy all the time, with a chunk
+    each.
+    """
     yield from ring_reduce_scatter(n)
     yield from ring_all_gather(n)
 
@@ -70,7 +75,8 @@ def distances(n: int) -> list[int]:
 def tree_reduce(n: int, root: int = 0) -> Steps:
     """In each step half of the ranks that are left send all they have to one that adds it, and are done."""
     for d in distances(n):
-        yield Step("reduce", [Message((root + p) % n, (root + p - d) % n, whole(n), add=True) for p in range(d, n, 2 * d)])
+        yield Step("reduce", [Message((root + p) % n, (root + p - d) % n, whole(n), add=True)
+                              for p in range(d, n, 2 * d)])
 
 
 def tree_broadcast(n: int, root: int = 0) -> Steps:
@@ -155,13 +161,19 @@ def shared_all_gather(n: int) -> Steps:
 
 
 def shared_all_reduce(n: int) -> Steps:
-    """Each rank adds up one chunk of all ranks; after a barrier it copies the sums of the others. So does the backend gloo here, beyond 8 KiB."""
+    """Each rank adds up one chunk of all ranks; after a barrier it copies the sums of the others.
+
+    So does the backend gloo here, beyond 8 KiB.
+    """
     yield from shared_reduce_scatter(n)
     yield from shared_all_gather(n)
 
 
 def exchange_all_reduce(n: int) -> Steps:
-    """Each rank reads all of all others and adds it up itself, after one barrier. So does the backend gloo here, up to 8 KiB, and between two ranks."""
+    """Each rank reads all of all others and adds it up itself, after one barrier.
+
+    So does the backend gloo here, up to 8 KiB, and between two ranks.
+    """
     yield Step("read and add", [Message(s, r, whole(n), add=True) for r in range(n) for s in range(n) if s != r])
 
 
@@ -174,7 +186,8 @@ def shared_broadcast(n: int, root: int = 0) -> Steps:
 
 
 class Algorithm(NamedTuple):
-    """An algorithm: its steps, and its cost by formula: so many messages one after the other, so many times the vector's bytes.
+    """An algorithm: its steps, and its cost by formula: so many messages one after the other, so many times the
+    vector's bytes.
 
     `powers`: it takes 2, 4, 8 … ranks. `shared`: ranks read at once; a step costs one latency, that of a barrier.
     """
@@ -203,7 +216,8 @@ class Formula(NamedTuple):
         >>> AROUND.times("m"), ONE.times("m"), PART.times("m")
         ('(n − 1) · m', 'm', '(n − 1)/n · m')
         """
-        return unit if self.text == "1" else f"({self.text}) · {unit}" if self.text.startswith("n") else f"{self.text} · {unit}"
+        return (unit if self.text == "1" else f"({self.text}) · {unit}" if self.text.startswith("n")
+                else f"{self.text} · {unit}")
 
 
 def log2(n: int) -> int:

@@ -23,8 +23,8 @@ class Sent(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A step that was run: its messages, when it began and how long it took, all cells after it (`cells[rank][chunk]`, None where
-    there is nothing), and how those that changed were computed: `made[rank, chunk]`."""
+    """A step that was run: its messages, when it began and how long it took, all cells after it (`cells[rank][chunk]`,
+    None where there is nothing), and how those that changed were computed: `made[rank, chunk]`."""
 
     phase: str
     sent: tuple[Sent, ...]

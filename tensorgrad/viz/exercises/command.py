@@ -1,4 +1,6 @@
-"""Marks for the files of a class: `python -m tensorgrad.viz grade [--from script.py] [--level LEVEL] [--seed SEED] [--csv FILE] FILE …`."""
+"""Marks for the files of a class: `python -m tensorgrad.viz grade [--from script.py] [--level LEVEL] [--seed SEED]
+[--csv FILE] FILE …`.
+"""
 from __future__ import annotations
 
 import csv
@@ -23,7 +25,7 @@ Mark answers that pages of exercises have handed in. Each exercise is made again
   --details       below the table, each answer that is not right; for a single file this is always printed
   -h, --help      this text
 
-The exit status is 0 if all files could be marked, 1 if not, 2 if the command line is wrong."""
+The exit status is 0 if all files could be marked, 1 if not, 2 if the command line is wrong."""  # noqa: E501
 TAKING = ("--from", "--level", "--seed", "--csv")
 HEADS = ("file", "name", "level", "seed", "right", "wrong", "open", "revealed", "hints", "mark")
 
@@ -103,7 +105,8 @@ def one(file: str, known: Sequence[Exercise], options: dict[str, str]) -> Marked
 def row(marks: Marked) -> list[str]:
     counts = [str(marks.count(what)) for what in ("right", "wrong", "open", "revealed", "hints")]
     return [Path(marks.file).name, marks.name, marks.level, marks.seed,
-            *(["–"] * 5 if marks.why else counts), "not marked" if marks.why else f"{100 * marks.count('right') / marks.parts:.0f} %"]
+            *(["–"] * 5 if marks.why else counts), "not marked" if marks.why
+            else f"{100 * marks.count('right') / marks.parts:.0f} %"]
 
 
 def table(found: Sequence[Marked]) -> str:
@@ -120,7 +123,8 @@ def details(found: Sequence[Marked]) -> list[str]:
         for mark in marks.marks:
             if mark.wrong or mark.open or mark.revealed:
                 given = "revealed" if mark.revealed else "; ".join(text or "–" for text in mark.given)
-                lines.append(f"{marks.name or Path(marks.file).name}, {mark.question}, {mark.asked}: {given}. Right: {mark.answer}")
+                lines.append(f"{marks.name or Path(marks.file).name}, {mark.question}, {mark.asked}: {given}. Right: "
+                             f"{mark.answer}")
     return lines
 
 

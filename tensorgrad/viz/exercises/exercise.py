@@ -1,4 +1,6 @@
-"""An exercise: questions about a backward, made from a level and a seed, and made again in the same way when answers are marked."""
+"""An exercise: questions about a backward, made from a level and a seed, and made again in the same way when answers
+are marked.
+"""
 from __future__ import annotations
 
 import json
@@ -21,16 +23,19 @@ from .rules import Rules
 from .sheet import Line, lines
 
 MOST, BLANKS = 12, 12                  # questions on a page; elements of a tensor with a blank for each
-TIMES = (1, -2, 3)                     # gradients that backwards with a mistake start from; different ones, as comparing would reveal it
+# gradients that backwards with a mistake start from; different ones, as comparing would reveal it
+TIMES = (1, -2, 3)
 STEPS = 60                             # of the longest program whose whole backward is asked for
 _made: list[list[Exercise]] = []       # lists of the open `gathered` blocks
 
 
 class Exercise:
-    """Questions about the backward of an explanation, as `viz.exercise` and `Explanation.exercise` make them. Shows itself in Jupyter.
+    """Questions about the backward of an explanation, as `viz.exercise` and `Explanation.exercise` make them.
 
-    `questions` lists the questions, `level` and `seed` say how it was made, `fingerprint` identifies it. ValueError for a program that has no
-    question of this level, or whose steps a page cannot compute.
+    Shows itself in Jupyter.
+
+    `questions` lists the questions, `level` and `seed` say how it was made, `fingerprint` identifies it. ValueError for
+    a program that has no question of this level, or whose steps a page cannot compute.
     """
 
     def __init__(self, explanation: Any, level: str = "number", seed: int | str = 0, made: str = "program") -> None:
@@ -38,20 +43,25 @@ class Exercise:
         self.explanation, self.level, self.seed, self.made = explanation, level, seed, made
         self.program = program(explanation)
         if not self.program["able"]:
-            raise ValueError(f"there is no exercise about this program, as its page could not check answers: {self.program['why']}")
+            raise ValueError(f"there is no exercise about this program, as its page could not check answers: "
+                             f"{self.program['why']}")
         for step in self.program["steps"]:
             step["rules"] = []          # hide the rules from the page
         random = Random(f"tensorgrad questions 1, {level}, {seed}")
         self.lines = lines(explanation)
-        self.questions: list[Question] = list(getattr(self, f"ask_{level}")(lambda choices: choices[int(random.random() * len(choices))]))
+        self.questions: list[Question] = list(getattr(self,
+                                                      f"ask_{level}")(
+                                                          lambda choices: choices[int(random.random() * len(choices))]))
         if not self.questions:
-            raise ValueError(f"this program has no question of the level {level!r}: its steps are too large, or have no rule that fits into a line")
+            raise ValueError(f"this program has no question of the level {level!r}: its steps are too large, or have "
+                             f"no rule that fits into a line")
         for gathering in _made:
             gathering.append(self)
 
     def __repr__(self) -> str:
         count = len(self.questions)
-        return f'<Exercise "{self.level}", seed {self.seed}, about {self.explanation.name}: {count} question{"s" if count != 1 else ""}>'
+        return (f'<Exercise "{self.level}", seed {self.seed}, about {self.explanation.name}: {count} '
+                f'question{"s" if count != 1 else ""}>')
 
     @property
     def title(self) -> str:
@@ -60,7 +70,8 @@ class Exercise:
     @property
     def fingerprint(self) -> str:
         """Return a hash of the level, seed, program, numbers to six digits, and questions."""
-        leaves = [[leaf["name"], leaf["value"]["shape"], [f"{float(x):.6g}" for x in leaf["value"]["data"]]] for leaf in self.program["leaves"]]
+        leaves = [[leaf["name"], leaf["value"]["shape"], [f"{float(x):.6g}" for x in leaf["value"]["data"]]]
+                  for leaf in self.program["leaves"]]
         steps = [[step["number"], step["op"], step["results"]] for step in self.program["steps"]]
         told = [self.level, str(self.seed), leaves, steps, [[q.key, q.kind, q.line.key] for q in self.questions]]
         if self.level == "wrong":       # the page knows the hash: it must not reveal the wrong line
@@ -119,7 +130,8 @@ class Exercise:
 
     def ask_whole(self, draw: Any) -> Iterator[Question]:
         if len(self.explanation.steps) > STEPS:
-            raise ValueError(f"the whole backward is asked of up to {STEPS} steps; this program has {len(self.explanation.steps)}")
+            raise ValueError(f"the whole backward is asked of up to {STEPS} steps; this program has "
+                             f"{len(self.explanation.steps)}")
         last = {line.place: line for line in self.lines}
         some = [line for line in self.lines if last[line.place] is line and line.share.size <= BLANKS]
         for i, line in enumerate(self.asked(draw, some)):
@@ -150,7 +162,8 @@ class Exercise:
             found = mistaken(self.explanation.recorded, times, shown, draw, taken)
             if found is not None:
                 taken.add(found.wrong)
-                yield Question(f"q{i + 1}", "wrong", shown[found.wrong], (found.wrong, float(np.sum(found.right))), shown=found)
+                yield Question(f"q{i + 1}", "wrong", shown[found.wrong], (found.wrong, float(np.sum(found.right))),
+                               shown=found)
 
 
 @contextmanager

@@ -11,10 +11,13 @@ from .questions import check
 def exercise(level: str = "whole", seed: int | str | None = None) -> Exercise:
     """An exercise about a small program of its own, made from a seed: a number or a word. None draws a seed.
 
-    Levels: "number" asks for the numbers of each step back, whose rule is shown. "rule" asks for the rules, as formulas. "whole" shows the forward of a
-    small net and asks for all of its gradients. "wrong" shows backwards with one mistake each: which line is it, and what should be there?
+    Levels: "number" asks for the numbers of each step back, whose rule is shown. "rule" asks for the rules, as
+        formulas. "whole" shows the forward of a
+    small net and asks for all of its gradients. "wrong" shows backwards with one mistake each: which line is it, and
+    what should be there?
 
-    The page checks answers by differences that it computes; they are not in its source. What is handed in is a file, which
+    The page checks answers by differences that it computes; they are not in its source. What is handed in is a file,
+    which
     `python -m tensorgrad.viz grade FILE` marks: it makes the exercise again from its seed.
 
     Raises: ValueError for a level that is none of these.

@@ -1,8 +1,11 @@
-"""Formulas as students type them: `g · (1 − out²)`, `g.T @ x`, `sum(g) / 2`. Read without running anything, and computed with NumPy.
+"""Formulas as students type them: `g · (1 − out²)`, `g.T @ x`, `sum(g) / 2`.
+
+Read without running anything, and computed with NumPy.
 
 The page reads them by the same grammar (grammar.js):
     sum = product (("+" | "-") product)*; product = sign (("*" | "/" | "@") sign)*; sign = "-" sign | power;
-    power = atom (("^" | "**") sign | "²" | "³" | "ᵀ" | ".T")*; atom = number | name | function "(" sum ("," sum)* ")" | "(" comparison ")" | "|" sum "|"
+    power = atom (("^" | "**") sign | "²" | "³" | "ᵀ" | ".T")*; atom = number | name | function "(" sum ("," sum)* ")" |
+    "(" comparison ")" | "|" sum "|"
 """
 from __future__ import annotations
 
@@ -14,13 +17,16 @@ import numpy as np
 
 LONGEST, DEEPEST = 200, 40
 FUNCTIONS: dict[str, Any] = {
-    "exp": np.exp, "log": np.log, "ln": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "sin": np.sin, "cos": np.cos, "abs": np.abs, "sign": np.sign,
+    "exp": np.exp, "log": np.log, "ln": np.log, "sqrt": np.sqrt, "tanh": np.tanh, "sin": np.sin, "cos": np.cos,
+    "abs": np.abs, "sign": np.sign,
     "relu": lambda x: np.maximum(x, 0.0), "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "sum": np.sum, "mean": np.mean,
     "size": lambda x: float(np.size(x)), "transpose": lambda x: np.swapaxes(x, -1, -2) if np.ndim(x) > 1 else x}
-COMPARISONS: dict[str, Any] = {">": np.greater, "<": np.less, ">=": np.greater_equal, "<=": np.less_equal, "≥": np.greater_equal, "≤": np.less_equal}
+COMPARISONS: dict[str, Any] = {">": np.greater, "<": np.less, ">=": np.greater_equal, "<=": np.less_equal,
+                               "≥": np.greater_equal, "≤": np.less_equal}
 BINARY: dict[str, Any] = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "@": np.matmul}
 SAME = str.maketrans({"−": "-", "–": "-", "·": "*", "×": "*", "∗": "*", "÷": "/", "Σ": "sum"})
-OTHER = re.compile(r"\s*(?:(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)|([^\W\d]\w*)|(\*\*|>=|<=|\.T(?!\w)|[-+*/@^(),|²³ᵀ<>≥≤]))", re.ASCII | re.IGNORECASE)
+OTHER = re.compile(r"\s*(?:(\d+\.?\d*(?:e[+-]?\d+)?|\.\d+)|([^\W\d]\w*)|(\*\*|>=|<=|\.T(?!\w)|[-+*/@^(),|²³ᵀ<>≥≤]))",
+                   re.ASCII | re.IGNORECASE)
 
 WITHIN = re.compile(r"(?![²³ᵀ])\w")           # characters that would continue a name
 
@@ -170,7 +176,7 @@ def run(tree: Any, values: Mapping[str, Any]) -> Any:
 # the first form that gives the right numbers.
 FORMS = """g; -g; g · B; g / B; -g · A / B²; -g · B / A²; 2 · g · A; g · 2 · B; 3 · g · A²; g · B · A^(B − 1); g · O; -g · O; g / A; g · (1 − O²);
 g · O · (1 − O); g · (A > 0); g / (2 · O); g · cos(A); -g · sin(A); g · sigmoid(A); g · sign(A); -g · O²; g @ Bᵀ; Bᵀ @ g; gᵀ @ B; g @ B; gᵀ; sum(g); sum(g) · B;
-g / size(A); 2 · (A − B) · g / size(A); 2 · (A − B) · g; -2 · (B − A) · g / size(A); g / (1 + A); g · B · C""".replace("\n", " ").split("; ")
+g / size(A); 2 · (A − B) · g / size(A); 2 · (A − B) · g; -2 · (B − A) · g / size(A); g / (1 + A); g · B · C""".replace("\n", " ").split("; ")  # noqa: E501
 
 
 def fitting(asked: str, others: list[str], out: str, fits: Any) -> str | None:
@@ -178,7 +184,8 @@ def fitting(asked: str, others: list[str], out: str, fits: Any) -> str | None:
     for form in FORMS:
         for b in others if "B" in form else [""]:
             for c in others if "C" in form else [""]:
-                text = re.sub(r"(?<![A-Za-z])[ABCO](?![a-z])", lambda m, b=b, c=c: {"A": asked, "B": b, "C": c, "O": out}[m[0]], form)
+                text = re.sub(r"(?<![A-Za-z])[ABCO](?![a-z])",
+                              lambda m, b=b, c=c: {"A": asked, "B": b, "C": c, "O": out}[m[0]], form)
                 if fits(text):
                     return text
     return None

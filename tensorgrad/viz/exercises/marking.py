@@ -1,4 +1,7 @@
-"""Marks for answers that were handed in. A file is not trusted: the exercise is made again, and nothing in the file but its answers counts."""
+"""Marks for answers that were handed in.
+
+A file is not trusted: the exercise is made again, and nothing in the file but its answers counts.
+"""
 from __future__ import annotations
 
 import json
@@ -56,7 +59,8 @@ class Marked(NamedTuple):
         return sum(self.count(what) for what in ("right", "wrong", "open", "revealed"))
 
 
-def marked(file: Any, known: Sequence[Any] = (), make: Callable[[str, Any], Any] | None = None, level: str | None = None, seed: str | None = None) -> Marked:
+def marked(file: Any, known: Sequence[Any] = (), make: Callable[[str, Any], Any] | None = None,
+           level: str | None = None, seed: str | None = None) -> Marked:
     """Mark a file that answers one of the exercises in `known`, or one that `make(level, seed)` makes.
 
     `level` and `seed` are those that were given out. Errors: OSError for a file that cannot be read; the result reports
@@ -69,7 +73,8 @@ def marked(file: Any, known: Sequence[Any] = (), make: Callable[[str, Any], Any]
     name = told_level = told_seed = ""
     try:
         handed = parsed(content)
-        name, told_level, told_seed = shorten(clean(handed["name"]), NAME), handed["level"], shorten(clean(handed["seed"]), NAME)
+        name, told_level, told_seed = (shorten(clean(handed["name"]), NAME), handed["level"],
+                                       shorten(clean(handed["seed"]), NAME))
         if level is not None and told_level != level:
             raise Unmarked(f"it answers an exercise of the level {told_level!r}, not {level!r}")
         if seed is not None and str(handed["seed"]) != seed:
@@ -92,7 +97,8 @@ def parsed(content: bytes) -> dict[str, Any]:
         raise Unmarked("it was not handed in by the page of an exercise")
     if found.get("version") != VERSION:
         raise Unmarked("it is from another version of the package")
-    kinds = {"level": str, "seed": (int, str), "made": str, "fingerprint": str, "name": str, "answers": dict, "hints": dict, "revealed": list}
+    kinds = {"level": str, "seed": (int, str), "made": str, "fingerprint": str, "name": str, "answers": dict,
+             "hints": dict, "revealed": list}
     for key, kind in kinds.items():
         if not isinstance(found.get(key), kind) or isinstance(found[key], bool):        # type: ignore[arg-type]
             raise Unmarked(f"its {key!r} is missing or malformed")
@@ -116,10 +122,12 @@ def again(handed: dict[str, Any], known: Sequence[Any], make: Callable[[str, Any
     if make is None:
         raise Unmarked("it answers another exercise, or one about another program")
     if handed["made"] != "net":
-        raise Unmarked(f"its exercise is about {'another' if known else 'a'} program: give the script that made it, with --from")
+        raise Unmarked(f"its exercise is about {'another' if known else 'a'} program: give the script that made it, "
+                       f"with --from")
     made = make(handed["level"], handed["seed"])
     if made.fingerprint != handed["fingerprint"]:
-        raise Unmarked("its seed makes another exercise: the file was changed, or made by another version of the package")
+        raise Unmarked("its seed makes another exercise: the file was changed, or made by another version of the "
+                       "package")
     return made
 
 
@@ -156,8 +164,9 @@ def asked(question: Question) -> str:
     line = question.line
     if question.kind == "wrong":
         return "the wrong line, and the sum of what should be there"
-    what = {"share": f"what step {line.step.number} gives to", "rule": f"the rule of {line.step.op} for"}.get(question.kind, "all of" if not question.through
-                                                                                                          else "the sum so far of")
+    what = {"share": f"what step {line.step.number} gives to",
+            "rule": f"the rule of {line.step.op} for"}.get(question.kind, "all of" if not question.through
+                                                       else "the sum so far of")
     return f"{what} ∂L/∂{line.target}"
 
 

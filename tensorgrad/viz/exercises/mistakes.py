@@ -31,7 +31,8 @@ KINDS: dict[str, Callable[[Any, Any, Any], Any]] = {       # (before, share, g) 
     "half": lambda before, share, g: before + share / 2,
     "forgotten factor": lambda before, share, g: before + g if np.shape(g) == np.shape(share) else None,
     "forgotten sum": lambda before, share, g: share if np.any(before) else None,
-    "turned": lambda before, share, g: before + share.T if share.ndim == 2 and share.shape[0] == share.shape[1] else None,
+    "turned": lambda before, share, g: before + share.T if share.ndim == 2 and share.shape[0] == share.shape[1]
+    else None,
 }
 
 
@@ -67,7 +68,8 @@ class Mistaken(Builder):
 
 def visible(made: Any, right: Any) -> bool:
     size = max(np.max(np.abs(right), initial=0), np.max(np.abs(made), initial=0))
-    return bool(np.all(np.isfinite(made))) and np.max(np.abs(made - right), initial=0) > LEAST * size and abs(made.sum() - right.sum()) > LEAST * size / 4
+    return (bool(np.all(np.isfinite(made))) and np.max(np.abs(made - right), initial=0) > LEAST * size
+            and abs(made.sum() - right.sum()) > LEAST * size / 4)
 
 
 def order(lines: Sequence[Line]) -> list[Line]:
@@ -75,8 +77,11 @@ def order(lines: Sequence[Line]) -> list[Line]:
     return sorted(lines, key=lambda line: -line.numbers[0])
 
 
-def mistaken(found: Any, times: int, lines: Sequence[Line], draw: Callable[[Sequence[Any]], Any], taken: set[int]) -> Shown | None:
-    """The backward from `times` the gradient with a mistake at a line that is not `taken`; None if no mistake shows anywhere."""
+def mistaken(found: Any, times: int, lines: Sequence[Line], draw: Callable[[Sequence[Any]], Any],
+             taken: set[int]) -> Shown | None:
+    """The backward from `times` the gradient with a mistake at a line that is not `taken`; None if no mistake shows
+    anywhere.
+    """
     found = found._replace(start=found.start * times)
     places = [i for i, line in enumerate(lines) if i not in taken and len(line.numbers) == 1]
     kinds = list(KINDS)

@@ -23,7 +23,8 @@ def net(level: str, seed: int | str) -> Explanation:
     random = Random(f"tensorgrad exercise 1, {level}, {seed}")
 
     def draw(choices: Sequence[Any]) -> Any:
-        return choices[int(random.random() * len(choices))]         # Python keeps only random() reproducible across versions
+        # Python keeps only random() reproducible across versions
+        return choices[int(random.random() * len(choices))]
     makers = WHOLE if level in ("whole", "wrong") else STEPS
     made = None
     with enable_grad():
@@ -53,7 +54,8 @@ def scalars(draw: Draw) -> Any:
     a, b, c = leaf(draw), leaf(draw), leaf(draw)
     p = a * b
     q = draw((lambda: p + c, lambda: p - c, lambda: c - p))()
-    r = draw((lambda: q * a, lambda: q ** 2, lambda: q * q, lambda: q.tanh() if q.abs() < FLAT else q / 2, lambda: q.exp() if q.abs() < FLAT else q * 2))()
+    r = draw((lambda: q * a, lambda: q ** 2, lambda: q * q, lambda: q.tanh() if q.abs() < FLAT else q / 2,
+              lambda: q.exp() if q.abs() < FLAT else q * 2))()
     loss = draw((lambda: r * c, lambda: r + b, lambda: r - a, lambda: r / c))()
     return loss, {"a": a, "b": b, "c": c, "p": p, "q": q, "r": r, "L": loss}
 
@@ -83,14 +85,16 @@ def layers(draw: Draw) -> Any:
 
 def perceptron(draw: Draw) -> Any:
     """Two layers with biases, relu between them, and the squared error of one example."""
-    x, w1, b1, w2, b2, y = leaf(draw, 1, 2), leaf(draw, 2, 2), leaf(draw, 2), leaf(draw, 1, 2), leaf(draw, 1), tensor([[draw(NUMBERS)]])
+    x, w1, b1, w2, b2, y = (leaf(draw, 1, 2), leaf(draw, 2, 2), leaf(draw, 2), leaf(draw, 1, 2), leaf(draw, 1),
+                            tensor([[draw(NUMBERS)]]))
     z = functional.linear(x, w1, b1)
     if not clear(z):
         return None
     h = relu(z)
     o = functional.linear(h, w2, b2)
     loss = ((o - y) ** 2).sum()
-    return None if abs((o - y).item()) < AWAY else (loss, {"x": x, "w1": w1, "b1": b1, "w2": w2, "b2": b2, "y": y, "z": z, "h": h, "o": o, "L": loss})
+    return (None if abs((o - y).item()) < AWAY
+            else (loss, {"x": x, "w1": w1, "b1": b1, "w2": w2, "b2": b2, "y": y, "z": z, "h": h, "o": o, "L": loss}))
 
 
 def residual(draw: Draw) -> Any:

@@ -8,7 +8,8 @@ import numpy as np
 from .mistakes import Shown
 from .sheet import Line
 
-LEVELS = {"number": "The number", "rule": "The rule", "whole": "The whole backward", "wrong": "Which gradient is wrong?"}
+LEVELS = {"number": "The number", "rule": "The rule", "whole": "The whole backward",
+          "wrong": "Which gradient is wrong?"}
 FORMAT, VERSION = "tensorgrad exercise", 1         # of files that are handed in
 
 

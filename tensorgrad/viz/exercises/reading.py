@@ -43,7 +43,8 @@ def reading(form: str) -> Read | None:
     if form.lower() in ("inf", "-inf", "nan"):
         return Read(float(form), 0.0)
     match = DECIMAL.fullmatch(form)
-    return None if match is None else Read(float(form), float(f"1e{int(match[3] or 0) - len(match[1] or match[2] or '')}"))
+    return (None if match is None
+            else Read(float(form), float(f"1e{int(match[3] or 0) - len(match[1] or match[2] or '')}")))
 
 
 def right(text: str, answer: float, scale: float = 0.0) -> bool:

@@ -21,7 +21,8 @@ class Rules:
 
     def __init__(self, recorded: Any) -> None:
         self.builder = Builder(recorded)
-        self.places: dict[str, list[tuple[dict[str, Any], Any]]] = {}       # by line: numbers for its letters, and the gradient that its rule should give
+        # by line: numbers for its letters, and the gradient that its rule should give
+        self.places: dict[str, list[tuple[dict[str, Any], Any]]] = {}
         for step in recorded.steps:
             self.builder.forward(step)
 
@@ -36,10 +37,14 @@ class Rules:
         names = ("g", *dict.fromkeys([*letters.values(), out]))
         if any(np.asarray(taken[0][2].get(name)).dtype.kind != "f" for name in letters):
             return None
-        if not letters or not all(map(NAME.fullmatch, names)) or set(names) & set(FUNCTIONS) or "g" in (*letters.values(), out):
+        if (not letters or not all(map(NAME.fullmatch, names)) or set(names) & set(FUNCTIONS)
+                or "g" in (*letters.values(), out)):
             return None
-        others = [name for name in letters.values() if name != line.target] + [str(abs(v)) for _, (kind, v) in written["inputs"]
-                                                                               if kind == "is" and isinstance(v, (int, float)) and type(v) is not bool]
+        others = ([name for name in letters.values() if name != line.target]
+                  + [str(abs(v)) for _, (kind, v) in written["inputs"]
+                     if kind == "is"
+                     and isinstance(v, (int, float))
+                     and type(v) is not bool])
         question = Question("", "rule", line, "", names=names, letters=letters)
         found = fitting(line.target, others or [line.target], out, lambda text: self.right(question, text))
         return None if found is None else question._replace(answer=found)
@@ -58,14 +63,16 @@ class Rules:
         """Return True if the text is the rule. Errors: Unread if it is no formula."""
         tree = parsed(text, question.names)
         if question.line.key not in self.places:
-            self.places[question.line.key] = [self.place(question, turned, seed) for seed, turned in enumerate((True, True, False))]
+            self.places[question.line.key] = [self.place(question, turned, seed)
+                                              for seed, turned in enumerate((True, True, False))]
         for values, truth in self.places[question.line.key]:
             try:
                 with np.errstate(all="ignore"):
                     got = broadcast(computed(tree, values), truth.shape)
             except Unread:
                 return False
-            if got is None or not np.allclose(got, truth, rtol=1e-5, atol=1e-6 * max(1.0, np.max(np.abs(truth), initial=0))):
+            if got is None or not np.allclose(got, truth, rtol=1e-5,
+                                              atol=1e-6 * max(1.0, np.max(np.abs(truth), initial=0))):
                 return False
         return True
 
@@ -74,15 +81,18 @@ class Rules:
 
         `turned` flips some signs, to test both sides of a corner, unless the gradient is not finite there.
         """
-        step, written, arguments = next(entry for entry in self.builder.taken if entry[0].number in question.line.numbers)
-        target = next(name for name, (kind, value) in written["inputs"] if kind == "place" and value == question.line.place)
+        step, written, arguments = next(entry for entry in self.builder.taken
+                                        if entry[0].number in question.line.numbers)
+        target = next(name for name, (kind, value) in written["inputs"]
+                      if kind == "place" and value == question.line.place)
         rng, result = np.random.default_rng(seed), step.results[0]
         letters = {letter: np.asarray(arguments[name], dtype=np.float64) for name, letter in question.letters.items()}
         letters = {letter: x * rng.uniform(0.8, 1.2, x.shape) for letter, x in letters.items()}
         g = rng.uniform(0.5, 1.5, np.shape(self.builder.values[result]))
         for signs in (turned, False):
             at = {letter: x * rng.choice([-1.0, 1.0], x.shape) if signs else x for letter, x in letters.items()}
-            truth, value = slope(step.op, arguments | {name: at[letter] for name, letter in question.letters.items()}, target, g)
+            truth, value = slope(step.op, arguments | {name: at[letter] for name, letter in question.letters.items()},
+                                 target, g)
             if np.all(np.isfinite(truth)):
                 break
         return {self.builder.found.names.get(result, ""): value} | at | {"g": g}, truth

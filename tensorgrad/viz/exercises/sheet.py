@@ -43,8 +43,10 @@ def lines(explanation: Any) -> list[Line]:
             before, total = gives[0].before, whole(gives[-1].total)
             if any(share is None for share in shares) or total is None:
                 continue
-            found.append(Line(f"{step.number}.{place}", step, gives[0].target, place, own, tuple(t.named for t in gives),
-                              tuple(t.worked for t in gives if t.worked), sum(shares), None if before is None else whole(before), total))
+            found.append(Line(f"{step.number}.{place}", step, gives[0].target, place, own,
+                              tuple(t.named for t in gives),
+                              tuple(t.worked for t in gives if t.worked), sum(shares),
+                              None if before is None else whole(before), total))
     return found
 
 

@@ -35,7 +35,8 @@ class Frames:
     `parts` maps numbers of backward steps to HTML that is shown below them.
     """
 
-    def __init__(self, explanation: Any, numbers: Numbers, parts: Mapping[int, str] | None = None, heading: str = "h2") -> None:
+    def __init__(self, explanation: Any, numbers: Numbers, parts: Mapping[int, str] | None = None,
+                 heading: str = "h2") -> None:
         self.explanation, self.numbers, self.parts, self.heading = explanation, numbers, parts or {}, heading
         self.forward_number = {step.node: step.number for step in explanation.forward}
         self.shown: Any = None                    # the source line that was shown last
@@ -50,7 +51,8 @@ class Frames:
 
     def first(self, given: list[Any], whole: bool) -> Frame:
         keys = [self.numbers.value(place, value) for _, value, place in given]
-        rows = "".join(f"<dt>{escape(name)}</dt><dd>{number(value, key)}</dd>" for (name, value, _), key in zip(given[:LEAVES], keys))
+        rows = "".join(f"<dt>{escape(name)}</dt><dd>{number(value, key)}</dd>"
+                       for (name, value, _), key in zip(given[:LEAVES], keys))
         told = "" if whole else "<p>The graph is long: this page shows the steps next to the loss.</p>"
         body = f"<h2>Where it begins</h2><p>These need a gradient:</p><dl>{rows}</dl>{more(given)}{told}"
         places = [place for *_, place in given]
@@ -67,7 +69,8 @@ class Frames:
         body = f"{self.head(step)}{equation(escape(step.result), lines)}{note}{self.source(step)}"
         ways = [(e, step.node) for e in step.node.edges if e is not None]
         label = f"forward, step {step.number} of {len(self.explanation.forward)}: {step.op}"
-        short = step.op if "=" in step.op else f"{step.result} = {step.op}"            # the op of an in-place write names its result
+        # the op of an in-place write names its result
+        short = step.op if "=" in step.op else f"{step.result} = {step.op}"
         return Frame("forward", label, short, body, [step.node], ways, list(zip(step.places, keys)), [])
 
     def expression(self, step: Any) -> str:
@@ -81,9 +84,10 @@ class Frames:
         found = self.explanation
         named = f" Call {escape(found.name)} L." if found.name != "L" else ""
         key = self.numbers.gradient(found.root, found.start)
-        body = (f"<h2>Now back</h2><p>How does L change with each number that led to it?{named} It changes with itself one for one:</p>"
-                f"{equation(derivative(found.name), [number(found.start, key, 'gradient')])}")
-        return Frame("back", "back, from the loss", "Now back", body, [found.root], [], [], [(found.root, found.start.text(18), key)])
+        body = (f"<h2>Now back</h2><p>How does L change with each number that led to it?{named} It changes with itself "
+                f"one for one:</p>{equation(derivative(found.name), [number(found.start, key, 'gradient')])}")
+        return Frame("back", "back, from the loss", "Now back", body, [found.root], [], [],
+                     [(found.root, found.start.text(18), key)])
 
     def back(self, step: Any) -> Frame:
         rows = [(name, value, self.numbers.gradient(place, value), "gradient") for name, value, place in step.needed]
@@ -99,14 +103,17 @@ class Frames:
             gradients.append((told.node, told.total.text(18), keys[2]))
             shares.append([self.numbers.keys[told.node], keys[0], keys[2]])
         self.rest.append([self.explanation.numbers[step.node], shares])
-        note = '<p class="note">backward would call a hook here, which may change the gradient.</p>' if step.hooked else ""
+        note = ('<p class="note">backward would call a hook here, which may change the gradient.</p>' if step.hooked
+                else "")
         rules = dict.fromkeys((t.input, t.rule) for t in step.gives if t.named != t.rule)
         general = "".join(f"<p>{derivative(name)} = {typeset(rule)}</p>" for name, rule in rules)
         rule = f'<details class="note rule"><summary>In general</summary>{general}</details>' if rules else ""
-        body = (f"{self.head(step)}<p class=\"of\">{escape(step.result)} = {escape(step.expression)}</p><dl>{listed}</dl>"
-                f"{''.join(blocks)}{note}{rule}{self.parts.get(step.number, '')}{self.source(step)}")
+        body = (f"{self.head(step)}<p class=\"of\">{escape(step.result)} = "
+                f"{escape(step.expression)}</p><dl>{listed}</dl>{''.join(blocks)}{note}{rule}"
+                f"{self.parts.get(step.number, '')}{self.source(step)}")
         label = f"back, step {step.number} of {len(self.explanation.steps)}: {step.op}"
-        return Frame("back", label, f"{step.op}  → {', '.join(dict.fromkeys(t.target for t in step.gives))}", body, [step.node],
+        return Frame("back", label, f"{step.op}  → {', '.join(dict.fromkeys(t.target for t in step.gives))}", body,
+                     [step.node],
                      [(t.node, step.node) for t in step.gives], [], gradients)
 
     def head(self, step: Any) -> str:
@@ -130,9 +137,9 @@ class Frames:
         if told.before is not None:
             both = f"{number(told.before, before, 'gradient')} + {number(told.value, share, 'gradient')}"
             inner += equation(derivative(told.target), [both, number(told.total, total, "gradient")])
-        known = {"step": step.number, "forward": self.forward_number[step.node], "give": i, "op": step.op, "input": told.input,
-                 "target": self.numbers.keys[told.node], "rule": told.rule, "letters": script(self.letters(told.formula, of)),
-                 "share": share, "before": before, "total": total}
+        known = {"step": step.number, "forward": self.forward_number[step.node], "give": i, "op": step.op,
+                 "input": told.input, "target": self.numbers.keys[told.node], "rule": told.rule,
+                 "letters": script(self.letters(told.formula, of)), "share": share, "before": before, "total": total}
         attributes = " ".join(f'data-{name}="{escape(text)}"' for name, text in known.items())
         return f'<div class="told{" inner" if self.numbers.prefix else ""}" {attributes}>{inner}</div>'
 
@@ -141,7 +148,8 @@ class Frames:
         found: dict[str, Any] = {name: key for name, key in of.items() if key}
         for name, value in formula.numbers.items() if formula is not None else ():
             if name not in found and isinstance(value, (bool, int, float, Value)):
-                known = self.numbers.constant(value) if isinstance(value, Value) else value if isfinite(value) else str(value)
+                known = (self.numbers.constant(value) if isinstance(value, Value) else value if isfinite(value)
+                         else str(value))
                 found |= {name: known} if known != "" else {}
         return found
 
@@ -149,7 +157,8 @@ class Frames:
         """Return the keys of a formula's letters that have places on the tape."""
         if formula is None:
             return {}
-        return {name: self.numbers.value(place, formula.numbers.get(name)) for name, place in formula.places.items() if name != "g"}
+        return {name: self.numbers.value(place, formula.numbers.get(name))
+                for name, place in formula.places.items() if name != "g"}
 
     def source(self, step: Any) -> str:
         """Return the source line of a step; for parts, which show together, only if it differs from the last."""
@@ -157,12 +166,16 @@ class Frames:
             return ""
         self.shown = step.source
         file, line, text = step.source
-        return f'<p class="source"><code>{escape(text)}</code><br>{escape(file.replace(chr(92), "/").rpartition("/")[2])}, line {line}</p>'
+        return (
+            f'<p class="source"><code>{escape(text)}</code><br>{escape(file.replace(chr(92), "/").rpartition("/")[2])}'
+            f', line {line}</p>')
 
     def last(self) -> Frame:
         leaves = self.explanation.leaves
-        rows = "".join(f"<dt>{escape(leaf.name)}.grad</dt><dd>{number(leaf.gradient, self.numbers.gradient(leaf.node, leaf.gradient), 'gradient')}"
-                       + (f" <small>(to be added to {number(leaf.before)})</small>" if leaf.before is not None else "") + "</dd>" for leaf in leaves[:LEAVES])
+        rows = "".join(f"<dt>{escape(leaf.name)}.grad</dt><dd>"
+                       f"{number(leaf.gradient, self.numbers.gradient(leaf.node, leaf.gradient), 'gradient')}"
+                       + (f" <small>(to be added to {number(leaf.before)})</small>" if leaf.before is not None else "")
+                       + "</dd>" for leaf in leaves[:LEAVES])
         body = f"<h2>What has arrived</h2><dl>{rows}</dl>{more(leaves)}"
         return Frame("", "what has arrived", "What has arrived", body, [leaf.node for leaf in leaves], [], [], [])
 

@@ -27,7 +27,8 @@ def number(value: Value | None, key: str = "", kind: str = "value") -> str:
         text = value.text(100)
         return f'<span class="{kind}"{known}>{escape(text)}</span>{shape * ("…" in text)}'
     rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells(value))
-    return f'<span class="{kind}"{known}><table class="matrix"><tbody>{rows}</tbody></table></span>{shape * (value.shape[0] > SMALL or value.shape[1] > SMALL)}'
+    return (f'<span class="{kind}"{known}><table class="matrix"><tbody>{rows}</tbody></table></span>'
+            f'{shape * (value.shape[0] > SMALL or value.shape[1] > SMALL)}')
 
 
 def heated(shape: tuple[int, ...]) -> bool:
@@ -59,12 +60,14 @@ def typeset(formula: str, labels: Mapping[str, str] | None = None, plain: str = 
     if found is None:
         return escape(plain or formula)
     first, *rest = found.split("<math>")[1:]
-    return f'<span class="formula"><math alttext="{escape(plain or formula)}">{first}{"".join(f"<math alttext>{part}" for part in rest)}</span>'
+    return (f'<span class="formula"><math '
+            f'alttext="{escape(plain or formula)}">{first}{"".join(f"<math alttext>{part}" for part in rest)}</span>')
 
 
 def derivative(target: str) -> str:
     """∂L/∂target"""
-    return (f'<math alttext="∂L/∂{escape(target)}"><mfrac><mrow><mo>∂</mo><mi>L</mi></mrow><mrow><mo>∂</mo><mi>{escape(target)}</mi></mrow></mfrac></math>')
+    return (f'<math alttext="∂L/∂{escape(target)}"><mfrac><mrow><mo>∂</mo><mi>L</mi></mrow><mrow><mo>∂</mo><mi>'
+            f'{escape(target)}</mi></mrow></mfrac></math>')
 
 
 def in_numbers(formula: Lettered | None, numbers: Numbers, of: Mapping[str, str]) -> str:
@@ -76,14 +79,17 @@ def in_numbers(formula: Lettered | None, numbers: Numbers, of: Mapping[str, str]
     if formula is None or not worked(formula.text, formula.numbers):
         return ""
     letters = {name: Letter(value.number if isinstance(value, Value) else short(value), of.get(name, ""))
-               for name, value in formula.numbers.items() if isinstance(value, Value) and value.number or type(value) in (int, float)}
-    found = [(conditions, typed) for conditions, text in islice(cases(formula.text), MOST) if (typed := mathml(text, letters)) is not None]
+               for name, value in formula.numbers.items() if isinstance(value, Value) and value.number
+               or type(value) in (int, float)}
+    found = [(conditions, typed) for conditions, text in islice(cases(formula.text), MOST)
+             if (typed := mathml(text, letters)) is not None]
     if not found:
         return escape(worked(formula.text, formula.numbers))
     if len(found) == 1:
         return found[0][1]
-    return "".join(f'<span data-when="{escape(" & ".join(said(c, letters) for c in conditions))}"{"" if holds(conditions, formula.numbers) else " hidden"}>'
-                   f'{typed}</span>' for conditions, typed in found)
+    return "".join(f'<span data-when="{escape(" & ".join(said(c, letters) for c in conditions))}"'
+                   f'{"" if holds(conditions, formula.numbers) else " hidden"}>{typed}</span>'
+                   for conditions, typed in found)
 
 
 def cases(formula: str, conditions: tuple[tuple[str, str, str, bool], ...] = ()) -> Iterator[tuple[Any, str]]:
@@ -112,7 +118,8 @@ def holds(conditions: Any, numbers: Mapping[str, Any]) -> bool:
     def value(name: str) -> float:
         found = numbers[name]
         return float(found.kept) if isinstance(found, Value) else float(found)
-    return all(getattr(value(name), TESTS[sign])(float(bound.replace("−", "-"))) is told for name, sign, bound, told in conditions)
+    return all(getattr(value(name), TESTS[sign])(float(bound.replace("−", "-"))) is told
+               for name, sign, bound, told in conditions)
 
 
 def said(condition: tuple[str, str, str, bool], letters: Mapping[str, Letter]) -> str:

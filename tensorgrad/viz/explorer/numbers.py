@@ -1,4 +1,6 @@
-"""The arrays of a page, each of them once, by keys: with these the script draws them, and puts others in their place when a leaf is changed."""
+"""The arrays of a page, each of them once, by keys: with these the script draws them, and puts others in their place
+when a leaf is changed.
+"""
 from __future__ import annotations
 
 from base64 import b64encode
@@ -15,8 +17,9 @@ LARGEST = 3.4e38        # numbers below may be rounded
 class Numbers:
     """Gives the arrays of an explanation their keys, and holds them.
 
-    "v:PLACE" is the value at a place of the program, "g:PLACE" the gradient that has arrived there in the end; "s:STEP.I" is what the Ith gradient
-    of a step back adds to others, "t:STEP.I" the sum up to then; "c:I" is what is not computed on the tape. Of a step's parts, keys have a prefix.
+    "v:PLACE" is the value at a place of the program, "g:PLACE" the gradient that has arrived there in the end;
+    "s:STEP.I" is what the Ith gradient of a step back adds to others, "t:STEP.I" the sum up to then; "c:I" is what is
+    not computed on the tape. Of a step's parts, keys have a prefix.
     """
 
     def __init__(self, explanation: Any, prefix: str = "") -> None:
@@ -35,9 +38,12 @@ class Numbers:
         return self.kept(f"g:{self.keys[place]}", value) if place in self.keys else ""
 
     def shares(self, step: Any, i: int) -> tuple[str, str, str]:
-        """The keys of the Ith gradient that a step back gives, of the sum that was there ('' if none was), and of the sum with it."""
+        """The keys of the Ith gradient that a step back gives, of the sum that was there ('' if none was), and of the
+        sum with it.
+        """
         told = step.gives[i]
-        total = self.gradient(told.node, told.total) if (step.number, i) in self.last else self.kept(f"t:{step.number}.{i}", told.total)
+        total = (self.gradient(told.node, told.total) if (step.number, i) in self.last
+                 else self.kept(f"t:{step.number}.{i}", told.total))
         if told.before is None:
             return total, "", total
         before = next((key for key, value in reversed(self.arrays.items()) if value is told.before), "")
@@ -71,7 +77,8 @@ def together(own: Numbers, others: Iterable[Numbers]) -> dict[str, Any]:
 
 
 def packed(value: Value) -> list[Any]:
-    """[shape, kind, bytes of a number, the numbers in base 64]: float32, little-endian; of large arrays, without the last byte of each.
+    """[shape, kind, bytes of a number, the numbers in base 64]: float32, little-endian; of large arrays, without the
+    last byte of each.
 
     >>> packed(Value(np.ones(2, np.float32)))
     [[2], 'f', 4, 'AACAPwAAgD8=']
@@ -83,7 +90,8 @@ def packed(value: Value) -> list[Any]:
     raw = data.tobytes()
     if data.size > WHOLE:
         bits = data.view("<u4")
-        bits = np.where(np.abs(data) < LARGEST, bits + 0x80, bits).astype("<u4")            # rounded, where that gives a number
+        # rounded, where that gives a number
+        bits = np.where(np.abs(data) < LARGEST, bits + 0x80, bits).astype("<u4")
         size, raw = 3, bits.view(np.uint8).reshape(-1, 4)[:, 1:].tobytes()
     return [list(value.shape), {"i": "i", "u": "i", "b": "b"}.get(kind, "f"), size, b64encode(raw).decode()]
 

@@ -36,9 +36,11 @@ def page(explanation: Any) -> str:
     groups = {node.tape: node.group for node in model.nodes}
     made = program(explanation) if whole else {"able": False, "why": "it shows a part of the graph"}
     data = {"frames": [told(f, ids, explanation.results) for f in frames], "rest": writer.rest,
-            "parts": [part.data for part in opened.values()], "leaves": leaves(explanation, ids), "keys": keys(explanation, ids)}
+            "parts": [part.data for part in opened.values()], "leaves": leaves(explanation, ids),
+            "keys": keys(explanation, ids)}
     title = f"Backprop of {explanation.name}, step by step"
-    note = "" if whole else (f'<p class="note">{len(explanation.steps)} steps back are more than a page can show: these are the {len(back)} next to the loss.'
+    note = "" if whole else (f'<p class="note">{len(explanation.steps)} steps back are more than a page can show: '
+                             f'these are the {len(back)} next to the loss.'
                              " The text, print(explanation.text(most=None)), has all.</p>")
     body = f"""<main class="explorer">
 <header><h1>{escape(title)}</h1>{note}<div class="tools">{TOOLS}</div></header>
@@ -55,12 +57,13 @@ def page(explanation: Any) -> str:
 <script type="application/json" id="data">{script(data)}</script>
 <script type="application/json" id="numbers">{script(together(numbers, [part.numbers for part in opened.values()]))}</script>
 <script type="application/json" id="program">{script(made)}</script>
-</main>"""
+</main>"""  # noqa: E501
     return html.page(title, body, beside("explorer.css"), scripts())
 
 
 def sections(frames: list[Frame]) -> str:
-    return "".join(f'<section class="frame" data-phase="{f.phase}"{" hidden" if i else ""}>{phase(f)}{f.body}</section>' for i, f in enumerate(frames))
+    return "".join(f'<section class="frame" data-phase="{f.phase}"{" hidden" if i else ""}>{phase(f)}{f.body}</section>'
+                   for i, f in enumerate(frames))
 
 
 TOOLS = """<button type="button" id="print" title="Print all steps">Print</button>
@@ -69,7 +72,7 @@ MARKERS = """<svg class="markers" aria-hidden="true"><defs>
 <marker id="lesson-on" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="13" markerHeight="13" markerUnits="userSpaceOnUse" orient="auto">
 <path d="M0 0.5L8 4L0 7.5z"/></marker>
 <marker id="lesson-back" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="13" markerHeight="13" markerUnits="userSpaceOnUse" orient="auto-start-reverse">
-<path d="M0 0.5L8 4L0 7.5z"/></marker></defs></svg>"""
+<path d="M0 0.5L8 4L0 7.5z"/></marker></defs></svg>"""  # noqa: E501
 
 
 @cache
@@ -81,8 +84,10 @@ def beside(name: str) -> str:
 @cache
 def scripts() -> str:
     """Join the scripts in one function scope, and export their names as `Explorer`."""
-    inner = "\n".join([html.beside("evaluator.js"), html.beside("player.js"), *[beside(f"{name}.js") for name in SCRIPTS]])
-    return f'(() => {{\n"use strict";\n{inner}\nglobalThis.Explorer = {{Evaluator, Arrays, Heat, Stepping, Tuning}};\n}})();'
+    inner = "\n".join([html.beside("evaluator.js"), html.beside("player.js"),
+                       *[beside(f"{name}.js") for name in SCRIPTS]])
+    return (f'(() => {{\n"use strict";\n{inner}\nglobalThis.Explorer = {{Evaluator, Arrays, Heat, Stepping, '
+            f'Tuning}};\n}})();')
 
 
 def phase(frame: Frame) -> str:
@@ -97,18 +102,21 @@ def told(frame: Frame, ids: dict[Any, str], results: dict[Any, tuple[Any, ...]])
     return {"phase": frame.phase, "label": frame.label, "nodes": [i for n in frame.nodes if (i := place(n))],
             "ways": [[a, b] for s, t in frame.ways if (a := place(s)) and (b := place(t))],
             "values": [i for n, _ in frame.values if (i := place(n))],
-            "gradients": [[i, results[n.node].index(n) if type(n) is Output else 0, text, key] for n, text, key in frame.gradients if (i := place(n))]}
+            "gradients": [[i, results[n.node].index(n) if type(n) is Output else 0, text, key]
+                          for n, text, key in frame.gradients if (i := place(n))]}
 
 
 def leaves(explanation: Any, ids: dict[Any, str]) -> list[dict[str, str]]:
     """Return the data of the leaves for the script: names, places in the program, boxes."""
-    return [{"name": name, "place": explanation.keys[place], "node": ids.get(place, "")} for name, _, place in explanation.given]
+    return [{"name": name, "place": explanation.keys[place], "node": ids.get(place, "")}
+            for name, _, place in explanation.given]
 
 
 def keys(explanation: Any, ids: dict[Any, str]) -> dict[str, list[str]]:
     """Return {box: the places in the program whose values it shows}."""
     places = {box: explanation.results.get(place, (place,)) for place, box in ids.items()}
-    return {box: [explanation.keys[p] for p in of] for box, of in places.items() if all(p in explanation.keys for p in of)}
+    return {box: [explanation.keys[p] for p in of] for box, of in places.items()
+            if all(p in explanation.keys for p in of)}
 
 
 __all__ = ["framed", "page"]

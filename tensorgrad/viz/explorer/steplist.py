@@ -34,7 +34,8 @@ def folded(frames: Sequence[Frame], groups: Mapping[Any, tuple[str, ...]]) -> Fo
     root = Fold("")
     way: list[Fold] = [root]
     for i, frame in enumerate(frames):
-        path = groups.get(frame.nodes[0], ()) if frame.phase and len(frame.nodes) == 1 and (frame.ways or frame.values) else ()
+        path = (groups.get(frame.nodes[0], ()) if frame.phase and len(frame.nodes) == 1 and (frame.ways or frame.values)
+                else ())
         same = 0
         while same < min(len(path), len(way) - 1) and way[same + 1].name == path[same]:
             same += 1
@@ -53,13 +54,15 @@ def items(fold: Fold, frames: Sequence[Frame], opened: str) -> str:
     for member in fold.members:
         if isinstance(member, Fold):
             name = member.name
-            while len(member.members) == 1 and isinstance(member.members[0], Fold):       # a module that does nothing but call another
+            # a module that does nothing but call another
+            while len(member.members) == 1 and isinstance(member.members[0], Fold):
                 member = member.members[0]
                 name += f".{member.name}"
             if member.count() == 1:
                 parts.append(item(member.members[0], frames, name))
                 continue
-            parts.append(f'<li><details{opened}><summary>{escape(shorten(name))} <small>{member.count()} steps</small></summary>'
+            parts.append(f'<li><details{opened}><summary>{escape(shorten(name))} <small>{member.count()} '
+                         f'steps</small></summary>'
                          f"<ol>{items(member, frames, opened)}</ol></details></li>")
         else:
             parts.append(item(member, frames))
@@ -70,4 +73,5 @@ def item(number: int, frames: Sequence[Frame], module: str = "") -> str:
     """A frame; behind it the module that made it, if it is alone in there."""
     frame = frames[number]
     said = f" <small>{escape(shorten(module))}</small>" if module else ""
-    return f'<li><button type="button" data-frame="{number}" data-phase="{frame.phase}">{escape(shorten(frame.short, 48))}{said}</button></li>'
+    return (f'<li><button type="button" data-frame="{number}" '
+            f'data-phase="{frame.phase}">{escape(shorten(frame.short, 48))}{said}</button></li>')

@@ -17,7 +17,8 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 360, 210, 50, 10, 10, 34
 POINTS = 200                    # of a line; of more, the lowest and the highest of each stretch
 
 INK, SOFT, RULE = COLOURS["ink"], COLOURS["soft"], ("#d5dce6", "#2c3644")
-STYLE = ("@media (prefers-color-scheme: dark) {" + "".join(f".c{i}{{stroke:{dark}}}.f{i}{{fill:{dark}}}" for i, (_, dark) in enumerate(LINES))
+STYLE = ("@media (prefers-color-scheme: dark) {" + "".join(f".c{i}{{stroke:{dark}}}.f{i}{{fill:{dark}}}"
+                                                           for i, (_, dark) in enumerate(LINES))
          + f".ink{{fill:{INK[1]}}}.soft{{fill:{SOFT[1]}}}.rule{{stroke:{RULE[1]}}}}}\n")
 
 
@@ -103,9 +104,12 @@ def chart(title: str, lines: list[Line], share: bool = False) -> str:
     def up(value: float) -> float:
         part = math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
         return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * part
-    paths = [path([(across(step), up(value) if math.isfinite(value) else None) for step, value in points], i) for i, points in enumerate(drawn)]
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="system-ui,sans-serif" font-size="11">'
-            f"<title>{escape(title)}</title>{grid(ticks(low, high, log), up)}{below(first, last, across)}{''.join(paths)}</svg>")
+    paths = [path([(across(step), up(value) if math.isfinite(value) else None) for step, value in points], i)
+             for i, points in enumerate(drawn)]
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
+            f'font-family="system-ui,sans-serif" font-size="11">'
+            f"<title>{escape(title)}</title>{grid(ticks(low, high, log), up)}{below(first, last, across)}"
+            f"{''.join(paths)}</svg>")
 
 
 def path(points: list[tuple[float, float | None]], index: int) -> str:
@@ -117,19 +121,23 @@ def path(points: list[tuple[float, float | None]], index: int) -> str:
             told += f"{'L' if before else 'M'}{x:.1f} {y:.1f}" + ("h.01" if alone else "")
         before = y is not None
     wide = 4 if "L" not in told else 1.8
-    return f'<path d="{told}" fill="none" stroke-width="{wide}" stroke-linecap="round" stroke-linejoin="round" {look(index)}/>' if told else ""
+    return (f'<path d="{told}" fill="none" stroke-width="{wide}" stroke-linecap="round" stroke-linejoin="round" '
+            f'{look(index)}/>' if told else "")
 
 
 def grid(values: list[float], up) -> str:                                                        # type: ignore[no-untyped-def]
     return "".join(f'<path class="rule" d="M{LEFT} {up(v):.1f}H{WIDTH - RIGHT}" stroke="{RULE[0]}"/>'
-                   f'<text class="soft" x="{LEFT - 6}" y="{up(v) + 4:.1f}" text-anchor="end" fill="{SOFT[0]}">{short(v)}</text>' for v in values)
+                   f'<text class="soft" x="{LEFT - 6}" y="{up(v) + 4:.1f}" text-anchor="end" '
+                   f'fill="{SOFT[0]}">{short(v)}</text>' for v in values)
 
 
 def below(first: int, last: int, across) -> str:                                                 # type: ignore[no-untyped-def]
     whole = sorted({round(v) for v in ticks(first, last, False)} | {first})
     told = [v for v in whole if v == first or across(v) - across(first) > 30]
-    return "".join(f'<text class="soft" x="{across(v):.1f}" y="{HEIGHT - 18}" text-anchor="middle" fill="{SOFT[0]}">{v}</text>' for v in told) + (
-        f'<text class="soft" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle" fill="{SOFT[0]}">step</text>')
+    return "".join(f'<text class="soft" x="{across(v):.1f}" y="{HEIGHT - 18}" text-anchor="middle" '
+                   f'fill="{SOFT[0]}">{v}</text>' for v in told) + (
+        f'<text class="soft" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 4}" text-anchor="middle" '
+        f'fill="{SOFT[0]}">step</text>')
 
 
 def short(value: float) -> str:
@@ -146,6 +154,7 @@ def short(value: float) -> str:
 def legend(lines: list[Line]) -> str:
     """The names of lines, each with a piece of its line."""
     return '<ul class="legend">' + "".join(
-        f'<li><svg viewBox="0 0 26 8" width="26" height="8" aria-hidden="true"><path d="M1 4H25" stroke-width="2.2" {look(i)}/></svg>'
+        f'<li><svg viewBox="0 0 26 8" width="26" height="8" aria-hidden="true"><path d="M1 4H25" stroke-width="2.2" '
+        f'{look(i)}/></svg>'
         f"{escape(line.name)}</li>"
         for i, line in enumerate(lines)) + "</ul>"

@@ -14,20 +14,27 @@ from .page import page
 from .recording import Record
 
 
-def monitor(module: Any, optimizer: Any, path: Any = "training.html", *, every: int = 10, refresh: float = 2.0, boundary: Any = None,
+def monitor(module: Any, optimizer: Any, path: Any = "training.html", *, every: int = 10, refresh: float = 2.0,
+            boundary: Any = None,
             title: str = "Training") -> Monitor:
-    """A training as a page that refreshes itself while the `with` block runs, and is kept after it. Works offline, from file://.
+    """A training as a page that refreshes itself while the `with` block runs, and is kept after it.
 
-    Call `.step(loss)` after each step. Hooks of the optimizer measure its first step and each `every`-th one: the 2-norms of the gradient, the
-    weights before the step and their update, for each module that has parameters of its own. Units that gave 0 for all inputs since the measured step
-    before are counted: of `nn.ReLU` and `nn.ReLU6`, and of calls of `F.relu` and `F.relu6` after a layer of the module while gradients are recorded. A
-    unit is an index of axis 1; of results with three axes, in modules without `nn.Conv1d`, of the last axis. The page is written on entry, at the
-    first loss, at each `every`-th one and in the end, always whole, and its folder is made; a browser reads it anew every `refresh` seconds until then.
-    `boundary=(points, labels)` draws where a module of two inputs decides: points of shape (n, 2), n labels. Under a Trainer of `tensorgrad.experiment`,
-    the callback `TrainingPage` does all of this.
+    Works offline, from file://.
 
-    If the block raises, the page keeps all that was measured and says after which step it ended, and the error goes on. TypeError for arguments of
-    a wrong type, ValueError for wrong values and where the optimizer updates no parameter of the module, OSError where the page cannot be written.
+    Call `.step(loss)` after each step. Hooks of the optimizer measure its first step and each `every`-th one: the
+    2-norms of the gradient, the weights before the step and their update, for each module that has parameters of its
+    own. Units that gave 0 for all inputs since the measured step
+    before are counted: of `nn.ReLU` and `nn.ReLU6`, and of calls of `F.relu` and `F.relu6` after a layer of the module
+        while gradients are recorded. A
+    unit is an index of axis 1; of results with three axes, in modules without `nn.Conv1d`, of the last axis. The page
+    is written on entry, at the first loss, at each `every`-th one and in the end, always whole, and its folder is made;
+    a browser reads it anew every `refresh` seconds until then. `boundary=(points, labels)` draws where a module of two
+    inputs decides: points of shape (n, 2), n labels. Under a Trainer of `tensorgrad.experiment`, the callback
+        `TrainingPage` does all of this.
+
+    If the block raises, the page keeps all that was measured and says after which step it ended, and the error goes on.
+    TypeError for arguments of a wrong type, ValueError for wrong values and where the optimizer updates no parameter of
+    the module, OSError where the page cannot be written.
 
     >>> import tempfile, tensorgrad as torch
     >>> net = torch.nn.Linear(2, 1)
@@ -125,7 +132,8 @@ def number(loss: Any) -> float:
     if isinstance(loss, TensorBase) and loss.numel() == 1 and not loss.is_complex():
         return float(loss.detach())
     if isinstance(loss, TensorBase):
-        raise TypeError(f"Monitor.step(): loss must be a real number or a tensor with one, but got {loss.dtype} of shape {tuple(loss.shape)}")
+        raise TypeError(f"Monitor.step(): loss must be a real number or a tensor with one, but got {loss.dtype} of "
+                        f"shape {tuple(loss.shape)}")
     if isinstance(loss, (str, bytes, complex)) or not hasattr(loss, "__float__"):
         raise TypeError(f"Monitor.step(): loss must be a real number or a tensor with one, not {type(loss).__name__}")
     return float(loss)

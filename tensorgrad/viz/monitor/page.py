@@ -27,15 +27,18 @@ section > svg { display: block; width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: .8rem; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: 3px 8px 3px 0; text-align: right; border-bottom: 1px solid var(--rule); font-weight: 400; }
 th:first-child { text-align: left; overflow-wrap: anywhere; } thead th { color: var(--muted); }
-"""
+"""  # noqa: E501
 # A page that is read anew shows the place where its reader was.
 SCROLL = """const key = "scroll " + location.pathname;
 history.scrollRestoration = "manual";
-try { scrollTo(0, +sessionStorage.getItem(key) || 0); addEventListener("pagehide", () => sessionStorage.setItem(key, scrollY)); } catch {}"""
+try { scrollTo(0, +sessionStorage.getItem(key) || 0); addEventListener("pagehide", () => sessionStorage.setItem(key, scrollY)); } catch {}"""  # noqa: E501
 
 
 def page(record: Record, boundary: Boundary | None, title: str, state: str, refresh: float | None) -> str:
-    """The whole page, which needs nothing else. `state` says how it goes; with `refresh` a browser reads it anew after as many seconds."""
+    """The whole page, which needs nothing else.
+
+    `state` says how it goes; with `refresh` a browser reads it anew after as many seconds.
+    """
     cards = [loss_card(record), rate_card(record), *layer_cards(record), dead_card(record)]
     if boundary is not None:
         note = f"{POINTS} of {len(boundary.points)} points" if len(boundary.points) > POINTS else ""
@@ -52,7 +55,8 @@ def card(title: str, picture: str, lines: list[Line] | None = None, note: str = 
     if not picture:
         picture, lines, note = "", None, note or "nothing measured yet"
     told = legend(lines) if lines else ""
-    return f'<section><h2>{escape(title)}</h2>{picture}{told}{f"<p class=note>{escape(note)}</p>" if note else ""}</section>\n'
+    return (f'<section><h2>{escape(title)}</h2>{picture}{told}{f"<p class=note>{escape(note)}</p>" if note else ""}'
+            f'</section>\n')
 
 
 def loss_card(record: Record) -> str:
@@ -70,7 +74,8 @@ def loss_card(record: Record) -> str:
 def rate_card(record: Record) -> str:
     groups = max(map(len, record.rates), default=0)
     steps = range(1, len(record.rates) + 1)
-    lines = [Line(f"group {k}", steps, [rates[k] if k < len(rates) else math.nan for rates in record.rates]) for k in range(groups)]
+    lines = [Line(f"group {k}", steps, [rates[k] if k < len(rates) else math.nan for rates in record.rates])
+             for k in range(groups)]
     shown = picked(lines)
     return card("Learning rate", chart("Learning rate", shown), shown if groups > 1 else None)
 
@@ -78,7 +83,8 @@ def rate_card(record: Record) -> str:
 def layer_cards(record: Record) -> list[str]:
     """The norms of gradients, weights and updates, layer by layer."""
     found = []
-    for title, what in (("Gradient norm", "gradient"), ("Update / weight", "ratio"), ("Weight norm", "weight"), ("Update norm", "update")):
+    for title, what in (("Gradient norm", "gradient"), ("Update / weight", "ratio"), ("Weight norm", "weight"),
+                        ("Update norm", "update")):
         lines = [Line(layer.name, record.measured, getattr(layer, what)) for layer in record.layers]
         shown = picked(lines)
         note = f"{len(shown)} of {len(lines)} layers; all are in the table" if len(shown) < len(lines) else ""
@@ -90,7 +96,8 @@ def dead_card(record: Record) -> str:
     if not record.rectifiers:
         return ""
     lines = picked([Line(units.name, units.steps, units.dead) for units, _ in record.rectifiers])
-    return card("Dead ReLU units", chart("Dead ReLU units", lines, share=True), lines, "share that gave 0 for all inputs since the measured step before")
+    return card("Dead ReLU units", chart("Dead ReLU units", lines, share=True), lines,
+                "share that gave 0 for all inputs since the measured step before")
 
 
 def table(record: Record) -> str:
@@ -98,13 +105,17 @@ def table(record: Record) -> str:
     if not record.measured:
         return ""
     rows = "".join(f"<tr><th scope=row>{escape(layer.name)}</th>" + "".join(
-        f"<td>{number(value)}</td>" for value in (layer.gradient[-1], layer.weight[-1], layer.update[-1], layer.ratio[-1])) + "</tr>\n"
+        f"<td>{number(value)}</td>" for value in (layer.gradient[-1], layer.weight[-1], layer.update[-1],
+                                                  layer.ratio[-1])) + "</tr>\n"
         for layer in record.layers)
-    told = (f'<section class="wide"><h2>Layers at step {record.measured[-1]}</h2><table><thead><tr><th>layer</th><th>|gradient|</th>'
+    told = (f'<section class="wide"><h2>Layers at step {record.measured[-1]}</h2><table><thead><tr><th>layer</th><th>'
+            f'|gradient|</th>'
             f"<th>|weight|</th><th>|update|</th><th>ratio</th></tr></thead><tbody>\n{rows}</tbody></table></section>\n")
-    dead = "".join(f"<tr><th scope=row>{escape(units.name)}</th><td>{round(units.dead[-1] * units.count)} of {units.count}</td></tr>\n"
+    dead = "".join(f"<tr><th scope=row>{escape(units.name)}</th><td>{round(units.dead[-1] * units.count)} of "
+                   f"{units.count}</td></tr>\n"
                    for units, _ in record.rectifiers if units.dead)
-    return told + (f'<section class="wide"><h2>Dead ReLU units</h2><table><tbody>\n{dead}</tbody></table></section>\n' if dead else "")
+    return told + (f'<section class="wide"><h2>Dead ReLU units</h2><table><tbody>\n{dead}</tbody></table></section>\n'
+                   if dead else "")
 
 
 def number(value: float) -> str:

@@ -27,7 +27,9 @@ def norm(arrays: list[np.ndarray[Any, Any]]) -> float:
 
 @dataclass
 class Layer:
-    """A module with parameters of its own, and at each measured step the norms of its gradient, its weights before the step, and their update."""
+    """A module with parameters of its own, and at each measured step the norms of its gradient, its weights before the
+    step, and their update.
+    """
 
     name: str
     parameters: list[Any]
@@ -93,17 +95,20 @@ class Record:
             seen.update(id(p) for p in own)
             if own:
                 self.layers.append(Layer(name or type(part).__name__, own))
-        self.rectifiers: list[tuple[Units, Any]] = [(Units(name or type(part).__name__), part) for name, part in module.named_modules()
+        self.rectifiers: list[tuple[Units, Any]] = [(Units(name or type(part).__name__), part)
+                                                    for name, part in module.named_modules()
                                                     if isinstance(part, (ReLU, ReLU6))]
         self.functions: dict[str, Units] = {}        # rectifiers without a module, by the layer before them
-        self.names = {id(p): name or type(part).__name__ for name, part in module.named_modules() for p in part._parameters.values() if p is not None}
+        self.names = {id(p): name or type(part).__name__ for name, part in module.named_modules()
+                      for p in part._parameters.values() if p is not None}
         self.inside = 0                              # ReLU modules that are running: their steps are not counted twice
         self.channels_first = any(isinstance(part, (Conv1d, ConvTranspose1d)) for part in module.modules())
 
     def hooks(self) -> list[Any]:
         """Register all hooks; returns their handles."""
         modules = [part for _, part in self.rectifiers]
-        found = [self.optimizer.register_step_pre_hook(self.before_step), self.optimizer.register_step_post_hook(self.after_step), Watcher(self.recorded)]
+        found = [self.optimizer.register_step_pre_hook(self.before_step),
+                 self.optimizer.register_step_post_hook(self.after_step), Watcher(self.recorded)]
         return [*found, *(part.register_forward_pre_hook(self.enter) for part in modules),
                 *(part.register_forward_hook(self.counter(units), always_call=True) for units, part in self.rectifiers)]
 
@@ -134,9 +139,11 @@ class Record:
         """Return the name of the last layer before a step; None if there is none within DEEPEST steps."""
         for _ in range(DEEPEST):
             leaves = [edge.tensor for edge in step.edges if type(edge) is Leaf]
-            if (name := next((self.names[id(p)] for p in leaves if p is not None and id(p) in self.names), None)) is not None:
+            if (name := next((self.names[id(p)] for p in leaves if p is not None and id(p) in self.names),
+                             None)) is not None:
                 return name
-            step = next((getattr(edge, "node", edge) for edge in step.edges if edge is not None and type(edge) is not Leaf), None)
+            step = next((getattr(edge, "node", edge) for edge in step.edges
+                         if edge is not None and type(edge) is not Leaf), None)
             if step is None:
                 break
         return None
@@ -178,7 +185,8 @@ class Record:
 
     def read_gradients(self) -> list[float]:
         """Return the norm of each layer's gradient; NaN where it has none."""
-        found = [[p.grad.to_dense() if p.grad.is_sparse else p.grad for p in layer.parameters if p.grad is not None] for layer in self.layers]
+        found = [[p.grad.to_dense() if p.grad.is_sparse else p.grad for p in layer.parameters if p.grad is not None]
+                 for layer in self.layers]
         return [norm([array(gradient) for gradient in gradients]) for gradients in found]
 
     def count_dead(self) -> None:

@@ -24,7 +24,8 @@ class Bert(nn.Module):
     def __init__(self, vocabulary=30522, width=768, heads=12, layers=12, hidden=3072, length=512, dropout=0.1):
         super().__init__()
         self.embeddings = Embeddings(vocabulary, width, length, dropout)
-        layer = nn.TransformerEncoderLayer(width, heads, dim_feedforward=hidden, dropout=dropout, activation="gelu", layer_norm_eps=1e-12,
+        layer = nn.TransformerEncoderLayer(width, heads, dim_feedforward=hidden, dropout=dropout, activation="gelu",
+                                           layer_norm_eps=1e-12,
                                            batch_first=True)
         self.encoder = nn.TransformerEncoder(layer, num_layers=layers)
         self.pooler = nn.Sequential(nn.Linear(width, width), nn.Tanh())

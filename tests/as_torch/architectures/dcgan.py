@@ -18,7 +18,8 @@ class Generator(nn.Module):
         super().__init__()
         layers = [nn.ConvTranspose2d(noise, 8 * width, 4, 1, 0, bias=False), nn.BatchNorm2d(8 * width), nn.ReLU(True)]
         for factor in (4, 2, 1):
-            layers += [nn.ConvTranspose2d(2 * factor * width, factor * width, 4, 2, 1, bias=False), nn.BatchNorm2d(factor * width), nn.ReLU(True)]
+            layers += [nn.ConvTranspose2d(2 * factor * width, factor * width, 4, 2, 1, bias=False),
+                       nn.BatchNorm2d(factor * width), nn.ReLU(True)]
         self.main = nn.Sequential(*layers, nn.ConvTranspose2d(width, channels, 4, 2, 1, bias=False), nn.Tanh())
         self.apply(start)
 
@@ -33,7 +34,8 @@ class Discriminator(nn.Module):
         super().__init__()
         layers = [nn.Conv2d(channels, width, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, inplace=True)]
         for factor in (1, 2, 4):
-            layers += [nn.Conv2d(factor * width, 2 * factor * width, 4, 2, 1, bias=False), nn.BatchNorm2d(2 * factor * width),
+            layers += [nn.Conv2d(factor * width, 2 * factor * width, 4, 2, 1, bias=False),
+                       nn.BatchNorm2d(2 * factor * width),
                        nn.LeakyReLU(0.2, inplace=True)]
         self.main = nn.Sequential(*layers, nn.Conv2d(8 * width, 1, 4, 1, 0, bias=False), nn.Sigmoid())
         self.apply(start)

@@ -39,7 +39,8 @@ class Transition(nn.Sequential):
     """Half the channels, half the size."""
 
     def __init__(self, channels):
-        super().__init__(OrderedDict(norm=nn.BatchNorm2d(channels), relu=nn.ReLU(), conv=nn.Conv2d(channels, channels // 2, 1, bias=False),
+        super().__init__(OrderedDict(norm=nn.BatchNorm2d(channels), relu=nn.ReLU(),
+                                     conv=nn.Conv2d(channels, channels // 2, 1, bias=False),
                                      pool=nn.AvgPool2d(2, 2)))
 
 

@@ -24,7 +24,8 @@ class CausalSelfAttention(nn.Module):
         self.qkv = nn.Linear(config.width, 3 * config.width)
         self.proj = nn.Linear(config.width, config.width)
         self.drop = nn.Dropout(config.dropout)
-        self.register_buffer("mask", torch.tril(torch.ones(config.context, config.context)).view(1, 1, config.context, config.context),
+        self.register_buffer("mask", torch.tril(torch.ones(config.context, config.context)).view(1, 1, config.context,
+                                                                                                 config.context),
                              persistent=False)
 
     def forward(self, x):

@@ -1,4 +1,6 @@
-"""MobileNetV2: Inverted Residuals and Linear Bottlenecks (Sandler et al., 2018): widen, filter each channel alone, narrow."""
+"""MobileNetV2: Inverted Residuals and Linear Bottlenecks (Sandler et al., 2018): widen, filter each channel alone,
+narrow.
+"""
 import torch
 from torch import nn
 
@@ -22,7 +24,8 @@ class InvertedResidual(nn.Module):
         super().__init__()
         hidden = channels * expansion
         widen = conv(channels, hidden, size=1) if expansion != 1 else []
-        self.body = nn.Sequential(*widen, *conv(hidden, hidden, stride=stride, groups=hidden), *conv(hidden, width, size=1, activate=False))
+        self.body = nn.Sequential(*widen, *conv(hidden, hidden, stride=stride, groups=hidden),
+                                  *conv(hidden, width, size=1, activate=False))
         self.residual = stride == 1 and channels == width
 
     def forward(self, x):

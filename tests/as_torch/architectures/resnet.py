@@ -26,7 +26,8 @@ class ResNet(nn.Module):
 
     def __init__(self, depths=(2, 2, 2, 2), width=64, classes=1000):
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, width, 7, 2, padding=3, bias=False), nn.BatchNorm2d(width), nn.ReLU(inplace=True),
+        self.stem = nn.Sequential(nn.Conv2d(3, width, 7, 2, padding=3, bias=False), nn.BatchNorm2d(width),
+                                  nn.ReLU(inplace=True),
                                   nn.MaxPool2d(3, 2, padding=1))
         channels = width
         for stage, depth in enumerate(depths):

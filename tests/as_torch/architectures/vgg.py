@@ -1,4 +1,6 @@
-"""Very Deep Convolutional Networks (Simonyan & Zisserman, 2014): small convolutions, many of them, and a wide classifier."""
+"""Very Deep Convolutional Networks (Simonyan & Zisserman, 2014): small convolutions, many of them, and a wide
+classifier.
+"""
 import torch
 from torch import nn
 

@@ -10,7 +10,8 @@ class Encoder(nn.Module):
         self.attention = nn.MultiheadAttention(width, heads, dropout=dropout, batch_first=True)
         self.drop = nn.Dropout(dropout)
         self.norm2 = nn.LayerNorm(width, eps=1e-6)
-        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, width), nn.Dropout(dropout))
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Dropout(dropout), nn.Linear(hidden, width),
+                                 nn.Dropout(dropout))
 
     def forward(self, x):
         y = self.norm1(x)
@@ -30,7 +31,8 @@ class ViT(nn.Module):
         self.places = nn.Parameter(torch.empty(1, (size // patch) ** 2 + 1, width))
         nn.init.trunc_normal_(self.places, std=0.02)
         self.drop = nn.Dropout(dropout)
-        self.encoder = nn.Sequential(*(Encoder(width, heads, hidden, dropout) for _ in range(depth)), nn.LayerNorm(width, eps=1e-6))
+        self.encoder = nn.Sequential(*(Encoder(width, heads, hidden, dropout) for _ in range(depth)),
+                                     nn.LayerNorm(width, eps=1e-6))
         self.head = nn.Linear(width, classes)
         nn.init.xavier_uniform_(self.head.weight)
         nn.init.constant_(self.head.bias, -1.0)

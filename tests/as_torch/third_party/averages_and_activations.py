@@ -14,7 +14,8 @@ for criterion in (SparsemaxLoss(), Entmax15Loss()):
     loss = criterion(x, torch.tensor([0, 1, 2]))
     print(loss, torch.autograd.grad(loss, x)[0][0])
 a, b, c = torch.randn(3, 4), torch.randn(4, 5), torch.randn(5, 3)
-print(opt_einsum.contract("ij,jk,kl->il", a, b, c), opt_einsum.contract_expression("ij,jk->ik", (3, 4), (4, 5))(a, b).sum())
+print(opt_einsum.contract("ij,jk,kl->il", a, b, c),
+      opt_einsum.contract_expression("ij,jk->ik", (3, 4), (4, 5))(a, b).sum())
 image, other = torch.rand(1, 3, 176, 176, requires_grad=True), torch.rand(1, 3, 176, 176)
 value = ssim(image, other, data_range=1.0)
 value.backward()

@@ -14,8 +14,10 @@ packed, shapes = pack([x[:, 0, 0], x[:, 0, 0, 0], x], "b *")
 print(packed.shape, shapes, [part.shape for part in unpack(packed, shapes, "b *")])
 print(einsum(x, torch.randn(6, 5), "b c h w, w k -> b h k").sum())
 net = torch.nn.Sequential(
-    Rearrange("b c (h p) (w q) -> b (h w) (c p q)", p=2, q=2), EinMix("b t c -> b t d", weight_shape="c d", bias_shape="d", c=12, d=10),
-    torch.nn.GELU(), EinMix("b t d -> b s d", weight_shape="t s d", t=12, s=4, d=10), Reduce("b s d -> b d", "mean"), torch.nn.Linear(10, 2))
+    Rearrange("b c (h p) (w q) -> b (h w) (c p q)", p=2, q=2),
+    EinMix("b t c -> b t d", weight_shape="c d", bias_shape="d", c=12, d=10),
+    torch.nn.GELU(), EinMix("b t d -> b s d", weight_shape="t s d", t=12, s=4, d=10), Reduce("b s d -> b d", "mean"),
+    torch.nn.Linear(10, 2))
 optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
 for step in range(5):
     optimizer.zero_grad()

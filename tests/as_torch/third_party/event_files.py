@@ -37,9 +37,11 @@ for path in sorted(glob.glob(os.path.join(folder, "**", "events*"), recursive=Tr
         for value in event.summary.value:
             kind = value.WhichOneof("value")
             if kind == "histo":
-                print(event.step, value.tag, value.histo.num, f"{value.histo.sum:.4f} {value.histo.sum_squares:.4f}", len(value.histo.bucket))
+                print(event.step, value.tag, value.histo.num, f"{value.histo.sum:.4f} {value.histo.sum_squares:.4f}",
+                      len(value.histo.bucket))
             elif kind == "image":
-                print(event.step, value.tag, value.image.height, value.image.width, len(value.image.encoded_image_string))
+                print(event.step, value.tag, value.image.height, value.image.width,
+                      len(value.image.encoded_image_string))
             elif kind == "tensor":
                 print(event.step, value.tag, np.round(value.tensor.float_val, 4)[:8], value.tensor.string_val[:1])
             elif kind == "simple_value":

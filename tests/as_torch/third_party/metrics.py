@@ -3,7 +3,18 @@ import pickle
 
 import torch
 import torchmetrics as tm
-from torchmetrics import MetricCollection, aggregation, classification, clustering, image, nominal, regression, retrieval, text, wrappers
+from torchmetrics import (
+    MetricCollection,
+    aggregation,
+    classification,
+    clustering,
+    image,
+    nominal,
+    regression,
+    retrieval,
+    text,
+    wrappers,
+)
 from torchmetrics.functional import pairwise_cosine_similarity
 
 g = torch.Generator().manual_seed(0)
@@ -34,19 +45,22 @@ def rounded(value):
 binary = [(rand(20), classes(2, 20)) for _ in range(2)]
 multiclass = [(rand(20, 4).softmax(-1), classes(4, 20)) for _ in range(2)]
 multilabel = [(rand(20, 3), classes(2, 20, 3)) for _ in range(2)]
-for name in ("Accuracy", "F1Score", "AUROC", "AveragePrecision", "ConfusionMatrix", "CohenKappa", "MatthewsCorrCoef", "CalibrationError", "ROC", "HingeLoss"):
+for name in ("Accuracy", "F1Score", "AUROC", "AveragePrecision", "ConfusionMatrix", "CohenKappa", "MatthewsCorrCoef",
+             "CalibrationError", "ROC", "HingeLoss"):
     show(name, getattr(classification, f"Binary{name}")(), *binary)
     show(name, getattr(classification, f"Multiclass{name}")(num_classes=4), *multiclass)
 for name in ("Accuracy", "AUROC", "RankingLoss", "ExactMatch"):
     show(name, getattr(classification, f"Multilabel{name}")(num_labels=3), *multilabel)
 numbers = [(rand(30), rand(30)) for _ in range(2)]
-for name in ("MeanSquaredError", "MeanAbsolutePercentageError", "PearsonCorrCoef", "SpearmanCorrCoef", "KendallRankCorrCoef", "R2Score", "LogCoshError"):
+for name in ("MeanSquaredError", "MeanAbsolutePercentageError", "PearsonCorrCoef", "SpearmanCorrCoef",
+             "KendallRankCorrCoef", "R2Score", "LogCoshError"):
     show(name, getattr(regression, name)(), *numbers)
 for name in ("RetrievalMAP", "RetrievalNormalizedDCG", "RetrievalMRR", "RetrievalHitRate"):
     show(name, getattr(retrieval, name)(), *[(rand(20), classes(2, 20), classes(4, 20)) for _ in range(2)])
 show("DaviesBouldin", clustering.DaviesBouldinScore(), (rand(30, 3), classes(3, 30)))
 show("CramersV", nominal.CramersV(3), (classes(3, 30), classes(3, 30)))
-for name in ("PeakSignalNoiseRatio", "StructuralSimilarityIndexMeasure", "UniversalImageQualityIndex", "SpectralAngleMapper"):
+for name in ("PeakSignalNoiseRatio", "StructuralSimilarityIndexMeasure", "UniversalImageQualityIndex",
+             "SpectralAngleMapper"):
     options = {"data_range": 1.0} if name.startswith(("Peak", "Struct")) else {}
     show(name, getattr(image, name)(**options), (rand(2, 3, 16, 16), rand(2, 3, 16, 16)))
 show("WER", text.WordErrorRate(), (["hello there world"], ["hello big world"]))
@@ -57,7 +71,8 @@ for name in ("SumMetric", "MeanMetric", "MaxMetric", "CatMetric", "RunningMean")
 torch.manual_seed(1)
 show("bootstrap", wrappers.BootStrapper(regression.MeanSquaredError(), num_bootstraps=4), *numbers)
 show("classwise", wrappers.ClasswiseWrapper(classification.MulticlassAccuracy(4, average=None)), *multiclass)
-collection = MetricCollection([classification.MulticlassAccuracy(4), classification.MulticlassPrecision(4), classification.MulticlassRecall(4)], prefix="val_")
+collection = MetricCollection([classification.MulticlassAccuracy(4), classification.MulticlassPrecision(4),
+                               classification.MulticlassRecall(4)], prefix="val_")
 for batch in multiclass:
     collection.update(*batch)
 print(rounded(collection.compute()), collection.compute_groups)

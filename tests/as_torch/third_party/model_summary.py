@@ -22,7 +22,10 @@ model = Net()
 model.conv[0].weight.requires_grad_(False)
 print(summary(model, input_size=(2, 3, 16, 16), verbose=0))
 result = summary(model, input_data=torch.zeros(2, 3, 16, 16), flip=True, depth=1, verbose=0,
-                 col_names=("input_size", "output_size", "num_params", "kernel_size", "mult_adds", "trainable"), row_settings=("depth", "var_names"))
+                 col_names=("input_size", "output_size", "num_params", "kernel_size", "mult_adds", "trainable"),
+                 row_settings=("depth", "var_names"))
 print(result, result.total_params, result.trainable_params, result.total_mult_adds)
-print(summary(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).train(), input_size=(2, 5, 16), depth=2, verbose=0))
-print(summary(nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(12, 1)), input_size=(5, 3), dtypes=[torch.long], verbose=0))
+print(summary(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).train(), input_size=(2, 5, 16), depth=2,
+              verbose=0))
+print(summary(nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(12, 1)), input_size=(5, 3),
+              dtypes=[torch.long], verbose=0))

@@ -1,4 +1,7 @@
-"""An unchanged PyTorch program: two processes train small models in the ways of DistributedDataParallel. It writes what each process found as JSON."""
+"""An unchanged PyTorch program: two processes train small models in the ways of DistributedDataParallel.
+
+It writes what each process found as JSON.
+"""
 import json
 import os
 import sys
@@ -58,7 +61,8 @@ class Block(nn.Module):
 
 
 def resnet():
-    return nn.Sequential(nn.Conv2d(2, 6, 3, padding=1), Block(6), Block(6), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 3))
+    return nn.Sequential(nn.Conv2d(2, 6, 3, padding=1), Block(6), Block(6), nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+                         nn.Linear(6, 3))
 
 
 class Ways(nn.Module):
@@ -89,7 +93,8 @@ def numbers(values):
 
 def round_trip(tensor):
     grad = getattr(tensor, "grad", None)
-    return [tensor.detach().sum().item(), tensor.detach().pow(2).sum().item(), None if grad is None else (grad * grad.cos()).sum().item()]
+    return [tensor.detach().sum().item(), tensor.detach().pow(2).sum().item(),
+            None if grad is None else (grad * grad.cos()).sum().item()]
 
 
 def gpt(rank, steps=5, **options):
@@ -185,7 +190,9 @@ def powers(rank, hook=powerSGD_hook.powerSGD_hook, **options):
 
 
 def by_hand(rank):
-    """Synchronous gradient descent without a wrapper: each process has the same values, and adds up the gradients of all."""
+    """Synchronous gradient descent without a wrapper: each process has the same values, and adds up the gradients of
+    all.
+    """
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
     losses = []
@@ -218,18 +225,24 @@ def work(rank, folder):
         dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=SIZE)
     left = [("left", "left")] * 3
     found = {
-        "gpt": numbers(gpt(rank)), "gpt in small buckets": numbers(gpt(rank, bucket_cap_mb=0.004, gradient_as_bucket_view=True)),
+        "gpt": numbers(gpt(rank)),
+        "gpt in small buckets": numbers(gpt(rank, bucket_cap_mb=0.004, gradient_as_bucket_view=True)),
         "convolutions": numbers(convolutions(rank)),
-        "unused": numbers(ways(rank, [("left", "right"), ("both", "left"), ("left", "left")], find_unused_parameters=True)),
+        "unused": numbers(ways(rank, [("left", "right"), ("both", "left"), ("left", "left")],
+                               find_unused_parameters=True)),
         "never used": numbers(ways(rank, left, find_unused_parameters=True)),
         "static": numbers(ways(rank, left, static_graph=True)),
         "accumulated": numbers(accumulated(rank)), "compressed": numbers(compressed(rank)),
-        "powers": numbers(powers(rank)), "powers of 3": numbers(powers(rank, matrix_approximation_rank=3, batch_tensors_with_same_shape=True)),
-        "cold powers": numbers(powers(rank, warm_start=False, use_error_feedback=False, orthogonalization_epsilon=1e-8)),
-        "uneven": numbers(uneven(rank)), "uneven by the busy": numbers(uneven(rank, divide_by_initial_world_size=False)),
+        "powers": numbers(powers(rank)),
+        "powers of 3": numbers(powers(rank, matrix_approximation_rank=3, batch_tensors_with_same_shape=True)),
+        "cold powers": numbers(powers(rank, warm_start=False, use_error_feedback=False,
+                                      orthogonalization_epsilon=1e-8)),
+        "uneven": numbers(uneven(rank)),
+        "uneven by the busy": numbers(uneven(rank, divide_by_initial_world_size=False)),
         "by hand": numbers(by_hand(rank)),
         "errors": [refused(ways, rank, left), refused(ways, rank, [("both", "both"), *left], static_graph=True),
-                   refused(ways, rank, [("left", "left"), ("both", "both")], static_graph=True), refused(joined_early, rank)],
+                   refused(ways, rank, [("left", "left"), ("both", "both")], static_graph=True),
+                   refused(joined_early, rank)],
     }
     with open(f"{folder}/found{rank}", "w") as file:
         json.dump(found, file)

@@ -1,4 +1,6 @@
-"""Programs for PyTorch in which one rank fails while the others wait for it: `mpiexec … python -m tensorgrad failing.py HOW`."""
+"""Programs for PyTorch in which one rank fails while the others wait for it: `mpiexec … python -m tensorgrad failing.py
+HOW`.
+"""
 import os
 import sys
 import time

@@ -89,7 +89,9 @@ def killed(rank):
 
 @scenario
 def killed_while_others_wait_for_each_other(rank):
-    """Nobody waits for the one that dies: rank 0 waits for a message of rank 1, which does something else until rank 0 has seen it."""
+    """Nobody waits for the one that dies: rank 0 waits for a message of rank 1, which does something else until rank 0
+    has seen it.
+    """
     if rank.rank == 2:
         rank.await_("waiting")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -108,7 +110,8 @@ def killed_while_work_is_under_way(rank):
     if rank.rank == 2:
         rank.await_("posted0"), rank.await_("posted1")
         os.kill(os.getpid(), signal.SIGKILL)
-    works = [rank.reduce(later=True), rank.reduce(later=True), rank.transport.receive(np.zeros(3), 1 - rank.rank, 7, True)]
+    works = [rank.reduce(later=True), rank.reduce(later=True),
+             rank.transport.receive(np.zeros(3), 1 - rank.rank, 7, True)]
     rank.reached(f"posted{rank.rank}")
     return [error_of(work.wait) for work in works] + [rank.transport.close() is None]
 
@@ -144,7 +147,8 @@ def stopped(rank):
     rank.transport.timeout = timedelta(seconds=0.4)
     if rank.rank == 2:
         os.kill(os.getpid(), signal.SIGSTOP)
-    return [error_of(rank.reduce), error_of(rank.reduce), error_of(lambda: rank.transport.send(np.zeros(2), 1 - rank.rank, 0, False))]
+    return [error_of(rank.reduce), error_of(rank.reduce),
+            error_of(lambda: rank.transport.send(np.zeros(2), 1 - rank.rank, 0, False))]
 
 
 @scenario
@@ -183,14 +187,16 @@ def order(rank):
 @scenario
 def roots(rank):
     root = int(rank.rank == 1)
-    return [error_of(lambda: rank.transport.broadcast(rank.call("BROADCAST", detail=f"root={root}"), np.ones(4, "f4"), root))]
+    return [error_of(lambda: rank.transport.broadcast(rank.call("BROADCAST", detail=f"root={root}"), np.ones(4, "f4"),
+                                                      root))]
 
 
 @scenario
 def counts(rank):
     """A rank sends more than the other expects, which fingerprints do not reveal."""
     got = [1, 1, 2 if rank.rank == 0 else 1]
-    return [error_of(lambda: rank.transport.alltoall(rank.call("ALLTOALL", (), detail=""), np.zeros(sum(got)), np.ones(3), got, [1, 1, 1]))]
+    return [error_of(lambda: rank.transport.alltoall(rank.call("ALLTOALL", (), detail=""), np.zeros(sum(got)),
+                                                     np.ones(3), got, [1, 1, 1]))]
 
 
 @scenario
@@ -221,7 +227,8 @@ def interrupted(rank):
     if rank.rank == 0:
         signal.signal(signal.SIGALRM, signal.default_int_handler)
     if rank.rank == 2:
-        rank.await_("seen0"), rank.await_("seen1")          # rank 1 waits for this one, and hears of rank 0 all the same
+        # rank 1 waits for this one, and hears of rank 0 all the same
+        rank.await_("seen0"), rank.await_("seen1")
 
     def until_the_alarm():
         if rank.rank == 0:
@@ -277,7 +284,8 @@ def descriptors():
     for number in os.listdir("/proc/self/fd"):
         with suppress(OSError):
             names.append(os.readlink(f"/proc/self/fd/{number}").partition(":")[0])
-    return {kind: names.count(kind) for kind in ("socket", "/memfd")} | {"shm": sum(name.startswith("/dev/shm") for name in names)}
+    return ({kind: names.count(kind) for kind in ("socket", "/memfd")}
+            | {"shm": sum(name.startswith("/dev/shm") for name in names)})
 
 
 def run(name, directory, rank):
@@ -294,12 +302,14 @@ def main(names):
             for process in processes:
                 process.start()
             end = time.monotonic() + 60
-            while time.monotonic() < end and any(process.is_alive() for process in (processes[:2] if name == "stopped" else processes)):
+            while (time.monotonic() < end and any(process.is_alive()
+                                                  for process in (processes[:2] if name == "stopped" else processes))):
                 time.sleep(0.002)
             for process in processes:
                 process.kill()
                 process.join()
-            ranks = [json.loads(path.read_text(encoding="utf-8")) if (path := directory / f"rank{rank}").exists() else None for rank in range(SIZE)]
+            ranks = [json.loads(path.read_text(encoding="utf-8")) if (path := directory / f"rank{rank}").exists()
+                     else None for rank in range(SIZE)]
             print(json.dumps({"name": name, "ranks": ranks, "pids": [process.pid for process in processes],
                               "codes": [process.exitcode for process in processes]}), flush=True)
 

@@ -1,4 +1,7 @@
-"""A program for PyTorch: what torch.distributed does over MPI. Run by mpiexec, with any number of ranks, as `python -m tensorgrad public.py`."""
+"""A program for PyTorch: what torch.distributed does over MPI.
+
+Run by mpiexec, with any number of ranks, as `python -m tensorgrad public.py`.
+"""
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
@@ -60,7 +63,8 @@ def messages(rank, size):
     else:
         dist.send(torch.full((3, 2), float(rank)), 0)
     own, other = torch.tensor([rank]), torch.zeros(1, dtype=torch.int64)
-    batch = [dist.P2POp(dist.isend, own, (rank + 1) % size, tag=1), dist.P2POp(dist.irecv, other, (rank - 1) % size, tag=1)]
+    batch = [dist.P2POp(dist.isend, own, (rank + 1) % size, tag=1),
+             dist.P2POp(dist.irecv, other, (rank - 1) % size, tag=1)]
     for work in dist.batch_isend_irecv(batch):
         work.wait()
     assert other.item() == (rank - 1) % size
@@ -87,13 +91,15 @@ def disagreement(rank, size):
         dist.all_reduce(torch.ones(2 + (rank == size - 1)))
     except RuntimeError as error:
         text = str(error)
-    assert "Detected mismatch between collectives on ranks. Rank" in text and f"{size - 1} is running collective: CollectiveFingerPrint" in text, text
+    assert ("Detected mismatch between collectives on ranks. Rank" in text
+            and f"{size - 1} is running collective: CollectiveFingerPrint" in text), text
     assert "TensorShape: [2] vs [3]" in text or "TensorShape=[2]" in text and "TensorShape=[3]" in text, text
     try:
         dist.all_reduce(torch.ones(1)) if rank else dist.broadcast(torch.ones(1), 0)
     except RuntimeError as error:
         text = str(error)
-    assert "ank 0 is running collective: CollectiveFingerPrint" in text and "OpType=BROADCAST" in text and "OpType=ALLREDUCE" in text, text
+    assert ("ank 0 is running collective: CollectiveFingerPrint" in text and "OpType=BROADCAST" in text
+            and "OpType=ALLREDUCE" in text), text
     dist.set_debug_level(dist.DebugLevel.OFF)
 
 

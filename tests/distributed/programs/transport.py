@@ -1,4 +1,6 @@
-"""Compare what the ranks of MPI get from each method of the transport with what NumPy makes of the arrays of all ranks: for 2 ranks or more."""
+"""Compare what the ranks of MPI get from each method of the transport with what NumPy makes of the arrays of all ranks:
+for 2 ranks or more.
+"""
 import sys
 from datetime import timedelta
 from functools import reduce
@@ -12,7 +14,8 @@ from tensorgrad.distributed.transport import mpi, mpi_types
 from tensorgrad.distributed.transport.base import Call
 
 LIMIT = timedelta(seconds=60)
-DTYPES = [np.dtype(name) for name in "f4 f8 f2 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 ?".split()] + [np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e5m2)]
+DTYPES = ([np.dtype(name) for name in "f4 f8 f2 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 ?".split()]
+          + [np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e5m2)])
 NATURAL = [np.dtype(name) for name in ("f4", "i8", "?", "c8")] + [np.dtype(ml_dtypes.bfloat16)]
 
 
@@ -21,7 +24,8 @@ def array(rank, dtype, size, seed=0):
     numbers = np.random.default_rng([rank, size, seed]).standard_normal(size) * 3
     if dtype.kind == "c":
         return (numbers + 1j * numbers[::-1]).astype(dtype)
-    return (np.abs(numbers) > 2 if dtype.kind == "b" else np.abs(numbers) * 5 if dtype.kind == "u" else numbers * 5).astype(dtype)
+    return (np.abs(numbers) > 2 if dtype.kind == "b" else np.abs(numbers) * 5 if dtype.kind == "u"
+            else numbers * 5).astype(dtype)
 
 
 def call(later):
@@ -66,7 +70,8 @@ def reductions(t, dtypes, sizes, later):
     for dtype in dtypes:
         for op in ReduceOp:
             if not allowed(dtype, op):
-                refused((TypeError, RuntimeError, ValueError), lambda dtype=dtype, op=op: t.allreduce(call(later), array(0, dtype, 3), op))
+                refused((TypeError, RuntimeError, ValueError),
+                        lambda dtype=dtype, op=op: t.allreduce(call(later), array(0, dtype, 3), op))
                 continue
             for size in sizes:
                 what = dtype, op, size, later
@@ -106,7 +111,8 @@ def copies(t, dtypes, sizes, later):
             own = np.zeros(size, dtype)
             t.scatter(call(later), own, whole if t.rank == root else None, root).wait()
             check(own, arrays[t.rank], dtype, what)
-            counts = [[(source + 2 * target) % 3 + size for target in ranks] for source in ranks]      # uneven, different on each rank
+            # uneven, different on each rank
+            counts = [[(source + 2 * target) % 3 + size for target in ranks] for source in ranks]
             parts = [[array(source, dtype, counts[source][target], target) for target in ranks] for source in ranks]
             taken = [counts[source][t.rank] for source in ranks]
             out = np.zeros(sum(taken), dtype)
@@ -120,7 +126,8 @@ def messages(t, dtypes, sizes, later):
     for dtype in dtypes:
         for size in sizes:
             places = [np.zeros(size, dtype) for _ in range(2)]
-            receives = [t.receive(place, before, tag, True) for tag, place in zip((7, 3), places)]       # in another order than they are sent
+            # in another order than they are sent
+            receives = [t.receive(place, before, tag, True) for tag, place in zip((7, 3), places)]
             sends = [t.send(array(t.rank, dtype, size, tag), after, tag, True) for tag in (3, 7)]
             assert all(work.wait() for work in sends + receives)
             assert [work.source_rank() for work in receives] == [before, before]
@@ -147,7 +154,8 @@ def wrong_messages(t):
         other = 1 - t.rank
         for later in False, True:
             sent = t.send(np.ones(2, np.float32), other, 0, True)
-            refused(DistBackendError, lambda later=later: t.receive(np.zeros(3, np.float32), other, 0, later).wait(), "8 bytes came")
+            refused(DistBackendError, lambda later=later: t.receive(np.zeros(3, np.float32), other, 0, later).wait(),
+                    "8 bytes came")
             sent.wait()
     t.barrier(call(False))
 
@@ -175,7 +183,8 @@ def under_way(t):
         check(one, reduced(some, ReduceOp.MAX if seed % 2 else ReduceOp.SUM), one.dtype, seed)
     assert sorted(said) == list(range(len(works))) and not t.order.works
     for dtype in np.dtype("f4"), np.dtype(np.float16):                     # ranks need not agree on who waits at once
-        some, one, out = [array(t.rank, dtype, 50, turn) for turn in (0, 1)], array(t.rank, dtype, 50), np.zeros(50 * t.size, dtype)
+        some, one, out = ([array(t.rank, dtype, 50, turn) for turn in (0, 1)], array(t.rank, dtype, 50),
+                          np.zeros(50 * t.size, dtype))
         works = [t.allreduce(call(t.rank % 2 == turn), some[turn], ReduceOp.SUM) for turn in (0, 1)]
         works += [t.broadcast(call(t.rank == 0), one, 1), t.allgather(call(t.rank == 1), out, array(t.rank, dtype, 50))]
         for work in works:
@@ -183,7 +192,8 @@ def under_way(t):
         check(some[1], reduced([array(rank, dtype, 50, 1) for rank in range(t.size)], ReduceOp.SUM), dtype, "mixed")
         check(out[:50], array(0, dtype, 50), dtype, "mixed")
         works = [t.allreduce(call(True), some[0], ReduceOp.SUM)]
-        for late in (True, False) if t.rank else (False, True):            # a barrier before the wait on one rank, after it on the others
+        # a barrier before the wait on one rank, after it on the others
+        for late in (True, False) if t.rank else (False, True):
             works[0].wait() if late else t.barrier(call(False))
     for _ in range(100):
         t.broadcast(call(True), np.arange(1000.), 0)                       # forgotten at once, arrays and all

@@ -19,13 +19,15 @@ class Points(torch.utils.data.Dataset):
         return SAMPLES
 
     def __getitem__(self, index):
-        noise = torch.tensor([random.gauss(0, 0.1), np.random.normal(0, 0.1)], dtype=torch.float32) + 0.1 * torch.randn(2)
+        noise = (torch.tensor([random.gauss(0, 0.1), np.random.normal(0, 0.1)], dtype=torch.float32) + 0.1
+                 * torch.randn(2))
         return torch.tensor([index / SAMPLES, index % 3]) + noise, index % 2
 
 
 def main(directory, workers, every):
     random.seed(1), np.random.seed(2), torch.manual_seed(3)
-    model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(8, 2))
+    model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.3),
+                                torch.nn.Linear(8, 2))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.05, total_steps=EPOCHS * -(-SAMPLES // BATCH))
     averaged = torch.optim.swa_utils.AveragedModel(model)
@@ -49,7 +51,8 @@ def main(directory, workers, every):
                 checkpointer.save(step, epoch=epoch, losses=losses)
             print("step", step, flush=True)
         checkpointer.save(step, epoch=epoch + 1, losses=losses)
-    print("digest", digest([{name: part.state_dict() for name, part in parts.items()}, streams.state(), losses, step]), flush=True)
+    print("digest", digest([{name: part.state_dict() for name, part in parts.items()}, streams.state(), losses, step]),
+          flush=True)
 
 
 main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

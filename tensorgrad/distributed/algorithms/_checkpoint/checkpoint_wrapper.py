@@ -1,6 +1,8 @@
-"""Modules that compute their activations again in backward, or keep them in the host's memory, under the names that they had before.
+"""Modules that compute their activations again in backward, or keep them in the host's memory, under the names that
+they had before.
 
-https://pytorch.org/docs → torch.distributed.algorithms._checkpoint.checkpoint_wrapper; `torch.utils.checkpoint` does the work.
+https://pytorch.org/docs → torch.distributed.algorithms._checkpoint.checkpoint_wrapper; `torch.utils.checkpoint` does
+the work.
 """
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from ....autograd.graph import save_on_cpu
 from ....nn import Module
 from ....utils.checkpoint import checkpoint
 
-__all__ = ["ActivationWrapper", "CheckpointImpl", "CheckpointWrapper", "OffloadWrapper", "apply_activation_checkpointing", "checkpoint_wrapper",
+__all__ = ["ActivationWrapper", "CheckpointImpl", "CheckpointWrapper", "OffloadWrapper",
+           "apply_activation_checkpointing", "checkpoint_wrapper",
            "offload_wrapper"]
 
 _CHECKPOINT_WRAPPED_MODULE = "_checkpoint_wrapped_module"
@@ -83,11 +86,13 @@ class OffloadWrapper(ActivationWrapper):
 class CheckpointWrapper(ActivationWrapper):
     """Computes its activations again in backward."""
 
-    def __init__(self, mod: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT, checkpoint_fn: Any = None,
+    def __init__(self, mod: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT,
+                 checkpoint_fn: Any = None,
                  **checkpoint_fn_kwargs: Any) -> None:
         super().__init__(mod)
         self.checkpoint_impl = checkpoint_impl
-        chosen = partial(checkpoint, use_reentrant=checkpoint_impl is CheckpointImpl.REENTRANT) if checkpoint_fn is None else checkpoint_fn
+        chosen = (partial(checkpoint, use_reentrant=checkpoint_impl is CheckpointImpl.REENTRANT)
+                  if checkpoint_fn is None else checkpoint_fn)
         self.checkpoint_fn = partial(chosen, **checkpoint_fn_kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -105,9 +110,11 @@ def offload_wrapper(module: Module) -> Module:
     return OffloadWrapper(module)
 
 
-def checkpoint_wrapper(module: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT, checkpoint_fn: Any = None,
+def checkpoint_wrapper(module: Module, checkpoint_impl: CheckpointImpl = CheckpointImpl.NO_REENTRANT,
+                       checkpoint_fn: Any = None,
                        **checkpoint_fn_kwargs: Any) -> Module:
-    """Return a module that computes its activations again in backward, by `torch.utils.checkpoint.checkpoint` or `checkpoint_fn`, with further keywords for it.
+    """Return a module that computes its activations again in backward, by `torch.utils.checkpoint.checkpoint` or
+    `checkpoint_fn`, with further keywords for it.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
@@ -117,12 +124,16 @@ def checkpoint_wrapper(module: Module, checkpoint_impl: CheckpointImpl = Checkpo
     return CheckpointWrapper(module, checkpoint_impl, checkpoint_fn, **checkpoint_fn_kwargs)
 
 
-def apply_activation_checkpointing(model: Module, checkpoint_wrapper_fn: Callable[[Module], Module] = checkpoint_wrapper,
-                                   check_fn: Callable[[Module], bool] = lambda _: True, auto_wrap_policy: Any = None) -> None:
+def apply_activation_checkpointing(model: Module,
+                                   checkpoint_wrapper_fn: Callable[[Module], Module] = checkpoint_wrapper,
+                                   check_fn: Callable[[Module], bool] = lambda _: True,
+                                   auto_wrap_policy: Any = None) -> None:
     """Wrap the modules within a model that `check_fn` chooses, in place; not the model itself.
 
-    auto_wrap_policy: instead of check_fn, a function of `module`, `recurse`, and `nonwrapped_numel`, the number of elements of its parameters that are in no
-    wrapped module. With recurse=True it says whether to look into the module, then with recurse=False whether to wrap it.
+    auto_wrap_policy: instead of check_fn, a function of `module`, `recurse`, and `nonwrapped_numel`, the number of
+        elements of its parameters that are in no
+    wrapped module. With recurse=True it says whether to look into the module, then with recurse=False whether to wrap
+    it.
     """
     def asked(module: Module, recurse: bool, count: int) -> bool:
         if auto_wrap_policy is None:

@@ -1,6 +1,9 @@
-"""Communication hooks of DistributedDataParallel: what happens to a bucket of gradients. https://pytorch.org/docs/stable/ddp_comm_hooks.html
+"""Communication hooks of DistributedDataParallel: what happens to a bucket of gradients.
 
-A hook takes what it was registered with, and a GradBucket, and gives a Future of the flat tensor that goes into the bucket.
+https://pytorch.org/docs/stable/ddp_comm_hooks.html
+
+A hook takes what it was registered with, and a GradBucket, and gives a Future of the flat tensor that goes into the
+bucket.
 """
 from enum import Enum
 from typing import Any
@@ -11,7 +14,10 @@ __all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
 
 
 class Registers:
-    """Registers a hook: `(model=…, state=…)`. The state is a process group, of which PowerSGD, of products of some rank, makes one of its own."""
+    """Registers a hook: `(model=…, state=…)`.
+
+    The state is a process group, of which PowerSGD, of products of some rank, makes one of its own.
+    """
 
     def __init__(self, hook: Any, rank: int = 0) -> None:
         self.hook, self.rank = hook, rank

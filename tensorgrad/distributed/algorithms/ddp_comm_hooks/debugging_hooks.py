@@ -10,7 +10,10 @@ __all__ = ["noop_hook"]
 
 
 def noop_hook(_: Any, bucket: GradBucket) -> Future[Any]:
-    """Leave gradients as they are in each process: the time of a step without communication. https://pytorch.org/docs → noop_hook"""
+    """Leave gradients as they are in each process: the time of a step without communication.
+
+    https://pytorch.org/docs → noop_hook
+    """
     future: Future[Any] = Future()
     future.set_result(bucket.buffer())
     return future

@@ -1,4 +1,7 @@
-"""Mean gradients, in the dtype of the parameters or in a shorter one. https://pytorch.org/docs/stable/ddp_comm_hooks.html#default-communication-hooks"""
+"""Mean gradients, in the dtype of the parameters or in a shorter one.
+
+https://pytorch.org/docs/stable/ddp_comm_hooks.html#default-communication-hooks
+"""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,7 +12,8 @@ from ....futures import Future
 from ....nn import processes
 from ....nn.parallel.buckets import GradBucket
 
-__all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook", "fp16_compress_wrapper"]
+__all__ = ["allreduce_hook", "bf16_compress_hook", "bf16_compress_wrapper", "fp16_compress_hook",
+           "fp16_compress_wrapper"]
 
 Hook = Callable[[Any, GradBucket], Future[Any]]
 
@@ -37,12 +41,18 @@ def _compressed(dtype: Any, group: Any, bucket: GradBucket) -> Future[Any]:
 
 
 def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Any]:
-    """Average gradients as float16, which takes half the bytes of float32. https://pytorch.org/docs → fp16_compress_hook"""
+    """Average gradients as float16, which takes half the bytes of float32.
+
+    https://pytorch.org/docs → fp16_compress_hook
+    """
     return _compressed(tg.float16, process_group, bucket)
 
 
 def bf16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Any]:
-    """Average gradients as bfloat16, which takes half the bytes of float32, and has its range. https://pytorch.org/docs → bf16_compress_hook"""
+    """Average gradients as bfloat16, which takes half the bytes of float32, and has its range.
+
+    https://pytorch.org/docs → bf16_compress_hook
+    """
     return _compressed(tg.bfloat16, process_group, bucket)
 
 

@@ -24,7 +24,8 @@ class PostLocalSGDState:
         post_local_gradient_allreduce: whether the subgroup averages gradients at all
     """
 
-    def __init__(self, process_group: Any, subgroup: Any, start_localSGD_iter: int, post_local_gradient_allreduce: bool = True) -> None:
+    def __init__(self, process_group: Any, subgroup: Any, start_localSGD_iter: int,
+                 post_local_gradient_allreduce: bool = True) -> None:
         self.process_group, self.subgroup, self.start_localSGD_iter = process_group, subgroup, start_localSGD_iter
         self.post_local_gradient_allreduce, self.iter = post_local_gradient_allreduce, 0
 
@@ -34,7 +35,9 @@ class PostLocalSGDState:
 
 
 def post_localSGD_hook(state: PostLocalSGDState, bucket: GradBucket) -> Future[Any]:
-    """Average gradients over all processes, and from a certain step on over a part. https://pytorch.org/docs → post_localSGD_hook
+    """Average gradients over all processes, and from a certain step on over a part.
+
+    https://pytorch.org/docs → post_localSGD_hook
 
     A `PeriodicModelAverager` averages parameters after the optimizer's steps then.
     """

@@ -1,7 +1,9 @@
-"""PowerSGD: gradients travel as products of narrow matrices. T. Vogels, S. P. Karimireddy, M. Jaggi (2019), https://arxiv.org/abs/1905.13727
+"""PowerSGD: gradients travel as products of narrow matrices.
 
-A gradient M of n × m becomes P Qᵀ, with r columns in P and Q: with Q of the step before, P is the orthogonalized mean of M Q over the processes, and Q the mean
-of Mᵀ P. What that leaves out is added to the gradient of the next step.
+T. Vogels, S. P. Karimireddy, M. Jaggi (2019), https://arxiv.org/abs/1905.13727
+
+A gradient M of n × m becomes P Qᵀ, with r columns in P and Q: with Q of the step before, P is the orthogonalized mean
+of M Q over the processes, and Q the mean of Mᵀ P. What that leaves out is added to the gradient of the next step.
 """
 from __future__ import annotations
 
@@ -33,18 +35,26 @@ class PowerSGDState:
         random_seed: of Q
         compression_stats_logging_frequency: kept
         batch_tensors_with_same_shape: whether matrices of one shape are multiplied at once
-    Errors: ValueError for a start before the third step with error feedback or warm start: buckets change after the first.
+    Errors: ValueError for a start before the third step with error feedback or warm start: buckets change after the
+        first.
     """
 
-    def __init__(self, process_group: Any, matrix_approximation_rank: int = 1, start_powerSGD_iter: int = 1_000, min_compression_rate: float = 2,
-                 use_error_feedback: bool = True, warm_start: bool = True, orthogonalization_epsilon: float = 0, random_seed: int = 0,
-                 compression_stats_logging_frequency: int = 10_000, batch_tensors_with_same_shape: bool = False) -> None:
+    def __init__(self, process_group: Any, matrix_approximation_rank: int = 1, start_powerSGD_iter: int = 1_000,
+                 min_compression_rate: float = 2, use_error_feedback: bool = True, warm_start: bool = True,
+                 orthogonalization_epsilon: float = 0,
+                 random_seed: int = 0,
+                 compression_stats_logging_frequency: int = 10_000,
+                 batch_tensors_with_same_shape: bool = False) -> None:
         if (use_error_feedback or warm_start) and start_powerSGD_iter <= 1:
-            raise ValueError("Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, because PowerSGD can only be applied "
-                             "after the first two iterations in DDP.")
-        self.process_group, self.matrix_approximation_rank, self.start_powerSGD_iter = process_group, matrix_approximation_rank, start_powerSGD_iter
-        self.min_compression_rate, self.use_error_feedback, self.warm_start = min_compression_rate, use_error_feedback, warm_start
-        self.orthogonalization_epsilon, self.batch_tensors_with_same_shape = orthogonalization_epsilon, batch_tensors_with_same_shape
+            raise ValueError("Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, "
+                             "because PowerSGD can only be applied after the first two iterations in DDP.")
+        self.process_group, self.matrix_approximation_rank, self.start_powerSGD_iter = (process_group,
+                                                                                        matrix_approximation_rank,
+                                                                                        start_powerSGD_iter)
+        self.min_compression_rate, self.use_error_feedback, self.warm_start = (min_compression_rate, use_error_feedback,
+                                                                               warm_start)
+        self.orthogonalization_epsilon, self.batch_tensors_with_same_shape = (orthogonalization_epsilon,
+                                                                              batch_tensors_with_same_shape)
         self.compression_stats_logging_frequency = max(1, compression_stats_logging_frequency)
         self.rng = np.random.RandomState(random_seed)
         self.error_dict: dict[int, Any] = {}            # by the number of the bucket
@@ -70,7 +80,10 @@ class PowerSGDState:
 
 
 def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Any]:
-    """Reduce each matrix of gradients as a product, where that saves enough, and all others as they are. https://pytorch.org/docs → powerSGD_hook"""
+    """Reduce each matrix of gradients as a product, where that saves enough, and all others as they are.
+
+    https://pytorch.org/docs → powerSGD_hook
+    """
     group, buffer = chosen(state.process_group), bucket.buffer()
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
@@ -93,20 +106,25 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Any]:
             others.append(piece)
     flat = tg.cat(others) if others else None
     work = None if flat is None else group.allreduce(flat)
-    lots = [[m] for same in matrices.values() for m in same] if not state.batch_tensors_with_same_shape else list(matrices.values())
+    lots = ([[m] for same in matrices.values() for m in same] if not state.batch_tensors_with_same_shape
+            else list(matrices.values()))
     stacks = [tg.stack(lot) for lot in lots]
     _approximate(state, bucket.index(), group, stacks, work)
     for lot, stack in zip(lots, stacks, strict=True):
         for matrix, found in zip(lot, stack, strict=True):
             matrix.copy_(found)
     if flat is not None:
-        for piece, found in zip(others, flat.div_(group.size()).split([piece.numel() for piece in others]), strict=True):
+        for piece, found in zip(others, flat.div_(group.size()).split([piece.numel() for piece in others]),
+                                strict=True):
             piece.copy_(found)
     return _done(state, bucket, before, buffer)
 
 
 def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Any]:
-    """Reduce all gradients of a bucket as one square matrix: faster and coarser. https://pytorch.org/docs → batched_powerSGD_hook"""
+    """Reduce all gradients of a bucket as one square matrix: faster and coarser.
+
+    https://pytorch.org/docs → batched_powerSGD_hook
+    """
     group, buffer = chosen(state.process_group), bucket.buffer()
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
@@ -142,7 +160,10 @@ def _done(state: PowerSGDState, bucket: GradBucket, before: Any, after: Any, res
 
 
 def _approximate(state: PowerSGDState, index: int, group: Any, stacks: list[Any], pending: Any) -> None:
-    """Replace stacks of matrices (B, n, m) by the products P Qᵀ that stand for their means. `pending` is what began before, and ends meanwhile."""
+    """Replace stacks of matrices (B, n, m) by the products P Qᵀ that stand for their means.
+
+    `pending` is what began before, and ends meanwhile.
+    """
     qs = state.q_memory_dict.get(index) if state.warm_start else None
     if qs is None:
         generator = tg.Generator().manual_seed(int(state.rng.randint(1_000_000_000)))

@@ -1,1 +1,4 @@
-"""Averages of parameters over processes. https://pytorch.org/docs/stable/distributed.optim.html → PostLocalSGDOptimizer"""
+"""Averages of parameters over processes.
+
+https://pytorch.org/docs/stable/distributed.optim.html → PostLocalSGDOptimizer
+"""

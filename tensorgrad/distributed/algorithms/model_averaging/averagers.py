@@ -1,4 +1,7 @@
-"""When parameters are averaged over processes. https://pytorch.org/docs/stable/distributed.optim.html → PostLocalSGDOptimizer"""
+"""When parameters are averaged over processes.
+
+https://pytorch.org/docs/stable/distributed.optim.html → PostLocalSGDOptimizer
+"""
 from __future__ import annotations
 
 import warnings
@@ -25,9 +28,12 @@ class ModelAverager(ABC):
 
 
 class PeriodicModelAverager(ModelAverager):
-    """Averages parameters at each `period`-th step from the step `warmup_steps` on. https://pytorch.org/docs → PeriodicModelAverager
+    """Averages parameters at each `period`-th step from the step `warmup_steps` on.
 
-    Errors: ValueError for a period below 1 or a negative number of steps. With a period of 1 gradients might be averaged as well: UserWarning.
+    https://pytorch.org/docs → PeriodicModelAverager
+
+    Errors: ValueError for a period below 1 or a negative number of steps. With a period of 1 gradients might be
+        averaged as well: UserWarning.
     """
 
     def __init__(self, period: int, warmup_steps: int = 0, process_group: Any = None) -> None:
@@ -37,13 +43,16 @@ class PeriodicModelAverager(ModelAverager):
         if period < 1:
             raise ValueError("Arg ``period`` must be a positive value.")
         if period == 1:
-            warnings.warn("When period is 1, no need to use model averaging because the communication cost of all-reducing parameters will be no less than the "
-                          "cost of all-reducing gradients by DistributedDataParallel in the backward pass. Therefore, only DistributedDataParallel should be "
-                          "used for this case.", stacklevel=2)
+            warnings.warn("When period is 1, no need to use model averaging because the communication cost of "
+                          "all-reducing parameters will be no less than the cost of all-reducing gradients by "
+                          "DistributedDataParallel in the backward pass. Therefore, only DistributedDataParallel "
+                          "should be used for this case.", stacklevel=2)
         self.period, self.warmup_steps = period, warmup_steps
 
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """Average parameters or those of an optimizer's groups that have gradients, if it is their turn; count the step."""
+        """Average parameters or those of an optimizer's groups that have gradients, if it is their turn; count the
+        step.
+        """
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
             average_parameters_or_parameter_groups(params, self.process_group)
         self.step += 1

@@ -12,9 +12,13 @@ __all__ = ["average_parameters", "average_parameters_or_parameter_groups", "get_
 
 
 def average_parameters(params: Iterable[Any], process_group: Any) -> None:
-    """Replace parameters by their means over the processes of a group; those of one dtype and device travel together. Others leave theirs as they are."""
+    """Replace parameters by their means over the processes of a group; those of one dtype and device travel together.
+
+    Others leave theirs as they are.
+    """
     group = processes.default_group if process_group is None else process_group
-    if not hasattr(group, "allreduce") or group.rank() < 0:         # what stands for a group that this process is not in
+    # what stands for a group that this process is not in
+    if not hasattr(group, "allreduce") or group.rank() < 0:
         return
     kinds: dict[Any, list[Any]] = {}
     for p in params:
@@ -28,7 +32,10 @@ def average_parameters(params: Iterable[Any], process_group: Any) -> None:
 
 
 def get_params_to_average(params: Iterable[Any]) -> list[Any]:
-    """Return the parameters that have gradients, of parameters or of an optimizer's groups. Errors: NotImplementedError for anything else."""
+    """Return the parameters that have gradients, of parameters or of an optimizer's groups.
+
+    Errors: NotImplementedError for anything else.
+    """
     found = []
     for item in params:
         if isinstance(item, dict):

@@ -1,6 +1,7 @@
 """Errors of worker processes, which reach the launcher in files. https://pytorch.org/docs/stable/elastic/errors.html
 
-A worker that is started by `python -m tensorgrad.distributed.run` is told the name of a file, in TORCHELASTIC_ERROR_FILE. `record` writes the exception
+A worker that is started by `python -m tensorgrad.distributed.run` is told the name of a file, in
+TORCHELASTIC_ERROR_FILE. `record` writes the exception
 that ends a program into it, as JSON; the launcher shows its traceback.
 """
 from __future__ import annotations
@@ -77,7 +78,9 @@ def _read(path: str) -> dict[str, Any] | None:
 
 @dataclass
 class ProcessFailure:
-    """How a worker failed: its number on this machine, pid and exit code (minus the signal), and its error file, where `record` has written one."""
+    """How a worker failed: its number on this machine, pid and exit code (minus the signal), and its error file, where
+    `record` has written one.
+    """
 
     local_rank: int
     pid: int
@@ -93,10 +96,12 @@ class ProcessFailure:
         if data is not None:
             self.error_file_data, self.message = data, data["message"]
             with suppress(KeyError, TypeError, ValueError):
-                self.timestamp = int(data["timestamp"] if isinstance(self.message, str) else self.message["extraInfo"]["timestamp"])
+                self.timestamp = int(data["timestamp"] if isinstance(self.message, str)
+                                     else self.message["extraInfo"]["timestamp"])
         else:
             self.error_file, self.error_file_data = NOT_AVAILABLE, {"message": "<NONE>"}
-            self.message = f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}" if self.exitcode < 0 else HOW
+            self.message = (f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}"
+                            if self.exitcode < 0 else HOW)
 
     def signal_name(self) -> str:
         """The name of the signal that ended it; "<N/A>" if none did."""
@@ -114,10 +119,12 @@ class ProcessFailure:
         message = self.message
         if isinstance(message, dict):
             about = message.get("extraInfo")
-            message = (about if isinstance(about, dict) else {}).get("py_callstack", message.get("message", NOT_AVAILABLE))
+            message = (about if isinstance(about, dict) else {}).get("py_callstack",
+                                                                     message.get("message", NOT_AVAILABLE))
         name = f"({self.signal_name()})" if self.exitcode < 0 else ""
         return [f"[{index}]:", f"  time      : {self.timestamp_isoformat()}", f"  host      : {socket.gethostname()}",
-                f"  rank      : {rank} (local_rank: {self.local_rank})", f"  exitcode  : {self.exitcode} (pid: {self.pid}) {name}",
+                f"  rank      : {rank} (local_rank: {self.local_rank})",
+                f"  exitcode  : {self.exitcode} (pid: {self.pid}) {name}",
                 f"  error_file: {self.error_file}", "  traceback : " + str(message).rstrip().replace("\n", "\n  ")]
 
 
@@ -131,7 +138,9 @@ class ChildFailedError(Exception):
         super().__init__(self.format_msg())
 
     def get_first_failure(self) -> tuple[int, ProcessFailure]:
-        """Rank and failure of the one that failed first; among those of one second, one that a signal ended, since others fail when a rank is gone."""
+        """Rank and failure of the one that failed first; among those of one second, one that a signal ended, since
+        others fail when a rank is gone.
+        """
         rank = min(self.failures, key=lambda r: (self.failures[r].timestamp, self.failures[r].exitcode >= 0))
         return rank, self.failures[rank]
 
@@ -143,13 +152,15 @@ class ChildFailedError(Exception):
         title = f"{self.name} FAILED"
         width = min(60, max(map(len, [title, *(line for lines in told.values() for line in lines)])))
         border, section = boarder_delim * width, section_delim * width
-        return "\n".join(["", border, title, section, "Failures:", *others, section, "Root Cause (first observed failure):", *told[first], border])
+        return "\n".join(["", border, title, section, "Failures:", *others, section,
+                          "Root Cause (first observed failure):", *told[first], border])
 
 
 def record(fn: Callable[..., Any], error_handler: ErrorHandler | None = None) -> Callable[..., Any]:
     """Let the launcher know the exception that ends a function: a decorator for the main function of a program.
 
-    The exception is raised as before. Source: https://pytorch.org/docs → torch.distributed.elastic.multiprocessing.errors.record
+    The exception is raised as before. Source: https://pytorch.org/docs →
+        torch.distributed.elastic.multiprocessing.errors.record
 
     >>> from tensorgrad.distributed.elastic.multiprocessing.errors import record
     >>> @record

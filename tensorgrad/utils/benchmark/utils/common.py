@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ....runtime.threads import get_num_threads, set_num_threads
 
-__all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig", "unit_to_english"]
+__all__ = ["Measurement", "TaskSpec", "ordered_unique", "select_unit", "set_torch_threads", "trim_sigfig",
+           "unit_to_english"]
 UNITS = {"ns": ("nanosecond", 1e-9), "us": ("microsecond", 1e-6), "ms": ("millisecond", 1e-3), "s": ("second", 1.0)}
 MOST_DIGITS, LEAST_ERROR = 4, 25e-9         # limits on the precision: digits, and relative error of the clock
 CONFIDENCE = 1.645                          # standard errors: 90 %
@@ -30,7 +31,8 @@ class TaskSpec(NamedTuple):
     @property
     def title(self) -> str:
         """The label, or the statement, and the sub-label."""
-        name = self.label if self.label is not None else self.stmt if "\n" not in self.stmt else f"stmt:\n{_indented(self.stmt)}"
+        name = (self.label if self.label is not None else self.stmt if "\n" not in self.stmt
+                else f"stmt:\n{_indented(self.stmt)}")
         return name + (f": {self.sub_label}" if self.sub_label else "")
 
     def setup_str(self) -> str:
@@ -50,10 +52,15 @@ def _indented(text: str) -> str:
 
 
 class Measurement:
-    """Times of a statement: `raw_times` seconds for `number_per_run` runs each. https://pytorch.org/docs → torch.utils.benchmark.Measurement"""
+    """Times of a statement: `raw_times` seconds for `number_per_run` runs each.
 
-    def __init__(self, number_per_run: int, raw_times: list[float], task_spec: TaskSpec, metadata: dict[Any, Any] | None = None) -> None:
-        self.number_per_run, self.raw_times, self.task_spec, self.metadata = number_per_run, raw_times, task_spec, metadata
+    https://pytorch.org/docs → torch.utils.benchmark.Measurement
+    """
+
+    def __init__(self, number_per_run: int, raw_times: list[float], task_spec: TaskSpec,
+                 metadata: dict[Any, Any] | None = None) -> None:
+        self.number_per_run, self.raw_times, self.task_spec, self.metadata = (number_per_run, raw_times, task_spec,
+                                                                              metadata)
 
     times = property(lambda self: [t / self.number_per_run for t in self.raw_times], doc="Seconds of one run.")
     mean = property(lambda self: mean(self.times), doc="Their mean.")
@@ -94,13 +101,15 @@ class Measurement:
         share = self.iqr / self.median
         if share < 0.1:
             return ""
-        cause = "This suggests significant environmental influence." if share >= 0.25 else "This could indicate system fluctuation."
+        cause = ("This suggests significant environmental influence." if share >= 0.25
+                 else "This could indicate system fluctuation.")
         return f"  WARNING: Interquartile range is {share:.1%} of the median measurement.\n           {cause}"
 
     def __repr__(self) -> str:
         unit, size = select_unit(self.median)
         count, many = len(self.raw_times), len(self.raw_times) > 1
-        lines = [object.__repr__(self), self.task_spec.summarize(), f"  {'Median: ' * many}{self.median / size:.2f} {unit}"]
+        lines = [object.__repr__(self), self.task_spec.summarize(),
+                 f"  {'Median: ' * many}{self.median / size:.2f} {unit}"]
         if count >= 4:
             first, third = self._quartiles
             lines.append(f"  IQR:    {self.iqr / size:.2f} {unit} ({first / size:.2f} to {third / size:.2f})")

@@ -29,15 +29,18 @@ class Timer:
     10
     """
 
-    def __init__(self, stmt: str = "pass", setup: str = "pass", global_setup: str = "", timer: Callable[[], float] = timer, globals: Any = None,  # noqa: A002
-                 label: str | None = None, sub_label: str | None = None, description: str | None = None, env: str | None = None, num_threads: int = 1,
+    def __init__(self, stmt: str = "pass", setup: str = "pass", global_setup: str = "",
+                 timer: Callable[[], float] = timer, globals: Any = None, label: str | None = None,
+                 sub_label: str | None = None, description: str | None = None,
+                 env: str | None = None, num_threads: int = 1,
                  language: Language | str = Language.PYTHON) -> None:
         if not isinstance(stmt, str):
             raise ValueError("Currently only a `str` stmt is supported.")
         if language not in (Language.PYTHON, "py", "python"):
             raise NotImplementedError("tensorgrad times statements of Python: C++ would need PyTorch's own library")
         if global_setup:
-            raise ValueError("global_setup is C++ only, got `{global_setup}`. Most likely this code can simply be moved to `setup`.")
+            raise ValueError("global_setup is C++ only, got `{global_setup}`. Most likely this code can simply be "
+                             "moved to `setup`.")
         stmt, setup = dedent(stmt).strip(), dedent(setup).strip()
         self._timer = _timeit.Timer(stmt, setup, timer, dict(globals or {}))
         self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
@@ -68,7 +71,8 @@ class Timer:
                     callback(number, spent)
             return self._measurement(number, times)
 
-    def adaptive_autorange(self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0, callback: Any = None) -> Measurement:
+    def adaptive_autorange(self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0,
+                           callback: Any = None) -> Measurement:
         """Time blocks of runs until the times agree, see `meets_confidence`, or `max_run_time` seconds have passed."""
         with set_torch_threads(self._task_spec.num_threads):
             number, times = self._block(0.05), list[float]()

@@ -30,7 +30,8 @@ class Iterated:
     """Fetches the next samples of an iterable dataset; only the number of indices matters."""
 
     def __init__(self, samples, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> None:
-        self.samples, self.auto_collation, self.collate_fn, self.drop_last = samples, auto_collation, collate_fn, drop_last
+        self.samples, self.auto_collation, self.collate_fn, self.drop_last = (samples, auto_collation, collate_fn,
+                                                                              drop_last)
         self.ended = False  # True: the dataset is exhausted
 
     def __call__(self, indices: Sequence):
@@ -66,7 +67,8 @@ def fetches_plainly(loader) -> bool:
     dataset = loader.dataset
     while type(dataset) is Subset:
         dataset = dataset.dataset
-    return type(dataset) in (TensorDataset, list, tuple, range, str) and loader.collate_fn in (default_collate, default_convert)
+    return (type(dataset) in (TensorDataset, list, tuple, range, str)
+            and loader.collate_fn in (default_collate, default_convert))
 
 
 def fetch_rows(dataset, columns: Sequence, position: Sequence | None) -> Callable:

@@ -163,9 +163,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._in_order = loader.in_order
         self._persistent = loader.persistent_workers
         resumed = loader._resumed
-        self._ledger = self._progress.ledger = resumed.ledger(loader.num_workers) if resumed else Ledger(loader.num_workers)
+        self._ledger = self._progress.ledger = (resumed.ledger(loader.num_workers) if resumed
+                                                else Ledger(loader.num_workers))
         self._pool = WorkerPool(
-            Job(*loader._how_to_fetch, self._base_seed, loader.worker_init_fn, loader.num_workers, plans(self._ledger, self._iterated) if resumed else None),
+            Job(*loader._how_to_fetch, self._base_seed, loader.worker_init_fn, loader.num_workers,
+                plans(self._ledger, self._iterated) if resumed else None),
             loader.multiprocessing_context)
         self._close = weakref.finalize(self, self._pool.close)
         self._epoch = 0
@@ -219,7 +221,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return self._ledger.waiting
 
     def _start_epoch(self, waiting: Sequence[int] = ()) -> None:
-        for worker, index in self._ledger.passed_over(self._passed, self._iterated, next(iter(self._index_sampler)) if self._iterated else None):
+        for worker, index in self._ledger.passed_over(self._passed, self._iterated,
+                                                      next(iter(self._index_sampler)) if self._iterated else None):
             self._pool.submit(worker, Task(self._epoch, index, passed=True))
         self._passed = []
         for worker in waiting:

@@ -60,12 +60,14 @@ def draws(sampler) -> int:
 
 def loader_streams(loader) -> dict[str, Stream]:
     """Return the loader's own streams: its generator, and those of its samplers and its dataset."""
-    return own_streams(generator=loader.generator, sampler=loader.sampler, batch_sampler=loader.batch_sampler, dataset=loader.dataset)
+    return own_streams(generator=loader.generator, sampler=loader.sampler, batch_sampler=loader.batch_sampler,
+                       dataset=loader.dataset)
 
 
 def with_epoch(loader) -> Any:
     """Return the sampler of a loader that has `set_epoch` and `epoch`; None if there is none."""
-    return next((s for s in samplers(loader) if callable(getattr(s, 'set_epoch', None)) and type(getattr(s, 'epoch', None)) is int), None)
+    return next((s for s in samplers(loader) if callable(getattr(s, 'set_epoch', None))
+                 and type(getattr(s, 'epoch', None)) is int), None)
 
 
 def fingerprint(item: Any) -> int | None:
@@ -80,11 +82,12 @@ class Progress:
     It holds no reference to the source, because the loader outlives the iterator.
     """
 
-    __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'taken', 'floor', 'ended', 'over', 'last',
-                 'drew', 'finished', 'base_seed', 'epoch', 'ledger')
+    __slots__ = ('followed', 'complete', 'watching', 'when', 'iterated', 'streams', 'draws', 'plain', 'shared', 'taken',
+                 'floor', 'ended', 'over', 'last', 'drew', 'finished', 'base_seed', 'epoch', 'ledger')
 
     def __init__(self, loader, iterated: bool) -> None:
-        self.followed = self.complete = loader._followed        # is the state wanted, and has it been since the first item?
+        # is the state wanted, and has it been since the first item?
+        self.followed = self.complete = loader._followed
         self.iterated = iterated
         self.when = self._when(loader)
         self.streams = {} if self.when == FIXED else own_streams_and(global_streams(), loader)
@@ -162,9 +165,10 @@ class Progress:
             go_to(self.streams, now)
         found = fingerprint(items[place - 1]) if 0 < place <= len(items) and not self.iterated else expected
         if len(items) < place or (expected is not None and found != expected):
-            raise RuntimeError(f'the {"dataset" if self.iterated else "sampler"} of this DataLoader does not give what it gave when the state was taken. '
-                               'Is it the same one, of the same seed? If it draws random numbers later than with its first item, call state_dict() '
-                               'before the first batch, or let it have state_dict() and load_state_dict()')
+            raise RuntimeError(f'the {"dataset" if self.iterated else "sampler"} of this DataLoader does not give what '
+                               'it gave when the state was taken. Is it the same one, of the same seed? If it draws '
+                               'random numbers later than with its first item, call state_dict() before the first '
+                               'batch, or let it have state_dict() and load_state_dict()')
         self.last = items[place - 1] if place and not self.iterated else None
         return self.go_on(advance, items[place:], place, asked), items[:place]
 

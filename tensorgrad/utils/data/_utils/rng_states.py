@@ -22,7 +22,9 @@ WORDS = 100     # tuples of at least so many integers are packed
 
 
 class Stream:
-    """A source of random numbers: `random.Random`, NumPy's `RandomState` or `Generator`, or a generator of this package."""
+    """A source of random numbers: `random.Random`, NumPy's `RandomState` or `Generator`, or a generator of this
+    package.
+    """
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -55,7 +57,8 @@ def ways(source: Any) -> tuple:
 def global_streams(names: Iterable[str] = ()) -> dict[str, Stream]:
     """Return the process's global streams by name: Python's, NumPy's, and this package's for each device that has
     drawn, or is in `names`."""
-    sources = {'python': random.getstate.__self__, 'numpy': np.random.get_state.__self__, 'tensorgrad': default_generator}
+    sources = {'python': random.getstate.__self__, 'numpy': np.random.get_state.__self__,
+               'tensorgrad': default_generator}
     if any(name.startswith('cuda:') for name in names):
         from ....storage.cuda import device_count
         for index in range(device_count()):
@@ -72,7 +75,8 @@ def own_streams(**owners: Any) -> dict[str, Stream]:
     for name, owner in owners.items():
         for inner in range(8):
             candidates = {name: owner} if inner == 0 else {}
-            candidates |= {f'{name}.{attribute}': value for attribute, value in sorted(getattr(owner, '__dict__', {}).items())}
+            candidates |= {f'{name}.{attribute}': value
+                           for attribute, value in sorted(getattr(owner, '__dict__', {}).items())}
             for path, value in candidates.items():
                 if ways(value) and id(value) not in seen:
                     seen.add(id(value))

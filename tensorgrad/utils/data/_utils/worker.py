@@ -25,7 +25,9 @@ from .rng_states import global_streams, go_to, marks, moved, own_streams
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """The identity of a worker: its number, the number of workers, the seed of its generators, its copy of the dataset."""
+    """The identity of a worker: its number, the number of workers, the seed of its generators, its copy of the
+    dataset.
+    """
     id: int
     num_workers: int
     seed: int

@@ -37,7 +37,8 @@ class WorkerPool:
     def _start(self, context, job: Job, number: int) -> None:
         for_worker, tasks = context.Pipe(duplex=False)
         (replies, from_worker), lane = context.Pipe(), new_lane()
-        for end in tasks, replies:  # else a forked worker would hold both ends, and never notice that the other is closed
+        # else a forked worker would hold both ends, and never notice that the other is closed
+        for end in tasks, replies:
             register_after_fork(end, type(end).close)
         process = context.Process(target=run_worker, args=(job, number, for_worker, from_worker, lane), daemon=True)
         try:
@@ -86,8 +87,10 @@ class WorkerPool:
             if process.sentinel in ready:
                 process.join(SECONDS_TO_FINISH)  # the process is ending
         dead = [process for process in self.processes if not process.is_alive()]
-        return '\n'.join([f'DataLoader worker (pid(s) {", ".join(str(process.pid) for process in dead)}) exited unexpectedly',
-                          *(f'DataLoader worker (pid {process.pid}) {cause_of_death(process.exitcode)}' for process in dead)])
+        return '\n'.join([f'DataLoader worker (pid(s) {", ".join(str(process.pid) for process in dead)}) exited '
+                          f'unexpectedly',
+                          *(f'DataLoader worker (pid {process.pid}) {cause_of_death(process.exitcode)}'
+                            for process in dead)])
 
     def close(self) -> None:
         """End all workers; those that do not finish in time are terminated."""
@@ -116,5 +119,5 @@ class WorkerPool:
 def cause_of_death(code: int) -> str:
     if code < 0:
         return f'is killed by signal: {signal.strsignal(-code)}.'
-    return (f'exited unexpectedly with exit code {code}. Details are lost due to multiprocessing. Rerunning with num_workers=0 may give better error '
-            'trace.')
+    return (f'exited unexpectedly with exit code {code}. Details are lost due to multiprocessing. Rerunning with '
+            'num_workers=0 may give better error trace.')
