@@ -72,17 +72,16 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
 
 def _general(op: type[Op]) -> Callable[..., Any]:
     """Make the general function of an op, which accepts all operands. Attributes of the op are read once."""
-    sequence, arity, kinds, casts, kernels, composite = (op.sequence, op.arity, op.kinds, op.casts, op.kernels,
-                                                         op.composite)
-    several, shows, tracked = op.several, op.view, op.differentiable
+    sequence, arity, kinds, casts, kernels = op.sequence, op.arity, op.kinds, op.casts, op.kernels
+    composite, several, shows, tracked = op.composite, op.several, op.view, op.differentiable
     laid, needs_all = op.elementwise and not op.row_major, op.elementwise and arity == 2
+
     def call(*args: Any, **params: Any) -> Any:
         if sequence or (arity is not None and len(args) > arity):
             args, params = separated(op, args, params)
         arrays: list[Any] = []
         edges: list[Any] = []
-        backend = dtype = result = UNKNOWN
-        needs, bit, mixed, number = 0, 1, False, False
+        backend, dtype, result, needs, bit, mixed, number = UNKNOWN, UNKNOWN, UNKNOWN, 0, 1, False, False
         for a in args:
             if isinstance(a, TensorBase):
                 arrays.append(array := a.array)
@@ -96,8 +95,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             else:
                 if not isinstance(a, SCALARS) and (a is not None or needs_all):
                     raise refused(op, a)
-                if a is not None:
-                    number, mixed = True, mixed or type(a) is complex
+                number, mixed = number or a is not None, mixed or type(a) is complex
                 arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as a Python number
                 edges.append(None)
             bit <<= 1
@@ -110,9 +108,8 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
-            if (result is None and not mode.watching.hooks
-                    and (served := paired(op, kernel, backend, args, arrays, edges, needs, params)) is
-                    not NotImplemented):
+            if result is None and not mode.watching.hooks and (served := paired(
+                    op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
                 return served
             kernel = kernels.from_definition(backend)
         if composite and needs and mode.record:

@@ -45,19 +45,16 @@ def sweep(grads: dict[Any, Any], *, create_graph: bool = False, retain_graph: bo
 def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted: Any, adding: bool,
            owned: set[Any]) -> dict[Any, Any]:
     order = route(grads, 0 if wanted is None else min([n.time for n in wanted], default=0))
-    # the steps after which nothing more reaches a leaf
     last = {e: node for node in order for e in node.edges if type(e) is Leaf}
-    closing = set(last.values())
-    # PyTorch runs the hooks of a single root in any case
-    roots = set(grads) if wanted is not None and len(grads) == 1 else ()
+    closing = set(last.values())        # the steps after which nothing more reaches a leaf
+    roots = set(grads) if wanted is not None and len(grads) == 1 else ()        # whose hooks run in any case
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
     before, outer = mode.grad, mode.sweep
     mode.set_grad(create_graph)
     if mode.tangents.levels:      # gradients have tangents, too, which need the saved values
         create_graph = retain_graph = True
-    detour = None
-    # a batch of gradients, for steps that know of none
+    detour = None       # for a batch of gradients, round steps that know of none
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):
         create_graph = True
         if (detour := batches.detour(grads, order)).needed:

@@ -96,8 +96,7 @@ def is_torchelastic_launched() -> bool:
 
 def init_process_group(backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None,
                        world_size: int = -1, rank: int = -1, store: Any = None, group_name: str = "",
-                       pg_options: Any = None, device_id: Any = None,
-                       _ranks: Any = None) -> None:
+                       pg_options: Any = None, device_id: Any = None, _ranks: Any = None) -> None:
     """Join the other ranks in the default group.
 
     Args:
@@ -121,12 +120,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     """
     if _world.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
-    if store is not None and init_method is not None:
-        raise AssertionError("Cannot specify both init_method and store.")
-    if store is not None and not world_size > 0:
-        raise AssertionError("world_size must be positive if using store")
-    if store is not None and not rank >= 0:
-        raise AssertionError("rank must be non-negative if using store")
+    if store is not None:
+        _check_with_store(init_method, world_size, rank)
     device_id = _device(device_id)
     if backend is None:
         backend = _default_backend(device_id, store is None and init_method is None)
@@ -154,13 +149,22 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         store = PrefixStore(f"default_pg/{again}", store)
     name = str(_world.count)
     found = _made(config, store, rank, world_size, timeout, name, None, "default_pg")
-    found.backend, found.config, found.store = named, config, store
-    found.bound_device_id = device_id
+    found.backend, found.config, found.store, found.bound_device_id = named, config, store, device_id
     _world.count += 1
     _world.groups[name] = found
     _set_default(found)
     if Backend.MPI not in used:     # whose transport says more, and ends the job
         _world.hook = _Hook.put(found.rank())
+
+
+def _check_with_store(init_method: str | None, world_size: int, rank: int) -> None:
+    """Raise AssertionError if a group that is given a store is not told which rank of how many this is."""
+    if init_method is not None:
+        raise AssertionError("Cannot specify both init_method and store.")
+    if not world_size > 0:
+        raise AssertionError("world_size must be positive if using store")
+    if not rank >= 0:
+        raise AssertionError("rank must be non-negative if using store")
 
 
 def _device(device: Any) -> Any:

@@ -48,8 +48,7 @@ class OperatorExportTypes(IntEnum):
 def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] | None = None,
            verbose: bool | None = None, input_names: Sequence[str] | None = None,
            output_names: Sequence[str] | None = None, opset_version: int | None = None, dynamo: bool = True,
-           external_data: bool | None = None,
-           dynamic_shapes: Any = None,
+           external_data: bool | None = None, dynamic_shapes: Any = None,
            custom_translation_table: Mapping[Any, Callable[..., Any]] | None = None,
            report: bool = False, optimize: bool = True, verify: bool = False, profile: bool = False,
            dump_exported_program: bool = False, artifacts_dir: Any = ".", export_params: bool = True,
@@ -67,16 +66,14 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
     without an ONNX operator; then nothing is written.
 
     >>> import tensorgrad as torch
-    >>> model = torch.nn.Linear(2, 1)
-    >>> program = torch.onnx.export(model, torch.ones(3, 2), input_names=["x"], dynamic_axes={"x": {0: "batch"}})   # doctest: +SKIP
-    >>> program.save("model.onnx")                                                                                  # doctest: +SKIP
-    """  # noqa: E501
+    >>> model, axes = torch.nn.Linear(2, 1), {"x": {0: "batch"}}
+    >>> torch.onnx.export(model, torch.ones(3, 2), "m.onnx", input_names=["x"], dynamic_axes=axes)  # doctest: +SKIP
+    """
     onnx = the_onnx()
     args, kwargs = _arguments(args, kwargs)
     opset = _opset(opset_version)
     names = inputs_of(model, args, kwargs, input_names or ())
-    if len(set(names)) != len(names):
-        raise ValueError(f"input names must differ, but are {names}")
+    _check_distinct(names)
     tensors = tensors_in((args, kwargs))
     axes = _dynamic(model, names, tensors, args, kwargs, dynamic_axes, dynamic_shapes)
     load()
@@ -92,17 +89,13 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
         outs = builder.build(names)
     symbols = dict(zip(axes, sizes, strict=True))
     ends = _output_names(outs, output_names or (), set(names))
-    for key in set(dynamic_axes or ()) - set(names) - {name for name, _ in ends}:
-        warnings.warn(f"Provided key {key} for dynamic axes is not a valid input/output name", UserWarning,
-                      stacklevel=2)
+    _warn_of_unknown(set(dynamic_axes or ()) - set(names) - {name for name, _ in ends})
     options = {"keep_initializers_as_inputs": keep_initializers_as_inputs, "export_params": export_params,
-               "version": _version(),
+               "version": _version(), "parameters": {v.target for v in builder.graphs[0].state},
                "name": type(model).__name__ if isinstance(model, Module) else getattr(model, "__name__", "main_graph"),
-               "parameters": {v.target for v in builder.graphs[0].state},
                "shapes": _output_shapes(ends, symbols, dynamic_axes or {})}
     shown = [(term, _shape(t.array.shape, {a: n for n, places in axes.items() for i, a in places if i == k}))
-             for k, (term, t) in
-             enumerate(zip(terms, tensors, strict=True))]
+             for k, (term, t) in enumerate(zip(terms, tensors, strict=True))]
     built = proto(onnx, graph, shown, ends, options)
     checked(onnx, built)
     program = ONNXProgram(built)
@@ -113,6 +106,17 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict[str, Any] 
     if f is not None:
         program.save(f, external_data=bool(external_data))
     return program if dynamo else None
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    if len(set(names)) != len(names):
+        raise ValueError(f"input names must differ, but are {names}")
+
+
+def _warn_of_unknown(keys: set[Any]) -> None:
+    for key in keys:
+        warnings.warn(f"Provided key {key} for dynamic axes is not a valid input/output name", UserWarning,
+                      stacklevel=3)
 
 
 # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────────

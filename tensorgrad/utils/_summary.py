@@ -33,9 +33,7 @@ _cache: dict[str, list[LayerInfo]] = {}
 def summary(model: Module, input_size: Any = None, input_data: Any = None, batch_dim: int | None = None,
             cache_forward_pass: bool | None = None, col_names: Iterable[str] | None = None, col_width: int = 25,
             depth: int = 3, device: Any = None, dtypes: list[Any] | None = None, mode: str | None = None,
-            row_settings: Iterable[str] | None = None,
-            verbose: int | None = None,
-            **kwargs: Any) -> ModelStatistics:
+            row_settings: Iterable[str] | None = None, verbose: int | None = None, **kwargs: Any) -> ModelStatistics:
     """Return the layers of a model, a line for each call, their sizes and the totals; printed, unless `verbose` is 0.
 
     The model runs once, on `input_data` (a tensor, a list of arguments or a dict of them), or on random tensors of
@@ -48,7 +46,8 @@ def summary(model: Module, input_size: Any = None, input_data: Any = None, batch
     count as part of the one above; `verbose=2` lists parameters.
 
     >>> import tensorgrad as torch
-    >>> found = torch.summary(torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU()), (5, 3), verbose=0, col_width=12)
+    >>> net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())
+    >>> found = torch.summary(net, (5, 3), verbose=0, col_width=12)
     >>> print(*str(found).splitlines()[:6], sep="\\n")
     ================================================================
     Layer (type:depth-idx)                   Output Shape Param #
@@ -58,7 +57,7 @@ def summary(model: Module, input_size: Any = None, input_data: Any = None, batch
     ├─ReLU: 1-2                              [5, 2]       --
     >>> found.total_params, found.total_mult_adds
     (8, 40)
-    """  # noqa: E501
+    """
     given = input_size is not None or input_data is not None
     columns = _known(col_names if col_names is not None else ["output_size", "num_params"] if given else ["num_params"],
                      COLUMNS, "ColumnSettings")
@@ -66,10 +65,7 @@ def summary(model: Module, input_size: Any = None, input_data: Any = None, batch
     training = _known(["eval" if mode is None else mode], ("train", "eval"), "Mode") == ["train"]
     if verbose is None:
         verbose = 0 if getattr(sys, "ps1", None) else 1
-    if col_width <= 0:
-        raise ValueError(f"Column width must be greater than 0: col_width={col_width}")
-    if verbose not in (0, 1, 2):
-        raise ValueError("Verbose must be either 0 (quiet), 1 (default), or 2 (verbose).")
+    _check_look(col_width, verbose)
     if input_size is not None and input_data is not None:
         raise RuntimeError("Only one of (input_data, input_size) should be specified.")
     if not given and NEED_INPUT & {*columns}:
@@ -94,6 +90,13 @@ def summary(model: Module, input_size: Any = None, input_data: Any = None, batch
     if verbose:
         print(result)
     return result
+
+
+def _check_look(col_width: int, verbose: int) -> None:
+    if col_width <= 0:
+        raise ValueError(f"Column width must be greater than 0: col_width={col_width}")
+    if verbose not in (0, 1, 2):
+        raise ValueError("Verbose must be either 0 (quiet), 1 (default), or 2 (verbose).")
 
 
 def _known(names: Iterable[str], known: Iterable[str], kind: str) -> list[str]:

@@ -328,8 +328,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     _check_sources(key, value, separate if use_separate_proj_weight else None)
     dropout_p = dropout_p if training else 0.0
     if (query is key is value and attn_mask is bias_k is bias_v is static_k is static_v is key_padding_mask is None
-            and not (
-            dropout_p or use_separate_proj_weight or add_zero_attn)):
+            and not (dropout_p or use_separate_proj_weight or add_zero_attn)):
         out, weights = _attended_itself(query, in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias, num_heads,
                                         causal, need_weights)
         weights = weights.mean(1) if need_weights and average_attn_weights else weights
@@ -358,9 +357,12 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
     else:
         out = _attended_heads(q, k, v, attn_mask, causal, num_heads).reshape(length * batch, width)
     out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
-    out = out if batched else out.squeeze(1)
-    if not need_weights:
-        return out, None
-    weights = weights.reshape(batch, num_heads, length, sources)
-    weights = weights.mean(1) if average_attn_weights else weights
-    return out, weights if batched else weights.squeeze(0)
+    weights = (_weights_of_heads(weights.reshape(batch, num_heads, length, sources), average_attn_weights, batched)
+               if need_weights else None)
+    return out if batched else out.squeeze(1), weights
+
+
+def _weights_of_heads(weights: Any, average: bool, batched: bool) -> Any:
+    """The weights (N, heads, L, S) as they are returned: averaged over the heads, without the batch."""
+    weights = weights.mean(1) if average else weights
+    return weights if batched else weights.squeeze(0)
