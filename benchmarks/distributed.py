@@ -36,7 +36,7 @@ STEPS = 5                   # of training, whose losses are compared
 
 
 def parser() -> argparse.ArgumentParser:
-    out = argparse.ArgumentParser(description=__doc__.splitlines()[0],
+    out = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0],
                                   formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     out.add_argument("--only", choices=PARTS, action="append", help="this part; may be given more than once")
     out.add_argument("--kinds", choices=KINDS, nargs="+", default=list(KINDS), help="who takes part")

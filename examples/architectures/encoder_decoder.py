@@ -1,5 +1,5 @@
-"""A convolutional autoencoder: a colour picture goes through a bottleneck of 16 numbers and comes back grey. 28,529
-parameters.
+"""A convolutional autoencoder: a colour picture goes through a bottleneck of 16 numbers and comes back grey.
+28,529 parameters.
 """
 
 import tensorgrad as torch

@@ -1,5 +1,5 @@
-"""A network with two inputs and two outputs: it classifies a grey and a coloured picture jointly. 614,228
-parameters.
+"""A network with two inputs and two outputs: it classifies a grey and a coloured picture jointly.
+614,228 parameters.
 """
 
 import tensorgrad as torch

@@ -28,6 +28,15 @@ from . import copying, printing, torch_function
 
 # functions of higher modules that methods of Tensor call: the package registers them here
 ABOVE: dict[str, Callable[..., Any]] = {}
+NO_DETACH = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
+    "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+    "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+    "torch/optim/optimizer.py as the solution.")
+NO_LEAF = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+    "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
+    "use .retain_grad() on the non-leaf Tensor.")
 
 
 def _place(dim: Any, ndim: int, name: str) -> int:
@@ -59,9 +68,7 @@ class Tensor(TensorBase):
     __array_priority__ = 1000     # NumPy's operators defer to ours
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """The old constructor: sizes give uninitialized memory; a list, array or tensor its values, in the default
-        dtype.
-        """
+        """The old constructor: sizes give uninitialized memory; a list, array or tensor its values."""
         made = ABOVE["constructed"](*args, **kwargs)
         return made if cls is Tensor else cls._make_subclass(cls, made)
 
@@ -240,11 +247,7 @@ class Tensor(TensorBase):
     def detach_(self) -> Tensor:
         """Forget the history."""
         if self.origin is not None:
-            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using "
-                               "DistributedDataParallel (DDP) for training, and gradient_as_bucket_view is set as "
-                               "True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
-                               "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function "
-                               "in torch/optim/optimizer.py as the solution.")
+            raise RuntimeError(NO_DETACH)
         self._node = None
         return self
 
@@ -318,11 +321,7 @@ class Tensor(TensorBase):
         """The gradient that backward() left here."""
         if self._grad is None and self._node is not None and not self.is_leaf and not self.retains_grad:
             import warnings
-            warnings.warn("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
-                          "attribute won't be populated during autograd.backward(). If you indeed want the .grad field "
-                          "to be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
-                          UserWarning,
-                          stacklevel=2)
+            warnings.warn(NO_LEAF, UserWarning, stacklevel=2)
         return self._grad
 
     @grad.setter
@@ -337,16 +336,11 @@ class Tensor(TensorBase):
 
     def backward(self, gradient: Tensor | None = None, retain_graph: bool | None = None, create_graph: bool = False,
                  inputs: Tensor | Sequence[Tensor] | None = None) -> None:
-        """Add d(self)/d(leaf) to the .grad of every leaf it came from.
-
-        https://pytorch.org/docs → torch.Tensor.backward
-        """
+        """Add d(self)/d(leaf) to every leaf's .grad. https://pytorch.org/docs → torch.Tensor.backward"""
         engine.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
-        """Call `hook(gradient)` when the gradient of this tensor is known; its result, if any, replaces the
-        gradient.
-        """
+        """Call `hook(gradient)` when this tensor's gradient is known; a result other than None replaces it."""
         node = node_of(self)
         if node is None or not node.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
@@ -494,9 +488,7 @@ class Tensor(TensorBase):
         return format(str(self), spec) if spec == "" else object.__format__(self, spec)
 
     def render(self, format: str = "image") -> Any:
-        """A picture of the graph that this tensor came from: a PIL image, or, with `format`, text: "dot", "svg" or
-        "html".
-        """
+        """A picture of the recorded graph: a PIL image, or, with `format`, text: "dot", "svg" or "html"."""
         return ABOVE["render"](self, format)
 
     # ── copies of the object ──────────────────────────────────────────────────────────────────────────────────────────

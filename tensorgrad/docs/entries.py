@@ -48,7 +48,7 @@ def gradients_of(op: str) -> str:
 def forward_of(op: str) -> str:
     """Return the formula of an op as code, or "" where it only repeats the op's name."""
     forward = formulas(OPS[op]).forward
-    return ("" if forward.startswith(f"{op}(") and "," not in forward or forward == inspect.getdoc(OPS[op])
+    return ("" if forward.startswith(f"{op}(") and "," not in forward or forward == first_paragraph(OPS[op])
             else f"`{forward}`")
 
 

@@ -37,7 +37,9 @@ class RnnLayer(Recurrent):
 
 class LstmLayer(Recurrent):
     """i, f, o = σ(…), g = tanh(…), each of W_ih x[t] + b_ih + W_hh h[t−1] + b_hh;  c = f c + i g,  h = W_hr (o tanh c).
-    S. Hochreiter, J. Schmidhuber (1997); with projection: H. Sak, A. Senior, F. Beaufays (2014)"""
+
+    S. Hochreiter, J. Schmidhuber (1997); with projection: H. Sak, A. Senior, F. Beaufays (2014)
+    """
 
     outputs = ("y", "h", "c")
     torch_name = "Lstm"

@@ -161,7 +161,7 @@ def definition(value: ast.expr) -> str:
 
 
 def described(op: type[Op]) -> str:
-    return (inspect.getdoc(op) or "").split("\n")[0].strip() or ELSEWHERE
+    return " ".join((inspect.getdoc(op) or "").partition("\n\n")[0].split()) or ELSEWHERE
 
 
 def place_of(op: type[Op]) -> tuple[str, int]:

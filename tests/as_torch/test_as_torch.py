@@ -348,7 +348,8 @@ TORCHX = {"one layer": ("""
         L.Conv2d(20, kernel_size=5, stride=2, padding=1), L.ReLU(), L.Conv2d(30, kernel_size=7), L.BatchNorm2d(), L.ReLU(),
         L.Conv2d(40, kernel_size=3), L.BatchNorm2d(), L.ReLU(), L.Flatten(), L.Linear(80), L.ReLU(), L.Linear(10))
     print(network(torch.randn((8, 3, 32, 32))).size(), network[-3].input_shape, type(L.Layer.from_spec(network.to_spec())).__name__)
-    """, "torch.Size([8, 10]) (8, 1960) Sequential"), "a diamond": ("""  # noqa: E501
+    """, "torch.Size([8, 10]) (8, 1960) Sequential"),  # noqa: E501
+    "a diamond": ("""
     import torch
     import torchx.layers as L
     image = L.Placeholder((8, 3, 32, 32))

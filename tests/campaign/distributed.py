@@ -257,7 +257,7 @@ def group(chance, steps, kills):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--groups", type=int, default=40)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--kills", type=int, default=20)

@@ -124,7 +124,7 @@ def limits(chance: random.Random, rounds: int) -> list[int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], choices=sorted(CASES), metavar="CASE")
