@@ -56,9 +56,9 @@ _ELSEWHERE = {name: module for module, names in {
     "func": "vmap",
     "serialization": "load save",
     "utils._summary": "summary",
-    "storage.typed": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage "
-                "DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage TypedStorage "
-                "UntypedStorage",
+    "api.storage_objects": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
+                "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage "
+                "TypedStorage UntypedStorage",
     "runtime.settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
                 "get_float32_matmul_precision init_num_threads is_deterministic_algorithms_warn_only_enabled "
                 "is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode set_float32_matmul_precision "

@@ -22,11 +22,11 @@ from .api._kinds import (
     Operand,
     Tensors,
 )
+from .api.storage_objects import _Old
 from .device import device as _device
 from .dtype import memory_format as _memory_format
 from .generator import Generator as _Generator
 from .size import Size as _Size
-from .storage.typed import _Old
 from . import (
     __config__ as __config__,
     accelerator as accelerator,
@@ -121,6 +121,7 @@ from .amp.autocast_mode import (
     set_autocast_gpu_dtype as set_autocast_gpu_dtype,
 )
 from .amp.grad_scaler import GradScaler as GradScaler
+from .api.storage_objects import TypedStorage as TypedStorage, UntypedStorage as UntypedStorage
 from .api.tensor_types import set_default_tensor_type as set_default_tensor_type
 from .as_torch.install import install_as_torch as install_as_torch, uninstall_as_torch as uninstall_as_torch
 from .compiler import compile as compile
@@ -213,7 +214,6 @@ from .runtime.threads import (
 from .serialization import load as load, save as save
 from .size import Size as Size
 from .storage.out_of_memory import OutOfMemoryError as OutOfMemoryError
-from .storage.typed import TypedStorage as TypedStorage, UntypedStorage as UntypedStorage
 from .types import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt
 from .utils._summary import summary as summary
 

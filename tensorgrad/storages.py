@@ -1,4 +1,4 @@
-"""The place of functions that pickled storages name. They are now in `storage/typed.py`."""
-from .storage.typed import _typed, _unpickled
+"""The place of functions that pickled storages name. They are now in `api/storage_objects.py`."""
+from .api.storage_objects import _typed, _unpickled
 
 __all__ = ["_typed", "_unpickled"]

@@ -33,6 +33,6 @@ Dtype: TypeAlias = dtype | str | type               # of Python's types, bool, i
 Device: TypeAlias = device | str | int
 Layout: TypeAlias = layout
 MemoryFormat: TypeAlias = memory_format
-Storage: TypeAlias = Any                            # a class of `tensorgrad.storage.typed`, which lies above
+Storage: TypeAlias = Any                            # a class of `tensorgrad.api.storage_objects`, which lies above
 Names: TypeAlias = Sequence[str | None]
 Subscript: TypeAlias = SupportsIndex | slice | EllipsisType | Tensor | np.ndarray | Sequence[Any] | None

@@ -381,13 +381,13 @@ def share_memory_(input: Tensor) -> Tensor:
 
 def untyped_storage(input: Tensor) -> Any:
     """Return the tensor's memory block, as bytes. https://pytorch.org/docs → torch.Tensor.untyped_storage"""
-    from ..storage.typed import storage_of
+    from .storage_objects import storage_of
     return storage_of(input)
 
 
 def typed_storage(input: Tensor) -> Any:
     """Return the tensor's memory block, as elements of its dtype. https://pytorch.org/docs → torch.Tensor.storage"""
-    from ..storage.typed import TypedStorage, storage_of
+    from .storage_objects import TypedStorage, storage_of
     return TypedStorage(wrap_storage=storage_of(input), dtype=input.dtype, _internal=True)
 
 
@@ -400,7 +400,7 @@ def storage(input: Tensor) -> Any:
     ...     torch.arange(6.).reshape(2, 3)[1].storage().size()
     6
     """
-    from ..storage.typed import OLD
+    from .storage_objects import OLD
     warn(OLD)
     return typed_storage(input)
 

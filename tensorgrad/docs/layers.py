@@ -52,7 +52,7 @@ LAYERS = [
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
         "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions "
-        "storage storage.typed serialization multiprocessing autograd.gradcheck autograd.functional futures functional "
+        "storage serialization multiprocessing autograd.gradcheck autograd.functional futures functional "
         "types hub graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from ..api import Tensor
+from ..api.storage_objects import UntypedStorage, storage_of
 from ..core.dispatch import fresh, wrap
 from ..core.tape import TensorBase
 from ..dtype import uint8
 from ..nn.parameter import Parameter
 from ..storage.cpu import NumpyStorage
-from ..storage.typed import UntypedStorage, storage_of
 
 can_send = os.name == "posix" and HAVE_SEND_HANDLE      # elsewhere, sent tensors are copied
 # the blocks of this process, by device and inode

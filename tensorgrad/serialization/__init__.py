@@ -22,10 +22,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+from ..api.storage_objects import ELEMENTS
 from ..device import device as Device
 from ..messages.escaping import escape_error, escaped
 from ..storage.out_of_memory import check_error
-from ..storage.typed import ELEMENTS
 from . import _legacy, _tar
 from ._allowed import Passed, Refused, Unlisted, add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from ._archive import Archive, damaged, write_archive
@@ -276,8 +276,8 @@ def normalize_storage_type(storage_type: Any) -> Any:
     """Return the storage class of that name in the root package.
     https://pytorch.org/docs → torch.serialization.normalize_storage_type
     """
-    from ..storage import typed
-    return getattr(typed, storage_type.__name__)
+    from ..api import storage_objects
+    return getattr(storage_objects, storage_type.__name__)
 
 
 def check_module_version_greater_or_equal(module: Any, req_version_tuple: tuple[int, ...],

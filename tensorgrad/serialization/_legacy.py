@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..storage.typed import TypedStorage, UntypedStorage
+from ..api.storage_objects import TypedStorage, UntypedStorage
 from ._allowed import Refused
 from ._archive import _fill, damaged
 from ._map_location import Location

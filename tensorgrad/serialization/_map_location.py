@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api import device
+from ..api.storage_objects import TypedStorage, UntypedStorage
 from ..device import device as Device
 from ..storage.base import Storage
-from ..storage.typed import TypedStorage, UntypedStorage
 from ._allowed import Passed, trusting
 
 NO_CUDA = ("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "

@@ -5,10 +5,10 @@ import re
 from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, dtype
+from ..api.storage_objects import ELEMENTS, TypedStorage, UntypedStorage
 from ..api.tensor_types import tensortype
 from ..generator import Generator
 from ..nn.parameter import Parameter
-from ..storage.typed import ELEMENTS, TypedStorage, UntypedStorage
 
 PACKAGE = __package__.partition(".")[0]
 

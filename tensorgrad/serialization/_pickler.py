@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..api import DTYPES, Size, Tensor, device, dtype, layout, memory_format
+from ..api.storage_objects import TypedStorage, UntypedStorage, line_of
 from ..api.tensor_types import tensortype
 from ..core.dispatch import shared
 from ..core.inplace import address
 from ..generator import Generator
 from ..nn.parameter import Parameter, is_lazy
-from ..storage.typed import TypedStorage, UntypedStorage, line_of
 from ..utils.hooks import warn_if_has_hooks
 from ._map_location import location_tag
 from ._names import BY_DTYPE, UNTYPED, StorageType, torch_name

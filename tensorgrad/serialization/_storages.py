@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..api import DTYPES
+from ..api.storage_objects import TypedStorage, UntypedStorage, storage_of
 from ..core.dispatch import wrap
 from ..dtype import dtype as Dtype
-from ..storage.typed import TypedStorage, UntypedStorage, storage_of
 from ._allowed import Refused
 from ._archive import damaged
 from ._map_location import Location

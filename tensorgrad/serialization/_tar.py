@@ -13,7 +13,7 @@ import io
 import struct
 from typing import Any
 
-from ..storage.typed import ELEMENTS, TypedStorage, UntypedStorage
+from ..api.storage_objects import ELEMENTS, TypedStorage, UntypedStorage
 from ._allowed import Refused
 from ._archive import _fill, damaged
 from ._legacy import Reader, part_of

@@ -9,7 +9,7 @@ __all__ = ["CudaStorage", "Namespace", "NumpyStorage", "Storage", "backend_of", 
 def __getattr__(name: str) -> object:
     """torch.storage's classes, for programs that look for them there."""
     if name in ("TypedStorage", "UntypedStorage"):
-        from . import typed
-        found: object = getattr(typed, name)
+        from ..api import storage_objects
+        found: object = getattr(storage_objects, name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from ..api import DTYPES, Tensor
+from ..api.storage_objects import UntypedStorage, storage_of
 from ..core.dispatch import wrap
 from ..messages.escaping import escaped
 from ..serialization._atomic import replacing
-from ..storage.typed import UntypedStorage, storage_of
 
 LONGEST_HEADER, MOST_ENTRIES, MOST_AXES = 100_000_000, 100_000, 64
 # In the reverse of the order in which writers sort tensors: the largest elements come first, so that all are aligned.

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ..api import DTYPES
-from ..api._arguments import warn
 from ..core.dispatch import shared, wrap
 from ..core.inplace import address
 from ..device import device as Device
 from ..dtype import SCALAR_TYPES, get_default_dtype
 from ..dtype import dtype as Dtype
-from .base import backend_of
+from ..messages.warn_once import warn
+from ..storage.base import backend_of
+from . import DTYPES
 
 OLD = ("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
        "class. This should only matter to you if you are using storages directly.  To access UntypedStorage directly, "
@@ -363,7 +363,7 @@ class TypedStorage:
         elif isinstance(given, (UntypedStorage, TypedStorage)):
             self._untyped_storage = given._untyped_storage if isinstance(given, TypedStorage) else given
         else:
-            from ..api import tensor
+            from . import tensor
             self._untyped_storage = storage_of(tensor(list(given), dtype=self.dtype, device=device)).clone()
 
     @classmethod
