@@ -111,7 +111,7 @@ assert abs(loss.item() - 0.25) < 0.001
 # %% [markdown]
 # ## See it
 #
-# One backward of the network that has learnt. Follow the gradient through the two layers, and compare its size before
+# Run one backward of the trained net. Follow the gradient through the two layers, and compare its size before
 # and after each σ and tanh. For pictures of the whole training there
 # are `torch.viz.plot_loss(losses)` and `torch.viz.plot_grad_flow(module)`.
 

@@ -18,7 +18,7 @@ leaf #ffffff #1b222c; leaf-edge #475569 #94a3b8; constant #f3f5f8 #161c25; const
 value-ink #ffffff #0d2240; group #f3f5f8 #1b232e; group-edge #b6c2d1 #465365; hot #d55e00 #ff9a3d; hot-paper #fff3e6 #3a2410;
 gradient #b34700 #ffb066""".split(";"))}  # noqa: E501
 FONT = "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
-# What an element looks like: by the place it has in CSS, attributes whose values may be names of colours. A later row
+# Looks of elements, by their place in CSS: attributes whose values may be names of colours. A later row
 #     overrides an earlier one.
 LOOKS = {
     "text": {"font-size": "11px", "fill": "soft", "text-anchor": "middle"},

@@ -20,7 +20,7 @@ from tensorgrad.distributed.stores import HashStore  # noqa: E402
 from tensorgrad.distributed.transport import nccl  # noqa: E402
 from tensorgrad.distributed.transport.base import Call  # noqa: E402
 
-# What cupy.cuda.nccl has: names, arguments, values, from nccl.pyx and nccl.pxd of CuPy 14.2.0. CuPy 13 differs in the
+# Names in cupy.cuda.nccl, arguments, values, from nccl.pyx and nccl.pxd of CuPy 14.2.0. CuPy 13 differs in the
 #     type of a communicator's name.
 TABLE = {
     "NCCL_SUM": 0, "NCCL_PROD": 1, "NCCL_MAX": 2, "NCCL_MIN": 3, "NCCL_AVG": 4,

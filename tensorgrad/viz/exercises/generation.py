@@ -16,9 +16,8 @@ def exercise(level: str = "whole", seed: int | str | None = None) -> Exercise:
     small net and asks for all of its gradients. "wrong" shows backwards with one mistake each: which line is it, and
     what should be there?
 
-    The page checks answers by differences that it computes; they are not in its source. What is handed in is a file,
-    which
-    `python -m tensorgrad.viz grade FILE` marks: it makes the exercise again from its seed.
+    The page checks answers by differences that it computes; they are not in its source. Students hand in a file,
+    which `python -m tensorgrad.viz grade FILE` marks: it makes the exercise again from its seed.
 
     Raises: ValueError for a level that is none of these.
 
