@@ -8,6 +8,7 @@ from typing import Any
 from ._tensor import Tensor as TensorBase
 from ._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
 from ._tensor.torch_function import disabled as _disabled_torch_function_impl
+from ._tensor.torch_function import state
 from .generator import Generator
 from .messages.unsupported import unsupported
 
@@ -30,6 +31,45 @@ class _nn:
 
 def _get_tracing_state() -> None:
     """The trace that is being made: none."""
+
+
+def _get_privateuse1_backend_name() -> str:
+    """Return the name of the device type that PyTorch leaves to others: nothing has renamed it."""
+    return "privateuseone"
+
+
+class _TorchFunctionState(Enum):
+    """Which overrides of functions a thread asks: those of classes and modes, of modes alone, or none."""
+
+    ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = range(3)
+
+
+def _get_torch_function_state() -> _TorchFunctionState:
+    """Return which overrides this thread asks."""
+    return (_TorchFunctionState.ENABLED if state.classes else _TorchFunctionState.ALL_DISABLED if state.disabled
+            else _TorchFunctionState.SUBCLASSES_DISABLED)
+
+
+def _len_torch_function_stack() -> int:
+    """Return the number of active modes."""
+    return len(state.modes)
+
+
+def _get_function_stack_at(index: int) -> Any:
+    """Return an active mode; 0 is the outermost."""
+    return state.modes[index]
+
+
+def _push_on_torch_function_stack(mode: Any) -> None:
+    """Make a mode the innermost."""
+    state.modes = (*state.modes, mode)
+
+
+def _pop_torch_function_stack() -> Any:
+    """Remove the innermost mode, and return it."""
+    *others, innermost = state.modes
+    state.modes = tuple(others)
+    return innermost
 
 
 _FILES = "PyTorchFileReader PyTorchFileWriter"

@@ -25,6 +25,7 @@ class State(threading.local):
     """The overrides that are active in this thread: classes of arguments, and modes, the innermost last."""
 
     classes = True
+    disabled = False        # True inside of `DisableTorchFunction`
     modes: tuple[Any, ...] = ()
 
 
@@ -68,11 +69,11 @@ class DisableTorchFunction:
     """A `with` block in which overrides of classes and modes are off."""
 
     def __enter__(self) -> None:
-        self.before = state.classes, state.modes
-        state.classes, state.modes = False, ()
+        self.before = state.classes, state.modes, state.disabled
+        state.classes, state.modes, state.disabled = False, (), True
 
     def __exit__(self, *exception: object) -> None:
-        state.classes, state.modes = self.before
+        state.classes, state.modes, state.disabled = self.before
 
 
 def disabled(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

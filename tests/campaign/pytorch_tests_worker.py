@@ -1,0 +1,268 @@
+"""Run the tests of one of PyTorch's files with PyTorch, or with this package as `torch`: see pytorch_tests.py.
+
+    python pytorch_tests_worker.py torch|tensorgrad FILE LOG SECONDS EVERY REGEX
+
+LOG gets a line when a test starts, and one when it ends; tests that it names already are skipped.
+"""
+from __future__ import annotations
+
+import ast
+import faulthandler
+import json
+import re
+import signal
+import sys
+import traceback
+import unittest
+import warnings
+from importlib import import_module
+from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+HELPERS = "torch.testing._internal", "torch.testing._comparison"
+WITHOUT_EFFECT = {"torch._logging.scribe.open_source_signpost"}         # a count of runs
+
+
+class Absent:
+    """The value of a name that a helper imports and this package does not have: a test that uses it fails."""
+
+    loading = 0         # helpers that are being imported: these may call it
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Absent(f"{self.__name__}.{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and callable(args[0]) and not kwargs:
+            return args[0]                      # a decorator
+        if Absent.loading or self.__name__ in WITHOUT_EFFECT:
+            return Absent(f"{self.__name__}()")
+        raise NotImplementedError(f"this package has no {self.__name__}")
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __instancecheck__(self, value: Any) -> bool:
+        return False
+
+    def __subclasscheck__(self, cls: Any) -> bool:
+        return False
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
+        return ()
+
+
+class Partial:
+    """A module of this package as helpers see it: with an `Absent` for each name that it lacks."""
+
+    def __init__(self, module: Any) -> None:
+        vars(self)["_module"] = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._module, name, None)
+        if found is None and not hasattr(self._module, name):
+            return Absent(f"{self._module.__name__}.{name}")
+        return Partial(found) if isinstance(found, ModuleType) else found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._module, name, value)
+
+
+def imported(module: str, name: str | None, package: str) -> Any:
+    """The value of `from module import name`, or of `import module` if there is no name."""
+    try:
+        found = import_module(module, package)
+        if name is None:
+            return Partial(found)
+        try:
+            found = getattr(found, name)
+            return Partial(found) if isinstance(found, ModuleType) else found
+        except AttributeError:
+            return import_module(f"{module}.{name}" if module.strip(".") else module + name, package)
+    except ImportError:
+        return Absent(f"{module}.{name}" if name else module)
+
+
+class Imports(ast.NodeTransformer):
+    """Turns `from torch.x import y` into `y = imported("torch.x", "y", __package__)`."""
+
+    @staticmethod
+    def assigned(node: Any, target: str, module: str, name: str | None) -> Any:
+        text = f"{target} = __imported__({module!r}, {name!r}, __package__)"
+        return ast.copy_location(ast.parse(text).body[0], node)
+
+    def visit_ImportFrom(self, node: Any) -> Any:
+        module = "." * node.level + (node.module or "")
+        if module.partition(".")[0] not in ("torch", "functorch", "") or node.names[0].name == "*":
+            return node
+        return [self.assigned(node, name.asname or name.name, module, name.name) for name in node.names]
+
+    def visit_Import(self, node: Any) -> Any:
+        return [self._of_module(node, name) for name in node.names]
+
+    def _of_module(self, node: Any, name: Any) -> Any:
+        if name.name != "torch" and not name.name.startswith("torch."):
+            return ast.copy_location(ast.Import([name]), node)
+        if name.asname:
+            return self.assigned(node, name.asname, name.name, None)
+        load = f"torch = (__imported__({name.name!r}, None, None), __imported__('torch', None, None))[1]"
+        return ast.copy_location(ast.parse(load).body[0], node)
+
+
+class HelperLoader(SourceFileLoader):
+    """Loads a helper, of whose imports some may be absent here."""
+
+    def get_code(self, fullname: str) -> Any:
+        tree = Imports().visit(ast.parse(Path(self.path).read_text(), self.path))
+        return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: Any) -> None:
+        module.__imported__ = imported
+        Absent.loading += 1
+        try:
+            super().exec_module(module)
+        finally:
+            Absent.loading -= 1
+
+
+class Helpers:
+    """Finds the helpers of PyTorch's tests in the installed PyTorch, while `torch` is another package."""
+
+    def __init__(self) -> None:
+        found: Any = PathFinder.find_spec("torch")
+        self.testing = str(Path(found.origin).parent / "testing")
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if not name.startswith(HELPERS):
+            return None
+        folder = Path(self.testing, *name.removeprefix("torch.testing.").split(".")[:-1])
+        spec = PathFinder.find_spec(name, [str(folder)])
+        if spec is not None and spec.origin is not None:
+            spec.loader = HelperLoader(name, spec.origin)
+        return spec
+
+
+class TooSlow(BaseException):
+    """The time of a test is over."""
+
+
+def too_slow(*_: Any) -> None:
+    raise TooSlow
+
+
+class Log(unittest.TestResult):
+    """Writes what becomes of each test."""
+
+    def __init__(self, path: Path, seconds: int) -> None:
+        super().__init__()
+        self.file, self.seconds = path.open("a"), seconds
+        self.running, self.status = "", ("passed", "")
+
+    def write(self, name: str, status: str, text: str = "") -> None:
+        self.file.write(json.dumps([name, status, text]) + "\n")
+        self.file.flush()
+
+    def startTest(self, test: Any) -> None:
+        self.running, self.status = short(test), ("passed", "")
+        self.write(self.running, "started")
+        signal.alarm(self.seconds)
+
+    def stopTest(self, test: Any) -> None:
+        signal.alarm(0)
+        self.write(short(test), *self.status)
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        self.status = "skipped", reason[:300]
+
+    def addFailure(self, test: Any, error: Any) -> None:
+        self.addError(test, error)
+
+    def addError(self, test: Any, error: Any) -> None:
+        kind, value, trace = error
+        if issubclass(kind, TooSlow):
+            self.status = "timeout", ""
+            return
+        *_, place = traceback.extract_tb(trace)
+        own = [f for f in traceback.extract_tb(trace) if "/test/" in f.filename or "/test_" in f.filename]
+        line = f" [{own[-1].name}:{own[-1].lineno}]" if own else ""
+        text = str(value).partition("To execute this test")[0].split()
+        self.status = "failed", f"{kind.__name__}: {' '.join(text)[:300]}{line} <{Path(place.filename).name}:{place.lineno}>"
+
+    def addExpectedFailure(self, test: Any, error: Any) -> None:
+        self.status = "expected failure", ""
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        self.status = "unexpected success", ""
+
+    def addSubTest(self, test: Any, subtest: Any, error: Any) -> None:
+        if error is not None:
+            self.addError(test, error)
+
+
+def short(test: Any) -> str:
+    return test.id().split(".", 1)[1] if "." in test.id() else str(test.id())
+
+
+def each(suite: Any) -> Any:
+    """The tests of a suite, one after the other."""
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from each(item)
+        else:
+            yield item
+
+
+def module_of(file: Path) -> Any:
+    """Import a file of tests, with its folder and the folders above it on the path."""
+    sys.path[:0] = [str(folder) for folder in file.parents[:3]]
+    name = file.stem
+    spec: Any = spec_from_file_location(name, file, loader=SourceFileLoader(name, str(file)))
+    module = sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    library, file, path, seconds, every, only = sys.argv[1:]
+    sys.argv[1:] = []
+    faulthandler.enable()
+    warnings.simplefilter("ignore")
+    if library == "tensorgrad":
+        import tensorgrad
+        tensorgrad.install_as_torch()
+        sys.meta_path.insert(0, Helpers())      # type: ignore[arg-type]
+    before = {json.loads(line)[0] for line in Path(path).read_text().splitlines()}
+    log = Log(Path(path), int(seconds))
+    signal.signal(signal.SIGALRM, too_slow)
+    try:
+        module = module_of(Path(file))
+    except BaseException as error:
+        places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)
+                  if "importlib" not in frame.filename]
+        log.write("import", "failed", f"{type(error).__name__}: {str(error)[:300]} <{' '.join(places[-4:])}>")
+        return
+    tests = list(each(unittest.defaultTestLoader.loadTestsFromModule(module)))
+    tests = [test for test in tests[::int(every)] if short(test) not in before and re.search(only, short(test))]
+    while tests:
+        try:
+            unittest.TestSuite(tests).run(log)
+            break
+        except TooSlow:                     # it came between two of unittest's own handlers
+            signal.alarm(0)
+            log.status = "timeout", ""
+            log.write(log.running, *log.status)
+            tests = tests[1 + [short(test) for test in tests].index(log.running):]
+
+
+if __name__ == "__main__":
+    main()
