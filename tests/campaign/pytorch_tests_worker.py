@@ -46,6 +46,9 @@ class Absent:
             return Absent(f"{self.__name__}()")
         raise NotImplementedError(f"this package has no {self.__name__}")
 
+    def __radd__(self, others: Any) -> Any:
+        return others
+
     def __bool__(self) -> bool:
         return False
 
@@ -94,7 +97,10 @@ def imported(module: str, name: str | None, package: str) -> Any:
 
 
 class Imports(ast.NodeTransformer):
-    """Turns `from torch.x import y` into `y = imported("torch.x", "y", __package__)`."""
+    """Turns `from torch.x import y` into `y = imported("torch.x", "y", __package__)`, for some modules."""
+
+    def __init__(self, modules: tuple[str, ...]) -> None:
+        self.modules = modules
 
     @staticmethod
     def assigned(node: Any, target: str, module: str, name: str | None) -> Any:
@@ -103,7 +109,7 @@ class Imports(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: Any) -> Any:
         module = "." * node.level + (node.module or "")
-        if module.partition(".")[0] not in ("torch", "functorch", "") or node.names[0].name == "*":
+        if not f"{module}.".startswith(self.modules) or node.names[0].name == "*":
             return node
         return [self.assigned(node, name.asname or name.name, module, name.name) for name in node.names]
 
@@ -111,7 +117,7 @@ class Imports(ast.NodeTransformer):
         return [self._of_module(node, name) for name in node.names]
 
     def _of_module(self, node: Any, name: Any) -> Any:
-        if name.name != "torch" and not name.name.startswith("torch."):
+        if not f"{name.name}.".startswith(self.modules):
             return ast.copy_location(ast.Import([name]), node)
         if name.asname:
             return self.assigned(node, name.asname, name.name, None)
@@ -119,11 +125,13 @@ class Imports(ast.NodeTransformer):
         return ast.copy_location(ast.parse(load).body[0], node)
 
 
-class HelperLoader(SourceFileLoader):
-    """Loads a helper, of whose imports some may be absent here."""
+class Lenient(SourceFileLoader):
+    """Loads a file, of whose imports some may be absent: those of any module of torch in a helper."""
+
+    modules: tuple[str, ...] = ("torch.", "functorch.", ".")
 
     def get_code(self, fullname: str) -> Any:
-        tree = Imports().visit(ast.parse(Path(self.path).read_text(), self.path))
+        tree = Imports(self.modules).visit(ast.parse(Path(self.path).read_text(), self.path))
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
 
     def exec_module(self, module: Any) -> None:
@@ -133,6 +141,12 @@ class HelperLoader(SourceFileLoader):
             super().exec_module(module)
         finally:
             Absent.loading -= 1
+
+
+class TestLoader(Lenient):
+    """Loads a file of tests, which may be of another release than the helpers: these may lack some that it imports."""
+
+    modules = ("torch.testing._internal.",)
 
 
 class Helpers:
@@ -148,7 +162,7 @@ class Helpers:
         folder = Path(self.testing, *name.removeprefix("torch.testing.").split(".")[:-1])
         spec = PathFinder.find_spec(name, [str(folder)])
         if spec is not None and spec.origin is not None:
-            spec.loader = HelperLoader(name, spec.origin)
+            spec.loader = Lenient(name, spec.origin)
         return spec
 
 
@@ -226,7 +240,7 @@ def module_of(file: Path) -> Any:
     """Import a file of tests, with its folder and the folders above it on the path."""
     sys.path[:0] = [str(folder) for folder in file.parents[:3]]
     name = file.stem
-    spec: Any = spec_from_file_location(name, file, loader=SourceFileLoader(name, str(file)))
+    spec: Any = spec_from_file_location(name, file, loader=TestLoader(name, str(file)))
     module = sys.modules[name] = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -234,7 +248,7 @@ def module_of(file: Path) -> Any:
 
 def main() -> None:
     library, file, path, seconds, every, only = sys.argv[1:]
-    sys.argv[1:] = []
+    sys.argv[:] = [file]                    # files of tests compare it with where they are
     faulthandler.enable()
     warnings.simplefilter("ignore")
     if library == "tensorgrad":
