@@ -29,8 +29,8 @@ _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "
          "const", "viz", "backends", "storage", "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit",
          "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "serialization", "accelerator", "ao",
          "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "mps", "mtia",
-         "nested", "onnx", "profiler", "quantization", "sparse", "torch_version", "types", "xpu", "_dynamo",
-         "_jit_internal", "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops",
+         "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types", "xpu", "_dynamo",
+         "_higher_order_ops", "_jit_internal", "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops",
          "symbolic", "layers")
 _ELSEWHERE = {name: module for module, names in {
     "__config__": "show_config",
@@ -40,8 +40,11 @@ _ELSEWHERE = {name: module for module, names in {
                          "set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled "
                          "autocast_decrement_nesting autocast_increment_nesting set_autocast_cpu_dtype "
                          "set_autocast_cpu_enabled set_autocast_gpu_dtype",
+    "_higher_order_ops": "cond",
     "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass PyTorchFileReader PyTorchFileWriter",
+    "api.checks": "_assert _assert_async _assert_scalar _assert_tensor_metadata _check _check_index _check_is_size "
+                  "_check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with",
     "as_torch.install": "install_as_torch uninstall_as_torch",
     "compiler": "compile",
     "futures": "Future",
@@ -70,7 +73,7 @@ legacy_contiguous_format = _api.contiguous_format
 
 def __getattr__(name: str) -> _Any:
     """Larger parts of the package are loaded when they are first used."""
-    module = name if name in _LAZY else _ELSEWHERE.get(name)
+    module = (name if name in _LAZY else "api.foreach" if name.startswith("_foreach_") else _ELSEWHERE.get(name))
     if module is None:
         from .messages.missing_names import MissingName
         raise MissingName(__name__, name)

@@ -60,6 +60,10 @@ class dtype:
             raise RuntimeError(f"Unknown Complex ScalarType for {SCALAR_TYPES[self.name]}")
         return complex128 if self is float64 else complex64
 
+    def common(self, a: dtype, b: dtype) -> dtype | None:
+        """Hook: what a and b promote to, if this dtype, one of them, says so; RuntimeError for nothing; None: rules."""
+        return None
+
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
@@ -158,6 +162,9 @@ _PROMOTED: dict[tuple[dtype, dtype], dtype] = {}
 def _promote(a: dtype, b: dtype) -> dtype:
     if a is b:
         return a
+    for each in (a, b):
+        if (common := each.common(a, b)) is not None:
+            return common
     if a in EIGHT_BITS or b in EIGHT_BITS:
         raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {SCALAR_TYPES[a.name]} "
                            f"and {SCALAR_TYPES[b.name]}")

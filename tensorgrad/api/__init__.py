@@ -33,6 +33,7 @@ from ..dtype import (
     set_default_dtype,
 )
 from ..generator import Generator, default_generator
+from ..nominal_dtypes import NOMINAL
 from ..runtime.threads import get_num_interop_threads, get_num_threads, set_num_interop_threads, set_num_threads
 from ..size import Size
 from ._register import FUNCTIONS, explain_methods
@@ -47,7 +48,8 @@ for _family in FAMILIES:
 explain_methods()
 
 DTYPES: dict[str, Any] = {name: value for name, value in vars(_dtypes).items()
-                          if isinstance(value, (dtype, layout, memory_format))}
+                          if isinstance(value, (dtype, layout, memory_format))} | NOMINAL | {
+                              "chalf": NOMINAL["complex32"], "bit": NOMINAL["uint1"]}
 globals().update(FUNCTIONS)
 globals().update(DTYPES)
 

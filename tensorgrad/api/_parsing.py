@@ -81,7 +81,8 @@ CHECKS: dict[str, Any] = {
     "object": lambda v: True,
 }
 ELEMENTS: dict[str, Any] = {**dict.fromkeys(("Ints", "Ints1", "Sizes", "Pair"), _is_index),
-                            "Floats": lambda v: isinstance(v, (int, float, np.number)), "Numbers": _is_number}
+                            "Floats": lambda v: isinstance(v, (int, float, np.number)),
+                            "Numbers": lambda v: _is_number(v) and not isinstance(v, TensorBase)}
 
 
 def _fits(parameter: Parameter, value: Any) -> tuple[bool, int]:

@@ -366,7 +366,7 @@ def _table(kind: str) -> dict[str, str]:
     return {name: row for names, row in _rows({"METHODS": METHODS, "OVERLOADS": OVERLOADS}[kind]) for name in names}
 
 
-def _read(row: str, own: list[list[Parameter]]) -> tuple[Signature, ...]:
+def read(row: str, own: list[list[Parameter]]) -> tuple[Signature, ...]:
     """Return the signatures of a row of OVERLOADS or METHODS."""
     found: list[Signature] = []
     for text in row.split(";"):
@@ -421,14 +421,14 @@ def signatures(name: str, method: bool = False) -> tuple[Signature, ...] | None:
     if not method:
         function = function_of(name)
         if name in overloads:
-            return _read(overloads[name], [] if function is None else annotated(function))
+            return read(overloads[name], [] if function is None else annotated(function))
         if name.endswith("_") and name[:-1] in overloads:           # a function that writes into its input
             return tuple(s.without("out") for s in signatures(name[:-1]) or () if s.takes_input)
         return None if function is None else _aligned(annotated(function, "input"))
     function = vars(Tensor).get(name)
     own = [] if function is None else annotated(function)
     if name in methods:
-        return _read(methods[name], own)
+        return read(methods[name], own)
     if name in overloads:
         return tuple(s.without("input", "out") for s in signatures(name) or () if s.takes_input)
     if name.endswith("_") and (name[:-1] in methods or name[:-1] in overloads):

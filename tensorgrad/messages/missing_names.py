@@ -23,7 +23,6 @@ WHY = {module: why for modules, why in {
     "utils.mkldnn": "there is one layout of tensors", "package": "torch.save and torch.load write and read models",
     "masked": "Tensor.masked_fill, masked_select and torch.where take masks",
     "monitor": "nothing is monitored; torch.profiler measures",
-    "quasirandom": "there are no Sobol sequences; scipy.stats.qmc.Sobol draws them",
     "cuda.gds cuda.green_contexts cuda.nccl cuda.tunable": "CuPy is what runs on CUDA",
     "distributed.fsdp distributed.pipelining distributed.tensor distributed._shard distributed._composable":
         "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it, and "

@@ -1,0 +1,25 @@
+"""One of two functions, chosen by a condition."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..api import Tensor
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
+    """Call `true_fn(*operands)` if the condition holds, else `false_fn(*operands)`.
+
+    Input: pred, a bool, number or tensor of one element
+    Output: what the function returns
+    Errors: RuntimeError if pred has several elements
+    https://pytorch.org/docs → torch.cond
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([3., 4.])
+    >>> torch.cond(x.sum() > 5, lambda x: x * 2, lambda x: x - 1, (x,))
+    tensor([6., 8.])
+    """
+    if isinstance(pred, Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    return true_fn(*operands) if pred else false_fn(*operands)
