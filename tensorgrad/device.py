@@ -74,7 +74,7 @@ class device:
         return hash(self._text)
 
     def __reduce__(self) -> Any:
-        return device, (self.type, self.index)
+        return rebuild, (self.type, self.index)
 
     def __enter__(self) -> device:
         defaults.stack = (*defaults.stack, self)
@@ -94,6 +94,11 @@ class device:
 
 
 CPU = device("cpu")
+
+
+def rebuild(type: str, index: int | None) -> device:
+    """Return the device of a pickle, which names this function and not the class: that is `torch.device` at times."""
+    return device(type, index)
 
 
 def get_default_device() -> device:

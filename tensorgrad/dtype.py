@@ -67,8 +67,13 @@ class dtype:
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> Any:
+        return named, (self.name,)
+
+
+def named(name: str) -> Any:
+    """Return the dtype of a pickle, which names this function and not the class: that is `torch.dtype` at times."""
+    return globals()[name]
 
 
 uint8 = dtype("uint8", "u", 1)

@@ -78,7 +78,12 @@ class Size(tuple[int, ...]):
         return f"torch.Size([{', '.join(map(str, self))}])"
 
     def __reduce__(self) -> Any:
-        return Size, (tuple(self),)
+        return rebuild, tuple(self)
+
+
+def rebuild(*sizes: int) -> Size:
+    """Return the shape of a pickle, which names this function and not the class: that is `torch.Size` at times."""
+    return new_size(Size, sizes)
 
 
 def _first_non_integer(items: tuple[Any, ...]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtype as dtypes
+from ..core import dispatch
 from ..core.tape import Leaf, new
 from ..ops.base import OPS
 from ..storage.base import backend_of
@@ -81,15 +82,17 @@ def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
 def reduced(tensor: Any) -> Any:
     """Return what pickle writes for a tensor: its values on the host, ordered by their strides."""
     attributes = {name: value for name, value in tensor.__dict__.items() if name != "_hooks_at_rest"}
+    # None is Tensor itself, which is `torch.Tensor` at times
+    kind = None if type(tensor) is dispatch.Tensor else type(tensor)
     if tensor.is_meta:
         layout = tensor.array.shape, tensor.array.strides
-        return rebuild_meta, (type(tensor), *layout, tensor.dtype.name, tensor.requires_grad, attributes)
+        return rebuild_meta, (kind, *layout, tensor.dtype.name, tensor.requires_grad, attributes)
     host = type(tensor._storage).host(tensor.detach().array)
     axes = tuple(sorted(range(host.ndim), key=lambda i: -host.strides[i]))
     values = np.ascontiguousarray(host.transpose(axes)).reshape([host.shape[i] for i in axes])
     if values.dtype.kind == "V":
         values = values.view(np.uint16)
-    return rebuild, (type(tensor), values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad,
+    return rebuild, (kind, values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad,
                      attributes)
 
 
@@ -98,14 +101,14 @@ def rebuild(cls: Any, values: Any, axes: tuple[int, ...], dtype_name: str, devic
     """Make a pickled tensor again."""
     backend = backend_of(device)
     values = values.view(dtypes.NAMED[dtype_name].numpy).transpose([axes.index(i) for i in range(len(axes))])
-    return made(cls, backend.asarray(values), backend(), requires_grad, attributes)
+    return made(cls or dispatch.Tensor, backend.asarray(values), backend(), requires_grad, attributes)
 
 
 def rebuild_meta(cls: Any, shape: Any, strides: Any, dtype_name: str, requires_grad: bool, attributes: Any) -> Any:
     """Make a pickled tensor of the device "meta" again."""
     backend = backend_of("meta")
     array = backend.array_type(shape, dtypes.NAMED[dtype_name].numpy, strides)
-    return made(cls, array, backend(), requires_grad, attributes)
+    return made(cls or dispatch.Tensor, array, backend(), requires_grad, attributes)
 
 
 def capsule(tensor: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:

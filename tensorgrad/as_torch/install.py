@@ -14,6 +14,7 @@ from typing import Any
 
 from ..messages.missing_names import hint
 from .companions import Companions, forget
+from .paths import directories, share, unshare
 
 PACKAGE = "tensorgrad"
 # PyTorch's modules whose names are in another module here.
@@ -62,7 +63,9 @@ class Loader:
         return Torch(sys.modules[PACKAGE]) if spec.name == "torch" else None
 
     def exec_module(self, module: ModuleType) -> None:
-        if module.__name__ != "torch":
+        if module.__name__ == "torch":
+            module.__path__ = list(sys.modules[PACKAGE].__path__)       # the spec has the directory
+        else:
             # import returns the entry of sys.modules
             own = sys.modules[module.__name__] = import_module(own_name(module.__name__))
             vars(own).setdefault("__path__", [])        # a package: the finders below are called for missing names
@@ -85,20 +88,27 @@ def own_name(name: str) -> str:
     return name if top not in ("torch", PACKAGE) else f"{PACKAGE}.{ELSEWHERE.get(rest, rest)}" if rest else PACKAGE
 
 
+def alias(name: str) -> ModuleSpec | None:
+    """Return the spec by which `torch`, or `torch.x`, loads as a name of this package; None if there is no `x`."""
+    own = find_spec(own_name(name))
+    if own is None:
+        return None
+    spec = ModuleSpec(name, Loader(), origin=own.origin, is_package=own.submodule_search_locations is not None)  # type: ignore[arg-type]
+    if name == "torch":
+        spec.submodule_search_locations = directories(own.submodule_search_locations)
+        spec.has_location = True                # torch.__file__
+    return spec
+
+
 class Finder:
-    """Finds `torch` and all below it in this package; first on sys.meta_path."""
+    """Finds `torch` and all below it in this package; among the first on sys.meta_path."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != "torch" and not name.startswith("torch."):
             return None
-        own = find_spec(own_name(name))
-        if own is None:
+        spec = alias(name)
+        if spec is None:
             _explain(name)
-            return None
-        spec = ModuleSpec(name, Loader(), origin=own.origin, is_package=own.submodule_search_locations is not None)  # type: ignore[arg-type]
-        if name == "torch":
-            spec.submodule_search_locations = own.submodule_search_locations
-            spec.has_location = True                # torch.__file__
         return spec
 
     def find_distributions(self, context: Any) -> list[Any]:
@@ -192,6 +202,7 @@ def install_as_torch() -> None:
         raise RuntimeError(f"cannot install tensorgrad as torch: the module 'torch' is already imported, from "
                            f"{getattr(there, '__file__', None)}. Call install_as_torch() before anything imports "
                            f"torch.")
+    share(alias)
     sys.meta_path[:0] = [Finder(), Companions()]        # type: ignore[list-item]
     sys.meta_path.append(Afterword())           # type: ignore[arg-type]
     import_module("torch")
@@ -210,6 +221,7 @@ def uninstall_as_torch() -> None:
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
         del sys.modules[name]
     forget()
+    unshare()
     _name_classes(None)
     _tell_children(False)
 

@@ -197,7 +197,7 @@ class Stream:
         self._set_state(state._state())
 
     def __reduce__(self) -> Any:
-        return type(self), (self._device,), self._state()
+        return rebuild, (None if type(self) is Generator else type(self), self._device), self._state()
 
     def __setstate__(self, state: Any) -> None:
         # PyTorch's: (seed, offset, state)
@@ -564,6 +564,11 @@ class Generator(Stream):
             sums[-1] = 1
             indices[:] = sums.astype(np.float64).searchsorted(fill(n, np.float64, self._doubles))
         return out.reshape(*weights.shape[:-1], n)
+
+
+def rebuild(kind: type[Stream] | None, device: Any) -> Stream:
+    """Return the stream of a pickle, which has None for Generator: that is `torch._C.Generator` at times."""
+    return (kind or Generator)(device)
 
 
 def in_memory_order(like: Array, drawn: Callable[[tuple[int, ...]], Array]) -> Array:
