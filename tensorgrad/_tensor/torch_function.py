@@ -36,7 +36,9 @@ LASTING: list[bool] = []    # not empty if ARMED is to last until the program en
 # classes of placeholders for values: modules and functions that are called with one become part of the graph being
 #     built
 NODES: set[type] = set()
-CONTAINERS: set[type] = set()       # NODES, and the classes of containers that may hold a node
+# NODES, other classes whose functions are asked for before they run, and the classes of containers that may hold one
+CONTAINERS: set[type] = set()
+PASSING: set[type] = set()          # the classes that `forget_passing` removes
 
 # Attributes that are never overridden: those that make and inspect objects.
 NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ "
@@ -124,13 +126,27 @@ def node_among(args: Any, kwargs: Any) -> Any:
     return None
 
 
-def watch_for(kind: type) -> None:
-    """From now on modules and functions that are called with an instance of this class hand the call to it."""
-    if not NODES:
-        ASKING.append(kind)
+def watch_for(kind: type, modules: bool = True, lasting: bool = True) -> None:
+    """From now on functions, and modules unless `modules` is false, that are called with an instance of this class hand
+    the call to it: until `forget_passing`, unless it is lasting.
+    """
+    if not CONTAINERS:
+        ASKING.append(list)
         CONTAINERS.update((list, tuple, dict))
-    NODES.add(kind)
+    if modules:
+        NODES.add(kind)
+    if not lasting:
+        PASSING.add(kind)
     CONTAINERS.add(kind)
+
+
+def forget_passing() -> None:
+    """End the watch for the classes that are not lasting."""
+    CONTAINERS.difference_update(PASSING)
+    PASSING.clear()
+    if len(CONTAINERS) == 3:            # list, tuple, dict
+        CONTAINERS.clear()
+        ASKING.remove(list)
 
 
 def _place(found: list[Any], value: Any) -> None:
@@ -195,7 +211,7 @@ Overrides of a class that is no subclass of Tensor are called once the plain fun
         if ASKING and (ARMED or kwargs or not CONTAINERS.isdisjoint(map(type, args))):
             found = overriding((*args, *kwargs.values())) if classes and state.classes else []
             if found or state.modes:
-                if not ARMED and not all(type(a) in NODES for a in found):
+                if not ARMED and not all(type(a) in CONTAINERS for a in found):
                     arm()
                 return asked(call, found, args, kwargs)
         try:

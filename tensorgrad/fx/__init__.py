@@ -1,20 +1,23 @@
-"""torch.fx: programs are not traced into graphs. https://pytorch.org/docs/stable/fx.html"""
-from ..messages.unsupported import unsupported
-from ._absent import REASON, absent
+"""torch.fx: programs traced into graphs, which are read, changed and run. https://pytorch.org/docs/stable/fx.html
+
+>>> import tensorgrad as torch
+>>> traced = torch.fx.symbolic_trace(lambda x: torch.relu(x) + 1)
+>>> print(traced.code.strip())
+def forward(self, x):
+    relu = torch.relu(x);  x = None
+    add = relu + 1;  relu = None
+    return add
+"""
+from ..graph.codegen import CodeGen
+from ..graph.graph import Graph
+from ..graph.node import Node, map_arg
+from . import _pytree, annotate, config, immutable_collections, traceback
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph_module import GraphModule
-from .node import Node
+from .interpreter import Interpreter, Transformer
+from .node import has_side_effect
 from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
-_NAMES = "replace_pattern symbolic_trace"
-__all__ = ["Graph", "GraphModule", "Interpreter", "Node", "Proxy", "Tracer", "Transformer", "wrap", *_NAMES.split()]
-
-
-Graph, Interpreter, Tracer, Transformer = map(absent, ("Graph", "Interpreter", "Tracer", "Transformer"))
-
-
-def wrap(fn_or_name):
-    """Return the function, which tracing would not enter."""
-    return fn_or_name
-
-
-globals().update(unsupported(_NAMES, "torch.fx", REASON))
+__all__ = ["CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "PH", "Proxy", "ProxyableClassMeta", "Tracer",
+           "Transformer", "has_side_effect", "map_arg", "replace_pattern", "symbolic_trace", "wrap"]

@@ -1,15 +1,18 @@
 """A recorded program: a mutable list of nodes. https://pytorch.org/docs/stable/fx.html#torch.fx.Graph"""
 from __future__ import annotations
 
+import copy
+import inspect
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
-from weakref import ref
 
+from .codegen import CodeGen, PythonCode
 from .names import Namespace, wanted_name
 from .node import GAP, Node, map_arg
 
-ABSENT: Any = object()
+ABSENT: Any = inspect.Signature.empty
 
 
 class NodeList:
@@ -24,7 +27,7 @@ class NodeList:
         self.graph, self.direction = graph, direction
 
     def __len__(self) -> int:
-        return self.graph._length
+        return self.graph._len
 
     def __iter__(self) -> Iterator[Node]:
         root, direction = self.graph._root, self.direction
@@ -60,8 +63,7 @@ class Graph:
     https://pytorch.org/docs/stable/fx.html#torch.fx.Graph
 
     Methods add nodes at the end, or at the point of `inserting_before` and `inserting_after`; a node's `prepend` and
-    `append` move others. `owning_module` is the module whose layers and tensors the nodes name; the graph does not keep
-    it alive. Graphs of any length can be copied and pickled: copies share functions and constants, and have shallow
+    `append` move others. `owning_module` is the module whose layers and tensors the nodes name. Graphs of any length can be copied and pickled: copies share functions and constants, and have shallow
     copies of `meta`.
 
     >>> import operator
@@ -80,6 +82,8 @@ class Graph:
     def __init__(self, owning_module: Any = None, tracer_cls: Any = None,
                  tracer_extras: dict[str, Any] | None = None) -> None:
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
+        self._codegen: CodeGen = CodeGen()
+        self._co_fields: dict[str, Any] = {}            # the place of the traced function
         self._begin()
         self.owning_module = owning_module
 
@@ -88,18 +92,11 @@ class Graph:
         self._root = Node.__new__(Node)
         self._root._begin(self, "", "root", "", None)
         self._insert: Callable[[Node], None] = self._root.prepend
-        self._namespace = Namespace()
-        self._length = 0
-        self._owner: Any = None
-
-    @property
-    def owning_module(self) -> Any:
-        """The module whose layers and tensors the nodes name; None if there is none or it is gone."""
-        return None if self._owner is None else self._owner()
-
-    @owning_module.setter
-    def owning_module(self, module: Any) -> None:
-        self._owner = None if module is None else ref(module)
+        self._graph_namespace = Namespace()
+        self._len = 0
+        self._spelling: Namespace | None = None         # of nodes in source that is being written
+        # the module whose layers and tensors the nodes name
+        self.owning_module: Any = None
 
     # ── its nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -109,7 +106,7 @@ class Graph:
         return NodeList(self)
 
     def __len__(self) -> int:
-        return self._length
+        return self._len
 
     def __bool__(self) -> bool:
         return True
@@ -155,10 +152,12 @@ class Graph:
     def _create(self, op: str, target: Any, args: Any, kwargs: Any, name: str | None = None, type_expr: Any = None,
                 refer: Callable[[Any], Any] | None = None) -> Node:
         """Add a node with these arguments, `refer` applied to their leaves if given."""
-        name = self._namespace.create_name(wanted_name(target) if name is None else name)
+        name = self._graph_namespace.create_name(wanted_name(target) if name is None else name)
         node = Node(self, name, op, target, args, kwargs, type_expr, refer)
+        for hook in getattr(self.owning_module, "_create_node_hooks", ()):
+            hook(node)
         self._insert(node)
-        self._length += 1
+        self._len += 1
         return node
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ABSENT) -> Node:
@@ -241,9 +240,11 @@ class Graph:
         if to_erase._erased:
             warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=2)
             return
+        for hook in getattr(self.owning_module, "_erase_node_hooks", ()):
+            hook(to_erase)
         to_erase._unlink()
         to_erase._erased = True
-        self._length -= 1
+        self._len -= 1
         to_erase._set(to_erase.args, to_erase.kwargs, lambda leaf: None if isinstance(leaf, Node) else leaf)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Node:
@@ -273,7 +274,7 @@ class Graph:
         """Remove unused nodes, from the last to the first, and return True if there were any.
 
         Nodes for which `is_impure_node`, by default `Node.is_impure`, is true are kept. RuntimeError if the graph is
-        invalid, see `lint`.
+        invalid, see `lint`. Graphs of modules that `get_attr` nodes name are cleaned, too.
 
         >>> graph = Graph()
         >>> x = graph.placeholder("x")
@@ -283,11 +284,23 @@ class Graph:
         (True, [x, output])
         """
         self.lint()
-        before = self._length
+        before = self._len
         for node in reversed(self.nodes):
             if not node.users and not (node.is_impure() if is_impure_node is None else is_impure_node(node)):
                 self.erase_node(node)
-        return self._length < before
+        changed = self._len < before
+        if self.owning_module is not None:
+            named = {node.target for node in self.find_nodes(op="get_attr")}
+            for name, child in self.owning_module.named_children():
+                if name in named and isinstance(getattr(child, "graph", None), Graph):
+                    changed |= child.graph.eliminate_dead_code()
+                    child.recompile()
+        return changed
+
+    def _clear_nodes(self) -> None:
+        for node in reversed(self.nodes):
+            node.meta.clear()
+            self.erase_node(node)
 
     # ── checks and texts ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -313,6 +326,74 @@ class Graph:
         """
         from .checking import table
         print(table(self))
+
+    # ── source ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def python_code(self, root_module: str, *, verbose: bool = False, include_stride: bool = False,
+                    include_device: bool = False, colored: bool = False, expanded_def: bool = False,
+                    record_func: bool = False, additional_meta: list[str] | None = None) -> PythonCode:
+        """Return the graph as the source of a method `forward`, whose module `root_module` names.
+
+        `verbose` adds lines of the program and shapes, if they are known, with strides and devices if wanted;
+        `expanded_def` gives each argument a line; `record_func` makes each step a record of the profiler;
+        `additional_meta` names items of `meta` that are shown.
+
+        >>> graph = Graph()
+        >>> x = graph.placeholder("x")
+        >>> out = graph.output(graph.call_method("relu", (x,)))
+        >>> print(graph.python_code("self").src.strip())
+        def forward(self, x):
+            relu = x.relu();  x = None
+            return relu
+        """
+        before, self._spelling = self._spelling, Namespace()
+        try:
+            return self._python_code(root_module, self._spelling, verbose=verbose, include_stride=include_stride,
+                                     include_device=include_device, colored=colored, expanded_def=expanded_def,
+                                     record_func=record_func, additional_meta=additional_meta)
+        finally:
+            self._spelling = before
+
+    def _python_code(self, root_module: str, namespace: Namespace, **style: Any) -> PythonCode:
+        return self._codegen._gen_python_code(self.nodes, root_module, namespace, **style)
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Let `python_code` generate source with this object."""
+        self._codegen = codegen
+
+    def on_generate_code(self, make_transformer: Callable[[Any], Any]) -> Any:
+        """Transform the lines of generated code, from now on or in a `with` block.
+
+        `make_transformer(present transformer or None)` returns the transformer: a function from a list of pieces of
+        source to another.
+
+        >>> graph = Graph()
+        >>> out = graph.output(graph.placeholder("x"))
+        >>> with graph.on_generate_code(lambda before: lambda body: ["x = x + 1\\n", *body]):
+        ...     print(graph.python_code("self").src.strip())
+        def forward(self, x):
+            x = x + 1
+            return x
+        """
+        codegen = self._codegen
+        before = codegen._body_transformer
+        codegen._body_transformer = make_transformer(before)
+
+        @contextmanager
+        def restored() -> Iterator[None]:
+            try:
+                yield
+            finally:
+                codegen._body_transformer = before
+        return restored()
+
+    def process_inputs(self, *args: Any) -> Any:
+        """Return the values of the graph's inputs for arguments of the generated function."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """Return the generated function's result for the graph's."""
+        return self._codegen.process_outputs(out)
 
     # ── copying ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -340,12 +421,13 @@ class Graph:
             nodes.append(node)
         for node, row in zip(nodes, rows, strict=True):
             node._set(row[4], row[5], known)
-        self._length, self._namespace = len(nodes), names
+        self._len, self._graph_namespace = len(nodes), names
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Graph:
         memo = {} if memo is None else memo
         new = memo[id(self)] = type(self).__new__(type(self))
         new.__dict__.update(self._state())
+        new._codegen = copy.deepcopy(self._codegen, memo)
         new._begin()
         nodes = {node._place: node for node in self.nodes}
         for node in nodes.values():
@@ -356,7 +438,7 @@ class Graph:
 
         def known(leaf: Any) -> Any:
             return memo.get(id(leaf), leaf) if isinstance(leaf, Node) else self._copied(leaf, memo)
-        new._fill(rows, self._namespace.copy(), lambda place: memo[id(nodes[place])], known)
+        new._fill(rows, self._graph_namespace.copy(), lambda place: memo[id(nodes[place])], known)
         return new
 
     def _copied(self, thing: Any, memo: dict[int, Any]) -> Any:
@@ -364,12 +446,12 @@ class Graph:
         return thing
 
     def __getstate__(self) -> Any:
-        return self._state(), [node._row() for node in self.nodes], self._namespace
+        return self._state(), [node._row() for node in self.nodes], self._graph_namespace
 
     def __setstate__(self, state: Any) -> None:
         rest, rows, names = state
         awaited = self.__dict__.pop("_waiting", {})
-        self.__dict__.update(rest)
+        self.__dict__.update({"_codegen": CodeGen(), "_co_fields": {}}, **rest)     # older pickles have neither
         self._begin()
         self._fill(rows, names, lambda place: awaited.get(place) or Node.__new__(Node))
 
@@ -381,7 +463,7 @@ class Graph:
         return waiting.setdefault(place, Node.__new__(Node))
 
 
-OWN = frozenset({"_root", "_insert", "_namespace", "_length", "_owner"})
+OWN = frozenset({"_root", "_insert", "_graph_namespace", "_len", "_spelling", "owning_module"})
 
 
 def _holds(owner: Any, name: str) -> bool:

@@ -42,14 +42,14 @@ class Node:
     %mul : [num_users=0] = call_function[target=operator.mul](args = (%x, 2), kwargs = {}) {mul: None} [x]
     """
 
-    __slots__ = ("graph", "name", "op", "target", "type", "meta", "users", "_args", "_kwargs", "_input_nodes", "_prev",
+    __slots__ = ("graph", "_name", "op", "target", "type", "meta", "users", "_args", "_kwargs", "_input_nodes", "_prev",
                  "_next", "_place", "_erased",
                  "__dict__", "__weakref__")
 
     def __init__(self, graph: Graph, name: str, op: str, target: Any, args: Any, kwargs: Any, return_type: Any = None,
                  refer: Callable[[Any], Any] | None = None) -> None:
         if op not in OPS:
-            raise AssertionError(f"op {op!r} is not in _legal_ops")
+            raise AssertionError(f"op '{op}' is not in _legal_ops")
         if op == "call_function":
             if not callable(target):
                 raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {_type_of(target)} "
@@ -62,7 +62,7 @@ class Node:
 
     def _begin(self, graph: Graph, name: str, op: str, target: Any, kind: Any) -> None:
         """Initialize a node without arguments, in no list yet."""
-        self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, kind
+        self.graph, self._name, self.op, self.target, self.type = graph, name, op, target, kind
         self.meta: dict[str, Any] = {}
         self.users: dict[Node, None] = {}
         self._args: Any = ()
@@ -71,6 +71,18 @@ class Node:
         self._prev = self._next = self
         self._place = 0
         self._erased = False
+
+    @property
+    def name(self) -> str:
+        """The name of the value, which is unique in the graph."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        for hook in getattr(self.graph.owning_module, "_replace_hooks", ()):
+            for user in self.users:
+                hook(old=self, new=name, user=user)
+        self._name = name
 
     # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -131,6 +143,8 @@ class Node:
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
         """Replace a node by another in all arguments."""
+        for hook in getattr(self.graph.owning_module, "_replace_hooks", ()):
+            hook(old=old_input, new=new_input.name, user=self)
         self._set(self._args, self._kwargs, lambda leaf: new_input if leaf is old_input else leaf)
 
     def replace_all_uses_with(self, replace_with: Node, delete_user_cb: Callable[[Node], bool] | None = None, *,
@@ -223,6 +237,20 @@ class Node:
     def stack_trace(self, trace: str | None) -> None:
         self.meta["stack_trace"] = trace
 
+    def normalized_arguments(self, root: Any, arg_types: Any = None, kwarg_types: Any = None,
+                             normalize_to_only_use_kwargs: bool = False) -> Any:
+        """Return the arguments as the signature of the called function or layer of `root` has them, with defaults.
+
+        None if they do not fit, and for steps that call neither.
+        """
+        from .schemas import normalize_function, normalize_module
+        if self.op == "call_function":
+            return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types,
+                                      normalize_to_only_use_kwargs)
+        if self.op == "call_module":
+            return normalize_module(root, self.target, self.args, self.kwargs, normalize_to_only_use_kwargs)
+        return None
+
     def is_impure(self, impure_random: bool = True) -> bool:
         """Return True if the step must run even if its result is unused: inputs, outputs, functions with side
         effects, and random ones if `impure_random`."""
@@ -238,10 +266,11 @@ class Node:
     def _rename(self, candidate: str) -> None:
         """Rename the node; a number makes the name unique if needed."""
         if candidate != self.name:
-            self.name = self.graph._namespace.create_name(candidate)
+            self.name = self.graph._graph_namespace.create_name(candidate)
 
     def __repr__(self) -> str:
-        return self.name
+        spelling = self.graph._spelling
+        return self._name if spelling is None else spelling.create_name(self._name, self)
 
     @staticmethod
     def _pretty_print_target(target: Any) -> str:
@@ -319,8 +348,10 @@ def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
 
 def told(tree: Any) -> str:
     """Return arguments as a graph prints them, nodes with a % before their names."""
+    if hasattr(tree, "_custom_fx_repr_fn"):
+        return str(tree._custom_fx_repr_fn())
     if isinstance(tree, Node):
-        return f"%{tree.name}"
+        return f"%{tree}"
     if isinstance(tree, tuple):
         return f"({', '.join(map(told, tree))}{',' if len(tree) == 1 else ''})"
     if isinstance(tree, list):

@@ -10,30 +10,7 @@ from ..ops.base import Op
 from .graph import Graph
 from .nesting import mapped
 from .node import Node
-
-
-def last_uses(graph: Graph) -> dict[Node, list[Node]]:
-    """Return, for each node, the nodes whose last use it is: arguments from left to right, then itself if unused.
-
-    Results are never freed.
-
-    >>> graph = Graph()
-    >>> x = graph.placeholder("x")
-    >>> y = graph.call_method("relu", (x,))
-    >>> out = graph.output(graph.call_method("sum", (y,)))
-    >>> last_uses(graph)
-    {x: [], relu: [x], sum_1: [relu], output: []}
-    """
-    found: dict[Node, list[Node]] = {}
-    seen: set[Node] = set()
-    for node in reversed(graph.nodes):
-        if node.op == "output":
-            seen.update(node._input_nodes)
-            found[node] = []
-        else:
-            found[node] = ended = [other for other in (*node._input_nodes, node) if other not in seen]
-            seen.update(ended)
-    return {node: found[node] for node in reversed(found)}
+from .uses import last_uses
 
 
 class Runner:

@@ -18,7 +18,7 @@ from .. import api as tg
 from .graph import Graph
 from .nesting import immutable_dict, immutable_list
 from .node import Node
-from .running import last_uses
+from .uses import last_uses
 from .targets import OPERATORS, SIGNS, Unpack, public_name
 
 RESERVED = {"self", "layers", "layer", "torch", "nn", "F", "getattr", "tuple", "slice", "float", "complex", "callables",

@@ -28,6 +28,21 @@ class Shortcut:
         except KeyError:
             return getattr(super(self.owner, module), self.name)
 
+    def _absent(self, module, cls=None):
+        raise AttributeError(self.name)
+
+    _get = __get__
+
+    @classmethod
+    def off(cls):
+        """Let all reads go to `Module.__getattr__`, for tracers."""
+        cls.__get__ = cls._absent
+
+    @classmethod
+    def on(cls):
+        """Undo `off`."""
+        cls.__get__ = cls._get
+
 
 def leave_shortcut(cls, name, table):
     """Put a Shortcut on the class, unless the name is no identifier or the class keeps data names, as dictionaries

@@ -9,11 +9,11 @@ from collections import OrderedDict
 from typing import Any
 
 from ... import api as tg
-from ..._tensor.torch_function import CONTAINERS, NODES, node_among
+from ..._tensor.torch_function import CONTAINERS, NODES
 from ...core.module_calls import ended
 from ...storage.base import clock
 from ..parameter import Buffer, Parameter
-from . import _hooks
+from . import _hooks, _tracing
 from ._convert import ConvertMixin
 from ._hooks import (
     HookMixin,
@@ -104,9 +104,9 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
     forward = _forward_unimplemented
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if (NODES and (kwargs or len(args) != 1 or type(args[0]) in CONTAINERS)
-                and (node := node_among(args, kwargs)) is not None):
-            return node._joined_by(self, args, kwargs)
+        if (NODES and (kwargs or len(args) != 1 or type(args[0]) in CONTAINERS or _tracing.ACTIVE)
+                and (answer := _tracing.joined(self, Module.__call__, args, kwargs)) is not NotImplemented):
+            return answer
         start = next(clock)
         if (self._hooked or _global_forward_pre_hooks or _global_forward_hooks
                 or _global_backward_hooks or _global_backward_pre_hooks):
@@ -183,6 +183,8 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         own = self.__dict__
         for table in ("_parameters", "_buffers", "_modules"):
             if table in own and name in own[table]:
+                if _tracing.ACTIVE:
+                    return _tracing.found(self, name, own[table][name])
                 if type(self).__getattr__ is Module.__getattr__:
                     leave_shortcut(type(self), name, table)
                 return own[table][name]

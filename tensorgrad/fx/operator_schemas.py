@@ -1,0 +1,33 @@
+"""Arguments of calls in the form of a function's signature, under PyTorch's names."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..graph.schemas import (
+    ArgsKwargsPair,
+    create_type_hint,
+    normalize_function,
+    normalize_module,
+    signature_of,
+    type_matches,
+)
+
+__all__ = ["ArgsKwargsPair", "check_for_mutable_operation", "create_type_hint", "get_signature_for_torch_op",
+           "normalize_function", "normalize_module", "type_matches"]
+
+
+def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = False) -> Any:
+    """Return a list with the signature of a function, or None; with `return_schemas` (the list, None): functions have
+    no schemas here."""
+    signature = signature_of(op)
+    found = None if signature is None else [signature]
+    return (found, None) if return_schemas else found
+
+
+def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise RuntimeError for a function that writes to its first argument: PyTorch's end with an underscore."""
+    name = getattr(target, "__name__", "")
+    if name.endswith("_") and not name.endswith("__") or kwargs.get("inplace") or "out" in kwargs:
+        raise RuntimeError(f"Tried to trace mutable operation {name}. FX only supports functional code, so operations "
+                           f"that mutate operands in-place (e.g. via `out` arguments) are not supported")
