@@ -8,6 +8,8 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
+from ..dtype import as_dtype
+from ..dtype import bool as boolean
 from . import return_types
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
 from ._kinds import Dtype, Ints, Number, Numbers, Tensors
@@ -24,6 +26,13 @@ def along_axis(op: str, input: Any, dim: int) -> Any:
     return [xp.reshape(part, ()) for part in found] if isinstance(found, list) else xp.reshape(found, ())
 
 
+def _running(op: str, input: Any, dim: int, dtype: Any) -> Any:
+    """Return running sums or products in a dtype."""
+    if dtype is not None and as_dtype(dtype) is boolean:
+        raise NotImplementedError(f"\"{op}_out_cpu\" not implemented for 'Bool'")
+    return cast(along_axis(op, cast(input, dtype), dim), dtype)
+
+
 # ── running results ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -33,14 +42,14 @@ def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
 
     Input: (*), any dtype
     Output: (*); int64 for integers and bools, unless dtype= says otherwise
-    Errors: IndexError if dim is out of range
+    Errors: IndexError if dim is out of range; NotImplementedError if dtype= is bool
     https://pytorch.org/docs → torch.cumsum
 
     >>> import tensorgrad as torch
     >>> torch.tensor([1, 2, 3]).cumsum(0)
     tensor([1, 3, 6])
     """
-    return cast(along_axis("cumsum", cast(input, dtype), dim), dtype)
+    return _running("cumsum", input, dim, dtype)
 
 
 @public(inplace=True, out="given")
@@ -49,14 +58,14 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None) -> Tensor:
 
     Input: (*), any dtype
     Output: (*); int64 for integers and bools, unless dtype= says otherwise
-    Errors: IndexError if dim is out of range
+    Errors: IndexError if dim is out of range; NotImplementedError if dtype= is bool
     https://pytorch.org/docs → torch.cumprod
 
     >>> import tensorgrad as torch
     >>> torch.tensor([1, 2, 3]).cumprod(0)
     tensor([1, 2, 6])
     """
-    return cast(along_axis("cumprod", cast(input, dtype), dim), dtype)
+    return _running("cumprod", input, dim, dtype)
 
 
 @public(out=True)

@@ -42,8 +42,9 @@ def vector_norm(input: Tensor, ord: Number = 2, dim: Ints1 | None = None, keepdi
     check_tensor(input, "linalg_vector_norm", "input", 1)
     if isinstance(ord, TensorBase) and ord.array.ndim:
         raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not Tensor")
-    if (dtype is not None and input.array.dtype.kind in "fc"
-            and dtypes.promote_types(input.dtype, wanted := dtypes.as_dtype(dtype)) is not wanted):
+    if (dtype is not None and (wanted := dtypes.as_dtype(dtype)).category >= dtypes.FLOATING
+            and input.array.dtype.kind == ("c" if wanted.is_complex else "f")
+            and dtypes.promote_types(input.dtype, wanted) is not wanted):
         raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({kind_of(input)}) should be convertible "
                            f"without narrowing to the specified dtype ({dtypes.SCALAR_TYPES[wanted.name]})")
     return _reduction.vector_norm(input, ord, dim, keepdim, dtype=dtype)

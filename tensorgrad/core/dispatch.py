@@ -75,6 +75,8 @@ def _general(op: type[Op]) -> Callable[..., Any]:
     sequence, arity, kinds, casts, kernels = op.sequence, op.arity, op.kinds, op.casts, op.kernels
     composite, several, shows, tracked = op.composite, op.several, op.view, op.differentiable
     laid, needs_all = op.elementwise and not op.row_major, op.elementwise and arity == 2
+    if op.crosses:
+        return crossing(op)
 
     def call(*args: Any, **params: Any) -> Any:
         if sequence or (arity is not None and len(args) > arity):
@@ -108,6 +110,8 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
+            if kernel.whole is not None:
+                return kernel.whole(*([args] if sequence else args), **params)
             if result is None and not mode.watching.hooks and (served := paired(
                     op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
                 return served
@@ -134,6 +138,20 @@ def _general(op: type[Op]) -> Callable[..., Any]:
 
 
 general: Callable[[Any], Callable[..., Any]] = cache(_general)
+
+
+def crossing(op: type[Op]) -> Callable[..., Any]:
+    """Make the function of an op of one tensor whose result may have another layout, and so another storage class."""
+    kernels, plans = op.kernels, plans_of(op)
+
+    def call(x: Any, **params: Any) -> Any:
+        backend, node = type(x._storage), node_of(x)
+        y = compute(kernels[backend], x.array, **params)
+        out = fresh(y, backend.home(y))
+        if node is not None and (record := mode.record):
+            record(plans[1], (x,), (node,), params, out)
+        return out
+    return call
 
 
 def separated(op: type[Op], args: tuple[Any, ...], params: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -243,7 +261,10 @@ class MOVE:
 
 
 def meet(op: type[Op], args: Any) -> Any:
-    """Return MOVE for operands that fit together, 0-d CPU tensors included; raise if devices differ."""
+    """Return MOVE for operands that fit together, 0-d CPU tensors included; raise if devices differ.
+
+    Where layouts differ, return the storage class that has rules for this.
+    """
     if any(t._storage.hollow and t._storage.leads for t in args if isinstance(t, TensorBase)):
         return MOVE
     devices = {t._storage.device: None for t in args if isinstance(t, TensorBase)
@@ -252,7 +273,8 @@ def meet(op: type[Op], args: Any) -> Any:
         first, second, *_ = devices
         raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
                            f"{first} and {second}! (when checking the arguments of {op.opname})")
-    return MOVE
+    return next((backend for t in args if isinstance(t, TensorBase)
+                 and (backend := type(t._storage)).dense is not None), MOVE)
 
 
 def _gathered(op: type[Op], args: Any) -> list[Any]:
@@ -278,6 +300,8 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
         return tensor
     if source.rank:
         return batches.moved(tensor, target)
+    if source.dense is not None:
+        return source.rules["to_device"](tensor, target)
     array = (target.asarray(tensor.array) if target.hollow
              else compute(op.kernels[source], tensor.array, source=source, target=target))
     out = fresh(array, target)
@@ -513,12 +537,18 @@ class TensorNamespace:
     def __getattr__(self, name: str) -> Any:
         if name in OPS:
             found = move if name == "to_device" else lane(OPS[name])
+        elif name == "constant":
+            found = self._constant
         elif name in MAKERS:
             found = self._maker(name)
         else:
             raise AttributeError(f"the op table has no {name!r}")
         setattr(self, name, found)
         return found
+
+    def _constant(self, array: Any) -> Any:
+        """Return an array of a formula as an operand; on arrays, `xp.constant` is the array itself."""
+        return fresh(array, self._backend or backend_of(None))
 
     def _maker(self, name: str) -> Callable[..., Any]:
         def make(*args: Any, dtype: Any = None, **params: Any) -> Any:

@@ -29,11 +29,11 @@ LAYERS = [
     Layer("facts", "dtypes, devices, random streams, threads", [
         "messages runtime torch_version dtype nominal_dtypes device size generator as_torch.companions _tensor.printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
-        "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.stubs")),
+        "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.sparse storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions "
         "ops._lapack ops.views ops.shape ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental "
-        "ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix ops.linear ops.embedding "
+        "ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix ops.linear ops.embedding ops.sparse "
         "ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling "
         "ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
@@ -51,8 +51,8 @@ LAYERS = [
           ["autograd.forward_ad autograd.profiler", "api return_types"]),
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
-        "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random distributions "
-        "storage serialization multiprocessing autograd.gradcheck autograd.functional futures functional "
+        "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal masked random "
+        "distributions storage serialization multiprocessing autograd.gradcheck autograd.functional futures functional "
         "types hub graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "

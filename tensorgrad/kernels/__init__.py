@@ -15,7 +15,7 @@ ARRAYS = ("arrays", "shape_arrays", "indexing_arrays", "reduction_arrays", "sort
 FAMILIES = ("optimizer_numpy", "elementwise_numpy", "reduction_numpy", "sorting_numpy", "matrix_numpy",
             "recurrent_numpy", "activation_numpy", "normalization_numpy", "loss_numpy", "indexing_numpy",
             "pooling_numpy", "convolution_numpy",
-            "attention_numpy",
+            "attention_numpy", "sparse_numpy",
             "fourier_numpy")
 COMPILED = ("optimizer_compiled", "matrix_compiled", "depthwise_compiled", "convolution_compiled", "recurrent_compiled",
             "attention_compiled", "elementwise_compiled", "activation_compiled", "softmax_compiled", "loss_compiled",

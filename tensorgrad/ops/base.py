@@ -55,6 +55,7 @@ class Op(metaclass=OpType):
     by_memory: ClassVar[bool] = False
     # the gradient is piecewise constant in the inputs: its own gradient is zero
     flat: ClassVar[bool] = False
+    crosses: ClassVar[bool] = False               # the result may have another layout, and so another storage class
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
     row_major: ClassVar[bool] = False
@@ -333,13 +334,15 @@ class Pair:
     It serves first gradients; gradients of gradients go through the op's definition, so a fast kernel can never make a
     higher derivative wrong. `forward` may return NotImplemented for unsupported arguments: then the pair that was
     registered before runs, and finally the definition. `rows` copies results that are not contiguous, for ops that
-    promise contiguous results; the compiled fast path applies it, too.
+    promise contiguous results; the compiled fast path applies it, too. `whole`, if any, is a function of Tensors that
+    takes the place of both: it calls other ops, which are recorded.
     """
 
-    __slots__ = ("forward", "backward", "below", "rows")
+    __slots__ = ("forward", "backward", "below", "rows", "whole")
 
-    def __init__(self, forward: Any, backward: Any, below: Pair | None = None, rows: Any = None) -> None:
-        self.forward, self.backward, self.below, self.rows = forward, backward, below, rows
+    def __init__(self, forward: Any, backward: Any, below: Pair | None = None, rows: Any = None,
+                 whole: Any = None) -> None:
+        self.forward, self.backward, self.below, self.rows, self.whole = forward, backward, below, rows, whole
 
     def served(self, *args: Any, **params: Any) -> tuple[Pair, Any]:
         """Return the first pair that supports the arguments, and its forward's result, or NotImplemented."""

@@ -36,6 +36,11 @@ class Namespace:
     def __init__(self, backend: type[Storage]) -> None:
         self.backend = backend
 
+    @staticmethod
+    def constant(array: Any) -> Any:
+        """Return an array that is no input, as an operand: itself, unless operands are Tensors."""
+        return array
+
     def __getattr__(self, name: str) -> Any:
         backend = self.backend
         found = getattr(backend.module, name, None)
@@ -124,6 +129,9 @@ class Storage:
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # a storage for tape steps whose memory is not needed any more
     by_device: ClassVar[dict[str, type[Storage]]] = {}
+    # of classes of arrays that are no dense blocks: the function that finds their storage class, given the dense one
+    layouts: ClassVar[dict[type, Callable[[Any], type[Storage]]]] = {}
+    dense: ClassVar[Any] = None         # of a sparse layout's storage class, that of its values
     # for devices whose storage class is made on first use
     makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}
 
@@ -206,6 +214,12 @@ class Storage:
     def native(cls, op: Any) -> Any:
         """The module's own function for an op that is nothing more than that, or None."""
         return getattr(cls.module, op.opname, None) if op.native else None
+
+    @classmethod
+    def home(cls, array: Any) -> type[Storage]:
+        """Return the storage class of an array, of any layout, on this class's device."""
+        found = cls.layouts.get(type(array))
+        return (cls.dense or cls) if found is None else found(cls.dense or cls)
 
     @classmethod
     def aliases(cls, a: Any, b: Any) -> bool:

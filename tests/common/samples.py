@@ -20,10 +20,12 @@ from support import DEVICE
 from tensorgrad.ops.base import OPS
 from tensorgrad.ops.indexing import ARRAY
 from tensorgrad.storage.base import backend_of
+from tensorgrad.storage.sparse import Csr
 
 S = Sample
 HERE = backend_of(DEVICE)
 ALL = slice(None)
+PATTERN = Csr(np.array([0, 2, 2, 5]), np.array([3, 0, 1, 1, 2]), (3, 4))     # an empty row, and a place that occurs twice
 inf = float("inf")
 SAMPLES: dict[str, list[Row]] = {}
 
@@ -174,6 +176,9 @@ SAMPLES |= {
     "embedding": [S(real(4, 3), index(4, 2, 3)),
                   *(S(real(4, 3), index(4, 6), **how).without("gradient") for how in UNLIKE)],
     "embedding_add": [S(real(2, 3, 2), index(4, 2, 3), rows=4)],
+    "sparse_matmul": [S(real(5), real(4, 2), pattern=PATTERN).without("device"),
+                      S(real(5), real(3, 2), pattern=PATTERN, transposed=True).without("device")],
+    "sampled_matmul": [S(real(3, 2), real(4, 2), pattern=PATTERN).without("device")],
     "embedding_bag": [S(real(5, 3), index(5, 6), np.array([0, 0, 1, 1, 1, 3]), real(6), bags=4),
                       S(real(5, 3), index(5, 4), np.array([0, 1, 1, 2]), None, bags=3)],
     "take_axis": [S(real(3, 4), index(4, 6), axis=1)],

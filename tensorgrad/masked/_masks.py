@@ -1,0 +1,77 @@
+"""Masks of the shape of an input, and the elements that replace those which a mask leaves out."""
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .. import api as tg
+
+INF = float("inf")
+
+
+def parts(input: Any, mask: Any) -> tuple[Any, Any]:
+    """Return values and mask: a MaskedTensor brings its own."""
+    core = sys.modules.get(f"{__package__}.maskedtensor.core")
+    if core is not None and isinstance(input, core.MaskedTensor):
+        return input.get_data(), input.get_mask()
+    return input, mask
+
+
+def strided(input: Any, name: str) -> None:
+    """Raise PyTorch's ValueError for a sparse tensor."""
+    if input.layout is not tg.strided:
+        raise ValueError(f"masked {name} expects strided tensor (got {input.layout} tensor)")
+
+
+def mask_for(input: Any, mask: Any) -> Any:
+    """Return the mask as bools in the shape of the input."""
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    if mask.layout is not tg.strided:
+        mask = mask.to_dense()
+    if mask.shape != input.shape:
+        if mask.ndim > input.ndim:
+            raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the "
+                             "input)")
+        mask = tg.broadcast_to(mask, input.shape)
+    return mask.to(dtype=tg.bool)
+
+
+def kept(input: Any, mask: Any, identity: Any) -> Any:
+    """Return the input with `identity` in place of the elements that the mask leaves out.
+
+    Gradients reach the elements that are kept, and are 0 elsewhere, even if the elements there are NaN.
+    """
+    return tg.where(mask_for(input, mask), input, tg.tensor(identity, dtype=input.dtype, device=input.device))
+
+
+def lowest(name: str, dtype: Any) -> Any:
+    """Return the least value of a dtype: the identity of the maximum `name`."""
+    return -INF if dtype.is_floating_point else tg.iinfo(ordered(name, dtype)).min
+
+
+def highest(name: str, dtype: Any) -> Any:
+    """Return the greatest value of a dtype: the identity of the minimum `name`."""
+    return INF if dtype.is_floating_point else tg.iinfo(ordered(name, dtype)).max
+
+
+def ordered(name: str, dtype: Any) -> Any:
+    """Return the dtype. Raises PyTorch's error for those whose elements it gives no least value."""
+    if not (dtype.is_signed or dtype is tg.uint8):
+        raise NotImplementedError(f"identity of {name} on {dtype} input")
+    return dtype
+
+
+def axes(dim: Any, ndim: int) -> tuple[int, ...]:
+    """Return the axes of a reduction in ascending order; None and () are all of them."""
+    if dim is None or dim == ():
+        return tuple(range(ndim))
+    found: list[int] = []
+    ndim = max(ndim, 1)
+    for d in (dim,) if isinstance(dim, int) else dim:
+        if d in found:
+            raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
+        if not -ndim <= d < ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {d})")
+        found.append(d % ndim)
+    return tuple(sorted(found))

@@ -1,0 +1,158 @@
+"""Operations along an axis that keep its length, over the elements that a mask keeps.
+
+https://pytorch.org/docs/stable/masked.html
+
+Elements that are left out have the values which an identity in their place gives; PyTorch calls these undefined.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .. import api as tg
+from .._tensor import Tensor
+from ..api._kinds import Dtype
+from ._masks import axes, highest, kept, lowest, parts, strided
+from ._reductions import norm
+
+__all__ = ["cumprod", "cumsum", "log_softmax", "logaddexp", "normalize", "softmax", "softmin"]
+
+
+def _prepared(name: str, input: Any, dim: Any, dtype: Any, mask: Any,
+              identity: Any, of: str = "") -> tuple[Any, int, Any]:
+    """Return the values that are kept, with `identity(of, dtype)` elsewhere; the axis; and the dtype of the result."""
+    dtype, (axis, *_) = dtype or input.dtype, axes(dim, input.ndim)
+    values, mask = parts(input, mask)
+    strided(values, name)
+    if mask is not None:
+        values = kept(values, mask, identity(of, values.dtype))
+    return values, axis, dtype
+
+
+def _zero(of: str, dtype: Any) -> int:
+    return 0
+
+
+def _one(of: str, dtype: Any) -> int:
+    return 1
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """Sums of the elements that the mask keeps up to each place along an axis.
+
+    Input: (*), any dtype; the mask broadcasts to its shape
+    Output: (*), in the dtype of the input unless another is given
+    Errors: IndexError if dim is out of range, or the mask has more axes
+    https://pytorch.org/docs → torch.masked.cumsum
+
+    >>> import tensorgrad as torch
+    >>> torch.masked.cumsum(torch.tensor([1., 2., 3.]), 0, mask=torch.tensor([True, False, True]))
+    tensor([1., 1., 4.])
+    """
+    values, axis, dtype = _prepared("cumsum", input, dim, dtype, mask, _zero)
+    return tg.cumsum(values, axis, dtype=dtype)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """Products of the elements that the mask keeps up to each place along an axis.
+
+    Input: (*), any dtype; the mask broadcasts to its shape
+    Output: (*), in the dtype of the input unless another is given
+    Errors: IndexError if dim is out of range, or the mask has more axes
+    https://pytorch.org/docs → torch.masked.cumprod
+
+    >>> import tensorgrad as torch
+    >>> torch.masked.cumprod(torch.tensor([2., 5., 3.]), 0, mask=torch.tensor([True, False, True]))
+    tensor([2., 2., 6.])
+    """
+    values, axis, dtype = _prepared("cumprod", input, dim, dtype, mask, _one)
+    return tg.cumprod(values, axis, dtype=dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """exp x / Σ exp x along an axis, over the elements that the mask keeps; 0 elsewhere, and NaN if there are none.
+
+    Input: (*), any floating dtype, or any with dtype=; the mask broadcasts to its shape
+    Output: (*)
+    Errors: IndexError if dim is out of range, or the mask has more axes
+    https://pytorch.org/docs → torch.masked.softmax
+
+    >>> import tensorgrad as torch
+    >>> torch.masked.softmax(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
+    tensor([0.1192, 0.0000, 0.8808])
+    """
+    values, axis, dtype = _prepared("softmax", input, dim, dtype, mask, lowest, "amax")
+    return tg.softmax(values, axis, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """x − ln Σ exp x along an axis, over the elements that the mask keeps; −inf elsewhere.
+
+    Input: (*), any floating dtype, or any with dtype=; the mask broadcasts to its shape
+    Output: (*)
+    Errors: IndexError if dim is out of range, or the mask has more axes
+    https://pytorch.org/docs → torch.masked.log_softmax
+
+    >>> import tensorgrad as torch
+    >>> torch.masked.log_softmax(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
+    tensor([-2.1269,    -inf, -0.1269])
+    """
+    values, axis, dtype = _prepared("log_softmax", input, dim, dtype, mask, lowest, "amax")
+    return tg.log_softmax(values, axis, dtype=dtype)
+
+
+def softmin(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """exp −x / Σ exp −x along an axis, over the elements that the mask keeps; 0 elsewhere, and NaN if there are none.
+
+    Input: (*), any floating dtype, or any with dtype=; the mask broadcasts to its shape
+    Output: (*)
+    Errors: IndexError if dim is out of range, or the mask has more axes
+    https://pytorch.org/docs → torch.masked.softmin
+
+    >>> import tensorgrad as torch
+    >>> torch.masked.softmin(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
+    tensor([0.8808, 0.0000, 0.1192])
+    """
+    values, axis, dtype = _prepared("softmin", input, dim, dtype, mask, highest, "amin")
+    return tg.softmax(-values, axis, dtype=dtype)
+
+
+def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Dtype | None = None,
+              mask: Tensor | None = None) -> Tensor:
+    """x / max(‖x‖, eps) along an axis, over the elements that the mask keeps; 0 elsewhere.
+
+    Input: (*), any floating dtype; the mask broadcasts to its shape
+    Output: (*)
+    Errors: IndexError if dim is out of range, or the mask has more axes
+    https://pytorch.org/docs → torch.masked.normalize
+
+    >>> import tensorgrad as torch
+    >>> torch.masked.normalize(torch.tensor([3., 7., 4.]), 2, 0, mask=torch.tensor([True, False, True]))
+    tensor([0.6000, 0.0000, 0.8000])
+    """
+    values, mask = parts(input, mask)
+    strided(values, "normalize")
+    length = norm(values, ord, dim, keepdim=True, dtype=dtype or values.dtype, mask=mask)
+    values = values if mask is None else kept(values, mask, 0)
+    return values / tg.maximum(length, length.new_full((), eps))
+
+
+def logaddexp(input: Tensor, other: Tensor, *, dtype: Dtype | None = None, input_mask: Tensor | None = None,
+              other_mask: Tensor | None = None) -> Tensor:
+    """ln(exp x + exp y), where a term that its mask leaves out is 0.
+
+    Input: (*), any real dtype, and one that broadcasts with it; each mask broadcasts to its tensor
+    Output: the common shape, in the dtype of the input unless another is given
+    Errors: IndexError if a mask has more axes than its tensor
+    https://pytorch.org/docs → torch.masked.logaddexp
+
+    >>> import tensorgrad as torch
+    >>> x, y, mask = torch.tensor([-100., -200.]), torch.tensor([-1., -2.]), torch.tensor([True, False])
+    >>> torch.masked.logaddexp(x, y, input_mask=mask, other_mask=mask)
+    tensor([-1., -inf])
+    """
+    terms = [parts(input, input_mask), parts(other, other_mask)]
+    if any(values.layout is not tg.strided for values, _ in terms):
+        raise ValueError(f"masked logaddexp expects strided tensors (got {terms[0][0].layout} tensor for input, "
+                         f"{terms[1][0].layout} for other)")
+    x, y = (values if mask is None else kept(values, mask, lowest("logaddexp", values.dtype)) for values, mask in terms)
+    return tg.logaddexp(x, y).to(dtype=dtype or input.dtype)

@@ -1,0 +1,130 @@
+"""torch.masked: values, dtypes, gradients and errors, beside PyTorch's."""
+import pytest
+from side_by_side import same
+
+X = [[[3., -1., 2., 2.], [0., 5., -4., 1.5], [7., 7., -7., 0.5]],
+     [[1., 2., 3., 4.], [-2., -2., 6., 8.], [9., 0., 1., 1.]]]
+MASKS = {
+    "none": lambda torch: None,
+    "whole": lambda torch: torch.tensor([[[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 0, 1]],
+                                         [[0, 1, 1, 0], [1, 0, 0, 1], [0, 0, 0, 0]]], dtype=torch.bool),
+    "of rows": lambda torch: torch.tensor([[[True], [False], [True]]]),
+    "of columns": lambda torch: torch.tensor([True, False, True, False]),
+    "of numbers": lambda torch: torch.tensor([1, 0, 2, 0]),
+    "one": lambda torch: torch.tensor(True),
+}
+REDUCTIONS = "sum prod amax amin mean var std norm logsumexp".split()
+PLACES = "argmax argmin median".split()
+ALONG = "cumsum cumprod softmax log_softmax softmin".split()
+DTYPES = "float64 float32 float16 bfloat16 int64 int32 uint8 bool complex128".split()
+
+
+def values(torch, dtype):
+    x = torch.tensor(X, dtype=torch.float64)
+    return (2 * x.abs() if dtype in ("uint8", "bool") else x).to(getattr(torch, dtype))
+
+
+def weighted(torch, y):
+    """Return a loss that weights all elements differently; −inf and NaN have no part in it."""
+    y = torch.where(y.isfinite(), y, 0)
+    return (y * torch.arange(1., y.numel() + 1, dtype=torch.float64).reshape(y.shape)).sum().real
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_and_their_gradients(name, mask):
+    def program(torch):
+        found = []
+        for dim, keepdim in ((None, False), ((), True), (1, False), (-1, True), ((0, 2), False), ((2, 1), True)):
+            x = values(torch, "float64").requires_grad_()
+            y = getattr(torch.masked, name)(x, dim=dim, keepdim=keepdim, mask=MASKS[mask](torch))
+            if name in ("var", "std"):      # PyTorch's gradient of a root at 0 is infinite
+                y = torch.where(y == 0, 0, y)
+            weighted(torch, y).backward()
+            found += [y, x.grad]
+        return found
+    same(program, rtol=1e-12)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("name", [*PLACES, *ALONG, "normalize"])
+def test_functions_of_an_axis_and_their_gradients(name, mask):
+    def program(torch):
+        found = []
+        for dim in (0, 1, -1):
+            x = values(torch, "float64").requires_grad_()
+            at = (x, 2, dim) if name == "normalize" else (x, dim)
+            y = getattr(torch.masked, name)(*at, mask=MASKS[mask](torch))
+            if name not in ("argmax", "argmin"):
+                weighted(torch, y).backward()
+            found += [y, x.grad]
+        return found
+    same(program, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*REDUCTIONS, *PLACES, *ALONG, "normalize"])
+def test_dtypes(name, dtype):
+    def result(torch, mask, **options):
+        x = values(torch, dtype)
+        at = (x, 2., 1) if name in ("norm", "normalize") else (x, 1)
+        return getattr(torch.masked, name)(*at, mask=mask, **options)
+
+    if name == "median" and dtype == "complex128":
+        pytest.skip("PyTorch takes the median of the real parts, after a warning of its own form")
+    half = dtype in ("float16", "bfloat16")
+    for mask in (None, [True, True, False, True]):
+        for given in (None, *(("float32", "int64") if dtype != "complex128" else ())):
+            same(lambda torch, m=mask, g=given: result(torch, m and torch.tensor(m), dtype=g and getattr(torch, g)),
+                 rtol=2e-2 if half else 1e-6, atol=1e-2 if half else 1e-7)
+
+
+CALLS = {
+    "mask of more axes": lambda torch, x: torch.masked.sum(x[0, 0], 0, mask=torch.ones(2, 4, dtype=torch.bool)),
+    "mask that does not fit": lambda torch, x: torch.masked.sum(x, 0, mask=torch.ones(3, dtype=torch.bool)),
+    "axis out of range": lambda torch, x: torch.masked.amax(x, 3),
+    "axis named twice": lambda torch, x: torch.masked.prod(x, (1, 1)),
+    "axis of a scan": lambda torch, x: torch.masked.cumsum(x, -4),
+    "axis of a place": lambda torch, x: torch.masked.argmax(x, 5, mask=x > 0),
+    "mean of integers": lambda torch, x: torch.masked.mean(x.long(), 0),
+    "mean in integers": lambda torch, x: torch.masked.mean(x, 0, dtype=torch.int32),
+    "two corrections": lambda torch, x: torch.masked.var(x, 0, True, correction=2),
+    "no median of integers": lambda torch, x: torch.masked.median(x.long(), 0, mask=torch.tensor(False)),
+    "least norm of complex numbers": lambda torch, x: torch.masked.norm(x * 1j, float("-inf"), 0, mask=x > 0),
+    "no dim": lambda torch, x: torch.masked.softmax(x),
+    "no axis": lambda torch, x: [torch.masked.sum(x[0, 0, 0], d, mask=torch.tensor(False)) for d in (None, 0, -1, ())],
+    "norms": lambda torch, x: [torch.masked.norm(x, p, 1, mask=x > 1)
+                               for p in (1, 2, 3.5, 0, float("inf"), -float("inf"))],
+    "corrections": lambda torch, x: [f(x, 1, mask=x > 1, **how) for f in (torch.masked.var, torch.masked.std)
+                                     for how in ({"unbiased": False}, {"correction": 2}, {"correction": 0.5})],
+    "eps": lambda torch, x: torch.masked.normalize(x, 2, 1, eps=10, mask=x > 1),
+    "logaddexp": lambda torch, x: [torch.masked.logaddexp(x, x.flip(0), input_mask=x > 0, other_mask=x > 1),
+                                   torch.masked.logaddexp(x, x[0], input_mask=x[0, 0] > 0),
+                                   torch.masked.logaddexp(x, x, dtype=torch.float32)],
+    "NaN left out": lambda torch, x: torch.masked.sum(x.log(), 1, mask=x > 0),
+    "nothing": lambda torch, x: [f(x[:0], 0, mask=torch.tensor(True)) for f in (torch.masked.sum, torch.masked.prod)],
+    "bools without a mask": lambda torch, x: torch.masked.amax(x > 0, 0),
+    "names": lambda torch, x: sorted(torch.masked.__all__),
+    "path": lambda torch, x: torch.masked._ops.sum is torch.masked.sum,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_corner_cases_and_errors(call):
+    same(lambda torch: CALLS[call](torch, torch.tensor(X, dtype=torch.float64)))
+
+
+def test_gradients_do_not_reach_what_is_left_out():
+    def program(torch):
+        x = torch.tensor([0., 4., -1.], requires_grad=True)
+        torch.masked.sum(x.sqrt(), 0, mask=torch.tensor([False, True, False])).backward()
+        y = torch.tensor([float("nan"), 4., 2.], requires_grad=True)
+        torch.masked.mean(y, 0, mask=torch.tensor([False, True, True])).backward()
+        return y.grad
+    same(program)
+
+
+def test_sums_of_complex_numbers_in_a_real_dtype_warn():
+    import tensorgrad as torch
+    with pytest.warns(UserWarning, match="Casting complex values to real discards the imaginary part"):
+        assert torch.sum(torch.tensor([1 + 2j]), dtype=torch.float32) == 1
