@@ -553,12 +553,20 @@ static void free_path(PyObject *self)
     Py_DECREF(type);
 }
 
+/* Copies are the object itself, and pickles its name, as for Python's functions. */
+static PyObject *reduce_path(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    return PyObject_GetAttrString(self, "__qualname__");
+}
+
+static PyMethodDef methods[] = {{"__reduce__", reduce_path, METH_NOARGS, NULL}, {0}};
 static PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(FastPath, call), READONLY, NULL},
                                 {"__dictoffset__", T_PYSSIZET, offsetof(FastPath, dict), READONLY, NULL},
                                 {"__weaklistoffset__", T_PYSSIZET, offsetof(FastPath, weak), READONLY, NULL}, {0}};
 static PyGetSetDef dictionary[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {0}};
 static PyType_Slot slots[] = {{Py_tp_call, PyVectorcall_Call}, {Py_tp_descr_get, bind}, {Py_tp_members, members}, {Py_tp_getset, dictionary},
-                              {Py_tp_traverse, visit_path}, {Py_tp_clear, clear_path}, {Py_tp_dealloc, free_path}, {0, NULL}};
+                              {Py_tp_methods, methods}, {Py_tp_traverse, visit_path}, {Py_tp_clear, clear_path}, {Py_tp_dealloc, free_path}, {0, NULL}};
 static PyType_Spec spec = {"tensorgrad._compiled.FastPath", sizeof(FastPath), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
 static PyTypeObject *path_type;

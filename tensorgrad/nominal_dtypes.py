@@ -49,6 +49,9 @@ class NominalDtype(dtype):
             return self
         raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_type}")
 
+    def __reduce__(self) -> Any:
+        return nominal, (self.name,)
+
     def common(self, a: dtype, b: dtype) -> dtype | None:
         """PyTorch's common dtype of this one and another; RuntimeError where it has none; None: the usual rules."""
         other = b if a is self else a
@@ -72,6 +75,11 @@ def _whole(names: str, scalar_type: Any, signed: bool | str) -> list[NominalDtyp
     """Dtypes of integers, of a byte each unless the name ends in a count of bits."""
     bytes_of = {"qint32": 4, "bits16": 2}
     return [NominalDtype(name, scalar_type(name), INTEGER, bytes_of.get(name, 1), signed) for name in names.split()]
+
+
+def nominal(name: str) -> NominalDtype:
+    """Return the dtype of a pickle."""
+    return NOMINAL[name]
 
 
 NOMINAL = {d.name: d for d in (

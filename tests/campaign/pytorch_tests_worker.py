@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-HELPERS = "torch.testing._internal", "torch.testing._comparison"
+HELPERS = "torch.testing._internal", "torch.testing._comparison", "torch._vendor"
 WITHOUT_EFFECT = {"torch._logging.scribe.open_source_signpost"}         # a count of runs
 
 
@@ -35,6 +35,8 @@ class Absent:
         self.__name__ = name
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__all__":
+            return []
         if name.startswith("__"):
             raise AttributeError(name)
         return Absent(f"{self.__name__}.{name}")
@@ -79,6 +81,16 @@ class Partial:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._module, name, value)
+
+
+def whole(value: Any) -> Any:
+    """The module that a `Partial` stands for, or the value."""
+    return vars(value)["_module"] if type(value) is Partial else value
+
+
+# `getattr` and `hasattr` as helpers see them: asked for a name that may be absent, they say so.
+ASKING = {"hasattr": lambda value, name: hasattr(whole(value), name),
+          "getattr": lambda value, name, *default: getattr(whole(value) if default else value, name, *default)}
 
 
 def imported(module: str, name: str | None, package: str) -> Any:
@@ -135,7 +147,7 @@ class Lenient(SourceFileLoader):
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
 
     def exec_module(self, module: Any) -> None:
-        module.__imported__ = imported
+        vars(module).update(ASKING, __imported__=imported)
         Absent.loading += 1
         try:
             super().exec_module(module)
@@ -154,13 +166,12 @@ class Helpers:
 
     def __init__(self) -> None:
         found: Any = PathFinder.find_spec("torch")
-        self.testing = str(Path(found.origin).parent / "testing")
+        self.root = Path(found.origin).parent
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if not name.startswith(HELPERS):
             return None
-        folder = Path(self.testing, *name.removeprefix("torch.testing.").split(".")[:-1])
-        spec = PathFinder.find_spec(name, [str(folder)])
+        spec = PathFinder.find_spec(name, [str(self.root.joinpath(*name.split(".")[1:-1]))])
         if spec is not None and spec.origin is not None:
             spec.loader = Lenient(name, spec.origin)
         return spec
