@@ -13,6 +13,8 @@ from .generator import Generator
 from .messages.unsupported import unsupported
 
 _TensorMeta = type(TensorBase)
+has_lapack = has_spectral = True        # NumPy's
+has_mkl = has_openmp = _has_mkldnn = False
 
 
 def _log_api_usage_once(event: str) -> None:

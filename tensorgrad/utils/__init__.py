@@ -8,13 +8,16 @@ from ..messages.missing_names import MissingName as _MissingName
 
 __all__ = ['backcompat', 'benchmark', 'checkpoint', 'collect_env', 'cpp_extension', 'data', 'deterministic', 'dlpack',
            'hooks', 'model_zoo', 'npz',
-           'safetensors', 'serialization']
+           'safetensors', 'serialization', 'swap_tensors']
 
 
 def __getattr__(name: str) -> Any:
     """Import a submodule when it is first asked for."""
-    if name in __all__ or name in ('_pytree', 'tensorboard'):
+    if name in __all__ and name != 'swap_tensors' or name in ('_pytree', 'tensorboard'):
         return importlib.import_module(f'{__name__}.{name}')
+    if name == 'swap_tensors':
+        from ._swapping import swap_tensors
+        return swap_tensors
     if name == 'summary':
         from ._summary import summary
         return summary

@@ -82,6 +82,9 @@ class Partial:
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._module, name, value)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._module(*args, **kwargs)        # torch.autograd.gradcheck is a module, too
+
 
 def whole(value: Any) -> Any:
     """The module that a `Partial` stands for, or the value."""

@@ -88,19 +88,62 @@ class ConvertMixin:
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        for parameter in self._parameters.values():
-            if parameter is None:
-                continue
-            grad = parameter.grad
-            _replace_contents(parameter, fn)
-            if grad is not None:
-                _replace_contents(grad, fn)
+        for key, parameter in self._parameters.items():
+            if parameter is not None:
+                converted = conversion.of_parameter(parameter, fn, f"{self._get_name()}.{key}")
+                if converted is not parameter:
+                    self._parameters[key] = converted
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
                 _replace_contents(buffer, fn)
             elif buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+
+class Conversion:
+    """How the parameters of converted and loaded modules get their new values: see `torch.__future__`."""
+
+    overwrite = False       # there are new parameters
+    swap = False            # parameters are swapped with their new values
+
+    def of_parameter(self, parameter: Any, fn: Any, name: str) -> Any:
+        """Return the parameter that `fn` converts, with its gradient: itself, unless there is to be a new one."""
+        grad = parameter.grad
+        if self.swap:
+            return self._swapped(parameter, grad, fn, name)
+        if not self.overwrite:
+            _replace_contents(parameter, fn)
+            if grad is not None:
+                _replace_contents(grad, fn)
+            return parameter
+        with tg.no_grad():
+            converted = type(parameter)(fn(parameter), parameter.requires_grad)
+            if grad is not None:
+                converted.grad = fn(grad).requires_grad_(grad.requires_grad)
+        return converted
+
+    def _swapped(self, parameter: Any, grad: Any, fn: Any, name: str) -> Any:
+        from ...utils import swap_tensors
+        from ..parameter import Parameter
+        for tensor, what in ((parameter, name), (grad, f"{name}.grad")):
+            if tensor is None:
+                continue
+            with tg.no_grad():
+                converted = fn(tensor)
+            converted = (Parameter(converted, tensor.requires_grad) if tensor is parameter
+                         else converted.requires_grad_(tensor.requires_grad))
+            parameter.grad = None
+            try:
+                swap_tensors(tensor, converted)
+            except Exception as error:
+                parameter.grad = grad
+                raise RuntimeError(f"_apply(): Couldn't swap {what}") from error
+        parameter.grad = grad
+        return parameter
+
+
+conversion = Conversion()
 
 
 def _replace_contents(tensor, fn):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ... import api as tg
 from ...messages.escaping import escaped
 from ..parameter import Parameter, is_lazy
+from ._convert import conversion
 from ._hooks import BoundHook, add_hook
 
 if TYPE_CHECKING:
@@ -264,15 +265,26 @@ def _load_tensor(module, name, tensor, key, value, assign):
                       stacklevel=2)
     try:
         with tg.no_grad():
-            if assign:
+            if conversion.swap:
+                _swap(tensor, tensor.module_load(value, assign=assign), value)
+            elif assign:
                 setattr(module, name, _like(tensor, value))
             else:
                 tensor.copy_(value)
     except Exception as error:
-        return (f'While copying the parameter named "{escaped(key)}", whose dimensions in the model are '
-                f'{tensor.size()} and '
-                f"whose dimensions in the checkpoint are {value.size()}, an exception occurred : {error.args}.")
+        return (f'While {"swapping" if conversion.swap else "copying"} the parameter named "{escaped(key)}", '
+                f"whose dimensions in the model are {tensor.size()} and whose dimensions in the checkpoint are "
+                f"{value.size()}, an exception occurred : {error.args}.")
     return None
+
+
+def _swap(tensor, loaded, value):
+    """Swap the tensor with what its `module_load` made of the value."""
+    from ...utils import swap_tensors
+    if loaded is value or loaded is tensor:
+        raise RuntimeError("module_load returned one of self or other, please .detach() the result if returning one of "
+                           "the inputs in module_load")
+    swap_tensors(tensor, _like(tensor, loaded))
 
 
 def _like(tensor, value):

@@ -197,11 +197,12 @@ class _Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        count = _count_to_prune(self.amount, t.numel())
+        _validate_pruning_amount(self.amount, t.numel())
+        count = _compute_nparams_toprune(self.amount, t.numel())
         mask = default_mask.clone()
         if count:
             mask.view(-1)[self.choose(t, count)] = 0
@@ -236,7 +237,7 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, dim: Any = -1) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
         self.dim = dim
 
@@ -247,7 +248,8 @@ class _Structured(BasePruningMethod):
         if self.dim >= t.ndim:
             raise IndexError(f"Invalid index {self.dim} for tensor of size {t.shape}")
         channels = t.shape[self.dim]
-        count = _count_to_prune(self.amount, channels)
+        _validate_pruning_amount(self.amount, channels)
+        count = _compute_nparams_toprune(self.amount, channels)
         if not count:
             return default_mask
         mask = tg.zeros_like(t)
@@ -302,20 +304,21 @@ class CustomFromMask(BasePruningMethod):
         return super().apply(module, name, mask=mask)
 
 
-def _check_amount(amount):
+def _validate_pruning_amount_init(amount):
     if not isinstance(amount, numbers.Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or (not isinstance(amount, numbers.Integral) and amount > 1):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-def _count_to_prune(amount, size):
+def _validate_pruning_amount(amount, tensor_size):
+    if isinstance(amount, numbers.Integral) and amount > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount, tensor_size):
     """Return the number of units to prune from an amount: an int, or a fraction of them."""
-    if not isinstance(amount, numbers.Integral):
-        return round(amount * size)
-    if amount > size:
-        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
-    return amount
+    return amount if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
 
 
 # ── functions, which return the module ────────────────────────────────────────────────────────
