@@ -34,6 +34,7 @@ _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "
          "_tensor_str", "_custom_ops", "symbolic", "layers", "masked")
 _ELSEWHERE = {name: module for module, names in {
     "__config__": "show_config",
+    "accelerator": "get_device_module",
     "amp": "GradScaler autocast",
     "amp.autocast_mode": "clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype "
                          "is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled "
@@ -45,14 +46,16 @@ _ELSEWHERE = {name: module for module, names in {
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass PyTorchFileReader PyTorchFileWriter",
     "api.checks": "_assert _assert_async _assert_scalar _assert_tensor_metadata _check _check_index _check_is_size "
                   "_check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with",
+    "api.native_norms": "native_batch_norm native_group_norm native_layer_norm",
     "as_torch.install": "install_as_torch uninstall_as_torch",
+    "backends.nnpack": "_nnpack_available",
     "compiler": "compile",
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule fork wait",
     "types": "SymBool SymFloat SymInt",
     "const": "DEVICE DTYPE OP",
     "api.tensor_types": "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor "
-                 "LongTensor ShortTensor set_default_tensor_type",
+                 "LongTensor ShortTensor _tensor_classes set_default_tensor_type",
     "cuda": "OutOfMemoryError",
     "cuda.any_device": "Event Stream",
     "dispatch": "OpDispatch",
@@ -61,7 +64,7 @@ _ELSEWHERE = {name: module for module, names in {
     "utils._summary": "summary",
     "api.storage_objects": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
                 "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage "
-                "TypedStorage UntypedStorage",
+                "TypedStorage UntypedStorage _storage_classes",
     "runtime.settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
                 "get_float32_matmul_precision init_num_threads is_deterministic_algorithms_warn_only_enabled "
                 "is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode set_float32_matmul_precision "

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from .api import FUNCTIONS, Tensor, no_grad
+from ._aten import OpOverload, OpOverloadPacket, function_of
+from .api import Tensor, no_grad
 from .autograd.function import Function
-from .messages.unsupported import unsupported
 
+__all__ = ["OPERATORS", "OpOverload", "OpOverloadPacket", "Operator", "ops"]
 OPERATORS: dict[str, Operator] = {}
 
 
@@ -83,39 +84,6 @@ class Operator:
         return Step.apply(*args)
 
 
-class Overloads:
-    """A function of this package under its name in `aten`; the overloads of the name are the function itself."""
-
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self.__name__, self._function = name, function
-
-    def __repr__(self) -> str:
-        return f"aten.{self.__name__}"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
-
-    def __getattr__(self, overload: str) -> Overloads:
-        if overload.startswith("__"):
-            raise AttributeError(overload)
-        setattr(self, overload, self)
-        return self
-
-
-def _aten(name: str) -> Any:
-    """Return the function of this name for `aten`: from the namespace, nn.functional, or the in-place methods."""
-    from .nn import functional
-    namespace, _, rest = name.partition("_")
-    found = FUNCTIONS.get(name) or getattr(functional, name, None)
-    if found is None and namespace in ("linalg", "fft", "special"):
-        from importlib import import_module
-        found = getattr(import_module(f"{__package__}.{namespace}"), rest, None)
-    if found is None and not name.startswith("__"):
-        found = getattr(Tensor, name, None)
-    return (found if callable(found) else unsupported(name, "torch.ops.aten",
-                                                      "`aten` has the functions that this package has")[name])
-
-
 class _OpNamespace:
     """The operators of one namespace, as attributes."""
 
@@ -126,7 +94,7 @@ class _OpNamespace:
         if (operator := OPERATORS.get(f"{self.name}::{op}")) is not None and operator.defined:
             return operator
         if self.name in ("aten", "prim", "prims") and not op.startswith("__"):
-            setattr(self, op, Overloads(op, _aten(op)))
+            setattr(self, op, OpOverloadPacket(self.name, op, function_of(op)))
             return getattr(self, op)
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op}'")
 

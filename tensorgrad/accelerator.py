@@ -5,6 +5,7 @@
 """
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from . import cuda
@@ -24,6 +25,28 @@ def device_count() -> int:
 def current_accelerator(check_available: bool = False) -> Any:
     """The kind of device, or None without one. https://pytorch.org/docs → torch.accelerator.current_accelerator"""
     return Device("cuda") if is_available() else None
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module of a kind of device, such as `torch.cuda`; of the accelerator, or the CPU, without an argument.
+
+    RuntimeError for kinds without a module, and for anything but a device or its name.
+    https://pytorch.org/docs → torch.get_device_module
+
+    >>> import tensorgrad as torch
+    >>> torch.get_device_module("cpu") is torch.cpu
+    True
+    """
+    if device is None:
+        device = current_accelerator() or "cpu"
+    if not isinstance(device, (str, Device)):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    kind = Device(device).type
+    try:
+        return import_module(f"{__package__}.{kind}")
+    except ModuleNotFoundError:
+        raise RuntimeError(f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'."
+                           ) from None
 
 
 def _needing_one(name: str, function: Any) -> Any:

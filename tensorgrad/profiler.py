@@ -16,7 +16,7 @@ from enum import Enum
 from typing import Any
 
 from .autograd import profiler as _profiler
-from .autograd.profiler import DeviceType, record_function
+from .autograd.profiler import DeviceType, kineto_available, record_function
 
 __all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function",
            "schedule", "supported_activities",
@@ -38,11 +38,6 @@ class ProfilerAction(Enum):
 def supported_activities() -> set[ProfilerActivity]:
     """Return the activities that can be measured."""
     return {ProfilerActivity.CPU}
-
-
-def kineto_available() -> bool:
-    """Return True: calls can be traced."""
-    return True
 
 
 def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0,

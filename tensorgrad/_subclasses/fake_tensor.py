@@ -5,7 +5,7 @@ from typing import Any
 
 from ..messages.unsupported import unsupported
 
-_NAMES = "FakeTensorMode"
+_NAMES = "FakeTensorConverter FakeTensorMode"
 __all__ = ["FakeTensor", "is_fake", *_NAMES.split()]
 
 

@@ -17,6 +17,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
 from ._arguments import C_NAMES
+from .return_types import given
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
 # special messages for an `out=` of another dtype: {0}, {1} are C names, {2}, {3} PyTorch's scalar types
@@ -257,7 +258,7 @@ def write_out(result: Any, out: Any, exact: bool = False, name: str = "function"
         for r, o in zip(result, out, strict=True):
             _check_out(r, o, exact, name)
         written = [write_out(r, o, exact, name) for r, o in zip(result, out, strict=True)]
-        return type(result)(*written) if hasattr(result, "_fields") else type(result)(written)
+        return given(type(result))(*written) if hasattr(result, "_fields") else type(result)(written)
     _check_out(result, out, exact, name)
     if inplace.is_dropped(out, result.array):
         return result

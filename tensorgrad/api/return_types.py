@@ -50,4 +50,21 @@ def _record(name: str, fields: str) -> type:
 
 globals().update({name: _record(name, fields) for name, fields in FIELDS.items()})
 
+
+
+def __getattr__(name: str) -> Any:
+    """`max_out` is the class of what `max` returns if `out=` is given: made when it is first needed."""
+    bare = name.removesuffix("_out")
+    if bare == name or bare not in FIELDS or bare in ("_lu_with_info", "histogramdd"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = made = _record(name, FIELDS[bare])
+    return made
+
+
+def given(kind: Any) -> Any:
+    """Return the class of a function's results if `out=` was given, for the class of its results."""
+    name = f"{kind.__name__}_out"
+    return globals().get(name) or (__getattr__(name) if kind.__name__ in FIELDS else kind)
+
+
 __all__ = list(FIELDS)

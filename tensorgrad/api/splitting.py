@@ -202,8 +202,9 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 
 
 @public()
-def tensor_split(input: Tensor, indices_or_sections: Tensor | int | Ints, dim: int = 0, *, indices: Ints | None = None,
-                 sections: Index | None = None) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, indices_or_sections: Tensor | int | Ints | None = None, dim: int = 0, *,
+                 indices: Ints | None = None, sections: Index | None = None,
+                 tensor_indices_or_sections: Tensor | None = None) -> tuple[Tensor, ...]:
     """Nearly equal sections, or pieces between given indices.
 
     Input: (*, n, *), n at dim
@@ -218,7 +219,11 @@ def tensor_split(input: Tensor, indices_or_sections: Tensor | int | Ints, dim: i
     >>> torch.arange(5).tensor_split((1, 3))
     (tensor([0]), tensor([1, 2]), tensor([3, 4]))
     """
-    where = indices_or_sections if indices_or_sections is not None else indices if indices is not None else sections
+    given = [value for value in (indices_or_sections, indices, sections, tensor_indices_or_sections)
+             if value is not None]
+    if len(given) != 1:
+        raise TypeError("tensor_split() takes the sections or the indices, once")
+    where: Any = given[0]
     _check_has_dims(input, "tensor_split")
     d = normalize_dim(dim, input.array.ndim)
     n = input.array.shape[d]

@@ -550,4 +550,17 @@ for _name, _dtype in ELEMENTS.items():
                             {"dtype": DTYPES[_dtype], "__module__": "torch", "__doc__": f"Makes storages of {_dtype}. "
                              f"https://pytorch.org/docs → torch.{_name}"})
 
+_storage_classes = {TypedStorage, UntypedStorage, *(globals()[_name] for _name in ELEMENTS)}
+
+
+def _storage_type_to_dtype_map() -> dict[str, Any]:
+    """The dtype of each old storage class, by the name of the class."""
+    return {name: DTYPES[element] for name, element in ELEMENTS.items()}
+
+
+def _dtype_to_storage_type_map() -> dict[Any, str]:
+    """The name of the old storage class of each dtype."""
+    return {dtype: name for name, dtype in _storage_type_to_dtype_map().items()}
+
+
 __all__ = ["TypedStorage", "UntypedStorage", *ELEMENTS]

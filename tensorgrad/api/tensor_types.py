@@ -102,6 +102,7 @@ def _type(name: str, cuda: bool) -> Any:
 
 
 TYPES: dict[str, Any] = {_name(cls): cls for name in DTYPES for cls in (_type(name, False), _type(name, True))}
+_tensor_classes = set(TYPES.values())
 
 
 def typed(name: str) -> Any:

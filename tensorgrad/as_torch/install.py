@@ -23,7 +23,7 @@ ELSEWHERE = {name: module for module, names in {
     "jit": "jit._script jit._trace", "multiprocessing": "multiprocessing.pool multiprocessing.queue",
     "optim.adafactor": "optim._adafactor",
     "optim.muon": "optim._muon",
-    "profiler": "profiler.profiler autograd.profiler_util autograd.profiler_legacy",
+    "profiler": "profiler.profiler", "autograd.profiler": "autograd.profiler_util autograd.profiler_legacy",
     "signal.windows": "signal.windows.windows",
     "testing.comparison": "testing._comparison", "testing.creation": "testing._creation",
 }.items() for name in names.split()}

@@ -14,7 +14,7 @@ _HOME = {
     "set_multithreading_enabled": "autograd.grad_mode", "is_multithreading_enabled": "autograd.grad_mode",
     "_unsafe_preserve_version_counter": "autograd.grad_mode",
     "detect_anomaly": "core.anomaly", "set_detect_anomaly": "core.anomaly",
-    "Variable": "autograd.variable",
+    "Variable": "autograd.variable", "kineto_available": "autograd.profiler", "_calculate_shape": "core.engine",
     "gradcheck": "autograd.gradcheck", "gradgradcheck": "autograd.gradcheck", "GradcheckError": "autograd.gradcheck",
 }
 _MODULES = ("function", "graph", "variable", "functional", "forward_ad", "profiler", "grad_mode", "anomaly_mode")
@@ -26,7 +26,7 @@ def __getattr__(name: str) -> _Any:
         found = getattr(module, name)
         globals()[name] = found
         return found
-    if name in _MODULES:
+    if name in _MODULES or name == "_functions":
         return _import_module(f"{__name__}.{name}")
     raise _MissingName(__name__, name)
 

@@ -403,6 +403,13 @@ def _refusing(result: Any) -> Any:
     return _Undifferentiable.apply(end)
 
 
+class InplaceFunction(Function):
+    """The class that functions written for PyTorch 0.4 and before derive from; `Function` is enough."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+
 class _Undifferentiable(Function):
     """Passes its argument on; its backward refuses."""
 
@@ -415,4 +422,4 @@ class _Undifferentiable(Function):
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]

@@ -42,6 +42,11 @@ class _State(threading.local):
 _state = _State()
 
 
+def kineto_available() -> bool:
+    """Return True: calls can be traced."""
+    return True
+
+
 class Interval:
     """The start and end of an event, in µs."""
 
@@ -200,6 +205,9 @@ def _shown(microseconds: float) -> str:
         if microseconds >= size:
             return f"{microseconds / size:.3f}{unit}"
     return f"{microseconds:.3f}us"
+
+
+_format_time = _shown
 
 
 class record_function:

@@ -8,3 +8,6 @@ set_flags, flags = flags_of(__name__, enabled=False)
 def is_available() -> bool:
     """Return False: NNPACK is not used."""
     return False
+
+
+_nnpack_available = is_available

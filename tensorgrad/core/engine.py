@@ -104,6 +104,15 @@ def _start(i: int, node: Any, g: Any) -> Any:
     return g
 
 
+def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shape of an output, or of the gradient that an edge takes, and that of one gradient for it."""
+    if isinstance(output, GradientEdge):
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with GradientEdge")
+        return place_of(output).shape, grad.shape
+    return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
+
+
 def _size(shape: tuple[int, ...]) -> str:
     return f"torch.Size({list(shape)})"
 

@@ -105,7 +105,7 @@ class SobolEngine:
             return None
         points = np.bitwise_xor.accumulate(np.concatenate([quasi[None], numbers.T[lowest_zero]]), axis=0)[1:]
         if n:
-            quasi[...] = points[-1]
+            self.quasi = from_numpy(points[-1].copy())
         return points
 
     def __repr__(self) -> str:

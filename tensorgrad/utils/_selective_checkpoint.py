@@ -75,10 +75,10 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
         for op in policy_fn_or_list:
             if not callable(op):
                 raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. ")
-        names = {op.__name__ for op in policy_fn_or_list}
+        names = {op.__name__.partition(".")[0] for op in policy_fn_or_list}
 
         def policy(context: Any, op: Any, *args: Any, **kwargs: Any) -> bool:
-            return op.__name__ in names
+            return op.__name__.partition(".")[0] in names
     elif callable(policy_fn_or_list):
         policy = policy_fn_or_list
     else:
@@ -96,9 +96,10 @@ def _operator(func: Callable[..., Any], args: Any) -> Any:
         bias = name == "linear" and len(args) > 2 and args[2] is not None
         name = ("addmm" if bias else "mm" if name == "linear" else {1: "mv", 2: "mm"}.get(ndim, "bmm")
                 if args[1].ndim > 1 else {1: "dot"}.get(ndim, "mv"))
-    return getattr(ops.aten, ATEN.get(name, name))
+    return getattr(getattr(ops.aten, ATEN.get(name, name)), "Tensor" if name in OF_TENSORS else "default")
 
 
+OF_TENSORS = frozenset("add sub mul div remainder fmod".split())     # operators whose first overload is not "default"
 ATEN = {**{f"conv{how}{n}d": "convolution" for how in ("", "_transpose") for n in (1, 2, 3)}, "softmax": "_softmax",
         "log_softmax": "_log_softmax",
         "layer_norm": "native_layer_norm", "batch_norm": "native_batch_norm", "group_norm": "native_group_norm"}

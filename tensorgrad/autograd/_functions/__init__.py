@@ -1,1 +1,4 @@
-"""PyTorch's folder of functions that its first autograd was made of: helpers for shapes are left."""
+"""Functions of autograd that old programs apply by name: `Resize` and `Type`."""
+from .tensor import Resize, Type
+
+__all__ = ["Resize", "Type"]

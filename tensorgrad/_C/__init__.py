@@ -3,14 +3,17 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from enum import Enum
+from importlib import import_module
 from typing import Any
 
-from ._tensor import Tensor as TensorBase
-from ._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
-from ._tensor.torch_function import disabled as _disabled_torch_function_impl
-from ._tensor.torch_function import state
-from .generator import Generator
-from .messages.unsupported import unsupported
+from .._tensor import Tensor as TensorBase
+from .._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from .._tensor.torch_function import disabled as _disabled_torch_function_impl
+from .._tensor.torch_function import state
+from ..core.mode import mode
+from ..generator import Generator
+from ..messages.missing_names import MissingName
+from ..messages.unsupported import unsupported
 
 _TensorMeta = type(TensorBase)
 has_lapack = has_spectral = True        # NumPy's
@@ -27,7 +30,7 @@ class _nn:
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> Any:
         """(device, dtype, non_blocking, memory_format) of the arguments of `to`."""
-        from .nn.modules._convert import parse_to
+        from ..nn.modules._convert import parse_to
         return parse_to(*args, **kwargs)
 
 
@@ -78,6 +81,11 @@ _FILES = "PyTorchFileReader PyTorchFileWriter"
 globals().update(unsupported(_FILES, "torch", "torch.load and torch.save read and write whole files"))
 
 
+def _are_functorch_transforms_active() -> bool:
+    """Return True inside vmap, and inside a derivative of a function."""
+    return bool(mode.batches) or (mode.watching.refused or "").startswith("torch.func")
+
+
 class Graph:
     """The class of PyTorch's graphs of compiled functions, for isinstance: it has no instances."""
 
@@ -119,6 +127,13 @@ class DispatchKeySet:
 
 class _ExcludeDispatchKeyGuard(nullcontext):        # type: ignore[type-arg]
     """A `with` block that does nothing: in PyTorch it excludes some kernels."""
+
+
+def __getattr__(name: str) -> Any:
+    """Submodules are imported when they are first used."""
+    if name in ("_functions", "_functorch"):
+        return import_module(f"{__name__}.{name}")
+    raise MissingName(__name__, name)
 
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator",

@@ -1,0 +1,136 @@
+"""torch.ops.aten: the functions of this package, under PyTorch's names for its operators and their overloads.
+
+All overloads of an operator call the one function, which tells them apart by their arguments. Programs keep operators
+in tables, many of which they never call: an operator that this package lacks raises when it is called.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from .api import FUNCTIONS, Tensor
+from .dtype import float32
+from .messages.unsupported import unsupported
+
+PACKAGE = __name__.partition(".")[0]
+
+
+class OpOverload:
+    """One overload of an operator, such as `aten.add.Tensor`."""
+
+    def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
+        self.overloadpacket, self._overloadname, self._opname = packet, overload, packet.__name__
+        self.namespace, self.__name__ = packet.namespace, f"{packet.__name__}.{overload}"
+
+    def name(self) -> str:
+        """The operator's name with its namespace, and the overload's unless it is the default."""
+        kept = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return f"{self.namespace}::{self._opname}{kept}"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.overloadpacket(*args, **kwargs)
+
+
+class OpOverloadPacket:
+    """An operator: a function of this package, whose overloads are attributes."""
+
+    def __init__(self, namespace: str, name: str, function: Callable[..., Any]) -> None:
+        self.namespace, self.__name__, self._function = namespace, name, function
+        self._qualified_op_name = f"{namespace}::{name}"
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __getattr__(self, overload: str) -> OpOverload:
+        if overload.startswith("_"):
+            raise AttributeError(f"'OpOverloadPacket' object has no attribute '{overload}'")
+        setattr(self, overload, made := OpOverload(self, overload))
+        return made
+
+
+# ── operators that PyTorch's public functions do not have ─────────────────────────────────────────────────────────────
+
+
+def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    return input[(slice(None),) * (dim % input.dim()) + (slice(start, end, step),)]
+
+
+def _index(input: Any, indices: Any) -> Any:
+    return input[tuple(slice(None) if index is None else index for index in indices)]
+
+
+def _to_copy(input: Any, *, non_blocking: bool = False, layout: Any = None, pin_memory: Any = None,
+             **kwargs: Any) -> Any:
+    return input.to(**{key: value for key, value in kwargs.items() if value is not None}, copy=True)
+
+
+def _softmax(name: str) -> Callable[..., Any]:
+    """softmax or log_softmax, which may compute halves in float32 on CUDA."""
+    def softmax(input: Any, dim: int, half_to_float: bool) -> Any:
+        if half_to_float and input.device.type == "cpu":
+            raise RuntimeError("softmax with half to float conversion is not supported on CPU")
+        return FUNCTIONS[name](input, dim, dtype=float32 if half_to_float else None)
+    return softmax
+
+
+def _reducing(name: str) -> Callable[..., Any]:
+    """A loss, whose reduction is a number in `aten`: 0, 1, 2 for none, mean, sum."""
+    def loss(input: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+        reduce, places = getattr(import_module(f"{PACKAGE}.nn.functional"), name), LOSSES[name]
+        kwargs.update(zip(places, args))
+        kind = kwargs.pop("reduction", 1)
+        return reduce(input, target, **kwargs, reduction=("none", "mean", "sum")[kind])
+    return loss
+
+
+LOSSES = {"mse_loss": ["reduction"], "l1_loss": ["reduction"], "binary_cross_entropy": ["weight", "reduction"],
+          "smooth_l1_loss": ["reduction", "beta"], "huber_loss": ["reduction", "delta"],
+          "soft_margin_loss": ["reduction"]}
+# gradients: of the loss in the result, g, to that in the input, from the result or the input
+BACKWARDS: dict[str, Callable[..., Any]] = {
+    "tanh_backward": lambda g, out: g * (1 - out * out.conj()),
+    "sigmoid_backward": lambda g, out: g * (out * (1 - out)).conj(),
+    "threshold_backward": lambda g, x, threshold: g.masked_fill(x <= threshold, 0),
+    "_softmax_backward_data": lambda g, out, dim, input_dtype: out * (g - (g * out).sum(dim, keepdim=True)),
+    "_log_softmax_backward_data": lambda g, out, dim, input_dtype: g - out.exp() * g.sum(dim, keepdim=True)}
+OWN: dict[str, Callable[..., Any]] = {
+    "slice": _slice, "index": _index, "_to_copy": _to_copy, "_softmax": _softmax("softmax"),
+    "_log_softmax": _softmax("log_softmax"),
+    "lift_fresh": lambda input: input, "lift": lambda input: input,
+    "_unsafe_view": lambda input, size: input.view(size), "sym_size": lambda input, dim: input.shape[dim],
+    "sym_stride": lambda input, dim: input.stride(dim), "sym_numel": lambda input: input.numel(),
+    "_local_scalar_dense": lambda input: input.item(), **{name: _reducing(name) for name in LOSSES}, **BACKWARDS}
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """Return the function of this name for `aten`: from the namespaces, nn.functional, or Tensor's methods."""
+    from .nn import functional
+    namespace, _, rest = name.partition("_")
+    found: Any = OWN.get(name) or FUNCTIONS.get(name) or getattr(functional, name, None)
+    if found is None and namespace in ("linalg", "fft", "special"):
+        found = getattr(import_module(f"{PACKAGE}.{namespace}"), rest, None)
+    if found is None and not name.startswith("__"):
+        found = getattr(Tensor, name, None) or _of_package(name)
+    return found if callable(found) else unsupported(name, "torch.ops.aten",
+                                                     "`aten` has the functions that this package has")[name]
+
+
+def _of_package(name: str) -> Any:
+    """A function of the root namespace that is loaded when it is first used."""
+    try:
+        return getattr(import_module(PACKAGE), name)
+    except AttributeError:
+        return None
