@@ -1,4 +1,4 @@
-"""torch.compiler and torch.compile: nothing is compiled; a function stays as it is.
+"""torch.compiler and torch.compile: nothing is compiled; functions and modules run as they are.
 
 https://pytorch.org/docs/stable/torch.compiler.html
 """
@@ -15,7 +15,11 @@ __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mar
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = None, mode: Any = None,
             options: Any = None, name: str | None = None, disable: bool = False, **others: Any) -> Any:
-    """Return the function or module itself, or a decorator that does. https://pytorch.org/docs → torch.compile
+    """Return a function that calls the given one, or a module around the given one; without either, a decorator.
+
+    Nothing is compiled, but programs meet PyTorch's objects: the module is an `OptimizedModule`, whose only child
+    `_orig_mod` is the original, and the function has the original as `_torchdynamo_orig_callable`.
+    Classes, and anything with `disable=True`, are returned as they are. https://pytorch.org/docs → torch.compile
 
     >>> import tensorgrad as torch
     >>> @torch.compile(mode="reduce-overhead")
@@ -34,9 +38,23 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
         from ._dynamo.exc import InvalidBackend
         raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available "
                              f"backends.")
-    if model is not None and not callable(model):
+    if model is None:
+        return _compile_later(disable)
+    if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    return _itself if model is None else model
+    if disable:
+        return model
+    from ._dynamo.eval_frame import compiled
+    return compiled(model)
+
+
+def _compile_later(disable: bool) -> Callable[[Any], Any]:
+    """Return the decorator that `compile` without a model is."""
+    def fn(model: Any) -> Any:
+        if model is None:
+            raise RuntimeError("Model can't be None")
+        return compile(model, disable=disable)
+    return fn
 
 
 BACKENDS = frozenset("aot_eager aot_eager_decomp_partition aot_eager_default_partitioner aot_ts cudagraphs eager "
@@ -53,8 +71,12 @@ allow_in_graph = assume_constant_result = nested_compile_region = wrap_numpy = _
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """The function itself, or a decorator that gives it back. https://pytorch.org/docs → torch.compiler.disable"""
-    return _itself if fn is None else fn
+    """Return the callable under the mark of functions that are not compiled, or a decorator that does.
+
+    https://pytorch.org/docs → torch.compiler.disable
+    """
+    from ._dynamo.eval_frame import disabled
+    return disabled(fn, recursive) if fn is not None else lambda fn: disabled(fn, recursive)
 
 
 def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[Any], Any]:

@@ -18,7 +18,7 @@ disallow_in_graph = forbid_in_graph = run = allow_in_graph
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:
-    """Return a decorator that returns its function."""
+    """Return the decorator that `torch.compile` is without a function."""
     return compiler.compile()
 
 

@@ -40,6 +40,7 @@ NODES: set[type] = set()
 CONTAINERS: set[type] = set()
 PASSING: set[type] = set()          # the classes that `forget_passing` removes
 
+PACKAGE = __name__.partition(".")[0]
 # Attributes that are never overridden: those that make and inspect objects.
 NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ "
                   "__init_subclass__ __iter__ __module__ __new__ __setattr__ __slots__ __subclasshook__ "
@@ -340,10 +341,18 @@ def arm(lasting: bool = True) -> None:
     for name, value in list(vars(Tensor).items()):
         if name in NEVER:
             continue
-        if type(value) is property:
+        if type(value) is property and _is_ours(value.fget):
             setattr(Tensor, name, AskingProperty(value.fget, value.fset, value.fdel, value.__doc__))
-        elif type(value) in FUNCTIONS:
+        elif type(value) in FUNCTIONS and _is_ours(value):
             setattr(Tensor, name, AskingMethod(value, name, Tensor))
+
+
+def _is_ours(function: Any) -> bool:
+    """Return False for a function that a program put on Tensor: it runs as it is, and what it calls asks."""
+    if type(function) is not FunctionType:
+        return type(function) in FUNCTIONS
+    module = function.__globals__["__name__"]       # __module__ may be copied from the function that it calls
+    return module.partition(".")[0] == PACKAGE and module != __name__
 
 
 @contextmanager

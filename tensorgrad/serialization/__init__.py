@@ -76,7 +76,7 @@ def save(obj: Any, f: Any, pickle_module: Any = pickle, pickle_protocol: int = D
     """Write an object with its tensors to a file, which PyTorch reads as well. https://pytorch.org/docs → torch.save
 
     Tensors that share memory continue to share it. A path is replaced atomically: an existing file remains intact until
-    the new one is complete.
+    the new one is complete. An open file is flushed.
     """
     how = pickle_protocol, _use_new_zipfile_serialization, pickle_module, not _disable_byteorder_record
     try:
@@ -102,6 +102,8 @@ def _save(obj: Any, f: Any, how: Any) -> None:
         buffer = io.BytesIO()
         _write(obj, buffer, "archive", *how)
         _write_all(f, buffer.getbuffer())
+        if hasattr(f, "flush"):         # so that others who read the file by its name find all of it
+            f.flush()
     else:
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
 

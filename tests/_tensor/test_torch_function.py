@@ -1,4 +1,6 @@
 """`__torch_function__`: subclasses, classes of a program's own, and modes, beside PyTorch."""
+import importlib
+
 import numpy as np
 import pytest
 from support import Programs
@@ -224,6 +226,40 @@ def units(torch):
     q = torch.add(Quantity(torch.ones(2), "m"), Quantity(torch.ones(2), "m"))
     r = torch.ones(2) * q
     return q.value, q.unit, r.value, torch.sum(r).value
+
+
+@program
+def functions_that_a_program_puts_on_tensor(torch):
+    """Call them on a subclass: only the functions that they call are dispatched."""
+    import functools
+    log, plain = [], torch.Tensor.sub
+
+    @functools.wraps(plain)
+    def sub(self, other):
+        return plain(self, other)
+    names = {"twice": lambda self: self * 2, "size_and_one": property(lambda self: self.numel() + 1), "sub": sub}
+    for name, value in names.items():
+        setattr(torch.Tensor, name, value)
+    try:
+        x = logging_class(torch, log)([1.0, 2.0])
+        log.clear()
+        return x.twice().tolist(), x.size_and_one, x.sub(1).tolist(), log
+    finally:
+        torch.Tensor.sub = plain
+        del torch.Tensor.twice, torch.Tensor.size_and_one
+
+
+@program
+def batches_of_a_subclass(torch):
+    class Sub(torch.Tensor):
+        pass
+    x = torch.ones(2).as_subclass(Sub)
+    data = importlib.import_module(f"{torch.__name__}.utils.data")
+    batches = [data.default_collate([x, x]), data.default_collate([torch.ones(2), x]),
+               data.default_collate([{"a": (x, 1)}] * 2)["a"][0],
+               *data.DataLoader(data.TensorDataset(torch.stack([x, x])), batch_size=2, collate_fn=lambda b: b[0][0]),
+               next(iter(data.DataLoader(data.TensorDataset(torch.stack([x, x])), batch_size=2)))[0]]
+    return [(type(batch).__name__, batch.tolist()) for batch in batches]
 
 
 test_programs = program.test()

@@ -1,5 +1,10 @@
 """Answers of the smaller namespaces: backends, missing devices, compilers, testing, futures, profiler, hub."""
+import copy
+import functools
 import importlib
+import inspect
+import pickle
+import warnings
 
 import pytest
 from side_by_side import attempt
@@ -82,6 +87,59 @@ def compilers(torch):
             torch.compiler.is_compiling(),
             attempt(lambda: torch.compile(len, mode="nonsense")),
             attempt(lambda: torch.compile(len, mode="default", options={})))
+
+
+@program
+def compiled_modules_and_functions(torch):
+    """Ask the objects from torch.compile for their attributes, and set and delete some."""
+    class Net(torch.nn.Module):
+        kind = "net"
+
+        def __init__(self):
+            super().__init__()
+            self.inner, self.tags = torch.nn.Linear(2, 1), [1]
+            self.register_buffer("seen", torch.zeros(1))
+
+        def forward(self, x):
+            return self.inner(x)
+
+        def extra(self):
+            return self.tags
+
+        def __len__(self):
+            return 3
+
+    net = Net()
+    compile = functools.partial(torch.compile, backend="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")         # of what PyTorch imports for it
+        model = compile(net)
+    out = [type(model).__name__, isinstance(model, torch._dynamo.OptimizedModule), isinstance(model, Net), repr(model),
+           list(model.state_dict()), [name for name, _ in model.named_modules()],
+           [name for name, _ in model.named_parameters()], model._orig_mod is net, model.kind, model.extra(),
+           len(model)]
+    model.tags, model.fresh, model.scale = 5, 6, torch.nn.Parameter(torch.ones(1))
+    out += [net.tags, net.fresh, list(net.state_dict()), "fresh" in dir(model), "fresh" in vars(model)]
+    del model.fresh
+    out += [hasattr(net, "fresh"), model.eval() is model, net.training, model.training, model.train().training,
+            net.training, model.to(torch.float64) is model, str(net.inner.weight.dtype),
+            str(model.load_state_dict(model.state_dict())),
+            attempt(lambda: model.nothing), attempt(lambda: model[0]), attempt(lambda: len(compile(net.inner))),
+            [name for name, _ in torch.nn.Sequential(model).named_parameters()]]
+
+    def double(x, factor=2):
+        "x times a factor"
+        return factor * x
+    double.mark = 1
+    for function in (compile(double), compile()(double), torch.compiler.disable(double),
+                     compile(compile(double)), torch.compiler.disable(double, recursive=False)):
+        out += [function is double, getattr(function, "_torchdynamo_orig_callable", double) is double, function.mark,
+                function.__name__, function.__doc__, str(inspect.signature(function))]
+    out += [compile(Net) is Net, torch.compile(net, disable=True) is net, compile(net.extra).__name__,
+            torch.compiler.disable(double)._torchdynamo_disable, type(torch.compiler.disable(net)).__name__,
+            torch._dynamo.eval_frame.innermost_fn(compile(double)) is double,
+            attempt(lambda: compile()(None))]
+    return out
 
 
 @program
@@ -278,8 +336,12 @@ def test_functions_are_not_compiled():
     def double(x):
         return 2 * x
     module = tensorgrad.nn.Linear(2, 2)
-    assert tensorgrad.compile(double) is double and tensorgrad.compile(module, backend="eager") is module
-    assert tensorgrad.compile(mode="default")(double) is double
+    compiled, x = tensorgrad.compile(module, backend="eager"), tensorgrad.tensor([[1.0, -2.0]])
+    assert tensorgrad.equal(compiled(x), module(x)) and tensorgrad.compile(double)(3) == 6
+    assert tensorgrad.compile(mode="default")(double)._torchdynamo_orig_callable is double
+    copied = copy.deepcopy(compiled)
+    assert type(copied) is type(compiled) and copied._orig_mod is not module
+    assert tensorgrad.equal(pickle.loads(pickle.dumps(compiled))(x), module(x))
     scripted, traced = tensorgrad.jit.script(module), tensorgrad.jit.trace(module, tensorgrad.ones(1, 2))
     assert tensorgrad.jit.script(double)(3) == 6 and scripted.weight is module.weight is traced.weight
     with pytest.raises(NotImplementedError, match="tensorgrad has no save of RecursiveScriptModule: there is no "

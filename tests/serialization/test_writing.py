@@ -25,6 +25,13 @@ def test_an_error_leaves_the_old_file(tmp_path):
         tg.save(1, 3)
 
 
+def test_an_open_file_can_be_read_by_its_name_at_once(tmp_path):
+    for archive in (True, False):
+        with open(tmp_path / "file.pt", "wb") as file:
+            tg.save({"x": tg.ones(2)}, file, _use_new_zipfile_serialization=archive)
+            assert tg.load(tmp_path / "file.pt")["x"].tolist() == [1.0, 1.0] and not file.closed
+
+
 class Failing:
     """A file whose n-th call fails."""
 
