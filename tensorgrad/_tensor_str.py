@@ -18,6 +18,4 @@ def _tensor_str(self: Any, indent: int) -> str:
 
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool = False) -> str:
     """Append suffixes and a closing bracket to a tensor's text."""
-    if force_newline and suffixes:
-        tensor_str, suffixes = f"{tensor_str},\n{' ' * indent}{suffixes[0]}", suffixes[1:]
-    return printing._with_suffixes(tensor_str, suffixes, indent)
+    return printing._with_suffixes(tensor_str, suffixes, indent, force_newline)

@@ -1,13 +1,14 @@
 """Functions and classes that pickles and packages import from torch._utils."""
 from .nn.parallel._errors import ExceptionWrapper, KeyErrorMessage
 from .nn.parameter import _rebuild_parameter, _rebuild_parameter_with_state
+from .serialization._rebuild import _sparse as _rebuild_sparse_tensor
 from .serialization._rebuild import _tensor as _rebuild_tensor
 from .serialization._rebuild import _tensor_v2 as _rebuild_tensor_v2
 from .serialization._rebuild import _tensor_v3 as _rebuild_tensor_v3
 
 __all__ = ["ExceptionWrapper", "KeyErrorMessage", "_flatten_dense_tensors", "_rebuild_parameter",
-           "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_tensor_v3",
-           "_unflatten_dense_tensors"]
+           "_rebuild_parameter_with_state", "_rebuild_sparse_tensor", "_rebuild_tensor", "_rebuild_tensor_v2",
+           "_rebuild_tensor_v3", "_unflatten_dense_tensors"]
 
 
 def _flatten_dense_tensors(tensors):

@@ -15,6 +15,7 @@ from ..core import dispatch
 from ..core.tape import Leaf, new
 from ..ops.base import OPS
 from ..storage.base import backend_of
+from . import sparse_copying
 
 # the latest version that NumPy supports
 DLPACK = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else (0, 8)
@@ -68,6 +69,8 @@ def deep(tensor: Any, memo: dict[int, Any]) -> Any:
 def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
     """The array copied, and its storage; a block that several tensors share is copied once for all of them."""
     storage, memory = tensor._storage, tensor._storage.memory
+    if storage.dense is not None:
+        return tensor.array.copy(), type(storage)()
     if memory is None or not memory.size or not (memory.flags.c_contiguous or memory.flags.f_contiguous):
         return tensor.array.copy(order="K"), type(storage)()
     if id(storage) not in memo:
@@ -84,6 +87,8 @@ def reduced(tensor: Any) -> Any:
     attributes = {name: value for name, value in tensor.__dict__.items() if name != "_hooks_at_rest"}
     # None is Tensor itself, which is `torch.Tensor` at times
     kind = None if type(tensor) is dispatch.Tensor else type(tensor)
+    if tensor._storage.dense is not None:
+        return sparse_copying.reduced(tensor, attributes)
     if tensor.is_meta:
         layout = tensor.array.shape, tensor.array.strides
         return rebuild_meta, (kind, *layout, tensor.dtype.name, tensor.requires_grad, attributes)

@@ -131,12 +131,12 @@ def _complex_of(default_dtype_name: str) -> str:
     return "complex128" if default_dtype_name == "float64" else "complex64"
 
 
-def _with_suffixes(text: str, suffixes: list[str], indent: int) -> str:
-    """Return `text, suffix, suffix)`; a suffix that does not fit starts a new line."""
+def _with_suffixes(text: str, suffixes: list[str], indent: int, new_line: bool = False) -> str:
+    """Return `text, suffix, suffix)`; a suffix that does not fit starts a new line, and the first with `new_line`."""
     column = len(text) - text.rfind("\n") + 1
-    for suffix in suffixes:
+    for place, suffix in enumerate(suffixes):
         column += len(suffix) + 2
-        if column > options.linewidth:
+        if column > options.linewidth or new_line and not place:
             text += ",\n" + " " * indent + suffix
             column = indent + len(suffix)
         else:

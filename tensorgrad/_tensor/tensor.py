@@ -24,7 +24,7 @@ from ..messages.warn_once import warn
 from ..size import Size, new_size
 from ..storage.base import Storage, clock
 from ..storage.layout import row_strides
-from . import copying, printing, torch_function
+from . import copying, printing, sparse_copying, torch_function
 
 # functions of higher modules that methods of Tensor call: the package registers them here
 ABOVE: dict[str, Callable[..., Any]] = {}
@@ -150,10 +150,12 @@ class Tensor(TensorBase):
 
     itemsize = property(element_size)
     nbytes = property(lambda self: self.array.nbytes)
-    layout = property(lambda self: dtypes.strided)
+    layout = property(lambda self: dtypes.strided if self._storage.dense is None else self.array.layout)
+    is_sparse = property(lambda self: self.layout is dtypes.sparse_coo)
+    is_sparse_csr = property(lambda self: self.layout is dtypes.sparse_csr)
     is_cpu, is_cuda, is_meta = (property(lambda self, kind=kind: self.device.type == kind)
                                 for kind in ("cpu", "cuda", "meta"))
-    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = property(lambda self: False)
+    is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = property(lambda self: False)
     name: Any = None              # a label for drawings; PyTorch has the attribute, unset
 
     def get_device(self) -> int:
@@ -397,7 +399,7 @@ class Tensor(TensorBase):
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The values as a NumPy array, in the same memory. https://pytorch.org/docs → torch.Tensor.numpy"""
-        _check_memory(self)
+        _check_memory(self, True)
         if not force:
             if self.device.type != "cpu":
                 raise TypeError(f"can't convert {self.device} device type tensor to numpy. Use Tensor.cpu() to copy "
@@ -468,8 +470,8 @@ class Tensor(TensorBase):
     # ── printing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        if type(self._storage).rank:
-            return _batch_repr(self)
+        if type(self._storage).rank or self._storage.dense is not None:
+            return _other_repr(self)
         try:
             fn = self.grad_fn
             name = None if fn is None else fn.name().rpartition("::")[2]
@@ -537,7 +539,8 @@ def _check_gradient(tensor: Any, value: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
-    if type(value._storage) is not type(tensor._storage):
+    home, own = type(value._storage), type(tensor._storage)
+    if (home.dense or home) is not (own.dense or own):
         raise RuntimeError(f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with "
                            f"device type '{tensor.device.type}'. Please ensure that the gradient and the tensor are on "
                            f"the same device")
@@ -554,13 +557,17 @@ def _check_gradient(tensor: Any, value: Any) -> None:
                            f"'{list(tensor.shape)}'. Please ensure that the gradient and the tensor are the same size")
 
 
-def _check_memory(tensor: Any) -> None:
-    if type(tensor._storage).rank:
+def _check_memory(tensor: Any, values: bool = False) -> None:
+    if values and tensor._storage.dense is not None:
+        tensor._host()
+    if type(tensor._storage).rank or tensor._storage.dense is not None:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
-def _batch_repr(tensor: Any) -> str:
-    """Return the repr of a tensor inside vmap: the hidden batch, with its axis in front."""
+def _other_repr(tensor: Any) -> str:
+    """Return the repr of a sparse tensor, or of one inside vmap: the hidden batch, with its axis in front."""
+    if tensor._storage.dense is not None:
+        return sparse_copying.text(tensor)
     from ..interpret.batching import shown
     depth = type(tensor._storage).rank
     inside = repr(shown(tensor.detach(), 0, depth, tensor.array.hidden[-1])).replace("\n", "\n    ")

@@ -55,7 +55,7 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__
         takes = raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
-        call = (_with_layout(raw) if "layout" in takes and not raw.__module__.endswith("windows")
+        call = (_with_layout(raw) if "layout" in takes and not raw.__module__.endswith(OWN_LAYOUT)
                 else _with_synonyms(raw, takes))
         if out:
             words = str(out).split()
@@ -75,7 +75,7 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
 def _with_layout(raw: Any) -> Any:
     @wraps(raw)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if "layout" in kwargs:
+        if "layout" in kwargs and raw.__name__ not in SPARSE_TOO:
             check_layout(kwargs["layout"])
         return raw(*args, **kwargs)
     call.bare = raw  # type: ignore[attr-defined]
@@ -93,10 +93,14 @@ def wraps(raw: Any) -> Callable[[Any], Any]:
     return dress
 
 
+OWN_LAYOUT = ("windows", "sparse", "sparse_methods")      # modules whose functions check it
+SPARSE_TOO = frozenset("zeros empty zeros_like empty_like".split())       # functions that make tensors of sparse layouts
+
+
 def check_layout(layout: Any) -> None:
-    """RuntimeError for tensors that are not to be strided: there are no others."""
+    """RuntimeError for values that are to fill a tensor that is not strided."""
     if layout not in (None, strided):
-        raise RuntimeError(f"tensors of the layout {layout} are not supported: only torch.strided is")
+        raise RuntimeError("full(...) is not implemented for sparse layout")
 
 
 def _with_synonyms(raw: Any, takes: Any) -> Any:

@@ -20,6 +20,7 @@ from ._arguments import check_tensor, converted, integer, is_batched, normalize_
 from ._kinds import Index, Indices, Ints, Number
 from ._register import public
 from .conversion import cast
+from .sparse import rules
 from .subscripts import as_value, in_backend
 from .subscripts import put as put_at
 
@@ -168,7 +169,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
         normalize_dim(dim, input.array.ndim)
         return xp.index(xp.reshape(input, shape=(-1,)), index, template=(ARRAY,))
     d = _check_gather(input, dim, index, "gather")
-    out = xp.gather(_with_axis(input), _with_axis(index), axis=d)
+    if sparse_grad:
+        rules()
+    taken = xp.gather_sparse if sparse_grad else xp.gather
+    out = taken(_with_axis(input), _with_axis(index), axis=d)
     return out if index.array.ndim else xp.reshape(out, shape=())
 
 
@@ -523,6 +527,8 @@ def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} "
                                f"dimensions.")
         return input.copy_(value.expand(input.array.shape))  # type: ignore[attr-defined]
+    if input._storage.dense is not None:
+        input._storage.rules["refuse"]("fill_.Scalar", input)
     value = converted(value, input.dtype, single=input.array.size == 1)
     if mode.record and node_of(input) is not None:
         return _inplace.in_place(input, lambda x: xp.filled(x, value=value))
@@ -545,6 +551,8 @@ def fill(input: Tensor, value: Tensor | Number) -> Tensor:
 @public()
 def zero_(input: Tensor) -> Tensor:
     """Set all elements to zero. https://pytorch.org/docs → torch.Tensor.zero_"""
+    if input._storage.dense is not None:
+        return _inplace.in_place(input, xp.filled, value=0)
     return fill_(input, 0)
 
 

@@ -17,6 +17,7 @@ from ..storage.cpu import NumpyStorage
 from ._arguments import C_NAMES, check_product, each_example, in_batch, is_hollow, is_unknown
 from ._kinds import Index
 from ._register import public
+from .sparse import rules
 
 # ── linear maps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -150,10 +151,19 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: Index = -1, scale_gr
         if not weight.array.shape[0]:
             raise RuntimeError("index_select(): self indexing axis dim should be positive")
         raise IndexError("index out of range in self")
+    if sparse:
+        return embedding_sparse(weight, indices, padding_idx, scale_grad_by_freq)
     if padding_idx < 0 and not scale_grad_by_freq:
         return xp.embedding(weight, indices)
     return xp.embedding(weight, indices, padding=padding_idx if padding_idx >= 0 else None,
                         by_frequency=scale_grad_by_freq)
+
+
+def embedding_sparse(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    """The rows of a table whose gradient is sparse."""
+    rules()
+    return xp.embedding_sparse(weight, indices, padding=padding_idx if padding_idx >= 0 else None,
+                               by_frequency=scale_grad_by_freq)
 
 
 def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: float = 2.0) -> Any:
@@ -249,8 +259,11 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
     scale = per_sample_weights
     if mode == 1:
         scale = (1 / sizes.clamp(min=1).to(weight.dtype))[bag]
-    if scale_grad_by_freq:
+    if scale_grad_by_freq and not sparse:
         gathered = xp.embedding(weight, indices, by_frequency=True)
+        out = xp.embedding_add(gathered if scale is None else gathered * scale.unsqueeze(-1), bag, rows=bags)
+    elif sparse:
+        gathered = embedding_sparse(weight, indices, -1, scale_grad_by_freq)
         out = xp.embedding_add(gathered if scale is None else gathered * scale.unsqueeze(-1), bag, rows=bags)
     else:
         out = xp.embedding_bag(weight, indices, bag, scale, bags=bags)

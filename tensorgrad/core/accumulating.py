@@ -5,6 +5,8 @@ import os
 from threading import RLock
 from typing import Any
 
+from ..dtype import sparse_coo
+from ..storage.sparse import add_into
 from .dispatch import wrap, xp
 from .tape import TensorBase
 
@@ -23,6 +25,9 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
             tensor._grad = xp.clone(g) if before is None else before + g
             return
         array, backend = tensor.array, type(tensor._storage)
+        if type(g) in backend.layouts or before is not None and before._storage.dense is not None:
+            tensor._grad = _summed(before, g, backend, owned)
+            return
         shape = array.shape
         # the leaf got axes of length 1 in place, after it was recorded
         if g.shape != shape and g.size == array.size:
@@ -44,6 +49,22 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
             tensor._grad = before + owning(g, backend)
 
 
+def _summed(before: Any, g: Any, backend: Any, owned: bool) -> Any:
+    """Return the sum of a gradient before and a new one, of which at least one is sparse: in the former's memory, unless
+    that is sparse and the new one dense.
+    """
+    if before is None:
+        return owning(g, backend, owned)
+    if type(g) not in backend.layouts:
+        return owning(before.array + g if before.array.layout is not sparse_coo else g + before.array, backend)
+    if before._storage.dense is None:
+        add_into(before.array, g)
+    else:
+        before.array.become(before.array + g)
+    before._storage.wrote()
+    return before
+
+
 def _inner_strides(array: Any) -> bool:
     """Return True if an array fills its memory, but not in C order."""
     flags = getattr(array, "flags", None)
@@ -59,7 +80,8 @@ def _span(array: Any) -> int:
 def owning(g: Any, backend: Any, owned: bool = False) -> Any:
     """Return a Tensor with the gradient's values, copied unless the memory is `owned`."""
     if type(g) is not backend.array_type:
-        g, owned = backend.asarray(g), True
+        backend = backend.home(g)
+        g, owned = backend.asarray(g), type(g) not in backend.layouts
     return wrap(g if owned and _writeable(g) else backend.xp.contiguous(g), backend())
 
 

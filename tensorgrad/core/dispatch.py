@@ -546,9 +546,14 @@ class TensorNamespace:
         setattr(self, name, found)
         return found
 
+    @property
+    def backend(self) -> type[Storage]:
+        """The storage class of arrays that formulas make."""
+        return self._backend or backend_of(None)
+
     def _constant(self, array: Any) -> Any:
         """Return an array of a formula as an operand; on arrays, `xp.constant` is the array itself."""
-        return fresh(array, self._backend or backend_of(None))
+        return fresh(array, self.backend.dense or self.backend)
 
     def _maker(self, name: str) -> Callable[..., Any]:
         def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
@@ -628,6 +633,8 @@ OPERANDS = 5        # the most that a compiled lane takes
 
 def lane(op: type[Op]) -> Callable[..., Any]:
     """Return the function that calls an op on Tensors."""
+    if op.crosses:
+        return general(op)
     if op.sequence and not (op.view or op.several or op.composite):
         return joining(op)
     if (op.view and op.arity == 1 and op.differentiable and not (op.several or op.sequence or op.composite)

@@ -18,7 +18,10 @@ def _as_tensor(node: Any, g: Any) -> Any:
     if g is None or isinstance(g, TensorBase):
         return g
     backend = type(node._storage)
-    return wrap(g if type(g) is backend.array_type else backend.asarray(g), backend())
+    if type(g) is not backend.array_type:
+        backend = backend.home(g)
+        g = backend.asarray(g)
+    return wrap(g, backend())
 
 
 def hooked(node: Any, g: Any, create_graph: bool) -> Any:

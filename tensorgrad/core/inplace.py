@@ -15,6 +15,7 @@ from ..dtype import FROM_NUMPY, can_cast
 from ..ops.base import OPS, asked
 from ..runtime.numpy_state import compute
 from ..storage.base import NoValues, clock
+from ..storage.sparse import add_into
 from . import dispatch
 from .dispatch import apply, wrap
 from .fast_path import PLAIN
@@ -111,9 +112,21 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
           and all(map(partial(_alike, target), args))
           and not any(isinstance(value, TensorBase) for value in kwargs.values())):
         return _in_pieces(target, function, args, kwargs, piece)
+    elif (args and isinstance(args[0], TensorBase) and args[0]._storage.dense is type(target._storage)
+          and function.__name__ in ("add", "sub") and target.array.shape == args[0].array.shape):
+        return add_sparse(target, args[0], kwargs.get("alpha", 1) * (1 if function.__name__ == "add" else -1))
     else:
         result = function(wrap(target.array, target._storage), *args, **kwargs)
     return overwrite(target, result)
+
+
+def add_sparse(target: Any, other: Any, scale: Any) -> Any:
+    """Add scale times a sparse tensor to a dense one, in place, where the sparse one has values; off the tape."""
+    check_cast(target, other)
+    check_writeable(target)
+    compute(add_into, target.array, other.array, scale)
+    target._storage.wrote()
+    return target
 
 
 # autograd sees no write in these, even to a leaf
@@ -194,6 +207,8 @@ def overwrite(target: Any, result: Any, recorded: bool = True) -> Any:
     """Copy `result` into the memory of `target`, and take over its history if the write is `recorded`."""
     unlike = type(result._storage) is not type(target._storage)
     if unlike:
+        if result._storage.dense is type(target._storage):
+            result = apply(OPS["sparse_to_dense"], result, pattern=result.array.pattern)
         check_room(target, result)
     check_result(target, result)
     if unlike and is_dropped(target, result.array):

@@ -29,7 +29,7 @@ LAYERS = [
     Layer("facts", "dtypes, devices, random streams, threads", [
         "messages runtime torch_version dtype nominal_dtypes device size generator as_torch.companions _tensor.printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
-        "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.sparse storage.stubs")),
+        "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.sparse storage.sparse_patterns storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions "
         "ops._lapack ops.views ops.shape ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental "
@@ -43,10 +43,10 @@ LAYERS = [
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
         "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching "
-        "autograd.function interpret.forward interpret.symbol interpret.symbol_functions interpret.symbol_storage "
+        "interpret.sparse interpret.sparse_rules interpret.sparse_products autograd.function interpret.forward interpret.symbol interpret.symbol_functions interpret.symbol_storage "
         "autograd.grad_mode autograd.anomaly_mode autograd.variable autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
-        "_tensor.copying _tensor.usual_types _tensor.torch_function", "_tensor overrides _C"]),
+        "_tensor.sparse_copying _tensor.copying _tensor.usual_types _tensor.torch_function", "_tensor overrides _C"]),
     Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings",
           ["autograd.forward_ad autograd.profiler", "api return_types"]),
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),

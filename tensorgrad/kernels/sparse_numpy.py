@@ -31,7 +31,8 @@ def scipy_sparse(size: int) -> Any:
 
 
 @register("sparse_matmul")
-def sparse_matmul(values: Any, b: Any, *, pattern: Any, transposed: bool = False) -> Any:
+def sparse_matmul(values: Any, b: Any, *, pattern: Any, transposed: bool = False,
+                  called: Any = None) -> Any:
     found = scipy_sparse(values.size * b.shape[1])
     if found is not None and values.dtype.char in "fdFD" and values.dtype == b.dtype:
         matrix = outside(found.csr_matrix, (values, pattern.indices, pattern.indptr), pattern.shape)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from numpy import result_type
 
-from ..storage.sparse import SparseArray, pattern_of, values_at
+from ..dtype import sparse_coo
+from ..storage.sparse import Coo, SparseArray, pattern_of, values_at
+from ..storage.sparse_patterns import converted, of_nonzeros
 from .base import Op
 
 
@@ -18,7 +20,10 @@ class SparseTensor(Op):
     linear = ("values",)
     crosses = True
 
-    def forward(xp, values, *, pattern):
+    def name(self):
+        return called(self)
+
+    def forward(xp, values, *, pattern, called=None):
         return SparseArray(pattern, values)
 
     def grad_values(xp, g, pattern):
@@ -26,31 +31,116 @@ class SparseTensor(Op):
 
 
 class SparseValues(Op):
-    """The values of a sparse array at the places of a pattern, in its order"""
+    """The values of a sparse array at the places of a pattern, in its order; `own` is the array's pattern"""
 
     torch_name = "Values"
     linear = ("x",)
     crosses = True
 
-    def forward(xp, x, *, pattern):
+    def forward(xp, x, *, pattern, own):
         return values_at(x, pattern)
 
-    def grad_x(xp, g, pattern):
+    def grad_x(xp, g, pattern, own):
         unique, _, first = pattern.entries.ordered
-        if unique is pattern.entries:
-            return xp.sparse_tensor(g, pattern=pattern)
+        if unique is pattern.entries and own is pattern:
+            return xp.sparse_tensor(g, pattern=own)
         # a place that occurs twice has one gradient, which each of its values got
         g = xp.embedding(xp.reshape(g, pattern.entries.values_shape), xp.constant(first))
-        return xp.sparse_tensor(g, pattern=unique)
+        g = xp.sparse_tensor(g, pattern=unique)
+        return g if own is pattern and pattern.layout is sparse_coo else restricted(xp, g, own)
+
+
+class SparseToDense(Op):
+    """A sparse array as a dense one. The gradient is that at its own places, if `masked`; else all of it"""
+
+    torch_name = "ToDense"
+    linear = ("x",)
+    crosses = True
+
+    def forward(xp, x, *, pattern, masked=True):
+        entries = pattern.entries
+        values = xp.reshape(x.values, entries.values_shape)
+        flags = values.dtype.kind == "b"
+        out = xp.embedding_add(xp.cast(values, dtype="int8") if flags else values, entries.keys, rows=entries.places)
+        return xp.reshape(out != 0 if flags else out, pattern.shape)
+
+    def grad_x(xp, g, pattern, masked=True):
+        if masked:
+            return restricted(xp, g, pattern)
+        nonzeros = of_nonzeros(getattr(g, "array", g), pattern.sparse_dim, pattern.backend)
+        blocksize = getattr(pattern, "blocksize", None)
+        return restricted(xp, g, converted(nonzeros, pattern.layout, blocksize))
 
 
 def sampled(xp, x, pattern):
     """The values of an array of any layout at the places of a pattern."""
-    if pattern_of(x) is not None:
-        return xp.sparse_values(x, pattern=pattern)
+    own = pattern_of(x)
+    if own is not None:
+        return xp.sparse_values(x, pattern=pattern, own=own)
     entries = pattern.entries
     flat = xp.reshape(x, (entries.places, *pattern.dense_shape))
     return xp.reshape(xp.embedding(flat, xp.constant(entries.keys)), pattern.values_shape)
+
+
+def restricted(xp, x, pattern):
+    """The sparse array with the values of an array of any layout at the places of a pattern, each there once."""
+    if pattern.layout is sparse_coo:
+        pattern = pattern.ordered[0]
+    return xp.sparse_tensor(sampled(xp, x, pattern), pattern=pattern)
+
+
+def called(step):
+    """The name of a step by the public function whose result it is; after some steps that make it up."""
+    name = step.params.get("called")
+    return type(step).__name__ if not name else name if "Backward" in name else f"{name}Backward0"
+
+
+class EmbeddingSparse(Op):
+    """`embedding` with a sparse gradient: the rows that were taken, in their order"""
+
+    torch_name = "Embedding"
+    linear = ("x",)
+    notation = "{}[{}]"
+
+    def forward(xp, x, index, *, padding=None, by_frequency=False):
+        return xp.embedding(x, index)
+
+    def infer(x, index, **params):
+        return (*index.shape, *x.shape[1:]), x.dtype
+
+    def grad_x(xp, g, index, x_shape, padding=None, by_frequency=False):
+        if by_frequency:
+            raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+        rows, g = getattr(index, "array", index).reshape(-1), xp.reshape(g, (-1, *x_shape[1:]))
+        if padding is not None:
+            kept = (rows != padding).nonzero()[0]
+            rows, g = rows[kept], xp.embedding(g, xp.constant(kept))
+        return xp.sparse_tensor(g, pattern=Coo(rows.reshape(1, -1).astype("int64"), x_shape, dense_of(xp)))
+
+
+class GatherSparse(Op):
+    """`gather` with a sparse gradient: the elements that were taken, in their order"""
+
+    torch_name = "Gather"
+    linear = ("x",)
+
+    def forward(xp, x, index, *, axis):
+        return xp.gather(x, index, axis=axis)
+
+    def infer(x, index, **params):
+        return index.shape, x.dtype
+
+    def grad_x(xp, g, index, x_shape, axis):
+        index = getattr(index, "array", index)
+        module = dense_of(xp).module
+        places = module.indices(index.shape, dtype="int64").reshape(index.ndim, -1)
+        places[axis] = index.reshape(-1)
+        return xp.sparse_tensor(xp.reshape(g, (-1,)), pattern=Coo(places, x_shape, dense_of(xp)))
+
+
+def dense_of(xp):
+    """The dense backend of an op table, for Tensors or for arrays."""
+    return xp.backend.dense or xp.backend
 
 
 class SparseMatmul(Op):
@@ -60,12 +150,15 @@ class SparseMatmul(Op):
     `b` is a matrix of the values' dtype.
     """
 
-    torch_name = "SparseMm"
+    torch_name = "Mm"
     kinds = "iufc"
     linear = ("values", "b")
     notation = "{} @ {}"
 
-    def forward(xp, values, b, *, pattern, transposed=False):
+    def name(self):
+        return called(self)
+
+    def forward(xp, values, b, *, pattern, transposed=False, called=None):
         into, of = pattern.rows, pattern.indices
         if transposed:
             into, of = of, into

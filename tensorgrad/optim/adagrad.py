@@ -4,7 +4,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
-from .rule import UpdateRule, addcdiv_, check, check_implementation, check_rate, count, decayed, root, scalar
+from .rule import UpdateRule, add_, addcdiv_, check, check_implementation, check_rate, count, decayed, root, scalar
+from .sparse_adam import at_places, values
 
 if TYPE_CHECKING:
     from .._tensor import Tensor
@@ -61,8 +62,18 @@ class Adagrad(UpdateRule):
         for state in self.state.values():
             state['sum'].share_memory_()
 
+    def check_sparse(self, options: Any) -> None:
+        if options.weight_decay != 0:
+            raise RuntimeError('weight_decay option is not compatible with sparse gradients')
+
     def update(self, param: Any, grad: Any, state: Any, o: Any) -> None:
         step, total = count(state), state['sum']
+        if grad._storage.dense is not None:
+            grad = grad.coalesce()
+            total.add_(grad * grad)
+            moved = values(grad) / root(values(total.sparse_mask(grad)), o.eps)
+            add_(param, at_places(grad, moved), -o.lr / (1 + (step - 1) * o.lr_decay))
+            return
         grad = decayed(grad, param, o.weight_decay)
         total.addcmul_(grad, grad)
         addcdiv_(param, grad, root(total, o.eps), -o.lr / (1 + (step - 1) * o.lr_decay))

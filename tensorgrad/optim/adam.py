@@ -71,6 +71,9 @@ class Adam(UpdateRule):
             'decoupled_weight_decay': decoupled_weight_decay})
         check_implementation(fused, foreach, differentiable)
 
+    def check_sparse(self, options: Any) -> None:
+        raise RuntimeError('Adam does not support sparse gradients, please consider SparseAdam instead')
+
     def new_state(self, param: Any, options: Any) -> Any:
         state = {'step': scalar(0), 'exp_avg': tg.zeros_like(param), 'exp_avg_sq': tg.zeros_like(param)}
         if options.amsgrad:

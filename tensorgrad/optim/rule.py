@@ -49,6 +49,8 @@ class UpdateRule(Optimizer):
 
     def _update_of(self, param, grad, options) -> tuple[Any, Any, dict[str, Any]]:
         """Return the parameter, its gradient and its state as `update` takes them."""
+        if grad._storage.dense is not None:
+            self.check_sparse(options)
         if options.capturable and not param.is_cuda:
             raise AssertionError(f'If capturable=True, {self.captured} must be on supported devices: '
                                  f'{list(CAPTURING)}.')
@@ -63,6 +65,10 @@ class UpdateRule(Optimizer):
             param, grad = tg.view_as_real(param), tg.view_as_real(grad)
             state = {key: tg.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
         return param, grad, state
+
+    def check_sparse(self, options) -> None:
+        """Raise RuntimeError for a sparse gradient, unless the rule has a form for it."""
+        raise RuntimeError(f'{type(self).__name__} does not support sparse gradients')
 
     def _rehearse(self) -> None:
         """Step on copies of parameters whose loaded state may not fit, so that an error leaves parameters and states

@@ -54,8 +54,13 @@ class SGD(UpdateRule):
     def new_state(self, param: Any, options: Any) -> Any:
         return {'momentum_buffer': None} if options.momentum != 0 else {}
 
+    def check_sparse(self, options: Any) -> None:
+        """Do nothing: sparse gradients are added where they have values."""
+
     def update_all(self, updates: Any, o: Any) -> Any:
         def row(param, grad, state):
+            if grad._storage.dense is not None:
+                return None
             if o.momentum == 0:
                 return param, None, grad
             return (param, buffer, grad) if (buffer := state['momentum_buffer']) is not None else None

@@ -75,9 +75,13 @@ class Reader:
 
     def pickle(self) -> Any:
         """Read the next pickle of the file."""
-        if self.unpickle is None:
-            return RestrictedUnpickler(self.file, self.storage, self.length, self.names).load()
-        return self.unpickle(self.file, self.storage)
+        own.later = True
+        try:
+            if self.unpickle is None:
+                return RestrictedUnpickler(self.file, self.storage, self.length, self.names).load()
+            return self.unpickle(self.file, self.storage)
+        finally:
+            own.later = False
 
     def storage(self, pid: Any) -> Any:
         """Return the storage that a pickle refers to; its bytes come later in the file."""

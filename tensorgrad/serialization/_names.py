@@ -29,10 +29,7 @@ CLASSES = {Tensor: ("torch", "Tensor"), Size: ("torch", "Size"), device: ("torch
            Parameter: ("torch.nn.parameter", "Parameter"), Generator: ("torch._C", "Generator")}
 
 
-NO_SPARSE, NO_QUANTIZED = ("there are no sparse tensors: write `x.to_dense()`",
-                           "there are no quantized tensors: write `x.dequantize()`")
-MISSING = {"_rebuild_sparse_tensor": NO_SPARSE, "_rebuild_sparse_csr_tensor": NO_SPARSE,
-           "_rebuild_qtensor": NO_QUANTIZED,
+MISSING = {"_rebuild_qtensor": "there are no quantized tensors: write `x.dequantize()`",
            "_rebuild_nested_tensor": "there are no nested tensors",
            "_rebuild_wrapper_subclass": "tensors other than those of the device meta have a storage"}
 ODD_DTYPES = re.compile("float[48]_|complex32$|chalf$|q?u?int[1-7]$|qu?int|bits[0-9]|ComplexHalfStorage$|QU?Int")

@@ -36,7 +36,8 @@ class LoadEndianness(enum.Enum):
 class OfThread(threading.local):
     """The options that are per thread."""
 
-    skip: bool = False
+    skip: bool = False          # values are left out
+    later: bool = False         # the values of the tensors come later in the file
 
 
 options, own = Options(), OfThread()

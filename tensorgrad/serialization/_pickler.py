@@ -15,6 +15,7 @@ from ..api.storage_objects import TypedStorage, UntypedStorage, line_of
 from ..api.tensor_types import tensortype
 from ..core.dispatch import shared
 from ..core.inplace import address
+from ..dtype import sparse_bsr, sparse_coo, sparse_csr
 from ..generator import Generator
 from ..nn.parameter import Parameter, is_lazy
 from ..utils.hooks import warn_if_has_hooks
@@ -39,6 +40,7 @@ PARAMETER, PARAMETER_WITH_STATE = (Global("torch._utils", "_rebuild_parameter"),
                                    Global("torch._utils", "_rebuild_parameter_with_state"))
 OF_TYPE, META = (Global("torch._tensor", "_rebuild_from_type_v2"),
                  Global("torch._utils", "_rebuild_meta_tensor_no_storage"))
+SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
 LAYOUT = Global("torch.serialization", "_get_layout")
 
 
@@ -136,6 +138,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
         if tensor.is_meta:
             return META, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
+        if tensor._storage.dense is not None:
+            return SPARSE, (tensor.layout, _parts(tensor))
         kind = BY_DTYPE.get(tensor.dtype.name, UNTYPED)
         block, offset, stride = _block(tensor)
         line = line_of(block)
@@ -169,6 +173,16 @@ def _block(tensor: Any) -> tuple[Any, int, tuple[int, ...]]:
         return memory, tensor.storage_offset(), tensor.stride()
     dense = tensor.detach().clone().contiguous()
     return dense.array, 0, dense.stride()
+
+
+def _parts(tensor: Any) -> tuple[Any, ...]:
+    """Return what a sparse tensor is made of: indices, values, size, and whether it is coalesced."""
+    if tensor.layout is sparse_coo:
+        return tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced()
+    by_rows = tensor.layout in (sparse_csr, sparse_bsr)
+    indices = ((tensor.crow_indices(), tensor.col_indices()) if by_rows
+               else (tensor.ccol_indices(), tensor.row_indices()))
+    return *indices, tensor.detach().values(), tensor.shape
 
 
 def pickler_of(module: Any) -> type[Pickler]:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pickle import UnpicklingError
 from typing import Any
 
-from ..api import DTYPES, Size, Tensor, device, empty_strided
+from ..api import DTYPES, Size, Tensor, device, empty_strided, sparse_compressed_tensor, sparse_coo_tensor
 from ..api.tensor_types import TYPES
 from ..dtype import dtype as Dtype
 from ..dtype import layout as Layout
@@ -17,6 +17,7 @@ from ..nn.parameter import Parameter, _rebuild_parameter, _rebuild_parameter_wit
 from ._allowed import Name, Refused, user_classes
 from ._keys import Keys
 from ._names import CLASSES, PACKAGE, STORAGE_TYPES, missing
+from ._options import own
 from ._storages import LARGEST, check_bounds, tensor_of
 
 
@@ -46,6 +47,27 @@ def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
     except RuntimeError as error:
         raise Refused(f"a meta tensor: {error}") from None
     return _requiring(made, requires_grad)
+
+
+def _sparse(layout: Any, data: Any) -> Any:
+    """Return a sparse tensor of indices, which are checked, and values."""
+    if type(layout) is not Layout or type(data) is not tuple:
+        raise Refused("a sparse tensor is made of a layout and its parts")
+    count = 1 if layout.name == "sparse_coo" else 2
+    tensors, rest = data[:count + 1], data[count + 1:]
+    if not (len(tensors) == count + 1 and all(type(t) is Tensor and t.layout.name == "strided" for t in tensors)
+            and rest and type(rest[0]) in (Size, tuple) and all(type(n) is int for n in rest[0])
+            and all(type(flag) is bool for flag in rest[1:])):
+        raise Refused("the parts of a sparse tensor are malformed")
+    if own.later:
+        raise Refused("the indices of a sparse tensor come later in the file, unchecked: write it in the format of zip "
+                      "archives")
+    try:
+        if layout.name == "sparse_coo":
+            return sparse_coo_tensor(*tensors, tuple(rest[0]), is_coalesced=bool(rest[1:] and rest[1]))
+        return sparse_compressed_tensor(*tensors, tuple(rest[0]), layout=layout)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise Refused(f"a sparse tensor: {error}") from None
 
 
 def _requiring(tensor: Any, requires_grad: Any) -> Any:
@@ -195,13 +217,14 @@ def _device(*arguments: Any) -> Any:
 
 COPYING = (_encode, _bytearray, set_of, ordered, counter)
 STATEFUL, LEAST_ATTRIBUTE = (_parameter_with_state, _of_type), 7
-RECIPES = (_tensor, _tensor_v2, _tensor_v3, _meta_tensor, _parameter, _parameter_with_state)
+RECIPES = (_tensor, _tensor_v2, _tensor_v3, _meta_tensor, _sparse, _parameter, _parameter_with_state)
 
 
 CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _tensor, ("torch._utils", "_rebuild_tensor_v2"): _tensor_v2,
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_v3,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
+    ("torch._utils", "_rebuild_sparse_tensor"): _sparse, ("torch._utils", "_rebuild_sparse_csr_tensor"): _sparse,
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
     ("torch._tensor", "_rebuild_from_type_v2"): _of_type, ("torch", "Size"): size_of, ("torch", "device"): _device,

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 from math import prod
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -252,7 +253,6 @@ class SparseArray:
 
     __slots__ = ("pattern", "values")
     __array_priority__ = 2000
-    __array_ufunc__ = None              # a dense array on the left defers to this one
 
     def __init__(self, pattern: Pattern, values: Any) -> None:
         self.pattern, self.values = pattern, values
@@ -266,8 +266,27 @@ class SparseArray:
     backend = property(lambda self: sparse_of(self.pattern.backend))
     real = property(lambda self: SparseArray(self.pattern, self.values.real))
 
+    flags = SimpleNamespace(c_contiguous=False, f_contiguous=False, writeable=True)
+
+    @property
+    def nbytes(self) -> int:
+        raise RuntimeError("nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, "
+                           "add the nbytes of the indices and values.  If you want the size of the  equivalent dense "
+                           "tensor, multiply numel() by element_size()")
+
     def __getattr__(self, name: str) -> Any:
+        if name == "strides" and self.pattern.layout is not sparse_coo:
+            raise Unstrided("Sparse CSR tensors do not have strides")
         raise Unstrided(f"a tensor of the layout {self.pattern.layout} has no {name}")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
+        """Compute `dense + sparse` and its like, and `dense += sparse`."""
+        if method != "__call__" or params:
+            return NotImplemented
+        if out is not None and ufunc is np.add and out[0] is inputs[0]:
+            add_into(inputs[0], self)
+            return out[0]
+        return NotImplemented if out is not None else getattr(self.backend.xp, ufunc.__name__)(*inputs)
 
     def astype(self, dtype: Any, copy: bool = True) -> SparseArray:
         return SparseArray(self.pattern, self.values.astype(dtype, copy=copy))
@@ -312,6 +331,17 @@ def values_at(x: SparseArray, pattern: Pattern) -> Any:
     place = module.minimum(module.searchsorted(unique.keys, wanted.keys), unique.count - 1)
     there = (unique.keys[place] == wanted.keys).reshape(-1, *[1] * wanted.dense_dim)
     return module.where(there, values[place], values.dtype.type(0)).reshape(pattern.values_shape)
+
+
+def add_into(array: Any, x: SparseArray, scale: Any = 1) -> None:
+    """array += scale · x, at the places of x alone."""
+    entries = x.pattern.entries
+    unique, slots, _ = entries.ordered
+    values = x.values.reshape(entries.values_shape)
+    if unique is not entries:
+        values = added(entries.backend.module, values, slots, unique.count)
+    if unique.count:
+        array[tuple(unique.indices)] += values if scale == 1 else (values * scale).astype(values.dtype, copy=False)
 
 
 def added(module: Any, values: Any, slots: Any, count: int) -> Any:

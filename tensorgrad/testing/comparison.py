@@ -144,6 +144,8 @@ def _of_tensors(actual: Any, expected: Any, rules: _Rules) -> str | None:
     if (wrong := _attributes(actual, expected, rules)) is not None:
         name, one, other = wrong
         return f"The values for attribute '{name}' do not match: {one} != {other}."
+    if actual.layout is not tg.strided or expected.layout is not tg.strided:
+        return _of_sparse(actual, expected, rules)
     rtol, atol = rules.tolerances(actual.dtype.name, expected.dtype.name)
     if actual.is_meta and expected.is_meta:
         return None     # meta tensors have no values
@@ -152,6 +154,12 @@ def _of_tensors(actual: Any, expected: Any, rules: _Rules) -> str | None:
     if actual.dtype is not expected.dtype:
         common = tg.promote_types(actual.dtype, expected.dtype)
         actual, expected = actual.to(common), expected.to(common)
+    return _of_values(actual, expected, rules, rtol, atol)
+
+
+def _of_values(actual: Any, expected: Any, rules: _Rules, rtol: float, atol: float,
+               name: str = "Tensor-likes") -> str | None:
+    """Describe how the values of two tensors differ, or return None."""
     wrong_ones = ~tg.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=rules.equal_nan)
     count = int(wrong_ones.sum())
     if not count:
@@ -168,8 +176,34 @@ def _of_tensors(actual: Any, expected: Any, rules: _Rules) -> str | None:
              for name, (value, place), allowed in (("absolute", _greatest(absolute), atol),
                                                    ("relative", _greatest(relative), rtol))]
     total = actual.numel()
-    return "\n".join([f"Tensor-likes are not {'equal' if exact else 'close'}!", "",
+    return "\n".join([f"{name} are not {'equal' if exact else 'close'}!", "",
                       f"Mismatched elements: {count} / {total} ({count / total:.1%})", *lines])
+
+
+LAYOUTS = {tg.sparse_csr: ("CSR", "crow_indices", "col_indices"), tg.sparse_csc: ("CSC", "ccol_indices", "row_indices"),
+           tg.sparse_bsr: ("BSR", "crow_indices", "col_indices"), tg.sparse_bsc: ("BSC", "ccol_indices", "row_indices"),
+           tg.sparse_coo: ("COO", "_indices")}
+
+
+def _of_sparse(actual: Any, expected: Any, rules: _Rules) -> str | None:
+    """Describe how two sparse tensors differ: in the numbers of values, in their places, or in themselves."""
+    if actual.layout is not expected.layout:
+        return _of_tensors(actual.to_dense(), expected.to_dense(), rules)
+    kind, *parts = LAYOUTS[actual.layout]
+    if kind == "COO" and actual.is_coalesced() is not expected.is_coalesced():
+        actual, expected = actual.coalesce(), expected.coalesce()
+    if actual._nnz() != expected._nnz():
+        return (f"The number of specified values in sparse {kind} tensors does not match: {actual._nnz()} != "
+                f"{expected._nnz()}")
+    for part in parts:
+        found = _of_values(*(getattr(t, part)() for t in (actual, expected)), rules, 0, 0,
+                           f"Sparse {kind} {part.lstrip('_')}")
+        if found is not None:
+            return found
+    values = [t._values() if kind == "COO" else t.values() for t in (actual, expected)]
+    common = tg.promote_types(values[0].dtype, values[1].dtype)
+    return _of_values(*(v.to(common) for v in values), rules,
+                      *rules.tolerances(actual.dtype.name, expected.dtype.name), f"Sparse {kind} values")
 
 
 def _greatest(values: Any) -> tuple[Any, tuple[int, ...]]:
@@ -180,9 +214,11 @@ def _greatest(values: Any) -> tuple[Any, tuple[int, ...]]:
 def _attributes(actual: Any, expected: Any, rules: _Rules) -> tuple[str, Any, Any] | None:
     for name, wanted in (("shape", True), ("layout", rules.layout), ("stride()", rules.stride),
                          ("device", rules.device), ("dtype", rules.dtype)):
+        if not wanted:
+            continue
         one, other = (getattr(t, name.removesuffix("()")) for t in (actual, expected))
         if name.endswith("()"):
             one, other = one(), other()
-        if wanted and one != other:
+        if one != other:
             return name, one, other
     return None

@@ -1,0 +1,354 @@
+"""Making sparse tensors from indices and values. https://pytorch.org/docs/stable/sparse.html"""
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtype as dtypes
+from .._tensor import Tensor
+from ..core.dispatch import fresh, namespace, xp
+from ..core.tape import TensorBase, node_of
+from ..device import device as Device_
+from ..dtype import SCALAR_TYPES, as_dtype
+from ..storage.base import backend_of
+from ._kinds import Device, Dtype, Ints, Layout
+from ._register import public
+from .creation import as_leaf, as_tensor
+
+BLOCKED = (dtypes.sparse_bsr, dtypes.sparse_bsc)
+# what new sparse tensors are checked for, beyond what makes them safe to use: torch.sparse.check_sparse_tensor_invariants
+checks = {"on": False}
+
+
+def rules() -> Any:
+    """Return the module of what ops do on sparse tensors, all of whose rules are registered."""
+    from ..interpret import sparse, sparse_products, sparse_rules  # noqa: F401
+    return sparse
+
+
+def _values(values: Any, dtype: Any, device: Any) -> Any:
+    """The values as a Tensor: a given one keeps its history."""
+    if not isinstance(values, TensorBase):
+        return as_tensor(values, dtype=dtype, device=device)
+    return values.to(device=device, dtype=dtype)  # type: ignore[attr-defined]
+
+
+def _indices(indices: Any, backend: Any, kinds: Any = ("int64",)) -> Any:
+    """Return a copy of an index tensor, as an array of a backend; of int64, unless its dtype is another of `kinds`."""
+    indices = as_tensor(indices) if not isinstance(indices, TensorBase) else indices
+    array = indices.array  # type: ignore[attr-defined]
+    home = type(indices._storage)
+    if home.device != backend.device:
+        array = backend.asarray(home.host(array))
+    if array.dtype.kind not in "iub" and array.size and not kinds == ("int64",):
+        raise RuntimeError(f"expected indices of int32 or int64, but got {indices.dtype}")  # type: ignore[attr-defined]
+    name = array.dtype.name if array.dtype.name in kinds else "int64"
+    return backend.module.array(array, dtype=name, order="C") if backend.module is not None else array
+
+
+def _made(pattern: Any, values: Any, requires_grad: bool) -> Any:
+    rules()
+    out = xp.sparse_tensor(values, pattern=pattern)
+    return out if node_of(out) is not None else as_leaf(out, requires_grad)
+
+
+@public(method=False)
+def sparse_coo_tensor(indices: object = None, values: object = None, size: Ints | None = None, *, dtype: Dtype | None = None,
+                      layout: Layout | None = None, device: Device | None = None, pin_memory: bool = False,
+                      requires_grad: bool = False, check_invariants: bool | None = None,
+                      is_coalesced: bool | None = None) -> Tensor:
+    """A sparse tensor of values and their coordinates. Values of one place add up.
+
+    Indices are copied, and checked: one that is out of range is an error, though PyTorch looks only where asked to.
+
+    Input: indices (sparse_dim, nnz), integers; values (nnz, *); size: of all dimensions, or else as small as it can be
+    Output: the size, of the values' dtype
+    Errors: RuntimeError if indices is not 2-D, or out of range, if the numbers of indices and values differ, or the
+        number of dimensions is not sparse_dim and those of values after the first
+    https://pytorch.org/docs → torch.sparse_coo_tensor
+
+    >>> import tensorgrad as torch
+    >>> x = torch.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3., 4., 5.], (2, 3))
+    >>> x.to_dense()
+    tensor([[0., 0., 3.],
+            [4., 0., 5.]])
+    """
+    if values is None:
+        if size is None:
+            indices, size = None, indices
+        if size is None:
+            raise TypeError("sparse_coo_tensor() takes indices and values, or a size")
+        size = tuple(size) if not isinstance(size, int) else (size,)
+        return empty_sparse(size, dtypes.sparse_coo, dtype, device, requires_grad)
+    values = _values(values, dtype, device)
+    backend = type(values._storage)
+    indices = _indices(indices, backend)
+    if indices.ndim != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    if not values.array.ndim:
+        values = xp.expand_dims(values, axis=0)
+    sparse_dim, inner = indices.shape[0], tuple(values.array.shape[1:])
+    if indices.shape[1] != values.array.shape[0]:
+        raise RuntimeError(f"indices and values must have same nnz, but got nnz from indices: {indices.shape[1]}, nnz "
+                           f"from values: {values.array.shape[0]}")
+    if size is None:
+        high = backend.host(indices.max(axis=1)).tolist() if indices.shape[1] else [-1] * sparse_dim
+        size = (*(n + 1 for n in high), *inner)
+    size = tuple(map(int, size)) if not isinstance(size, int) else (size,)
+    return _coo(indices, values, size, check_invariants, is_coalesced, requires_grad)
+
+
+def _coo(indices: Any, values: Any, size: tuple[int, ...], check: Any, coalesced: Any, requires_grad: bool) -> Any:
+    from ..storage.sparse_patterns import coo
+    sparse_dim, inner = indices.shape[0], tuple(values.array.shape[1:])
+    if len(size) != sparse_dim + len(inner):
+        raise RuntimeError(f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, "
+                           f"sparse_dim = {sparse_dim}, dense_dim = {len(inner)}")
+    if min(size, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    if size[sparse_dim:] != inner:
+        raise RuntimeError(f"values has incorrect size, expected {[values.array.shape[0], *size[sparse_dim:]]}, got "
+                           f"{list(values.array.shape)}")
+    whole = checks["on"] if check is None else check
+    pattern = coo(indices, size, type(values._storage), bool(coalesced), whole)
+    return _made(pattern, values, requires_grad)
+
+
+def empty_sparse(size: Any, layout: Any, dtype: Any, device: Any, requires_grad: Any) -> Any:
+    """A sparse tensor without values."""
+    from ..storage.sparse import Compressed, Coo
+    backend = backend_of(device)
+    rules()
+    size = tuple(map(int, size))
+    if min(size, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    zeros, pattern = backend.xp.zeros, None
+    if layout is dtypes.sparse_coo:
+        pattern = Coo(zeros((len(size), 0), dtype="int64"), size, backend, True)
+    elif layout in (dtypes.sparse_csr, dtypes.sparse_csc) and len(size) >= 2:
+        lines = size[-2] if layout is dtypes.sparse_csr else size[-1]
+        pattern = Compressed(layout, zeros((*size[:-2], lines + 1), dtype="int64"),
+                             zeros((*size[:-2], 0), dtype="int64"), size, backend)
+    if pattern is None:
+        raise RuntimeError(f"Only 2D sparse tensors can be made without values in the layout {layout}, but got size "
+                           f"{list(size)}")
+    numpy = (as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()).numpy
+    return _made(pattern, fresh(zeros(pattern.values_shape, dtype=numpy), backend), bool(requires_grad))
+
+
+def like_sparse(name: str, input: Any, layout: Any, dtype: Any, device: Any, requires_grad: Any) -> Any:
+    """zeros_like and empty_like in a sparse layout; from a sparse tensor, in dense ones."""
+    from ..interpret.sparse_rules import zeros_like
+    from ..storage.sparse import pattern_of
+    own = pattern_of(input)
+    if layout is dtypes.strided and own is not None:
+        return as_leaf(fresh(backend_of(device).xp.zeros(own.shape, dtype=as_dtype(dtype).numpy), backend_of(device)),
+                       bool(requires_grad))
+    if name not in ("zeros", "empty"):
+        rules().refuse("fill_.Scalar" if name == "ones" else name, input)
+    if own is None or layout not in (None, own.layout) or input.device != Device_(device):
+        return empty_sparse(input.shape, layout or own.layout, dtype, device, requires_grad)
+    table = namespace(own.backend)
+    return as_leaf(zeros_like(table, input.detach(), dtype=as_dtype(dtype).numpy), bool(requires_grad))
+
+
+NO_LAYOUT = "sparse_compressed_tensor expected sparse compressed tensor layout but got "
+
+
+@public(method=False)
+def sparse_compressed_tensor(compressed_indices: object, plain_indices: object, values: object, size: Ints | None = None, *,
+                             dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+                             pin_memory: bool = False, requires_grad: bool = False,
+                             check_invariants: bool | None = None) -> Tensor:
+    """A sparse tensor in one of the layouts sparse_csr, sparse_csc, sparse_bsr and sparse_bsc.
+
+    `compressed_indices` tells where each row (or column) begins among the values, `plain_indices` the column (or row)
+    of each value. Indices are copied, and checked.
+
+    Input: compressed_indices (*, lines + 1) and plain_indices (*, nnz), int32 or int64; values (*, nnz, **), for blocks
+        (*, nnz, high, wide, **)
+    Output: the size, of the values' dtype
+    Errors: RuntimeError for another layout, or indices that do not fit
+    https://pytorch.org/docs → torch.sparse_compressed_tensor
+
+    >>> import tensorgrad as torch
+    >>> x = torch.sparse_compressed_tensor([0, 1, 3], [2, 0, 2], [3., 4., 5.], (2, 3), layout=torch.sparse_csr)
+    >>> x.to_dense()
+    tensor([[0., 0., 3.],
+            [4., 0., 5.]])
+    """
+    from ..storage.sparse_patterns import NAMES, compressed
+    if layout not in NAMES:
+        from ..storage.sparse import SHOWN
+        raise RuntimeError(NO_LAYOUT + ("none" if layout is None else SHOWN.get(layout, "Strided")))
+    values = _values(values, dtype, device)
+    backend = type(values._storage)
+    lines, plain = (_indices(i, backend, ("int32", "int64")) for i in (compressed_indices, plain_indices))
+    if lines.dtype != plain.dtype:
+        lines, plain = lines.astype("int64"), plain.astype("int64")
+    blocksize, inner = _parts(layout, lines, plain, values.array.shape)
+    if size is None:
+        size = _smallest(layout, lines, plain, blocksize, inner, backend)
+    size = tuple(map(int, size))
+    _check_compressed(layout, lines, plain, size, blocksize, inner)
+    whole = checks["on"] if check_invariants is None else check_invariants
+    pattern = compressed(layout, lines, plain, size, backend, blocksize, len(inner), whole)
+    return _made(pattern, values, requires_grad)
+
+
+def _parts(layout: Any, lines: Any, plain: Any, shape: Any) -> tuple[tuple[int, int], tuple[int, ...]]:
+    """The size of blocks and the shape of one value."""
+    from ..storage.sparse_patterns import NAMES
+    first, second = NAMES[layout][:2]
+    blocks = 2 if layout in BLOCKED else 0
+    if not lines.ndim or not lines.shape[-1]:
+        raise RuntimeError(f"{first} must have dimensionality >= 1 but got {lines.ndim}")
+    if plain.ndim != lines.ndim:
+        raise RuntimeError(f"{first} and {second} dimensionalities must be equal but got {lines.ndim} and {plain.ndim},"
+                           " respectively")
+    if len(shape) < plain.ndim + blocks:
+        raise RuntimeError(f"values must have dimensionality > sum of batch and block dimensionalities "
+                           f"(={plain.ndim - 1} + {blocks}) but got {len(shape)}")
+    if tuple(shape[:plain.ndim]) != tuple(plain.shape) or lines.shape[:-1] != plain.shape[:-1]:
+        place = plain.ndim - 1
+        raise RuntimeError(f"{second}.shape[-1] must be equal to nnz (={shape[place]}) as defined by "
+                           f"values.shape[{place}], but got {plain.shape[-1]}" if plain.shape[-1] != shape[place] else
+                           f"all batch dimensions of {first} (={list(lines.shape[:-1])}), {second} "
+                           f"(={list(plain.shape[:-1])}), and values (={list(shape[:place])}) must be equal")
+    block = tuple(shape[plain.ndim:plain.ndim + blocks])
+    return ((block[0], block[1]) if blocks else (1, 1)), tuple(shape[plain.ndim + blocks:])
+
+
+def _smallest(layout: Any, lines: Any, plain: Any, blocksize: Any, inner: Any, backend: Any) -> tuple[int, ...]:
+    count = lines.shape[-1] - 1
+    other = int(backend.host(plain.max())) + 1 if plain.size else 0
+    by_rows = layout in (dtypes.sparse_csr, dtypes.sparse_bsr)
+    rows, columns = (count, other) if by_rows else (other, count)
+    return (*lines.shape[:-1], rows * blocksize[0], columns * blocksize[1], *inner)
+
+
+def _check_compressed(layout: Any, lines: Any, plain: Any, size: tuple[int, ...], blocksize: Any, inner: Any) -> None:
+    from ..storage.sparse_patterns import NAMES
+    first = NAMES[layout][0]
+    counted = ("rows" if layout is dtypes.sparse_csr else "columns" if layout is dtypes.sparse_csc else
+               "row blocks" if layout is dtypes.sparse_bsr else "column blocks")
+    batch = tuple(lines.shape[:-1])
+    if len(size) != len(batch) + 2 + len(inner) or min(size) < 0:
+        raise RuntimeError(f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={len(batch)} "
+                           f"+ 2 + {len(inner)}) but got {len(size)}")
+    if size[:len(batch)] != batch or size[len(batch) + 2:] != inner:
+        raise RuntimeError(f"the size {list(size)} does not fit batches of the shape {list(batch)} and values of the "
+                           f"shape {list(inner)}")
+    for i in (0, 1):
+        if not blocksize[i] or size[len(batch) + i] % blocksize[i]:
+            raise RuntimeError(f"tensor shape[{len(batch) + i}] (={size[len(batch) + i]}) must be divisible with "
+                               f"blocksize[{i}] (={blocksize[i]}) as defined by values shape")
+    line = 0 if layout in (dtypes.sparse_csr, dtypes.sparse_bsr) else 1
+    needed = size[len(batch) + line] // blocksize[line] + 1
+    if lines.shape[-1] != needed:
+        raise RuntimeError(f"{first}.shape[-1] must be equal to the number of {counted} + 1 (={needed}), but got "
+                           f"{lines.shape[-1]}")
+
+
+def _of_layout(layout: Any, args: Any, options: Any) -> Any:
+    if options.pop("layout", None) not in (None, layout):
+        raise RuntimeError(f"layout: expected {layout}")
+    return sparse_compressed_tensor(*args, layout=layout, **options)
+
+
+@public(method=False)
+def sparse_csr_tensor(crow_indices: object, col_indices: object, values: object, size: Ints | None = None, *,
+                      dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None) -> Tensor:
+    """A sparse matrix, row by row: the values of row i, and their columns, are those from crow_indices[i] to
+    crow_indices[i + 1].
+
+    Input: crow_indices (*, rows + 1) and col_indices (*, nnz), int32 or int64; values (*, nnz, **)
+    Output: the size, (*, rows, columns, **)
+    Errors: RuntimeError for indices that do not fit
+    https://pytorch.org/docs → torch.sparse_csr_tensor
+
+    >>> import tensorgrad as torch
+    >>> torch.sparse_csr_tensor([0, 1, 3], [2, 0, 2], [3., 4., 5.], (2, 3)).to_dense()
+    tensor([[0., 0., 3.],
+            [4., 0., 5.]])
+    """
+    return _of_layout(dtypes.sparse_csr, (crow_indices, col_indices, values, size), {
+        "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad,
+        "check_invariants": check_invariants})
+
+
+@public(method=False)
+def sparse_csc_tensor(ccol_indices: object, row_indices: object, values: object, size: Ints | None = None, *,
+                      dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None) -> Tensor:
+    """A sparse matrix, column by column.
+
+    Input: ccol_indices (*, columns + 1) and row_indices (*, nnz), int32 or int64; values (*, nnz, **)
+    Output: the size, (*, rows, columns, **)
+    Errors: RuntimeError for indices that do not fit
+    https://pytorch.org/docs → torch.sparse_csc_tensor
+
+    >>> import tensorgrad as torch
+    >>> torch.sparse_csc_tensor([0, 1, 1, 3], [1, 0, 1], [4., 3., 5.], (2, 3)).to_dense()
+    tensor([[0., 0., 3.],
+            [4., 0., 5.]])
+    """
+    return _of_layout(dtypes.sparse_csc, (ccol_indices, row_indices, values, size), {
+        "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad,
+        "check_invariants": check_invariants})
+
+
+@public(method=False)
+def sparse_bsr_tensor(crow_indices: object, col_indices: object, values: object, size: Ints | None = None, *,
+                      dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None) -> Tensor:
+    """A matrix of blocks, of which some are there, row by row.
+
+    Input: crow_indices (*, block rows + 1) and col_indices (*, nnz), int32 or int64; values (*, nnz, high, wide, **)
+    Output: the size, (*, rows, columns, **)
+    Errors: RuntimeError for indices that do not fit
+    https://pytorch.org/docs → torch.sparse_bsr_tensor
+
+    >>> import tensorgrad as torch
+    >>> torch.sparse_bsr_tensor([0, 1], [1], [[[1., 2.], [3., 4.]]], (2, 4)).to_dense()
+    tensor([[0., 0., 1., 2.],
+            [0., 0., 3., 4.]])
+    """
+    return _of_layout(dtypes.sparse_bsr, (crow_indices, col_indices, values, size), {
+        "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad,
+        "check_invariants": check_invariants})
+
+
+@public(method=False)
+def sparse_bsc_tensor(ccol_indices: object, row_indices: object, values: object, size: Ints | None = None, *,
+                      dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False,
+                      check_invariants: bool | None = None) -> Tensor:
+    """A matrix of blocks, of which some are there, column by column.
+
+    Input: ccol_indices (*, block columns + 1) and row_indices (*, nnz), int32 or int64; values (*, nnz, high, wide, **)
+    Output: the size, (*, rows, columns, **)
+    Errors: RuntimeError for indices that do not fit
+    https://pytorch.org/docs → torch.sparse_bsc_tensor
+
+    >>> import tensorgrad as torch
+    >>> torch.sparse_bsc_tensor([0, 0, 1], [0], [[[1., 2.], [3., 4.]]], (2, 4)).to_dense()
+    tensor([[0., 0., 1., 2.],
+            [0., 0., 3., 4.]])
+    """
+    return _of_layout(dtypes.sparse_bsc, (ccol_indices, row_indices, values, size), {
+        "dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad,
+        "check_invariants": check_invariants})
+
+
+@public("_sparse_coo_tensor_unsafe", method=False, name="_sparse_coo_tensor_with_dims_and_tensors")
+def _with_dims_and_tensors(indices: object, values: object, size: Ints, **options: Any) -> Tensor:
+    """A sparse tensor of values and their coordinates, which are checked. https://pytorch.org/docs → torch.sparse_coo_tensor
+    """
+    return sparse_coo_tensor(indices, values, size, **options)
+
+
+__all__ = ["SCALAR_TYPES", "Layout", "empty_sparse", "rules"]

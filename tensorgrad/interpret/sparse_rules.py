@@ -1,0 +1,510 @@
+"""Rules of ops on sparse tensors: elementwise ones, reductions, and those that move places."""
+from __future__ import annotations
+
+import builtins
+from functools import partial
+from typing import Any
+
+from ..dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from ..ops.sparse import sampled
+from ..storage.sparse import Compressed, Coo
+
+from .sparse import (
+    at,
+    coalesced,
+    dense,
+    flat,
+    in_layout,
+    is_sparse,
+    made,
+    pattern,
+    refuse,
+    rule,
+    summed,
+    take,
+    values,
+)
+
+# ── elementwise ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# f(0) = 0: a function of the values. The second are linear, and need not know the sums of places that occur twice.
+KEEP_ZERO = ("absolute sign sgn floor ceil trunc round sqrt square sin sinh arcsin arcsinh arctan arctanh tan tanh expm1 "
+             "log1p relu deg2rad rad2deg erf erfinv isinf isnan signbit nan_to_num tanh_gradient").split()
+LINEAR = "negative conj clone contiguous real imag".split()
+
+
+def _on_values(name: str, combine: bool, xp: Any, x: Any, *others: Any, **params: Any) -> Any:
+    if params.get("decimals"):
+        refuse("round.decimals", x)
+    x = coalesced(xp, x) if combine else x
+    if name == "square":
+        return made(xp, pattern(x), values(xp, x) * values(xp, x))
+    return made(xp, pattern(x), getattr(xp, name)(values(xp, x), *others, **params))
+
+
+for _name in KEEP_ZERO:
+    rule(_name)(partial(_on_values, _name, True))
+for _name in LINEAR:
+    rule(_name)(partial(_on_values, _name, False))
+
+
+@rule("cast")
+def cast(xp: Any, x: Any, *, dtype: Any) -> Any:
+    return made(xp, pattern(x), xp.cast(values(xp, x), dtype=dtype))
+
+
+def fit(name: str, a: Any, b: Any) -> None:
+    if tuple(a.shape) != tuple(b.shape):
+        raise RuntimeError(f"{name}: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != "
+                           f"{list(b.shape)}")
+
+
+@rule("add")
+def add(xp: Any, a: Any, b: Any) -> Any:
+    if not is_sparse(a):
+        if not hasattr(a, "shape") or tuple(a.shape) != tuple(b.shape):
+            raise RuntimeError("add: expected 'self' to be a tensor with the size of 'other'" if not hasattr(a, "shape")
+                               else f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != "
+                                    f"{list(b.shape)}")
+        return xp.add(a, dense(xp, b))
+    if not is_sparse(b):
+        if isinstance(pattern(a), Compressed) and hasattr(b, "shape"):
+            return xp.add(dense(xp, a), b)
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    fit("add", a, b)
+    one, two = pattern(a), pattern(b)
+    if one is two or same_places(one, two):
+        return made(xp, one, xp.add(values(xp, a), values(xp, b)))
+    if isinstance(one, Compressed):
+        total = add(xp, in_layout(xp, a, sparse_coo), in_layout(xp, b, sparse_coo))
+        return in_layout(xp, total, one.layout, one.blocksize)
+    if isinstance(two, Compressed):
+        return add(xp, a, in_layout(xp, b, sparse_coo))
+    if one.sparse_dim != two.sparse_dim:
+        raise RuntimeError(f"add: expected 'self' and 'other' to have same number of sparse dimensions, but got "
+                           f"{one.sparse_dim} != {two.sparse_dim}")
+    module = one.backend.module
+    both = Coo(module.concatenate([one.indices, two.indices], axis=1), one.shape, one.backend)
+    total = made(xp, both, xp.concat([values(xp, a), values(xp, b)], axis=0))
+    return coalesced(xp, total) if one.coalesced and two.coalesced else total
+
+
+def same_places(one: Any, two: Any) -> bool:
+    """Return True if two patterns have the same index arrays."""
+    if type(one) is not type(two) or one.layout is not two.layout or one.values_shape != two.values_shape:
+        return False
+    if isinstance(one, Coo):
+        return one.sparse_dim == two.sparse_dim and bool((one.indices == two.indices).all())
+    return (one.blocksize == two.blocksize and bool((one.compressed == two.compressed).all())
+            and bool((one.plain == two.plain).all()))
+
+
+@rule("subtract")
+def subtract(xp: Any, a: Any, b: Any) -> Any:
+    return add(xp, a, _on_values("negative", False, xp, b) if is_sparse(b) else -b)
+
+
+@rule("multiply")
+def multiply(xp: Any, a: Any, b: Any) -> Any:
+    if not is_sparse(a):
+        a, b = b, a
+    if not getattr(b, "shape", ()):
+        return made(xp, pattern(a), xp.multiply(values(xp, a), b))
+    if not is_sparse(b):
+        return _times_dense(xp, a, b)
+    one, two = pattern(a), pattern(b)
+    if one is two and getattr(one, "coalesced", True):
+        return made(xp, one, xp.multiply(values(xp, a), values(xp, b)))
+    if isinstance(one, Compressed) or isinstance(two, Compressed):
+        fit("mul", a, b)
+        found = multiply(xp, in_layout(xp, a, sparse_coo), in_layout(xp, b, sparse_coo))
+        return found if isinstance(one, Coo) else in_layout(xp, found, one.layout, one.blocksize)
+    if one.shape != two.shape or one.sparse_dim != two.sparse_dim:
+        raise RuntimeError("sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, "
+                           "number of sparse dimensions, and shape of sparse dimensions")
+    if one.coalesced or not two.coalesced:
+        a, b, one, two = b, coalesced(xp, a), two, one.ordered[0]
+    # the places of the one that need not be coalesced, as far as the other has them
+    module = one.backend.module
+    there = module.nonzero(module.isin(one.keys, two.keys))[0]
+    common = Coo(one.indices[:, there], one.shape, one.backend, one.coalesced)
+    return made(xp, common, xp.multiply(take(xp, values(xp, a), there), sampled(xp, b, common)))
+
+
+def _times_dense(xp: Any, a: Any, b: Any) -> Any:
+    own, shape = pattern(a), tuple(b.shape)
+    if len(shape) > len(own.shape):
+        for size in shape[:len(shape) - len(own.shape)][::-1]:
+            a = repeated(xp, in_layout(xp, a, sparse_coo), size)
+        own = pattern(a)
+    if shape != own.shape:
+        b = xp.broadcast_to(b, shape=own.shape)
+    return made(xp, own, xp.multiply(values(xp, a), sampled(xp, b, own)))
+
+
+def repeated(xp: Any, x: Any, size: int) -> Any:
+    """The tensor so many times, along a new first axis."""
+    own = pattern(x)
+    module = own.backend.module
+    which = module.repeat(module.arange(size), own.count)
+    order = module.tile(module.arange(own.count), size)
+    indices = module.concatenate([which[None], own.indices[:, order]])
+    return made(xp, Coo(indices, (size, *own.shape), own.backend, own.coalesced), take(xp, values(xp, x), order))
+
+
+def _divided(name: str, xp: Any, a: Any, b: Any) -> Any:
+    if not is_sparse(a):
+        raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+                           f"{list(b.shape)} for divisor)")
+    if is_sparse(b) or getattr(b, "shape", ()):
+        raise RuntimeError("Sparse division requires "
+                           + ("a scalar or " if not is_sparse(b) else "a scalar or ")
+                           + f"zero-dim dense tensor divisor (got shape {list(b.shape)} for divisor)")
+    if name != "divide":
+        a = coalesced(xp, a)
+    return made(xp, pattern(a), getattr(xp, name)(values(xp, a), b))
+
+
+for _name in ("divide", "floor_divide", "trunc_divide"):
+    rule(_name)(partial(_divided, _name))
+
+
+@rule("power")
+def power(xp: Any, a: Any, b: Any) -> Any:
+    if is_sparse(b) or not is_sparse(a) or getattr(b, "shape", ()):
+        refuse("pow.Tensor_Tensor", a, b)
+    if b == 0:
+        raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
+    a = coalesced(xp, a)
+    return made(xp, pattern(a), xp.power(values(xp, a), b))
+
+
+# ── reductions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rule("sum")
+def sum(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    own = pattern(x)
+    axes = tuple(range(len(own.shape))) if axis is None or axis == () else axis if isinstance(axis, tuple) else (axis,)
+    if isinstance(own, Compressed):
+        return _sum_compressed(xp, x, axes, axis is None, keepdims)
+    if len(axes) == len(own.shape) and not keepdims:
+        return xp.sum(values(xp, x))
+    gone = [i for i in axes if i < own.sparse_dim]
+    inner = tuple(i - own.sparse_dim + 1 for i in axes if i >= own.sparse_dim)
+    left = [i for i in range(own.sparse_dim) if i not in gone]
+    found = values(xp, x)
+    if inner:
+        found = xp.sum(found, axis=inner, keepdims=keepdims)
+    dense_shape = tuple(found.shape[1:])
+    if not left and not keepdims:
+        return xp.sum(found, axis=(0,))
+    module = own.backend.module
+    if keepdims:
+        places = module.stack([own.indices[i] * (i in left) for i in range(own.sparse_dim)])
+        shape = (*(n if i in left else 1 for i, n in enumerate(own.shape[:own.sparse_dim])), *dense_shape)
+    else:
+        places, shape = own.indices[left], (*(own.shape[i] for i in left), *dense_shape)
+    if not gone:
+        return made(xp, Coo(own.indices, shape, own.backend, own.coalesced), found)
+    return coalesced(xp, made(xp, Coo(places, shape, own.backend), found))
+
+
+def _sum_compressed(xp: Any, x: Any, axes: tuple[int, ...], full: bool, keepdims: bool) -> Any:
+    if full:
+        return xp.sum(values(xp, x))
+    if not keepdims:
+        raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
+    return in_layout(xp, sum(xp, in_layout(xp, x, sparse_coo), axis=axes, keepdims=True), pattern(x).layout)
+
+
+@rule("any")
+def any_(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    if axis is not None:
+        refuse("any.dim", x)
+    return xp.any(values(xp, coalesced(xp, x)))
+
+
+@rule("vector_norm", "count_norm")
+def vector_norm(xp: Any, x: Any, *, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    own = pattern(x)
+    if isinstance(own, Compressed):
+        refuse("norm.out", x)
+    if axis is not None and len(axis) not in (0, len(own.shape)):
+        raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or "
+                           "contain all dimensions of the input")
+    found = values(xp, coalesced(xp, x))
+    return xp.count_norm(found) if ord is None else xp.vector_norm(found, ord=ord)
+
+
+# ── places ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rule("permute_dims")
+def permute_dims(xp: Any, x: Any, *, axes: Any) -> Any:
+    own = pattern(x)
+    axes = tuple(a % len(own.shape) for a in axes)
+    if axes == tuple(range(len(axes))):
+        return x
+    if isinstance(own, Compressed):
+        return _turned(xp, x, axes)
+    sparse_dim = own.sparse_dim
+    if sorted(axes[:sparse_dim]) != list(range(sparse_dim)):
+        raise RuntimeError("transpose: transposed dimensions must be either both sparse or both dense"
+                           if len(axes) == 2 else "permute: sparse and dense dimensions may not be exchanged")
+    moved = Coo(own.indices[list(axes[:sparse_dim])], tuple(own.shape[a] for a in axes), own.backend)
+    found = values(xp, x)
+    inner = tuple(a - sparse_dim + 1 for a in axes[sparse_dim:])
+    return made(xp, moved, xp.permute_dims(found, axes=(0, *inner)) if inner else found)
+
+
+OTHER = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr}
+
+
+def _turned(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """A matrix's transpose: rows become columns, and no index changes."""
+    own = pattern(x)
+    count = len(own.batch)
+    if axes != (*range(count), count + 1, count, *range(count + 2, len(axes))):
+        raise RuntimeError("transpose: only the two axes of the matrices can be exchanged in a compressed layout")
+    flipped = Compressed(OTHER[own.layout], own.compressed, own.plain, tuple(own.shape[a] for a in axes), own.backend,
+                         own.blocksize[::-1], own.dense_dim)
+    found = values(xp, x)
+    if own.blocked:
+        place = own.plain.ndim
+        found = xp.swapaxes(found, axis1=place, axis2=place + 1)
+    return made(xp, flipped, found)
+
+
+@rule("t")
+def t(xp: Any, x: Any) -> Any:
+    if pattern(x).dense_dim:
+        raise RuntimeError("t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
+                           f"{pattern(x).sparse_dim} sparse and {pattern(x).dense_dim} dense dimensions")
+    return permute_dims(xp, x, axes=tuple(range(len(x.shape)))[::-1]) if len(x.shape) > 1 else x
+
+
+@rule("swapaxes")
+def swapaxes(xp: Any, x: Any, *, axis1: int, axis2: int) -> Any:
+    axes = list(range(len(x.shape)))
+    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+    return permute_dims(xp, x, axes=tuple(axes))
+
+
+@rule("expand_dims")
+def expand_dims(xp: Any, x: Any, *, axis: int) -> Any:
+    own = pattern(x)
+    if isinstance(own, Compressed):
+        raise RuntimeError("Sparse CSR tensors do not have strides")
+    axis = axis % (len(own.shape) + 1)
+    shape = (*own.shape[:axis], 1, *own.shape[axis:])
+    if axis > own.sparse_dim:
+        found = xp.expand_dims(values(xp, x), axis=axis - own.sparse_dim + 1)
+        return made(xp, Coo(own.indices, shape, own.backend, own.coalesced), found)
+    module = own.backend.module
+    indices = module.concatenate([own.indices[:axis], module.zeros((1, own.count), dtype="int64"), own.indices[axis:]])
+    return made(xp, Coo(indices, shape, own.backend, own.coalesced), values(xp, x))
+
+
+@rule("concat")
+def concat(xp: Any, xs: Any, *, axis: int = 0) -> Any:
+    patterns = [pattern(x) for x in xs]
+    for p, x in zip(patterns, xs, strict=True):
+        if p is None:
+            raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found at position "
+                               f"{patterns.index(None)}.")
+        if isinstance(p, Compressed):
+            raise RuntimeError("Sparse CSR tensors do not have is_contiguous")
+    first = patterns[0]
+    axis = axis % len(first.shape)
+    for place, p in enumerate(patterns):
+        if (*p.shape[:axis], *p.shape[axis + 1:]) != (*first.shape[:axis], *first.shape[axis + 1:]):
+            raise RuntimeError("All tensors must have the same shape: " + ", ".join(str(list(q.shape)) for q in patterns)
+                               + ". Found mismatch at position " + str(place))
+        if p.sparse_dim != first.sparse_dim:
+            raise RuntimeError("All tensors must have the same sparse_dim and dense_dim: "
+                               + ", ".join(f"{q.sparse_dim}, {q.dense_dim}" for q in patterns))
+    shape = list(first.shape)
+    shape[axis] = builtins.sum(p.shape[axis] for p in patterns)
+    module = first.backend.module
+    if axis >= first.sparse_dim:
+        return _joined_inside(xp, xs, patterns, axis, tuple(shape))
+    pieces, begin = [], 0
+    for p in patterns:
+        moved = p.indices.copy()
+        moved[axis] += begin
+        pieces.append(moved)
+        begin += p.shape[axis]
+    joined = Coo(module.concatenate(pieces, axis=1), tuple(shape), first.backend)
+    return made(xp, joined, xp.concat([values(xp, x) for x in xs], axis=0))
+
+
+def _joined_inside(xp: Any, xs: Any, patterns: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    """Join along a dense axis: each value is padded with zeros to the length of all."""
+    first = patterns[0]
+    place, pieces, begin = axis - first.sparse_dim + 1, [], 0
+    for x, p in zip(xs, patterns, strict=True):
+        widths = [(0, 0)] * (first.dense_dim + 1)
+        widths[place] = (begin, shape[axis] - begin - p.shape[axis])
+        pieces.append(_padded(xp, values(xp, x), place, *widths[place]))
+        begin += p.shape[axis]
+    joined = Coo(first.backend.module.concatenate([p.indices for p in patterns], axis=1), shape, first.backend)
+    return made(xp, joined, xp.concat(pieces, axis=0))
+
+
+def _padded(xp: Any, x: Any, axis: int, before: int, after: int) -> Any:
+    def zeros(n: int) -> Any:
+        shape = list(x.shape)
+        shape[axis] = n
+        return xp.zeros(tuple(shape), dtype=x.dtype)
+    return xp.concat([zeros(before), x, zeros(after)], axis=axis)
+
+
+@rule("stack")
+def stack(xp: Any, xs: Any, *, axis: int = 0) -> Any:
+    for x in xs:
+        if not is_sparse(x):
+            raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found at position "
+                               f"{list(map(is_sparse, xs)).index(False)}.")
+    return concat(xp, [expand_dims(xp, x, axis=axis) for x in xs], axis=axis)
+
+
+@rule("index_select")
+def index_select(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
+    own = pattern(x)
+    if isinstance(own, Compressed):
+        refuse("index_select", x)
+    chosen = getattr(index, "array", index)
+    shape = (*own.shape[:axis], int(chosen.size), *own.shape[axis + 1:])
+    if axis >= own.sparse_dim:
+        found = xp.index_select(values(xp, x), index, axis=axis - own.sparse_dim + 1)
+        return made(xp, Coo(own.indices, shape, own.backend, own.coalesced), found)
+    module, order, places = own.backend.module, *_matches(own, axis, chosen)
+    indices = own.indices[:, order].copy()
+    indices[axis] = places
+    return made(xp, Coo(module.ascontiguousarray(indices), shape, own.backend), take(xp, values(xp, x), order))
+
+
+def _matches(own: Any, axis: int, chosen: Any) -> tuple[Any, Any]:
+    """The values along an axis whose index is chosen, for each choice: their numbers, and the number of the choice."""
+    module = own.backend.module
+    chosen = chosen.reshape(-1).astype("int64")
+    by_index = module.argsort(own.indices[axis], kind="stable")
+    ordered = own.indices[axis][by_index]
+    low, high = module.searchsorted(ordered, chosen, side="left"), module.searchsorted(ordered, chosen, side="right")
+    counts = high - low
+    places = module.repeat(module.arange(chosen.size), counts)
+    first = module.cumsum(counts) - counts
+    within = module.arange(places.size) - module.repeat(first, counts)
+    return by_index[module.repeat(low, counts) + within], places
+
+
+def selected(xp: Any, x: Any, axis: int, index: int) -> Any:
+    """The part at one index of an axis: one dimension less."""
+    own = pattern(x)
+    if isinstance(own, Compressed):
+        x = in_layout(xp, x, sparse_coo)
+        own = pattern(x)
+    shape = (*own.shape[:axis], *own.shape[axis + 1:])
+    if axis >= own.sparse_dim:
+        found = xp.get_item(values(xp, x), index=(*[slice(None)] * (axis - own.sparse_dim + 1), index))
+        return made(xp, Coo(own.indices, shape, own.backend, own.coalesced), found)
+    module = own.backend.module
+    order = module.nonzero(own.indices[axis] == index)[0]
+    found = take(xp, values(xp, x), order)
+    if own.sparse_dim == 1:
+        return xp.sum(found, axis=(0,))
+    rest = [i for i in range(own.sparse_dim) if i != axis]
+    return made(xp, Coo(own.indices[rest][:, order], shape, own.backend, own.coalesced), found)
+
+
+def narrowed(xp: Any, x: Any, axis: int, start: int, length: int) -> Any:
+    """The part at some indices of an axis, one after another."""
+    own = pattern(x)
+    shape = (*own.shape[:axis], length, *own.shape[axis + 1:])
+    if axis >= own.sparse_dim:
+        found = xp.get_item(values(xp, x), index=(*[slice(None)] * (axis - own.sparse_dim + 1),
+                                                  slice(start, start + length)))
+        return made(xp, Coo(own.indices, shape, own.backend, own.coalesced), xp.contiguous(found))
+    module, index = own.backend.module, own.indices[axis]
+    order = module.nonzero((index >= start) & (index < start + length))[0]
+    indices = own.indices[:, order].copy()
+    indices[axis] -= start
+    return made(xp, Coo(indices, shape, own.backend, own.coalesced), take(xp, values(xp, x), order))
+
+
+@rule("get_item")
+def get_item(xp: Any, x: Any, *, index: Any) -> Any:
+    axis = 0
+    for part in index if isinstance(index, tuple) else (index,):
+        if part is None:
+            x = expand_dims(xp, x, axis=axis) if is_sparse(x) else xp.expand_dims(x, axis=axis)
+            axis += 1
+        elif isinstance(part, slice):
+            if part != slice(None) and part.indices(x.shape[axis]) != (0, x.shape[axis], 1):
+                refuse("as_strided", x) if is_sparse(x) else None
+                x = xp.get_item(x, index=(*[slice(None)] * axis, part))
+            axis += 1
+        elif part is not Ellipsis:
+            x = (selected(xp, x, axis, part % x.shape[axis]) if is_sparse(x)
+                 else xp.get_item(x, index=(*[slice(None)] * axis, part)))
+        else:
+            axis += len(x.shape) - axis - (len(index) - 1 - index.index(Ellipsis))
+    return x
+
+
+@rule("broadcast_to")
+def broadcast_to(xp: Any, x: Any, *, shape: Any) -> Any:
+    if tuple(shape) == tuple(x.shape):
+        return x
+    raise RuntimeError("expand is unsupported for Sparse tensors")
+
+
+# ── copies ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rule("to_device")
+def to_device(tensor: Any, target: Any) -> Any:
+    """The tensor on another device: called by `core.dispatch.move`, on Tensors."""
+    from ..core.dispatch import move, namespace
+    own, target = pattern(tensor), target.dense or target
+    def sent(array: Any) -> Any: return target.asarray(own.backend.host(array))
+    if isinstance(own, Coo):
+        there: Any = Coo(sent(own.indices), own.shape, target, own.coalesced)
+    else:
+        there = Compressed(own.layout, sent(own.compressed), sent(own.plain), own.shape, target, own.blocksize,
+                           own.dense_dim)
+    return made(namespace(target), there, move(values(namespace(own.backend), tensor), target))
+
+
+def empty(own: Any) -> Any:
+    """The pattern of a tensor of the layout and shape that has no values."""
+    module = own.backend.module
+    if isinstance(own, Coo):
+        return Coo(module.zeros((own.sparse_dim, 0), dtype="int64"), own.shape, own.backend, True)
+    return Compressed(own.layout, module.zeros(own.compressed.shape, dtype=own.compressed.dtype),
+                      module.zeros((*own.batch, 0), dtype=own.plain.dtype), own.shape, own.backend, own.blocksize,
+                      own.dense_dim)
+
+
+@rule("zeros_like", "filled")
+def zeros_like(xp: Any, x: Any, *, value: Any = 0, dtype: Any = None) -> Any:
+    if value != 0:
+        refuse("fill_.Scalar", x)
+    none = empty(pattern(x))
+    return made(xp, none, xp.zeros(none.values_shape, dtype=dtype or x.dtype))
+
+
+@rule("copied")
+def copied(xp: Any, x: Any, src: Any) -> Any:
+    """The values and places of `src`, for a tensor of the layout of x."""
+    if not is_sparse(x) or not is_sparse(src):
+        kinds = ["Sparse" if is_sparse(t) else "Strided" for t in (x, src)]
+        raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
+                           f"{kinds[0]} and src type = {kinds[1]}")
+    if isinstance(pattern(x), Coo) is not isinstance(pattern(src), Coo):
+        raise RuntimeError("copy_() between tensors of different sparse layouts is not implemented")
+    return made(xp, pattern(src), xp.clone(values(xp, src)))
+
+
+__all__ = ["at", "dense", "flat", "narrowed", "selected", "summed"]

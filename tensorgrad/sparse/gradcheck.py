@@ -1,0 +1,57 @@
+"""torch.sparse.as_sparse_gradcheck: gradients of functions of sparse tensors, checked."""
+from __future__ import annotations
+
+from functools import wraps
+from typing import Any
+
+from ..api.sparse import rules
+from ..api.sparse_methods import _table
+from ..core.dispatch import xp
+from ..storage.sparse import Coo, pattern_of
+
+
+def as_sparse_gradcheck(gradcheck: Any) -> Any:
+    """Extend a gradcheck to functions that take or return sparse tensors.
+
+    The values of a sparse input vary, with masked=True; without it the zeros do, too. A sparse result counts as the
+    dense one. https://pytorch.org/docs → torch.sparse.as_sparse_gradcheck
+
+    >>> import tensorgrad as torch
+    >>> check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
+    >>> check(lambda x: x * x, torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_())
+    True
+    """
+    @wraps(gradcheck)
+    def checked(func: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        masked = kwargs.pop("masked", False)
+        inputs = tuple(inputs) if isinstance(inputs, (list, tuple)) else (inputs,)
+        patterns = [_pattern(x, masked) for x in inputs]
+        flat = tuple(x if p is None else _varied(x, p) for x, p in zip(inputs, patterns, strict=True))
+
+        def of_values(*given: Any) -> Any:
+            made = [x if p is None else xp.sparse_tensor(x, pattern=p) for x, p in zip(given, patterns, strict=True)]
+            found = func(*made)
+            return tuple(map(_dense, found)) if isinstance(found, (list, tuple)) else _dense(found)
+        return gradcheck(of_values, flat, *args, **kwargs)
+    return checked
+
+
+def _pattern(x: Any, masked: bool) -> Any:
+    """The pattern of the values that are to vary: an input's own, or all places in its layout."""
+    from ..storage.sparse_patterns import converted
+    own = pattern_of(x)
+    if own is None or masked:
+        return own
+    module, sizes = own.backend.module, own.shape[:own.sparse_dim]
+    everywhere = module.indices(sizes, dtype="int64").reshape(len(sizes), -1)
+    return converted(Coo(everywhere, own.shape, own.backend, True), own.layout, getattr(own, "blocksize", None))
+
+
+def _varied(x: Any, pattern: Any) -> Any:
+    at = rules().at(_table(x), x.detach(), pattern)
+    return at.array.pattern.backend and xp.sparse_values(at, pattern=pattern, own=pattern).requires_grad_(
+        x.requires_grad)
+
+
+def _dense(x: Any) -> Any:
+    return x.to_dense() if pattern_of(x) is not None else x
