@@ -5,6 +5,8 @@
 #   WORKERS=0 make test       run the tests in one process
 #   make campaign             hours of random trials, a line of figures for each script of tests/campaign (their docstrings say what each tries);
 #                             SEED=1 makes other trials. It fails where a script finds something, and keeps what that prints in out/campaign.
+#   make packages             install packages over PyTorch without PyTorch, run programs with them over tensorgrad and over PyTorch,
+#                             and write the table of docs/guide/packages.md; ROWS="timm peft" takes these rows alone
 
 PYTHON  ?=
 DEVICE  ?= cpu
@@ -17,7 +19,7 @@ RUN     := .venv/bin/python
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 CUPY    := $(if $(GPU),.venv/.cuda$(CUDA))
 
-.PHONY: demo test test-cuda lint bench docs wheel campaign clean distclean
+.PHONY: demo test test-cuda lint bench docs wheel campaign packages clean distclean
 
 demo: .venv/.demo
 	@$(RUN) -m examples.mnist.cnn.train --epochs 6
@@ -67,6 +69,9 @@ campaign: .venv/.test
 	        tail -n 1 "$$log"; \
 	    done; \
 	    exit $$failed; }
+
+packages: .venv/.test
+	@$(RUN) tests/packages/run.py $(ROWS)
 
 clean:
 	@rm -rf out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

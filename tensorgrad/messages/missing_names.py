@@ -30,8 +30,7 @@ WHY = {module: why for modules, why in {
     "distributed.rpc distributed.autograd distributed.nn.api":
         "processes exchange tensors and objects: torch.distributed.send, recv, send_object_list, and collectives; "
         "torch.distributed.nn has gradients",
-    "distributed.checkpoint.hf_storage distributed.checkpoint.quantized_hf_storage": "torch.save and torch.load write "
-                                                                                     "and read .safetensors files",
+    "distributed.checkpoint.quantized_hf_storage": "distributed.checkpoint.hf_storage reads .safetensors files",
     "distributed.checkpoint.optimizer": "torch.distributed.checkpoint.state_dict.get_optimizer_state_dict is for "
                                         "optimizers that are spread over ranks",
     "distributed.elastic distributed.launcher": "python -m tensorgrad.distributed.run starts the processes of a job",

@@ -10,6 +10,7 @@ from typing import Any
 from ..sampler import draw_seed
 from .collate import pin_memory
 from .fetch import fetches_plainly, make_fetcher
+from .foreign import with_our_attributes
 from .loader_state import places_of, plans
 from .message_pipe import Failure
 from .progress import Advance, Ledger, Progress, Source
@@ -96,6 +97,7 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """Fetches each batch on request."""
 
     def __init__(self, loader) -> None:
+        loader = with_our_attributes(loader)
         self._iterates = loader._iterable
         super().__init__(loader)
         if loader.timeout != 0:
@@ -155,6 +157,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def __init__(self, loader) -> None:
         from .worker_pool import WorkerPool  # imports multiprocessing, which other loaders do not need
+        loader = with_our_attributes(loader)
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             raise AssertionError('prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter')
