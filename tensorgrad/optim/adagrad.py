@@ -46,7 +46,7 @@ class Adagrad(UpdateRule):
             'lr': lr, 'lr_decay': lr_decay, 'eps': eps, 'weight_decay': weight_decay,
             'initial_accumulator_value': initial_accumulator_value, 'foreach': foreach, 'maximize': maximize,
             'differentiable': differentiable, 'fused': fused})
-        check_implementation(fused, foreach, differentiable)
+        check_implementation(fused, foreach, differentiable, self.param_groups)
         for group in self.param_groups:
             for param in group['params']:
                 self.state[param] = self.new_state(param, None)

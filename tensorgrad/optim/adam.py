@@ -69,7 +69,7 @@ class Adam(UpdateRule):
             'eps': eps, 'weight_decay': weight_decay, 'amsgrad': amsgrad, 'maximize': maximize, 'foreach': foreach,
             'capturable': capturable, 'differentiable': differentiable, 'fused': fused,
             'decoupled_weight_decay': decoupled_weight_decay})
-        check_implementation(fused, foreach, differentiable)
+        check_implementation(fused, foreach, differentiable, self.param_groups)
 
     def check_sparse(self, options: Any) -> None:
         raise RuntimeError('Adam does not support sparse gradients, please consider SparseAdam instead')

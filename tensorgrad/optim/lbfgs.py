@@ -174,7 +174,8 @@ def first_length(iteration: int, gradient: Any, lr: float) -> float:
     """Return the length to try first; a short one in the first iteration, in which the curvature is unknown."""
     if iteration > 1:
         return lr
-    return min(1.0, 1 / gradient.abs().sum().item()) * lr
+    total = gradient.abs().sum().item()
+    return min(1.0, 1 / total) * lr if total else lr
 
 
 class Point(NamedTuple):

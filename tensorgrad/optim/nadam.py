@@ -77,7 +77,8 @@ class NAdam(UpdateRule):
         else:
             grad = decayed(grad, param, o.weight_decay)
         mu, next_mu = (beta1 * (1 - 0.5 * 0.96 ** (t * o.momentum_decay)) for t in (step, step + 1))
-        product = state['mu_product'].mul_(mu).item()
+        product = state['mu_product'].mul_(mu)
+        product = product if o.differentiable else product.item()
         mean.lerp_(grad, 1 - beta1)
         average_square_(square, grad, beta2)
         bias = (1 - beta2 ** step) ** 0.5  # the root of v's bias correction, outside of the fraction

@@ -53,7 +53,7 @@ class Rprop(UpdateRule):
         count(state)
         (minus, plus), (smallest, largest) = o.etas, o.step_sizes
         previous, size = state['prev'], state['step_size']
-        agreement = (grad * previous).sign()
+        agreement = (grad * (previous.clone() if o.differentiable else previous)).sign()
         changed = agreement < 0
         factor = agreement.masked_fill(agreement > 0, plus).masked_fill_(changed, minus)
         size.mul_(factor.masked_fill_(agreement == 0, 1)).clamp_(smallest, largest)

@@ -19,6 +19,7 @@ FORMER_OPTIONS = {
     'foreach': None, 'fused': None, 'maximize': False, 'differentiable': False, 'capturable': False,
     'nesterov': False, 'amsgrad': False, 'decoupled_weight_decay': False, 'momentum': 0, 'centered': False}
 
+FUSED = ['mps', 'cuda', 'xpu', 'hpu', 'cpu', 'mtia', 'privateuseone']  # devices of PyTorch with `fused` kernels
 CAPTURING = 'cuda', 'xpu', 'hpu', 'privateuseone', 'xla'  # devices of PyTorch whose graphs `capturable` is for
 
 COUNTERS = ('step', 'mu_product', 'eta', 'mu')  # scalars of the state that old checkpoints hold as numbers
@@ -231,10 +232,14 @@ def check_betas(betas) -> None:
         check(0.0 <= beta < 1.0, f'Invalid beta parameter at index {index}: {beta}')
 
 
-def check_implementation(fused, foreach, differentiable) -> None:
-    """Raise RuntimeError if flags that select PyTorch's implementations contradict each other; they have no other
-    effect."""
+def check_implementation(fused, foreach, differentiable, groups=()) -> None:
+    """Raise RuntimeError if flags that select PyTorch's implementations contradict each other, or if there are tensors
+    in the parameter groups without a fused kernel; the flags have no other effect."""
     if fused and differentiable:
         raise RuntimeError('`fused` does not support `differentiable`')
     if fused and foreach:
         raise RuntimeError('`fused` and `foreach` cannot be `True` together.')
+    for param in [param for group in groups for param in group['params']] if fused else ():
+        if not param.is_floating_point() or param.device.type not in FUSED:
+            raise RuntimeError('`fused=True` requires all the params to be floating point Tensors of supported devices: '
+                               f'{FUSED} but {param.dtype} and {param.device.type}')

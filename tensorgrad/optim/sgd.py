@@ -49,7 +49,7 @@ class SGD(UpdateRule):
             'lr': lr, 'momentum': momentum, 'dampening': dampening, 'weight_decay': weight_decay,
             'nesterov': nesterov, 'maximize': maximize, 'foreach': foreach, 'differentiable': differentiable,
             'fused': fused})
-        check_implementation(fused, foreach, differentiable)
+        check_implementation(fused, foreach, differentiable, self.param_groups)
 
     def new_state(self, param: Any, options: Any) -> Any:
         return {'momentum_buffer': None} if options.momentum != 0 else {}

@@ -9,7 +9,18 @@ Mismatched elements: 1 / 2 (50.0%)
 Greatest absolute difference: 0.5 at index (1,) (up to 1e-05 allowed)
 Greatest relative difference: 0.3333333432674408 at index (1,) (up to 1.3e-06 allowed)
 """
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from ..messages.missing_names import MissingName as _MissingName
 from .comparison import assert_allclose, assert_close
 from .creation import make_tensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
+
+
+def __getattr__(name: str) -> _Any:
+    """Import `_utils` when it is first asked for."""
+    if name == "_utils":
+        return _import_module(f"{__name__}.{name}")
+    raise _MissingName(__name__, name)

@@ -3,6 +3,7 @@
 A schedule sets the learning rates of an optimizer's parameter groups; call its ``step`` after the optimizer's. Most
 compute the new rates from the present ones, so that schedules can be chained.
 """
+from .base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from .base import LRScheduler
 from .composite import ChainedScheduler, SequentialLR
 from .cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts

@@ -93,6 +93,8 @@ class CyclicLR(_Cyclic):
             return 0.5 ** (x - 1)
         return self.gamma ** x if self.mode == 'exp_range' else 1.0
 
+    _scale_fn_ref = property(lambda self: self.scale_fn, doc="PyTorch's name of `scale_fn`.")
+
     @inside_step
     def get_lr(self) -> list[float | Tensor]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
@@ -115,6 +117,14 @@ class CyclicLR(_Cyclic):
         super().load_state_dict({key: value for key, value in state_dict.items() if key != '_scale_fn_custom'})
         if state_dict['_scale_fn_custom'] is not None:
             self._scale_fn_custom.__dict__.update(state_dict['_scale_fn_custom'])
+
+
+def anneal_cosine(start: float, end: float, done: float) -> float:
+    return end + (start - end) / 2.0 * (math.cos(math.pi * done) + 1)
+
+
+def anneal_linearly(start: float, end: float, done: float) -> float:
+    return (end - start) * done + start
 
 
 class OneCycleLR(_Cyclic):
@@ -157,6 +167,15 @@ class OneCycleLR(_Cyclic):
             self._start_momentum(base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
 
+    _annealing_cos, _annealing_linear = staticmethod(anneal_cosine), staticmethod(anneal_linearly)
+
+    @property
+    def _anneal_func(self) -> Callable[[float, float, float], float]:
+        """The function of start, end and share done; old files keep it as `anneal_func`."""
+        if '_anneal_func_type' not in self.__dict__:
+            return self.anneal_func  # type: ignore[attr-defined, no-any-return]
+        return anneal_cosine if self._anneal_func_type == 'cos' else anneal_linearly
+
     @inside_step
     def get_lr(self) -> list[float | Tensor]:
         batch = self.last_epoch
@@ -167,7 +186,7 @@ class OneCycleLR(_Cyclic):
         while batch > phase['end_step'] and phase is not self._schedule_phases[-1]:
             start, phase = phase['end_step'], next(phases)
         done = (batch - start) / (phase['end_step'] - start)
-        anneal = anneal_cosine if self._anneal_func_type == 'cos' else anneal_linearly
+        anneal = self._anneal_func
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:
                 self._set_momentum(group, anneal(group[phase['start_momentum']], group[phase['end_momentum']], done))
@@ -196,11 +215,3 @@ def one_cycle_phases(steps: int, first: float, three_phase: bool) -> list[dict]:
     return [{'end_step': end, 'start_lr': lr, 'end_lr': next_lr, 'start_momentum': momentum,
              'end_momentum': next_momentum}
             for (lr, momentum, _), (next_lr, next_momentum, end) in zip(points, points[1:], strict=False)]
-
-
-def anneal_cosine(start: float, end: float, done: float) -> float:
-    return end + (start - end) / 2.0 * (math.cos(math.pi * done) + 1)
-
-
-def anneal_linearly(start: float, end: float, done: float) -> float:
-    return (end - start) * done + start
