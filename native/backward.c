@@ -8,18 +8,18 @@
 #define MOST_PULLED 8
 
 static PyTypeObject *leaf;
-static PyObject *freed, *fitted, *xp, *sum, *written_name;
+static PyObject *freed, *fitted, *added, *xp, *sum, *written_name;
 
-/* learn_steps(Leaf, FREED, fitted): the Python objects that a backward needs beside those of `learn`. */
+/* learn_steps(Leaf, FREED, fitted, added): the Python objects that a backward needs beside those of `learn`. */
 PyObject *learn_steps(PyObject *self, PyObject *args)
 {
-    PyObject *given[3];
-    if (!PyArg_ParseTuple(args, "O!OO:learn_steps", &PyType_Type, given, given + 1, given + 2)) return NULL;
+    PyObject *given[4];
+    if (!PyArg_ParseTuple(args, "O!OOO:learn_steps", &PyType_Type, given, given + 1, given + 2, given + 3)) return NULL;
     if (!cpu) return PyErr_SetString(PyExc_RuntimeError, "nothing is known of tensors"), NULL;
     xp = PyObject_GetAttrString((PyObject *)cpu, "xp"), written_name = PyUnicode_InternFromString("written");
     sum = PyObject_CallMethod(self, "map", "sOi", "two_add", Py_None, 1);
     if (!xp || !sum || !written_name) return NULL;
-    leaf = (PyTypeObject *)Py_NewRef(given[0]), freed = Py_NewRef(given[1]), fitted = Py_NewRef(given[2]);
+    leaf = (PyTypeObject *)Py_NewRef(given[0]), freed = Py_NewRef(given[1]), fitted = Py_NewRef(given[2]), added = Py_NewRef(given[3]);
     Py_RETURN_NONE;
 }
 
@@ -118,7 +118,8 @@ static int add(PyObject *grads, PyObject *owned, PyObject *edge, PyObject *ge, i
     PyObject *operands[] = {before, ge, before}, *total = ours < 0 ? NULL : call_map(sum, operands, 2 + ours, NULL);
     if (total == Py_NotImplemented) {
         Py_DECREF(total);
-        total = ours ? PyNumber_InPlaceAdd(before, ge) : PyNumber_Add(before, ge);
+        total = Py_TYPE(ge) == array_type && ((Array *)ge)->dtype->letter == 'V' ? PyObject_CallFunctionObjArgs(added, xp, before, ge, NULL)
+              : ours ? PyNumber_InPlaceAdd(before, ge) : PyNumber_Add(before, ge);
     }
     int failed = !total || PyDict_SetItem(grads, edge, total) || PySet_Add(owned, edge);
     Py_XDECREF(total);
@@ -187,8 +188,8 @@ static int hold(PyObject *node, PyObject *grads, PyObject **held)
     PyObject *residual = Py_XNewRef(SLOT(node, step_at[RESIDUAL]));
     if (residual == Py_None) Py_CLEAR(residual);
     held[OF_RESIDUAL] = residual;
-    if (residual) return Py_TYPE(g) == array_type && (held[OF_VALUES] = kept_of(node, residual)) != NULL;
-    if (!steps || Py_TYPE(g) != array_type || strchr("cV", ((Array *)g)->dtype->kind) || PyTuple_Size(steps) > MOST_PULLED) return 0;
+    if (residual) return Py_TYPE(g) == array_type && !strchr("Ve", ((Array *)g)->dtype->letter) && (held[OF_VALUES] = kept_of(node, residual)) != NULL;
+    if (!steps || Py_TYPE(g) != array_type || strchr("FDGVe", ((Array *)g)->dtype->letter) || PyTuple_Size(steps) > MOST_PULLED) return 0;
     for (Py_ssize_t k = 0; k < PyTuple_Size(steps); k++) if (PyTuple_Size(PyTuple_GetItem(PyTuple_GetItem(steps, k), 2)) > MOST_WANTED) return 0;
     return (held[OF_VALUES] = values_of(node, plan, saved)) != NULL;
 }

@@ -236,7 +236,7 @@ typedef struct FastPath {
     PyObject_HEAD
     Vectorcall call;
     PyObject *otherwise, *op, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
-    char kinds[16];
+    char letters[32];
     int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed;
     /* shows: 1 if the result may be a view, 2 if it always is; composite: without gradient formulas; mixed: operands may be of several dtypes */
 } FastPath;
@@ -458,8 +458,8 @@ static PyObject *value_of(FastPath *path, int i, PyObject *a, Dtype **dtype)
     if (!x || !storage || Py_TYPE(x) != array_type || Py_TYPE(storage) != cpu) return NULL;
     if (!*dtype) {
         *dtype = ((Array *)x)->dtype;
-        if (!strchr(path->kinds, (*dtype)->kind)) return NULL;
-    } else if (((Array *)x)->dtype != *dtype && (!path->mixed || ((Array *)x)->dtype->kind == 'V')) return NULL;
+        if (!strchr(path->letters, (*dtype)->letter)) return NULL;
+    } else if (((Array *)x)->dtype != *dtype && (!path->mixed || strchr("Ve", ((Array *)x)->dtype->letter))) return NULL;
     return Py_NewRef(x);
 }
 
@@ -571,21 +571,21 @@ static PyType_Spec spec = {"tensorgrad._compiled.FastPath", sizeof(FastPath), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
 static PyTypeObject *path_type;
 
-/* fast_path(otherwise, op, kernels, plans, kinds, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed): `otherwise` is Python's function. */
+/* fast_path(otherwise, op, kernels, plans, letters, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed): `otherwise` is Python's function. */
 PyObject *new_path(PyObject *self, PyObject *args)
 {
     PyObject *otherwise, *op, *kernels, *plans;
-    const char *kinds;
+    const char *letters;
     int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOO!Osipppippp:fast_path", &otherwise, &op, &PyDict_Type, &kernels, &plans, &kinds, &operands, &tracked, &numbers, &parameters,
+    if (!PyArg_ParseTuple(args, "OOO!Osipppippp:fast_path", &otherwise, &op, &PyDict_Type, &kernels, &plans, &letters, &operands, &tracked, &numbers, &parameters,
                           &shows, &elementwise, &composite, &mixed)) return NULL;
-    if (!path_type || operands < 1 || operands > MOST_OPERANDS || strlen(kinds) >= sizeof ((FastPath *)0)->kinds)
+    if (!path_type || operands < 1 || operands > MOST_OPERANDS || strlen(letters) >= sizeof ((FastPath *)0)->letters)
         return PyErr_SetString(PyExc_ValueError, "no fast path for such an op"), NULL;
     FastPath *path = (FastPath *)new_object(path_type);
     if (!path) return NULL;
     path->call = call_path, path->otherwise = Py_NewRef(otherwise), path->op = Py_NewRef(op), path->kernels = Py_NewRef(kernels), path->plans = Py_NewRef(plans);
-    strcpy(path->kinds, kinds);
+    strcpy(path->letters, letters);
     path->operands = operands, path->tracked = tracked, path->numbers = numbers, path->parameters = parameters, path->shows = shows;
     path->elementwise = elementwise, path->composite = composite, path->mixed = mixed;
     return (PyObject *)path;

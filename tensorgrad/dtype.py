@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from .messages.extras import install
-
 BOOL, INTEGER, FLOATING, COMPLEX = range(4)  # the categories that promotion compares first
 CATEGORIES = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOATING, "c": COMPLEX, "V": FLOATING}
 
@@ -23,25 +21,16 @@ class dtype:
     (torch.float32, 4, True)
     """
 
-    __slots__ = ("name", "category", "itemsize", "is_floating_point", "is_complex", "is_signed", "_numpy")
+    __slots__ = ("name", "category", "itemsize", "is_floating_point", "is_complex", "is_signed", "numpy")
 
     def __init__(self, name: str, kind: str, itemsize: int) -> None:
         self.name, self.itemsize = name, itemsize
         self.category = CATEGORIES[kind]
         self.is_floating_point, self.is_complex = kind in "fV", kind == "c"
         self.is_signed = kind not in "ub"
-        self._numpy: Any = None if kind == "V" else np.dtype(name)
-
-    @property
-    def numpy(self) -> Any:
-        """NumPy's dtype of the same values. NumPy has neither bfloat16 nor float8: the package ml_dtypes adds them."""
-        if self._numpy is None:
-            try:
-                import ml_dtypes
-            except ImportError as error:
-                raise ImportError(f"{self.name} needs the package ml_dtypes: {install('bfloat16')}") from error
-            self._numpy = np.dtype(getattr(ml_dtypes, self.name))
-        return self._numpy
+        # the dtype of arrays. NumPy has neither bfloat16 nor float8: their bits are bytes that NumPy moves but does not
+        # compute with, under the dtype's name, see runtime/small_floats.py
+        self.numpy: Any = np.dtype([(name, f"V{itemsize}")] if kind == "V" else name)
 
     @property
     def value(self) -> str:
@@ -111,7 +100,7 @@ SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short
 
 
 class _FromNumpy(dict):  # type: ignore[type-arg]
-    """NumPy dtype → PyTorch dtype. Other byte orders and platform aliases are added on first use."""
+    """NumPy dtype → PyTorch dtype. Other byte orders, platform aliases and ml_dtypes' dtypes are added on first use."""
 
     def __missing__(self, key: Any) -> dtype:
         found = NAMED.get(np.dtype(key).name)
@@ -123,7 +112,7 @@ class _FromNumpy(dict):  # type: ignore[type-arg]
         return found
 
 
-FROM_NUMPY = _FromNumpy({d._numpy: d for d in ALL if d._numpy is not None})
+FROM_NUMPY = _FromNumpy({d.numpy: d for d in NAMED.values()})
 PYTHON = {type(True): bool, type(1): int64, type(1.0): float32, type(1j): complex64}
 
 

@@ -96,7 +96,7 @@ def reduced(tensor: Any) -> Any:
     axes = tuple(sorted(range(host.ndim), key=lambda i: -host.strides[i]))
     values = np.ascontiguousarray(host.transpose(axes)).reshape([host.shape[i] for i in axes])
     if values.dtype.kind == "V":
-        values = values.view(np.uint16)
+        values = values.view(np.uint16 if values.itemsize == 2 else np.uint8)
     return rebuild, (kind, values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad,
                      attributes)
 
@@ -136,6 +136,8 @@ def capsule(tensor: Any, stream: Any, max_version: Any, dl_device: Any, copy: An
                                                                           else {"stream": stream})
     if stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
-    array = tensor.numpy().copy() if copy else tensor.numpy()
-    return array.__dlpack__(**{} if max_version is None or max_version[0] < 1 or DLPACK[0] < 1
-                            else {"max_version": max_version})
+    options = {} if max_version is None or max_version[0] < 1 or DLPACK[0] < 1 else {"max_version": max_version}
+    if tensor.array.dtype.kind == "V":
+        from .dlpack import exported
+        return exported(tensor.array.copy() if copy else tensor.array, tensor.dtype, **options)
+    return (tensor.numpy().copy() if copy else tensor.numpy()).__dlpack__(**options)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.small_floats import widen
+
 # ── options ────────────────────────────────────────────────────────────────────────────────────
 options = SimpleNamespace(precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=None)
 
@@ -176,9 +178,8 @@ def _words(array: np.ndarray) -> tuple[list[str], int]:
     """Every number of an array as a word, and the width that they were padded to."""
     if array.dtype.kind == "c":
         return _complex_words(array)
-    # bfloat16, float8: every value of them is a float32
-    if array.dtype.kind == "V" or array.dtype.kind == "f" and array.dtype.itemsize == 1:
-        array = array.astype(np.float32)
+    if array.dtype.kind == "V":         # bfloat16, float8: every value of them is a float32
+        array = widen(array)
     words, width = _float_words(array) if array.dtype.kind == "f" else _exact_words(array)
     return [word.rjust(width) for word in words], width
 

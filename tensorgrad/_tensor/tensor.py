@@ -21,6 +21,7 @@ from ..core.tape import Leaf, TensorBase, new, node_of, root_of
 from ..device import device as Device
 from ..dtype import memory_format as MemoryFormat
 from ..messages.warn_once import warn
+from ..runtime.small_floats import widen
 from ..size import Size, new_size
 from ..storage.base import Storage, clock
 from ..storage.layout import row_strides
@@ -385,14 +386,14 @@ class Tensor(TensorBase):
         if (n := self.array.size) != 1 or self.is_meta:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors" if n == 1
                                else f"a Tensor with {n} elements cannot be converted to Scalar")
-        value = self._host().item()
-        return float(value) if self.array.dtype.kind == "V" else value
+        host = self._host()
+        return (widen(host) if host.dtype.kind == "V" else host).item()
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
         _check_memory(self)
         host = self._host()
-        return (host.astype(np.float32) if host.dtype.kind == "V" else host).tolist()
+        return (widen(host) if host.dtype.kind == "V" else host).tolist()
 
     def _host(self) -> Any:
         return type(self._storage).host(self.array)
@@ -407,7 +408,7 @@ class Tensor(TensorBase):
             if self.requires_grad and mode.grad:
                 raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                                    "instead.")
-        if (kind := self.array.dtype.kind) == "V" or kind == "f" and self.array.dtype.itemsize == 1:
+        if self.array.dtype.kind == "V":
             raise TypeError(f"Got unsupported ScalarType {dtypes.SCALAR_TYPES[self.dtype.name]}")
         if self._storage.memory is None:
             self._storage.memory = self.array
@@ -578,7 +579,7 @@ def _shown(tensor: Any) -> Any:
     """Return the part of the values that printing shows, on the host."""
     array = printing.shown(tensor.array)
     host = type(tensor._storage).host(array)
-    return host.astype(np.float32) if host.dtype.kind == "V" else host
+    return widen(host) if host.dtype.kind == "V" else host
 
 
 def _meta_storage(index: int) -> type[Storage]:

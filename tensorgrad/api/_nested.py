@@ -13,6 +13,7 @@ from .. import dtype as dtypes
 from ..core.tape import TensorBase
 from ..dtype import FROM_NUMPY, promote_types
 from ..runtime.numpy_state import compute
+from ..runtime.small_floats import convert, known, widen
 
 SEQUENCES = (list, tuple, range)
 LISTS = frozenset((list, tuple))
@@ -38,7 +39,7 @@ def array_of(data: Any, wanted: Any) -> np.ndarray[Any, Any]:
         raise ValueError(OVERFLOW)
     if wanted is not None:
         _check_range(array, wanted)
-    return compute(array.astype, target.numpy)  # type: ignore[no-any-return]
+    return compute(convert, array, target.numpy)  # type: ignore[no-any-return]
 
 
 def _dtype_of(kind: type) -> Any:
@@ -66,7 +67,8 @@ def _read(data: Any, wanted: Any) -> tuple[Any, Any]:
     if isinstance(data, TensorBase):
         return _from_tensor(data, wanted)
     if isinstance(data, (np.ndarray, np.generic)):
-        return data, FROM_NUMPY[data.dtype]      # raises TypeError for dtypes that PyTorch lacks
+        found = FROM_NUMPY[data.dtype]           # raises TypeError for dtypes that PyTorch lacks
+        return data if found.numpy.kind != "V" else widen(known(np.asarray(data))), found
     return _from_object(data, wanted)
 
 
@@ -76,7 +78,7 @@ def _from_tensor(data: Any, wanted: Any) -> tuple[Any, Any]:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     host = type(data._storage).host(data.array)
     if host.dtype.kind == "V":
-        host = host.astype(np.float32)
+        host = widen(host)
     return host.item() if host.size == 1 else host, data.dtype
 
 

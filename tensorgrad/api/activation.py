@@ -11,6 +11,7 @@ from .._tensor import Tensor
 from ..core.dispatch import fresh, xp
 from ..dtype import SCALAR_TYPES, as_dtype
 from ..ops.shape import inverse
+from ..runtime.small_floats import wide
 from ._arguments import check_tensor, converted, in_dtype, normalize_dim
 from ._kinds import Dtype, Generator, Number
 from ._register import FUNCTIONS, in_place_form, public
@@ -131,11 +132,12 @@ def rrelu(input: Tensor, lower: Number = 1 / 8, upper: Number = 1 / 3, training:
     backend = type(input._storage)
     if backend.hollow:
         return xp.rrelu_with_noise(input, upper)
-    values = backend.host(input.array).reshape(-1)
+    values = wide(backend.host(input.array).reshape(-1))
     # a uniform number for each element that is not above 0, in order
     below, noise = values <= 0, values.copy()
     noise[below] = generator_of(backend, generator).uniform(int(below.sum()), lower, upper, "float64")
-    return xp.rrelu_with_noise(input, fresh(backend.asarray(noise.reshape(input.array.shape)), backend))
+    noise = backend.cast(backend.asarray(noise.reshape(input.array.shape)), input.array.dtype)
+    return xp.rrelu_with_noise(input, fresh(noise, backend))
 
 
 # ── exponential curves ────────────────────────────────────────────────────────────────────────────────────────────────

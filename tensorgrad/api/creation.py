@@ -17,6 +17,7 @@ from ..core.tape import TensorBase, new
 from ..device import device as Device
 from ..dtype import FROM_NUMPY, as_dtype
 from ..runtime.numpy_state import compute
+from ..runtime.small_floats import convert, known
 from ..storage.base import backend_of
 from ..storage.layout import slowest_first
 from ..storage.out_of_memory import memory_error
@@ -90,7 +91,7 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
     if isinstance(data, TensorBase):
         array = type(data._storage).host(data.array)
     elif isinstance(data, (np.ndarray, np.generic)):
-        array = np.asarray(data)
+        array = known(np.asarray(data))
         _check_array(array)
     elif hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _host_array(np.asarray(data), wanted, copy=True)
@@ -99,7 +100,7 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
     else:
         return array_of(data, wanted)
     if wanted is not None and array.dtype != wanted.numpy:
-        return compute(array.astype, wanted.numpy)
+        return compute(convert, array, wanted.numpy)
     return array.copy() if copy else array
 
 
@@ -196,7 +197,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
                       stacklevel=2)
     backend = backend_of("cpu")
     storage = backend()
-    plain = ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray)
+    plain = known(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
     storage.memory = plain
     return wrap(plain, storage)
 
@@ -265,12 +266,16 @@ def from_dlpack(ext_tensor: Any, *, device: Device | None = None, copy: bool | N
             capsule = ext_tensor.__dlpack__(**options)
     else:
         capsule = ext_tensor
+    from .._tensor.dlpack import taken
     old = repr(capsule).startswith('<capsule object "dltensor"')
     if not old and not repr(capsule).startswith('<capsule object "dltensor_versioned"'):
         raise RuntimeError(CONSUMED)
+    dtype = taken(capsule)
     array = np.from_dlpack(_Capsule(capsule))
     if old and array.size:
         array = np.asarray(_Writable(array))
+    if dtype is not None:
+        array = array.view(dtype.numpy)
     storage = backend_of("cpu")()
     storage.memory = array
     out = wrap(array, storage)
@@ -351,8 +356,8 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
         raise unmade(error, maker, shape) from None
     out._storage, out._node, out._grad, out.origin = storage, None, None, None
     if fill_memory and maker == "empty":
-        out.array[...] = (np.nan if kind.is_floating_point or kind.is_complex else True if kind is dtypes.bool
-                          else dtypes.iinfo(kind).max)
+        backend.assign(out.array, np.nan if kind.is_floating_point or kind.is_complex
+                       else True if kind is dtypes.bool else dtypes.iinfo(kind).max)
     return as_leaf(out, requires_grad)
 
 

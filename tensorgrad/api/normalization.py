@@ -8,6 +8,7 @@ from ..advice import misfit
 from ..core import inplace
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.mode import mode
+from ..core.step import widened
 from ..core.tape import node_of
 from ..dtype import finfo, float32, promote_types
 from ._arguments import in_dtype
@@ -78,7 +79,7 @@ def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, runnin
     if running_mean is not None:
         count = input.array.size // max(channels, 1)
         _move_towards(running_mean, mean.array, momentum)
-        _move_towards(running_var, variance.array * (count / (count - 1) if count > 1 else float("nan")), momentum)
+        _move_towards(running_var, variance.array, momentum, count / (count - 1) if count > 1 else float("nan"))
     return _in_the_dtype_of(input, out)
 
 
@@ -117,10 +118,11 @@ def check_room(running: Any, value: Any) -> None:
             "see the functorch website for resources on how to patch your module to work with vmap")
 
 
-def _move_towards(running: Any, value: Any, momentum: float) -> None:
-    """running = (1 − momentum) · running + momentum · value, off the tape."""
+def _move_towards(running: Any, value: Any, momentum: float, factor: float = 1.0) -> None:
+    """running = (1 − momentum) · running + momentum · factor · value, off the tape."""
     check_room(running, value)
-    inplace.write(running, running.array * (1 - momentum) + value * momentum)
+    before, value = widened(type(running._storage).xp, [running.array, value])
+    inplace.write(running, before * (1 - momentum) + value * factor * momentum)
 
 
 @public(method=False)
@@ -159,7 +161,8 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
     for running, all_ in ((running_mean, mean), (running_var, variance)):
         if running is not None and use_input_stats:
             check_room(running, all_.array)
-            inplace.write(running, all_.array.reshape(samples, channels).mean(axis=0))
+            each = widened(type(all_._storage).xp, [all_.array])[0]
+            inplace.write(running, each.reshape(samples, channels).mean(axis=0))
     return out.reshape(input.shape)
 
 

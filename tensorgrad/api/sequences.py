@@ -62,15 +62,16 @@ def arange(start: Number | None = None, end: Number | None = None, step: Number 
             raise ValueError("step must be nonzero")
     count = _math.ceil((end - start) / step)
     check_room((count,), kind.itemsize, "arange")
-    out = fresh(compute(_steps, backend.xp, start, step, count, kind.numpy), backend)
+    out = fresh(compute(_steps, backend, start, step, count, kind.numpy), backend)
     return as_leaf(out, requires_grad)
 
 
-def _steps(array_xp: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
+def _steps(backend: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
     """Return `count` numbers from start on, `step` apart."""
     whole = dtype.kind in "iub"
     number = int if whole else float
-    return (array_xp.arange(count, dtype="int64" if whole else "float64") * number(step) + number(start)).astype(dtype)
+    places = backend.xp.arange(count, dtype="int64" if whole else "float64")
+    return backend.cast(places * number(step) + number(start), dtype)
 
 
 @public("range", method=False, out="given", name="range")
@@ -152,7 +153,7 @@ def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype:
             start, end = np.dtype(kind.numpy).type(start), np.dtype(kind.numpy).type(end)
         lower, upper = start + step * ramp, end - step * (steps - 1 - ramp)
         values = backend.xp.where(ramp < steps // 2, lower, upper) if steps > 1 else backend.xp.full(steps, start)
-        out = fresh(values.astype(wide).astype(kind.numpy), backend)
+        out = fresh(backend.cast(values.astype(wide), kind.numpy), backend)
     return as_leaf(out, requires_grad)
 
 
@@ -185,7 +186,7 @@ def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: flo
         start, end = (int(converted(v, kind)) for v in (start, end))
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)
     with Region():
-        out = fresh((base ** powers.array).astype(kind.numpy), type(powers._storage))
+        out = fresh(type(powers._storage).cast(base ** powers.array, kind.numpy), type(powers._storage))
     return as_leaf(out, requires_grad)
 
 

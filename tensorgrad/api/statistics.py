@@ -173,7 +173,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
 def _weights(fweights: Any, aweights: Any, count: int) -> Any:
     """The product of how often each observation counts and how much it matters."""
     for name, w, kinds, what in (("fweights", fweights, "iu", "integral"),
-                                 ("aweights", aweights, "f", "floating point")):
+                                 ("aweights", aweights, "fV", "floating point")):
         if w is None:
             continue
         if w.array.ndim > 1:
@@ -185,7 +185,7 @@ def _weights(fweights: Any, aweights: Any, count: int) -> Any:
         if w.array.size != count:
             raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input "
                                f"but got {w.array.size} != {count}")
-        if count and float(w.array.min()) < 0:
+        if count and float(w.min()) < 0:
             raise RuntimeError(f"cov(): {name} cannot be negative")
     return aweights if fweights is None else fweights if aweights is None else fweights * aweights
 

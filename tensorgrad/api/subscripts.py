@@ -18,7 +18,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace as _inplace
-from ..core.dispatch import SCALAR_TYPES, apply, fresh, move, xp
+from ..core.dispatch import SCALAR_TYPES, apply, fresh, is_half, move, number_array, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.base import OPS
@@ -337,7 +337,7 @@ def as_value(target: Any, value: Any) -> Any:
     if isinstance(value, TensorBase):
         return value
     backend = type(target._storage)
-    return fresh(backend.asarray(np.asarray(converted(value, target.dtype)), target.array.dtype), backend)
+    return fresh(number_array(converted(value, target.dtype), target.array.dtype, backend), backend)
 
 
 def without_ones(value: Any) -> Any:
@@ -413,6 +413,9 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
     try:
         if accumulate and backend.rank:
             target.array.put(where, array, accumulate=True)
+        elif accumulate and is_half(target.array):
+            backend.assign(target.array, backend.xp.index_put(target.array, array, *places, template=template,
+                                                              accumulate=True))
         elif accumulate:
             backend.xp.add.at(target.array, where, array)
         else:

@@ -9,6 +9,7 @@ from ..dtype import sparse_coo
 from ..storage.sparse import add_into
 from .dispatch import wrap, xp
 from .tape import TensorBase
+from .unbroadcast import added
 
 # Held while a leaf's .grad is read and written: several threads may sweep at once, and a hook may begin another sweep
 # in this one.
@@ -36,14 +37,17 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
             # the gradient fills its memory in the order of the tensor's
             if g.shape == shape and _inner_strides(array):
                 laid = backend.xp.empty_like(array)
-                laid[...] = g
+                backend.assign(laid, g)
                 g, owned = laid, True
             tensor._grad = owning(g, backend, owned)
         elif before.array.shape == g.shape and _writeable(before.array):
             total = before.array
-            total += g
+            if total.dtype.kind == "V":         # NumPy does not add bfloat16
+                total = added(backend.xp, total, g)
+            else:
+                total += g
             if total is not before.array:       # no array that adds in place
-                before.array[...] = total
+                backend.assign(before.array, total)
             before._storage.wrote()
         else:
             tensor._grad = before + owning(g, backend)

@@ -15,8 +15,9 @@ from numpy import asarray, generic
 
 from .. import dtype as dtypes
 from ..advice import advised, misfit
-from ..ops.base import OPS, Op, Pair
+from ..ops.base import HALVES, OPS, Op, Pair
 from ..runtime.numpy_state import STATE, begin, compute, end
+from ..runtime.small_floats import convert
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.out_of_memory import beyond, memory_error
@@ -72,7 +73,7 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
 
 def _general(op: type[Op]) -> Callable[..., Any]:
     """Make the general function of an op, which accepts all operands. Attributes of the op are read once."""
-    sequence, arity, kinds, casts, kernels = op.sequence, op.arity, op.kinds, op.casts, op.kernels
+    sequence, arity, chars, casts, kernels = op.sequence, op.arity, op.chars, op.casts, op.kernels
     composite, several, shows, tracked = op.composite, op.several, op.view, op.differentiable
     laid, needs_all = op.elementwise and not op.row_major, op.elementwise and arity == 2
     if op.crosses:
@@ -105,19 +106,19 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             raise refused(op, args[0])
         if backend is MOVE:
             return call(*([_gathered(op, args)] if sequence else _gathered(op, args)), **params)
-        if ((kind := dtype.kind) not in kinds or (mixed and (casts or holds_bfloat16(op, arrays)))
-                or (number and casts and kind not in "fc")):
+        if ((char := dtype.char) not in chars or (mixed and (casts or holds_halves(op, arrays, number)))
+                or (number and casts and char not in "fdgFDG")):
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
             if kernel.whole is not None:
                 return kernel.whole(*([args] if sequence else args), **params)
-            if result is None and not mode.watching.hooks and (served := paired(
-                    op, kernel, backend, args, arrays, edges, needs, params)) is not NotImplemented:
+            if not mode.watching.hooks and (served := paired(
+                    op, kernel, backend, args, arrays, edges, needs, params, result)) is not NotImplemented:
                 return served
             kernel = kernels.from_definition(backend)
         if composite and needs and mode.record:
-            return op.forward(namespace(backend), *([args] if sequence else args), **params)
+            return by_definition(op, backend, args, params, result)
         try:
             y = compute(kernel, arrays, **params) if sequence else compute(kernel, *arrays, **params)
         except (ValueError, MemoryError) as error:
@@ -125,7 +126,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
         if several:
             return several_results(op, args, edges, needs, params, y, result, backend)
         if result is not None and y.dtype.kind == "f":
-            y = compute(y.astype, result)
+            y = compute(backend.cast, y, result)
         if laid and y.ndim > 1 and backend.ordered is not None:
             y = backend.ordered(y, [a for a in arrays if type(a) is backend.array_type])
         if shows and (shows == "always" or backend.aliases(y, arrays[0])):
@@ -166,7 +167,7 @@ def several_results(op: type[Op], args: tuple[Any, ...], edges: list[Any], needs
                     backend: Any) -> list[Any]:
     """Return the Tensors of an op with several results, cast to a dtype if there is one, and record their step."""
     if dtype is not None:
-        arrays = [compute(array.astype, dtype) if array.dtype.kind == "f" else array for array in arrays]
+        arrays = [compute(backend.cast, array, dtype) if array.dtype.kind == "f" else array for array in arrays]
     outs: list[Any] = parts(op, args[0], arrays) if op.view else [fresh(array, backend) for array in arrays]
     if needs and op.differentiable and mode.record:
         record_several(plans_of(op).of(needs, args), args, edges, params, outs)
@@ -311,25 +312,33 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     return out
 
 
-def holds_bfloat16(op: type[Op], arrays: list[Any]) -> bool:
-    """Return True if an operand is bfloat16, which the op's kernels do not support."""
-    return "V" not in op.kinds and any(a.dtype.kind == "V" for a in arrays if hasattr(a, "dtype"))
+def is_half(array: Any) -> bool:
+    """Return True for an array of bfloat16, float16 or float8: others compute in float32 in its place."""
+    return hasattr(array, "dtype") and array.dtype.char in HALVES
+
+
+def holds_halves(op: type[Op], arrays: list[Any], number: bool = False) -> bool:
+    """Return True if an operand is of few bits, and the op computes with it, or is to move a number there."""
+    return (number or "V" not in op.kinds) and any(map(is_half, arrays))
 
 
 def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[list[Any], Any]:
     """Cast the operands to their common dtype; return them, and the dtype for the result (None: the kernel's).
 
-    bfloat16 is a dtype to store in: it computes in float32 and is rounded once, as PyTorch does.
+    bfloat16 and float16 are dtypes to store in: they compute in float32 and are rounded once, as PyTorch does.
     """
     if op.casts is None:
-        narrow = next((a.dtype for a in arrays if getattr(a, "dtype", None) is not None and a.dtype.kind == "V"), None)
-        if narrow is None:
+        narrow = next((a.dtype for a in arrays if is_half(a)), None)
+        if narrow is not None and "V" in op.kinds:
+            return [number_array(a, narrow, backend) if isinstance(a, SCALARS) else a for a in arrays], None
+        if narrow is None or narrow.itemsize == 1:
             raise unsupported(op, arrays, _scalar_type(args))
-        return [backend.cast(a, "float32") if getattr(a, "dtype", None) == narrow else a for a in arrays], narrow
+        return [backend.cast(a, SINGLE) if is_half(a) else a for a in arrays], narrow
     target = result_type(*[a for a in args if a is not None])
     if op.casts == "float" and target.category < dtypes.FLOATING:
         target = dtypes.get_default_dtype()
-    compute = dtypes.float32 if target is dtypes.bfloat16 and "V" not in op.kinds else target
+    compute = (dtypes.float32 if "V" not in op.kinds and (target in HALF_DTYPES or op.takes_float8 and target.itemsize == 1
+                                                          and target.is_floating_point) else target)
     if compute.numpy.kind not in op.kinds:
         raise unsupported(op, arrays, SCALAR_TYPES[target.name])
     dtype = compute.numpy
@@ -341,6 +350,8 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
 
 def number_array(number: Any, dtype: Any, backend: Any) -> Any:
     """A Python number as a 0-d array; integers out of range wrap around."""
+    if dtype.kind == "V":
+        return backend.asarray(convert(asarray(number), dtype))
     try:
         return backend.asarray(number, dtype)
     except OverflowError:
@@ -348,6 +359,8 @@ def number_array(number: Any, dtype: Any, backend: Any) -> Any:
 
 
 SCALAR_TYPES = dtypes.SCALAR_TYPES
+SINGLE = dtypes.float32.numpy
+HALF_DTYPES = (dtypes.float16, dtypes.bfloat16)
 
 
 def _scalar_type(args: Any) -> str:
@@ -380,8 +393,12 @@ def _number_dtype(number: Any) -> dtypes.dtype:
 # ── kernels with a shortcut back ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any) -> Any:
-    """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve."""
+def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges: Any, needs: int, params: Any,
+           dtype: Any) -> Any:
+    """Run a kernel pair and record its residual; NotImplemented for arguments that it does not serve.
+
+    Results are cast to a dtype if there is one: the operands were.
+    """
     try:
         pair, served = (compute(pair.served, arrays, **params) if op.sequence
                         else compute(pair.served, *arrays, **params))
@@ -390,20 +407,40 @@ def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges
     if served is NotImplemented:
         return served
     y, residual = served
+    if dtype is not None:
+        y = ([compute(backend.cast, part, dtype) if part.dtype.kind == "f" else part for part in y] if op.several
+             else compute(backend.cast, y, dtype) if y.dtype.kind == "f" else y)
     outs = [fresh(part, backend) for part in y] if op.several else [fresh(y, backend)]
     if needs and mode.record:
         record_fused(plans_of(op).of(needs, args), pair, args, edges, params, outs, residual)
     return outs if op.several else outs[0]
 
 
+def by_definition(op: type[Op], backend: Any, args: Any, params: Any, dtype: Any) -> Any:
+    """Run a composite op by the ops that it calls, in float32 if its operands are halves; round its results once."""
+    table = namespace(backend)
+    if dtype is None or dtype.char not in HALVES:
+        return op.forward(table, *([args] if op.sequence else args), **params)
+    args = [table.cast(a, dtype=SINGLE) if isinstance(a, TensorBase) and is_half(a.array) else a for a in args]
+    y = op.forward(table, *([args] if op.sequence else args), **params)
+    return [_rounded(table, part, dtype) for part in y] if op.several else _rounded(table, y, dtype)
+
+
+def _rounded(table: Any, y: Any, dtype: Any) -> Any:
+    return table.cast(y, dtype=dtype) if y.array.dtype.kind == "f" else y
+
+
 def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> Any:
     """Run an op by its definition: recorded with its gradient formulas, or, if composite, by the ops that it calls."""
     recording = mode.record and any(e is not None for e in edges)
+    arrays, dtype = [a.array if isinstance(a, TensorBase) else a for a in args], None
+    if holds_halves(op, arrays):
+        arrays, dtype = compute(common, op, args, arrays, backend)
     if recording and op.composite:
-        return op.forward(namespace(backend), *([args] if op.sequence else args), **params)
-    arrays = [getattr(a, "array", a) if isinstance(a, TensorBase) else a for a in args]
+        return by_definition(op, backend, args, params, dtype)
     y = compute(op.kernels.from_definition(backend), *([arrays] if op.sequence else arrays), **params)
-    outs = [fresh(part, backend) for part in (y if op.several else [y])]
+    outs = [fresh(part if dtype is None or part.dtype.kind != "f" else compute(backend.cast, part, dtype), backend)
+            for part in (y if op.several else [y])]
     if recording:
         plan = plans_of(op).of(sum(1 << i for i, e in enumerate(edges) if e is not None), edges)
         if op.several:
@@ -426,7 +463,7 @@ def compiled_form(op: type[Op], operands: int, numbers: bool = False, parameters
             return function
         views = 2 if op.view == "always" else int(bool(op.view))
         form: Callable[..., Any] = compiled.fast_path(
-            function, op, op.kernels, plans_of(op), op.kinds, operands, op.differentiable or op.composite, numbers,
+            function, op, op.kernels, plans_of(op), op.chars, operands, op.differentiable or op.composite, numbers,
             parameters, views, op.elementwise and not op.row_major, op.composite, mixed)
         return update_wrapper(form, function)
     return decorate
@@ -434,13 +471,13 @@ def compiled_form(op: type[Op], operands: int, numbers: bool = False, parameters
 
 def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
     """Make the fast path of ops of one tensor; `otherwise` handles unsupported operands: other dtypes and classes."""
-    kernels, kinds, tracked, plans, laid = (op.kernels, op.kinds, op.differentiable, plans_of(op),
+    kernels, chars, tracked, plans, laid = (op.kernels, op.chars, op.differentiable, plans_of(op),
                                             op.elementwise and not op.row_major)
     otherwise = otherwise or general(op)
 
     @compiled_form(op, 1)
     def call(a: Any) -> Any:
-        if type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
+        if type(a) in PLAIN and (x := a.array).dtype.char in chars and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
             token = begin(STATE)
             try:
@@ -467,12 +504,12 @@ def unary(op: type[Op], otherwise: Any = None) -> Callable[..., Any]:
 
 def parametric(op: type[Op]) -> Callable[..., Any]:
     """Make the fast path of ops of one tensor with parameters, such as reductions."""
-    kernels, kinds, tracked, plans, otherwise = op.kernels, op.kinds, op.differentiable, plans_of(op), general(op)
+    kernels, chars, tracked, plans, otherwise = op.kernels, op.chars, op.differentiable, plans_of(op), general(op)
     laid = op.elementwise and not op.row_major
 
     @compiled_form(op, 1, parameters=True)
     def call(a: Any, *positional: Any, **params: Any) -> Any:
-        if not positional and type(a) in PLAIN and (x := a.array).dtype.kind in kinds and \
+        if not positional and type(a) in PLAIN and (x := a.array).dtype.char in chars and \
                 type(kernel := kernels[backend := type(a._storage)]) is not Pair:
             try:
                 y = compute(kernel, x, **params)
@@ -490,7 +527,7 @@ def parametric(op: type[Op]) -> Callable[..., Any]:
 
 def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Callable[..., Any]:
     """Make the fast path of ops of two operands; `otherwise` handles unlike dtypes, devices and classes."""
-    kernels, kinds, tracked, plans, numbers = (op.kernels, op.kinds, op.differentiable, plans_of(op),
+    kernels, chars, tracked, plans, numbers = (op.kernels, op.chars, op.differentiable, plans_of(op),
                                                numbers if "f" in op.kinds else ())
     otherwise = otherwise or general(op)
 
@@ -500,10 +537,10 @@ def binary(op: type[Op], otherwise: Any = None, numbers: Any = NUMBERS) -> Calla
             x = a.array
             if type(b) in PLAIN:
                 y, m = b.array, b._node if b.origin is None else node_of(b)
-                fast = x.dtype is y.dtype and backend is type(b._storage) and x.dtype.kind in kinds
+                fast = x.dtype is y.dtype and backend is type(b._storage) and x.dtype.char in chars
             else:
                 y, m = b, None
-                fast = type(b) in numbers and x.dtype.kind == "f"
+                fast = type(b) in numbers and x.dtype.char in "fd"
             if fast:
                 token = begin(STATE)
                 try:
@@ -597,7 +634,7 @@ def viewing(op: type[Op]) -> Callable[..., Any]:
 
 def joining(op: type[Op]) -> Callable[..., Any]:
     """Make the fast path of ops of a sequence of tensors of one dtype and device."""
-    kernels, kinds, tracked, otherwise = op.kernels, op.kinds, op.differentiable, general(op)
+    kernels, chars, tracked, otherwise = op.kernels, op.chars, op.differentiable, general(op)
 
     def call(tensors: Any, *positional: Any, **params: Any) -> Any:
         arrays, edges, needs, bit = [], [], 0, 1
@@ -616,7 +653,7 @@ def joining(op: type[Op]) -> Callable[..., Any]:
                 needs |= bit
             bit <<= 1
         else:
-            if dtype is not None and dtype.kind in kinds and type(kernel := kernels[backend]) is not Pair:
+            if dtype is not None and dtype.char in chars and type(kernel := kernels[backend]) is not Pair:
                 try:
                     out = fresh(compute(kernel, arrays, **params), backend)  # type: ignore[arg-type]
                 except MemoryError as error:

@@ -17,7 +17,7 @@ from .mode import mode, refuse_inference, writers
 from .node import Node
 from .plan import Plan
 from .tape import FREED, Leaf, Origin, TensorBase, node_of
-from .unbroadcast import fitted
+from .unbroadcast import added, fitted
 
 PLAIN: set[type] = {TensorBase}  # classes whose operations give plain Tensors: Tensor, Parameter, Buffer
 NUMBERS = (int, float)
@@ -28,7 +28,7 @@ if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
         native.learn(TensorBase, Node, Plan, Pair, NumpyStorage, mode, clock, PLAIN, node_of, NO_PARAMS,
                      refuse_inference, Origin):
     compiled = native
-    compiled.learn_steps(Leaf, FREED, fitted)
+    compiled.learn_steps(Leaf, FREED, fitted, added)
     writers.register(plain=compiled.record, careful=compiled.record_careful)
 # the classes of methods
 FUNCTIONS: tuple[Any, ...] = (FunctionType, *([compiled.FastPath] if compiled is not None else []))

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.base import HALVES
 from .dispatch import defined, wrap, xp
 from .mode import mode
 from .plan import kind
 from .stale import second_time, stale
-from .step import PlainStep
+from .step import PlainStep, widened
 from .tape import FREED, TensorBase
 from .unbroadcast import fitted
 
@@ -37,6 +38,8 @@ class FusedStep(PlainStep):
             return self.pull_anew(g, useful)
         needs = tuple([e is not None and (useful is None or e in useful) for e in self.edges])
         xp = self._storage.xp
+        if type(g) is list or g.dtype.char in HALVES:
+            g = widened(xp, g) if type(g) is list else widened(xp, [g])[0]
         return [(e, ge if ge.shape == e.shape and ge.dtype is e.dtype else fitted(xp, ge, e))
                 for e, ge in zip(self.edges, pair.backward(g, values, needs), strict=False)
                 if e is not None and ge is not None]

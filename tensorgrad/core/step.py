@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
-from ..ops.base import OPS
+from ..ops.base import HALVES, OPS
 from ..runtime.numpy_state import outside
-from .dispatch import apply, namespace, wrap, xp
+from .dispatch import SINGLE, apply, namespace, wrap, xp
 from .mode import no_grad
 from .node import Node
 from .plan import kind
@@ -21,6 +21,7 @@ from .tape import FREED, Output, TensorBase
 from .unbroadcast import checked, fitted, sum_to
 
 # types that are not freed after a backward, as in PyTorch: numbers and shapes
+WIDE = HALVES | set("FDG")       # letters of the dtypes whose gradients `_pull_wide` pulls
 NO_MEMORY = {int, float, bool, complex, tuple, type(None)}
 PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of parameters
 
@@ -192,7 +193,7 @@ class PlainStep(Step):
         for extra in plan.extras:
             values.append(extra(self, values))
         backend_xp, edges = self._storage.xp, self.edges
-        if type(g) is list or g.dtype.kind in "cV":
+        if type(g) is list or g.dtype.char in WIDE:
             return self._pull_wide(g, values, useful)
         pulled = []
         for i, formula, wants in plan.steps:
@@ -206,18 +207,16 @@ class PlainStep(Step):
         return pulled
 
     def _pull_wide(self, g: Any, values: Any, useful: Any) -> list[tuple[Any, Any]]:
-        """`pull` for complex numbers, which are conjugated around analytic formulas, for bfloat16, which computes in
+        """`pull` for complex numbers, which are conjugated around analytic formulas, for halves, which compute in
         float32, and for steps with several results."""
         parts, backend_xp = g if type(g) is list else [g], self._storage.xp
         conjugate = self.op.analytic and any(part.dtype.kind == "c" for part in parts)
         narrow = None
         if conjugate:
             parts = [part.conj() for part in parts]
-        elif any(part.dtype.kind == "V" for part in parts):
+        elif any(part.dtype.char in HALVES for part in parts):
             narrow = parts[0].dtype
-            parts = [part.astype("float32") for part in parts]
-            values = [v.astype("float32") if getattr(getattr(v, "dtype", None), "kind", "") == "V" else v
-                      for v in values]
+            parts, values = widened(backend_xp, parts), widened(backend_xp, values)
         g = parts if type(g) is list else parts[0]
         pulled = []
         for i, formula, wants in self.plan.steps:
@@ -225,7 +224,7 @@ class PlainStep(Step):
             if useful is None or edge in useful:
                 ge = formula(backend_xp, g, *[values[w] for w in wants])
                 if narrow is not None and ge.shape != edge.shape:     # as in PyTorch, rounded before it is summed
-                    ge = ge.astype(narrow).astype("float32")
+                    ge = widened(backend_xp, [backend_xp.cast(ge, dtype=narrow)])[0]
                 pulled.append((edge, fitted(backend_xp, ge.conj() if conjugate else ge, edge)))
         return pulled
 
@@ -236,6 +235,9 @@ class PlainStep(Step):
             g = [xp.conj(part) for part in g] if type(g) is list else xp.conj(g)
         backend: Any = type(self._storage)
         table = namespace(backend)
+        if any(part.array.dtype.char in HALVES for part in (g if type(g) is list else [g])):
+            g = widened(table, g) if type(g) is list else widened(table, [g])[0]
+            values = widened(table, values)
         pulled = []
         for i, formula, wants in self.plan.steps:
             edge = self.edges[i]
@@ -397,6 +399,12 @@ def _tied(ge: Any, edges: Any) -> Any:
         if edge is not None:
             ge = xp.copied(wrap(ge.array, ge._storage, edge), ge)
     return ge
+
+
+def widened(table: Any, values: list[Any]) -> list[Any]:
+    """Return arrays or Tensors, those of few bits as float32."""
+    return [table.cast(v, dtype=SINGLE)
+            if getattr(getattr(getattr(v, "array", v), "dtype", None), "char", "") in HALVES else v for v in values]
 
 
 def fitted_tensor(ge: Any, edge: Any) -> Any:

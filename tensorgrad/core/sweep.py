@@ -20,7 +20,7 @@ from .hooks import hooked, hooked_after, hooked_before, pull_watched
 from .mode import mode
 from .step import Reading
 from .tape import Leaf, Output, TensorBase
-from .unbroadcast import unpulled
+from .unbroadcast import added, unpulled
 from .vmap_hooks import batches
 
 by_time = attrgetter("time")
@@ -115,7 +115,7 @@ def wait_at_step(place: Output, g: Any, grads: dict[Any, Any]) -> None:
     """Add a gradient to those of the step's other results, which wait until the step is pulled."""
     parts = grads.setdefault(place.node, [None] * len(place.node.shape))
     before = parts[place.index]      # a formula that uses the result adds another gradient to it
-    parts[place.index] = g if before is None else before + g
+    parts[place.index] = g if before is None else added(place.node._storage.xp, before, g)
 
 
 def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool,
@@ -148,9 +148,12 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
             if type(e) is Leaf and not shared and _fresh(ge, g, saved):
                 owned.add(e)
         elif e in owned and not create_graph:
-            grads[e] += ge
+            try:
+                grads[e] += ge
+            except TypeError:                   # NumPy does not add bfloat16
+                grads[e] = added(e._storage.xp, grads[e], ge)
         else:
-            grads[e] = grads[e] + ge
+            grads[e] = added(e._storage.xp, grads[e], ge)
             owned.add(e)
 
 
@@ -295,7 +298,7 @@ def _looked_at(node: Any, g: Any, grads: dict[Any, Any], pulling: Sweep, reading
     for edge, ge in pulled:
         position = next(i for i, e in enumerate(node.edges) if i > position and e is edge)
         before = grads.get(edge)
-        grads[edge] = ge if before is None else before + ge
+        grads[edge] = ge if before is None else added(edge._storage.xp, before, ge)
         shares.append(Share(position, edge, ge, before, grads[edge]))
     return StepBack(node, incoming, read, tuple(shares))
 

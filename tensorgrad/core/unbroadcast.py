@@ -15,6 +15,13 @@ def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
     return ge
 
 
+def added(backend_xp: Any, a: Any, b: Any) -> Any:
+    """Return the sum of two gradients of an edge."""
+    if getattr(a.dtype, "kind", "") != "V":
+        return a + b
+    return backend_xp.cast(backend_xp.cast(a, dtype="float32") + backend_xp.cast(b, dtype="float32"), dtype=a.dtype)
+
+
 def checked(ge: Any, edge: Any) -> Any:
     if tuple(ge.shape) != tuple(edge.shape):
         raise RuntimeError(f"Function {edge.name()} was handed an invalid gradient: got {list(ge.shape)} but expected "

@@ -7,9 +7,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
+
+from ..runtime import small_floats
 
 __all__ = ["ReduceOp", "combine", "reduce_op", "supports_complex"]
 
@@ -43,9 +46,10 @@ def combine(op: ReduceOp) -> Callable[..., Any]:
 
     AVG adds: whoever has the whole sum divides it by the number of ranks.
 
-    Arrays of booleans add up as `or`, multiply as `and`, as NumPy and PyTorch have it.
+    Arrays of booleans add up as `or`, multiply as `and`, as NumPy and PyTorch have it; those of 16 bits add up in
+    float32, and are rounded each time.
     """
-    return UFUNCS[op]
+    return partial(small_floats.combine, UFUNCS[op])
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:

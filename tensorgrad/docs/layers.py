@@ -43,10 +43,12 @@ LAYERS = [
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
         "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching "
-        "interpret.sparse interpret.sparse_rules interpret.sparse_products autograd.function interpret.forward interpret.symbol interpret.symbol_functions interpret.symbol_storage "
+        "interpret.sparse interpret.sparse_rules interpret.sparse_products autograd.function interpret.forward "
+        "interpret.symbol interpret.symbol_functions interpret.symbol_storage "
         "autograd.grad_mode autograd.anomaly_mode autograd.variable autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
-        "_tensor.sparse_copying _tensor.copying _tensor.usual_types _tensor.torch_function", "_tensor overrides _C"]),
+        "_tensor.dlpack _tensor.sparse_copying _tensor.copying _tensor.usual_types _tensor.torch_function",
+        "_tensor overrides _C"]),
     Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings",
           ["autograd.forward_ad autograd.profiler", "api return_types"]),
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),

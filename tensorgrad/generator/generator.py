@@ -17,6 +17,7 @@ import numpy as np
 from ..device import device as Device
 from ..runtime.native import native
 from ..runtime.numpy_state import computing
+from ..runtime.small_floats import combine, convert, converted, wide
 from . import variates as streams
 from .variates import BLOCK, TYPES, Array, as_shape, cast, fill, libm
 
@@ -297,7 +298,11 @@ class Generator(Stream):
             span = float(np.float32(end - origin))
             out = fill(shape, dtype, self._singles, lambda u: u.astype(np.float64) * span + origin)
         if dtype.itemsize == 2 or (low, high) != (0, 1):  # rounding may give the excluded upper end
-            np.putmask(out, out == dtype.type(high), dtype.type(low))
+            first, end = (cast(np.asarray(bound, np.float64), dtype) for bound in (low, high))
+            if dtype.kind == "V":
+                out[out.view(np.uint16) == end.view(np.uint16)] = first
+            else:
+                np.putmask(out, out == end, first)
         return out
 
     def normal(self, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = np.float32,
@@ -321,19 +326,17 @@ class Generator(Stream):
 
     def normal_around(self, mean: Any, std: Any) -> Array:
         """Normal numbers whose means, deviations or both are arrays. → torch.normal"""
+        dtype = getattr(mean, "dtype", None) or std.dtype
         if not isinstance(std, np.ndarray):
-            out = self.normal(mean.shape, 0.0, std, mean.dtype)
-            out += mean
-            return out
+            out = self.normal(mean.shape, 0.0, std, dtype)
+            return combine(np.add, out, mean, out)
         if std.dtype.kind == "c":
             raise RuntimeError("normal expects standard deviation to be non-complex")
-        if not np.all(std >= 0):
+        if not np.all(wide(std) >= 0):
             raise RuntimeError("normal expects all elements of std >= 0.0")
-        like = mean if isinstance(mean, np.ndarray) else std
-        out = self.normal(np.broadcast_shapes(np.shape(mean), std.shape), dtype=like.dtype)
-        out *= std
-        out += mean
-        return out
+        out = self.normal(np.broadcast_shapes(np.shape(mean), std.shape), dtype=dtype)
+        combine(np.multiply, out, std, out)
+        return combine(np.add, out, mean, out)
 
     def _normals_by_blocks(self, n: int, mean: float, std: float, dtype: np.dtype[Any]) -> Array:
         """Draw n >= 16 normals in blocks of 16. The last 16 values are drawn again if their block is not full."""
@@ -466,7 +469,7 @@ class Generator(Stream):
         dtype = np.dtype(dtype)
         streams.check_randperm(n, dtype)
         if self._compiled("permutation", out := np.empty(n, np.int64)):
-            return out.astype(dtype, copy=False)
+            return converted(out, dtype)
         order = list(range(n))
         if n > 1:
             later = self._words(n - 1)
@@ -474,7 +477,7 @@ class Generator(Stream):
             later += np.arange(n - 1, dtype=np.uint64)
             for i, j in enumerate(later.tolist()):  # in sequence, for each exchange depends on those before
                 order[i], order[j] = order[j], order[i]
-        return np.array(order, dtype)
+        return converted(np.array(order, np.int64), dtype)
 
     def bernoulli(self, p: Any, shape: Any = None, dtype: Any = np.float32) -> Array:
         """1 with probability p, a number or an array, else 0. → Tensor.bernoulli_, torch.bernoulli
@@ -492,12 +495,13 @@ class Generator(Stream):
 
     def _bernoulli_each(self, p: Array, shape: Any, dtype: Any) -> Array:
         streams.expect_floating(p.dtype, "bernoulli_tensor_cpu_p_")
+        p = wide(p)
         if not np.all((p >= 0) & (p <= 1)):
             raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
                                "(Could this error message be improved?  If so, please report an enhancement request "
                                "to PyTorch.)")
         draw, width = (self._doubles, np.float64) if p.dtype == np.float64 else (self._singles, np.float32)
-        return np.asarray(fill(shape, width, draw) < p.astype(width)).astype(dtype)
+        return convert(np.asarray(fill(shape, width, draw) < p.astype(width)), dtype)
 
     def dropout(self, shape: Any, p: float, dtype: Any = np.float32) -> Array:
         """Return F.dropout's factors for 0 < p < 1: 0 with probability p, else 1 / (1-p)."""
@@ -506,6 +510,7 @@ class Generator(Stream):
         limit = math.ceil(math.ldexp(1 - p, 53))
         if dtype.char in "fd" and self._compiled("random_choice", out := np.empty(shape, dtype), limit, float(factor)):
             return out
+        factor = wide(factor)
         return fill(shape, dtype, self._longs, lambda r: below(r, limit) * factor)
 
     def geometric(self, shape: Any, p: float, dtype: Any = np.float32) -> Array:
@@ -527,7 +532,7 @@ class Generator(Stream):
         streams.expect_floating(rate.dtype, "poisson_cpu")
         with closing(self._one_by_one()) as uniforms:
             draw = uniforms.__next__
-            values = [streams.poisson(r, draw) for r in rate.astype(np.float64).ravel().tolist()]
+            values = [streams.poisson(r, draw) for r in convert(rate, np.float64).ravel().tolist()]
         return cast(np.array(values, np.float64), rate.dtype).reshape(rate.shape)
 
     def binomial(self, count: Array, p: Array) -> Array:
@@ -550,7 +555,8 @@ class Generator(Stream):
         if replacement and n > 1:
             return self._multinomial_lookup(weights, n)
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            race = weights / in_memory_order(weights, lambda shape: self.exponential(shape, 1.0, weights.dtype))
+            race = wide(combine(np.divide, weights, in_memory_order(
+                weights, lambda shape: self.exponential(shape, 1.0, weights.dtype))))
         if n == 1:
             return race.argmax(-1, keepdims=True)
         return np.ascontiguousarray(np.argsort(-race, axis=-1, kind="stable")[..., :n])
@@ -558,7 +564,7 @@ class Generator(Stream):
     def _multinomial_lookup(self, weights: Array, n: int) -> Array:
         rows = weights.reshape(-1, weights.shape[-1])
         out = np.empty((len(rows), n), np.int64)
-        for row, indices in zip(rows.astype(np.float64 if weights.dtype == np.float64 else np.float32), out):
+        for row, indices in zip(converted(rows, np.float64 if weights.dtype == np.float64 else np.float32), out):
             sums = np.add.accumulate(row)
             sums /= sums[-1]
             sums[-1] = 1

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..dtype import FROM_NUMPY
+from ..runtime import small_floats
+
 Array = np.ndarray[Any, Any]
 Draw = Callable[[], float]
 
@@ -290,7 +293,7 @@ def fill(shape: Any, dtype: Any, draw: Callable[[int], Array],
     for start in range(0, flat.size, CHUNK):
         part = flat[start:start + CHUNK]
         values = draw(part.size)
-        part[...] = values if formula is None else cast(formula(values), out.dtype)
+        small_floats.fill(part, values if formula is None else cast(formula(values), out.dtype))
     return out
 
 
@@ -301,7 +304,7 @@ def cast(values: Array, dtype: np.dtype[Any]) -> Array:
     with np.errstate(over="ignore"):
         if dtype.itemsize == 2 and values.dtype == np.float64:
             values = values.astype(np.float32)
-        return values.astype(dtype)
+        return small_floats.convert(values, dtype)
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -343,7 +346,7 @@ class _Types(dict[Any, Type]):
     """A cache of `Type` by NumPy dtype: the name of a dtype is slow to look up."""
 
     def __missing__(self, dtype: Any) -> Type:
-        self[dtype] = found = NAMED[dtype.name]
+        self[dtype] = found = NAMED[FROM_NUMPY[dtype].name]
         return found
 
 
@@ -371,7 +374,7 @@ def expect_common(dtype: np.dtype[Any], kernel: str, kinds: str) -> None:
 def expect_64_bits(dtype: np.dtype[Any]) -> None:
     if dtype.name in ("uint8", "int8", "int16", "int32"):
         raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
-    if dtype.name not in ("int64", "float64", "float32", "bfloat16"):
+    if FROM_NUMPY[dtype].name not in ("int64", "float64", "float32", "bfloat16"):
         raise NotImplementedError("\"random_full_64_bits_range_kernel_cpu\" not implemented for "
                                   f"'{TYPES[dtype].name}'")
 
@@ -422,7 +425,7 @@ def integer_range(low: int, high: int | None, dtype: np.dtype[Any]) -> tuple[int
 
 def inwards(bound: int, step: int, dtype: np.dtype[Any]) -> int:
     """`bound`, or a number of the dtype further inside where its inner neighbour, rounded to the dtype, is outside."""
-    rounded = float(cast(np.array(float(bound + step)), dtype))
+    rounded = float(small_floats.wide(cast(np.array(float(bound + step)), dtype)))
     if math.isinf(rounded):
         rounded = -2.0 ** 63  # C++'s cast to an integer
     if (rounded >= bound) == (step > 0):
@@ -478,6 +481,7 @@ def check_multinomial(weights: Array, n: int, replacement: bool) -> None:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and n > weights.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    weights = small_floats.wide(weights)
     wrong = weights[~(np.isfinite(weights) & (weights >= 0))]
     if wrong.size and replacement and n > 1:
         fault = "= infinity or NaN" if wrong[0] > 0 else "< 0"

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..ops.base import HALVES
 from ..storage.base import Storage, attach_operators
 from ._batched_ops import Lot, Makers, Whole, rule_of
 from ._batched_subscripts import NO_ROOM, examples_of, indexed, written
@@ -102,7 +103,8 @@ class Batched:
     __hash__ = None  # type: ignore[assignment]
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        return type(self)(self.values.astype(dtype, copy=copy))
+        inner = type(self).storage.inner
+        return type(self)((inner.xp.cast if copy else inner.cast)(self.values, dtype=dtype))
 
     def copy(self, order: str = "C") -> Any:
         repeated = any(step == 0 and n > 1 for step, n in zip(self.values.strides, self.hidden, strict=False))
@@ -185,7 +187,11 @@ class BatchedStorage(Storage):
     def asarray(cls, data: Any, dtype: Any = None) -> Any:
         """Return an operand that all examples share, as an array of this backend."""
         array = lift(data if isinstance(data, Batched) else cls.inner.asarray(data, dtype), cls.rank, cls.inner)
-        return array if dtype is None else array.astype(dtype, copy=False)
+        return array if dtype is None else cls.cast(array, dtype)
+
+    @classmethod
+    def cast(cls, array: Any, dtype: Any) -> Any:
+        return type(array)(cls.inner.cast(array.values, dtype))
 
     @classmethod
     def host(cls, array: Any) -> Any:
@@ -290,9 +296,9 @@ def total(array: Any, low: int, high: int, sizes: tuple[int, ...], inner: Any) -
     count = 1
     for place in range(low, high):
         count *= sizes[place] if values.shape[place] == 1 else 1
-    values = inner.xp.sum(values, axis=tuple(range(low, high)), keepdims=own > high,
-                          dtype="float32" if values.dtype.itemsize == 2 else None)
-    values = (values if count == 1 else values * count).astype(array.dtype, copy=False)
+    values = inner.xp.sum(inner.cast(values, "float32") if values.dtype.char in HALVES else values,
+                          axis=tuple(range(low, high)), keepdims=own > high)
+    values = inner.cast(values if count == 1 else values * count, array.dtype)
     return inner.asarray(values) if not low and own == high else built(values, own if own > high else low, inner)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..runtime.native import native
-from ..storage.base import Storage
+from ..runtime.small_floats import fill
 
 CPU = OpDispatch.backend("cpu")
 WANTED = native is not None and not os.environ.get("TENSORGRAD_KERNELS")
@@ -66,7 +66,7 @@ def enable(on: bool) -> None:
 
 def write_in_place(on: bool) -> None:
     """Make storages on the CPU copy by the compiled kernel, or by NumPy."""
-    CPU.assign = staticmethod(assign if on else Storage.assign)
+    CPU.assign = staticmethod(assign if on else fill)
 
 
 LARGE = 1 << 14         # elements from which on NumPy copies slowly: line by line, without regard for the cache
@@ -98,7 +98,7 @@ def assign(array: Any, values: Any) -> None:
             and not np.may_share_memory(array, values)):
         copy_into(array, values)
     else:
-        array[...] = values
+        fill(array, values)
 
 
 def in_rows(x: Any) -> Any:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.small_floats import convert
 from ..storage.layout import like
-from .compiled import HUGE, LARGE, copy_into, done, in_rows, native, put, quick_to_copy, register
+from .compiled import HUGE, LARGE, copy_into, in_rows, put, quick_to_copy
 
 
 def reshape(x: Any, *, shape: Any) -> Any:
@@ -53,27 +54,11 @@ def clone(x: Any) -> Any:
     return in_rows(x) if x.flags.c_contiguous else like(x, x.dtype)
 
 
-# ── to half as many bits, and back ────────────────────────────────────────────────────────────────────────────────────
-
-SMALL = 1 << 9
-SINGLE, HALVES = np.dtype(np.float32), {"float16": 0, "bfloat16": 1}
-
-
-@register("cast")
 def cast(x: Any, *, dtype: Any) -> Any:
-    if not x.flags.c_contiguous:
-        return like(x, dtype)
-    if x.size < SMALL:
-        return x.astype(dtype)
-    if x.dtype is SINGLE and (upper := HALVES.get((dtype := np.dtype(dtype)).name)) is not None:
-        out = np.empty(x.shape, dtype)
-        return done(native.narrow(x, out.view(np.uint8), upper), out)
-    if dtype == SINGLE and (upper := HALVES.get(x.dtype.name)) is not None:
-        out = np.empty(x.shape, SINGLE)
-        return done(native.widen(x.view(np.uint8), out, upper), out)
-    return NotImplemented
+    return convert(x, dtype) if x.flags.c_contiguous else like(x, dtype)
 
 
+put("cast", cast)
 put("contiguous", in_rows)
 put("clone", clone)
 put("reshape", reshape)

@@ -25,6 +25,12 @@ from ..storage.base import Namespace, Storage
 OPS: dict[str, type[Op]] = {}
 
 
+# NumPy's letters of dtypes, by kind. Floats of 16 bits count with those that NumPy does not compute with: ops take
+# float32 in their place, and round once.
+CHARS = {"b": "?", "i": "bhilq", "u": "BHILQ", "f": "fdg", "c": "FDG", "V": "Ve"}
+HALVES = frozenset("Ve")
+
+
 class OpType(type):
     """The metaclass of ops. Ops add no attributes to tape steps, so that all steps share one memory layout."""
 
@@ -46,7 +52,9 @@ class Op(metaclass=OpType):
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
     # 'promote': inputs to one dtype; 'float': and integers to the default float
     casts: ClassVar[str | None] = None
-    kinds: ClassVar[str] = "biufc"                # NumPy kinds of dtype that the kernels take as they are
+    # NumPy kinds of dtype that the kernels take as they are; those that take "V" move elements, and do not compute
+    kinds: ClassVar[str] = "biufc"
+    takes_float8: ClassVar[bool] = False          # float8 operands, too: in float32, as those of 16 bits
     outputs: ClassVar[tuple[str, ...]] = ()       # names of the results, if there are several
     several: ClassVar[bool] = False               # forward returns a tuple
     analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate
@@ -89,6 +97,7 @@ class Op(metaclass=OpType):
 
     # computed attributes
     opname: ClassVar[str]                         # the key in the table, and the name in `xp`
+    chars: ClassVar[str]                          # NumPy's letters of the dtypes that the kernels take as they are
     kernels: ClassVar[Kernels]
     inputs: ClassVar[tuple[str, ...]]
     arity: ClassVar[int | None]                   # None for any number of inputs
@@ -107,6 +116,7 @@ class Op(metaclass=OpType):
         cls.differentiable = (cls.__dict__.get("differentiable")
                               or any(name.startswith("grad_") for name in cls.__dict__))
         cls.several = bool(cls.outputs) or cls.several
+        cls.chars = "".join(CHARS[kind] for kind in cls.kinds)
         cls.kernels = Kernels(cls)
         cls.torch_name = cls.__dict__.get("torch_name", cls.__name__)
         cls.kernel_name = cls.__dict__.get("kernel_name", cls.opname)

@@ -14,6 +14,7 @@ class Ordering(Elementwise):
 class Equal(Elementwise):
     """a = b"""
 
+    takes_float8 = True
     notation = "{} = {}"
 
     def forward(xp, a, b): return xp.equal(a, b)
@@ -22,6 +23,7 @@ class Equal(Elementwise):
 class NotEqual(Elementwise):
     """a ≠ b"""
 
+    takes_float8 = True
     notation = "{} ≠ {}"
 
     def forward(xp, a, b): return xp.not_equal(a, b)
@@ -69,6 +71,7 @@ class GreaterEqual(Ordering):
 class Isnan(Elementwise):
     """True where x is NaN."""
 
+    takes_float8 = True
     onnx = "IsNaN"
     notation = "{} is NaN"
 

@@ -404,6 +404,7 @@ class Sgn(Elementwise):
 class Absolute(Elementwise):
     """|x|"""
 
+    takes_float8 = True
     kernel_name = "abs_cpu"
     torch_name = "Abs"
     analytic = False

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy import broadcast_shapes
 
+from .base import Op
 from .shape import Movement, Placing, as_first
 
 ARRAY = type("ARRAY", (), {"__repr__": lambda self: "ARRAY"})()   # the place of an index array in a template
@@ -45,6 +46,7 @@ class Index(Movement):
 class IndexAddInto(Placing):
     """Zeros of a shape, with x added at index arrays, repeated places included: the adjoint of `index`."""
 
+    kinds = Op.kinds
     torch_name = "IndexPut"
 
     def batch(lot, kernel, x, *indices, shape, template):
@@ -144,6 +146,7 @@ class TakeAlongAxis(Movement):
 class ScatterAdd(Movement):
     """x with `value` added at index[…] along an axis."""
 
+    kinds = Op.kinds
     batch = "along"
     axes = ("axis",)
     infer = as_first
@@ -201,6 +204,7 @@ class ScatterExtreme(Movement):
     product.
     """
 
+    kinds = Op.kinds
     torch_name = "ScatterReduce"
     batch = "along"
     axes = ("axis",)

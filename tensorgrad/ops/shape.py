@@ -204,6 +204,7 @@ class Unfold(Viewing):
 class UnfoldAdd(Placing):
     """Windows added up where they came from: the adjoint of `unfold`."""
 
+    kinds = Op.kinds
     axes = ("axis",)
 
     def forward(xp, x, *, shape, axis, size, step):
@@ -243,6 +244,7 @@ class Restride(Movement):
     and its own.
     """
 
+    kinds = Op.kinds
     torch_name = "AsStrided"
 
     def forward(xp, x, *, source, target, length):

@@ -173,6 +173,7 @@ class Searchsorted(Movement):
     """
 
     opname = "search_sorted"
+    kinds = Op.kinds
 
     def forward(xp, sequence, values, *, right=False):
         n = sequence.shape[-1]
@@ -210,7 +211,7 @@ class Bincount(Op):
 class Histc(Op):
     """The number of elements in each of equal bins from low to high"""
 
-    kinds = "fiuV"
+    kinds = "fiu"
 
     def forward(xp, x, *, bins, low, high):
         x, low, high = (xp.reshape(x, (prod(x.shape),)), xp.full((), low, dtype=x.dtype),

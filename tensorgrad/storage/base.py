@@ -46,6 +46,8 @@ class Namespace:
         found = getattr(backend.module, name, None)
         if found is None:
             found = partial(made_on_host, backend, name) if name in MAKERS else self._found(name)
+        if name in FILLERS:
+            found = by_cast(backend, found)
         setattr(self, name, found)
         return found
 
@@ -57,7 +59,9 @@ class Namespace:
         raise AttributeError(f"the op table has no {name!r}, and neither has {self.backend.__name__}'s module")
 
 
-MAKERS = {"zeros", "ones", "full", "arange", "eye", "zeros_like", "ones_like", "full_like"}
+FILLERS = {"ones", "full", "arange", "eye", "ones_like", "full_like"}
+MAKERS = {"zeros", "zeros_like", *FILLERS}
+VOID = np.dtypes.VoidDType          # the class of the dtypes that NumPy does not compute with: bfloat16 and float8
 
 
 TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
@@ -84,6 +88,16 @@ def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = Non
         like, *args = args      # type: ignore[assignment]
         name, args, dtype = name.removesuffix("_like"), (like.shape, *args), dtype or like.dtype
     return backend.asarray(getattr(np, name)(*args, dtype=dtype))
+
+
+def by_cast(backend: type[Storage], function: Any) -> Any:
+    """Make a function that fills arrays fill those of bfloat16 and float8, too: with float32, which is cast."""
+    def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
+        wanted = getattr(args[0], "dtype", None) if dtype is None else dtype
+        if type(wanted) is VOID:
+            return backend.cast(function(*args, dtype=np.float32, **params), wanted)
+        return function(*args, dtype=dtype, **params)
+    return make
 
 
 class NoValues(NotImplementedError):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.small_floats import converted, fill
 from .base import Storage
 from .layout import like, ordered
 
@@ -18,10 +19,11 @@ class NumpyStorage(Storage):
     asarray = staticmethod(np.asarray)  # type: ignore[assignment]
     row_major = staticmethod(np.ascontiguousarray)
     ordered = staticmethod(ordered)
+    assign = staticmethod(fill)
 
     @staticmethod
     def cast(array: Any, dtype: Any) -> Any:
-        return like(array, dtype) if 0 in array.strides and array.dtype != dtype else array.astype(dtype, copy=False)
+        return like(array, dtype) if 0 in array.strides and array.dtype != dtype else converted(array, dtype)
 
     @staticmethod
     def column_major(array: Any) -> Any:

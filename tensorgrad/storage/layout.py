@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ..runtime.small_floats import convert
+
 
 def ordered(y: Any, operands: Sequence[Any]) -> Any:
     """Return a result, copied if its axes are not in the memory order that PyTorch gives a result of these operands."""
@@ -28,9 +30,9 @@ def in_axes(y: Any, axes: Sequence[int]) -> Any:
 def like(x: Any, dtype: Any) -> Any:
     """Copy an array in a dtype, without gaps, with the axes in the array's memory order."""
     if 0 not in x.strides:
-        return x.astype(dtype)
+        return convert(x, dtype)
     axes = slowest_first(x.shape, (x,))
-    return x.transpose(axes).astype(dtype, order="C").transpose(inverse(axes))
+    return np.ascontiguousarray(convert(x.transpose(axes), dtype)).transpose(inverse(axes))
 
 
 def row_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:

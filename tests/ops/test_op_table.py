@@ -13,6 +13,7 @@ from tensorgrad import const
 from tensorgrad.autograd import backward, grad
 from tensorgrad.core.dispatch import apply, wrap
 from tensorgrad.ops.base import OPS, input_name
+from tensorgrad.runtime.small_floats import convert
 from tensorgrad.storage.base import Storage
 from tensorgrad.storage.simulated import SimulatedArray, fetch, module_of, send
 
@@ -86,7 +87,7 @@ def unequal(array):
     """An upstream gradient: numbers of both signs, no two alike."""
     count = np.arange(array.size, dtype="float64").reshape(array.shape)
     wave = 1.3 * np.cos(1.7 * count + 0.4) + 0.1
-    return np.asarray(wave + 1j * np.sin(count + 0.3) if array.dtype.kind == "c" else wave, array.dtype)
+    return convert(np.asarray(wave + 1j * np.sin(count + 0.3) if array.dtype.kind == "c" else wave), array.dtype)
 
 
 def pulled(op, sample, arrays, put=on_test_device, upstream=None, create_graph=False, tangible=None):
@@ -269,22 +270,20 @@ def test_float32(op, sample):
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @cases("dtype", "half", where=lambda op, sample: takes_floats(sample))
 def test_half_precision(op, sample, dtype):
-    if dtype == "bfloat16":
-        pytest.importorskip("ml_dtypes")
     check_dtype(op, sample, getattr(tensorgrad, dtype))
 
 
 def check_dtype(op, sample, dtype):
     """Results and gradients have the dtype of the inputs, and are as near to the exact ones as it allows."""
-    arrays = [a.astype(dtype.numpy) if is_array(a) and is_wavy(a) else a for a in sample.draw()]
-    exact = [a.astype("float64") if is_array(a) and is_wavy(a) else a for a in arrays]
+    arrays = [convert(a, dtype.numpy) if is_array(a) and is_wavy(a) else a for a in sample.draw()]
+    exact = [convert(a, "float64") if is_array(a) and is_wavy(a) else a for a in arrays]
     outputs, upstream, found, _ = pulled(op, sample, arrays)
-    exact_outputs, _, exact_found, _ = pulled(op, sample, exact, upstream=[g.astype("float64") for g in upstream])
+    exact_outputs, _, exact_found, _ = pulled(op, sample, exact, upstream=[convert(g, "float64") for g in upstream])
     for value, reference in zip([*outputs, *found.values()], [*exact_outputs, *exact_found.values()], strict=True):
         assert (value is None) is (reference is None)
         if value is not None and is_wavy(value.array):
             assert value.dtype is dtype
-            reference, value = host(reference), host(value).astype("float64")
+            reference, value = host(reference), convert(host(value), "float64")
             size = max(1.0, np.abs(reference).max(initial=0.0))
             np.testing.assert_allclose(value, reference, rtol=0, atol=PRECISION[dtype.name] * size)
 

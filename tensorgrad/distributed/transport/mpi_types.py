@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...runtime import small_floats
 from ..operations import ReduceOp, combine
 
 __all__ = ["average", "fold", "free_types", "message", "native"]
@@ -24,7 +25,7 @@ def _units() -> dict[int, Any]:
 def message(array: Any, count: int | None = None) -> tuple[Any, int, Any]:
     """The memory of an array, or `count` elements of it, as MPI takes it for a message: buffer, count, type."""
     dtype = array.dtype
-    if dtype.num >= 256:                            # bfloat16, float8: types of ml_dtypes, whose arrays are no buffers
+    if dtype.kind == "V":                           # bfloat16, float8, which MPI does not know
         array = array.view(WORDS[dtype.itemsize])
     count = array.size if count is None else count
     if count > LIMIT:
@@ -69,7 +70,7 @@ def native(dtype: np.dtype[Any], op: ReduceOp) -> tuple[Any, Any, np.dtype[Any] 
     """
     from mpi4py import MPI
     check_reduction(dtype, op)
-    kind = dtype.kind if dtype.num < 256 else "V"
+    kind = dtype.kind
     if kind == "b":
         return MPI.BYTE, {"OR": MPI.BOR, "AND": MPI.BAND, "XOR": MPI.BXOR}[BOOLEAN[op]], None
     if kind == "c" and op in (ReduceOp.SUM, ReduceOp.AVG):
@@ -117,4 +118,4 @@ def average(total: Any, size: int) -> None:
         np.floor_divide(total, size, out=total)
         np.add(total, below, out=total, casting="unsafe")
     else:
-        np.divide(total, total.dtype.type(size), out=total)
+        small_floats.combine(np.divide, total, size, out=total)

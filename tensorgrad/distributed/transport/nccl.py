@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
+from ...dtype import FROM_NUMPY
 from ...storage.cuda import import_cupy
 from ..errors import DistBackendError, DistError, TimedOut
 from ..operations import ReduceOp
@@ -54,9 +55,9 @@ def numbers(nccl: Any, dtype: Any) -> tuple[int, int]:
 
     Errors: TypeError for a dtype without such a type.
     """
-    found = TYPES.get(dtype.name)
+    found = TYPES.get(FROM_NUMPY[dtype].name)
     if found is None or not hasattr(nccl, f"NCCL_{found}"):
-        raise TypeError(f"Input tensor data type is not supported for NCCL process group: {dtype.name}")
+        raise TypeError(f"Input tensor data type is not supported for NCCL process group: {FROM_NUMPY[dtype].name}")
     return getattr(nccl, f"NCCL_{found}"), 2 if dtype.kind == "c" else 1
 
 

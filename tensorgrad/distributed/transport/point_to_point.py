@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtype import FROM_NUMPY
 from ..errors import DistBackendError, TimedOut
 from ..stores import seconds
 from ..work import Work
@@ -37,8 +38,8 @@ class _Names(dict[Any, str]):
     """dtype → its name, which NumPy puts together each time."""
 
     def __missing__(self, dtype: Any) -> str:
-        self[dtype] = name = dtype.name
-        return name  # type: ignore[no-any-return]
+        self[dtype] = name = FROM_NUMPY[dtype].name
+        return name
 
 
 NAMES = _Names()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...runtime import small_floats
 from ..operations import ReduceOp, combine
 from .segments import AHEAD, SLOTS
 from .slot_exchange import INLINE, LARGE, Rounds, copied
@@ -16,7 +17,7 @@ from .slot_exchange import INLINE, LARGE, Rounds, copied
 __all__ = ["allreduce", "reduce", "reduce_scatter"]
 
 PIECE = 128 << 10               # bytes that are reduced at once: they stay in a core's cache
-SLOW = "eE"                     # float16 and bfloat16, which NumPy adds slowly: two ranks share the work
+SLOW = "eV"                     # float16 and bfloat16, which take longer to add: two ranks share the work
 
 
 def allreduce(rounds: Rounds, array: Any, op: ReduceOp) -> None:
@@ -156,4 +157,4 @@ def _divide(array: Any, size: int) -> None:
     if array.dtype.kind in "iu":
         array[...] = np.trunc(array / size)
     else:
-        np.divide(array, array.dtype.type(size), out=array)
+        small_floats.combine(np.divide, array, size, out=array)

@@ -86,7 +86,7 @@ class Bucket:
             self.prepare()
         grad, view = self.parameters[place]._grad, self.views[place]
         if grad is None:
-            view[...] = 0
+            self._storage.assign(view, 0)
             return
         array = grad.array
         if array.dtype != view.dtype or type(array) is not type(view):
@@ -94,7 +94,11 @@ class Bucket:
                                f"{grad.device}: the dtype or device of parameters changed after "
                                f"DistributedDataParallel was made")
         if factor != 1:
-            compute(type(self._storage).module.multiply, array, factor, view)
+            backend = type(self._storage)
+            if view.dtype.kind == "V":
+                view[...] = backend.cast(backend.cast(array, "float32") * factor, view.dtype)
+            else:
+                compute(backend.module.multiply, array, factor, view)
         elif array is not view:
             view[...] = array
         if array is view or not used:

@@ -276,7 +276,7 @@ class Reducer:
         for index, bucket in enumerate(self.buckets):
             bucket.begin()
             bucket.tensor()
-            bucket.flat[...] = 0
+            bucket._storage.assign(bucket.flat, 0)
             works.append(self.start(bucket, index))
         used = self.exchange_used() if self._asks_who_used() else None
         for work in works:
@@ -304,7 +304,7 @@ class Result:
         if not isinstance(result, tg.Tensor):
             raise RuntimeError(f"expected the hook result to be a tensor, but got {type(result).__name__}")
         if result.array is not self.bucket.flat:
-            self.bucket.flat[...] = result.array.reshape(-1)
+            self.bucket._storage.assign(self.bucket.flat, result.array.reshape(-1))
 
 
 def _listener(reducer, index):
