@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ._tensor.torch_function import ASKING, asked, overriding
 from .api import FUNCTIONS, Tensor
 from .dtype import float32
 from .messages.unsupported import unsupported
@@ -35,7 +36,9 @@ class OpOverload:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.overloadpacket(*args, **kwargs)
+        if ASKING and (found := overriding((*args, *kwargs.values()))):
+            return asked(self, found, args, kwargs)
+        return self.overloadpacket._function(*args, **kwargs)
 
 
 class OpOverloadPacket:
@@ -52,6 +55,8 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if ASKING and (found := overriding((*args, *kwargs.values()))):
+            return asked(self, found, args, kwargs)
         return self._function(*args, **kwargs)
 
     def __getattr__(self, overload: str) -> OpOverload:

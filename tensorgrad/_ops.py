@@ -9,6 +9,7 @@ from inspect import signature
 from typing import Any
 
 from ._aten import OpOverload, OpOverloadPacket, function_of
+from ._tensor.torch_function import ASKING, asked, overriding
 from .api import Tensor, no_grad
 from .autograd.function import Function
 
@@ -24,6 +25,8 @@ class Operator:
 
     def __init__(self, name: str, schema: str | None = None, function: Callable[..., Any] | None = None) -> None:
         self.name, self.schema, self.function = name, schema, function
+        namespace, _, self.__name__ = name.partition("::")
+        self.__module__ = f"torch.ops.{namespace}"
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.backward: Any = None
         self.setup_context: Any = None
@@ -46,6 +49,8 @@ class Operator:
         return self.name.replace("::", ".")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if ASKING and (found := overriding((*args, *kwargs.values()))):
+            return asked(self, found, args, kwargs)
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         device = tensors[0].device.type.upper() if tensors else "CPU"
         for key in (device, "CompositeExplicitAutograd"):

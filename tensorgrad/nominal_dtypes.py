@@ -70,6 +70,9 @@ class NominalDtype(dtype):
         narrow = other is dtypes.float16 or other.category < FLOATING and type(other) is dtype
         return self if self.is_complex and narrow else None
 
+    def __reduce__(self) -> Any:
+        return nominal, (self.name,)
+
 
 def _whole(names: str, scalar_type: Any, signed: bool | str) -> list[NominalDtype]:
     """Dtypes of integers, of a byte each unless the name ends in a count of bits."""

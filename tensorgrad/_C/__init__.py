@@ -24,7 +24,20 @@ def _log_api_usage_once(event: str) -> None:
     """Do nothing: no use of the API is logged."""
 
 
-class _nn:
+class _Functions:
+    """The functions of a module of this package, under the names that PyTorch's compiled module has for them."""
+
+    def __init__(self, module: str, prefix: str = "", names: dict[str, str] | None = None) -> None:
+        self._module, self._prefix, self._names = module, prefix, names or {}
+
+    def __getattr__(self, name: str) -> Any:
+        own = self._names.get(name, name)
+        if name.startswith("__") or not own.startswith(self._prefix):
+            raise AttributeError(name)
+        return getattr(import_module(f"{__package__}.{self._module}"), own.removeprefix(self._prefix))
+
+
+class _InModules(_Functions):
     """Functions that PyTorch keeps beside its modules."""
 
     @staticmethod
@@ -32,6 +45,10 @@ class _nn:
         """(device, dtype, non_blocking, memory_format) of the arguments of `to`."""
         from ..nn.modules._convert import parse_to
         return parse_to(*args, **kwargs)
+
+
+_nn = _InModules("nn.functional", names={"log_sigmoid": "logsigmoid"})
+_linalg, _fft, _special = _Functions("linalg", "linalg_"), _Functions("fft", "fft_"), _Functions("special", "special_")
 
 
 def _get_tracing_state() -> None:

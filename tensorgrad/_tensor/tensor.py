@@ -201,8 +201,8 @@ class Tensor(TensorBase):
     def is_contiguous(self, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> bool:
         """Return True if the elements are contiguous in the order of their indices, or in that of `memory_format`."""
         if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
-            moved = self.array.transpose(0, *range(2, self.array.ndim), 1)
-            return bool(moved.flags.c_contiguous)
+            axes = (0, 2, 3, 1) if memory_format is dtypes.channels_last else (0, 2, 3, 4, 1)
+            return self.array.ndim == len(axes) and bool(self.array.transpose(axes).flags.c_contiguous)
         return bool(self.array.flags.c_contiguous)
 
     @property

@@ -268,10 +268,16 @@ def instead(error: Exception | None, function: Any, namespace: str | None, name:
     return better
 
 
+PUBLIC: dict[str, Any] = {}         # the root package's functions, for modules that overrides are to see call them
+
+
 def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:
     """The functions of a namespace in the form that asks; classes and other values as they are."""
-    return {name: overridable(value, namespace, name) if type(value) is FunctionType else value
-            for name, value in functions.items()}
+    found = {name: overridable(value, namespace, name) if type(value) is FunctionType else value
+             for name, value in functions.items()}
+    if "." not in namespace:
+        PUBLIC.update(found)
+    return found
 
 
 # ── methods ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,8 @@ from itertools import chain
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from .. import Tensor, _assert
+from ..api import Tensor
+from ..api.checks import _assert
 from ..graph.graph import Graph
 from ..graph.names import PACKAGE
 from ..graph.nesting import leaves
@@ -26,7 +27,7 @@ from ._patching import all_reverted as _maybe_revert_all_patches
 from ._patching import new_patcher as _new_patcher
 from ._patching import wrapped_functions, wrapped_methods
 from .graph import _PyTreeCodeGen, _PyTreeInfo
-from .graph_module import GraphModule
+from .graph_module import TRACER, GraphModule
 from .node import base_types
 from .proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 
@@ -105,6 +106,15 @@ def _patch_function(fn: Any, nargs: int) -> Any:
     code: CodeType = fn.__code__.replace(co_argcount=nargs, co_posonlyargcount=0, co_kwonlyargcount=0,
                                          co_flags=fn.__code__.co_flags & ~VARIADIC)
     return FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+
+
+def annotation(function: Any, name: str) -> Any:
+    """Return the annotation of a parameter; of this package's functions those that say Tensor, if parameters do."""
+    found = function.__annotations__.get(name)
+    if found is None or (function.__module__ or "").partition(".")[0] != PACKAGE:
+        return found
+    tensors = [each for each, kind in function.__annotations__.items() if kind in ("Tensor", Tensor)]
+    return Tensor if name in tensors and tensors != ["return"] else None
 
 
 class Tracer(TracerBase):
@@ -305,7 +315,7 @@ class Tracer(TracerBase):
             default = (sig.parameters[name].default,)
         if concrete_args is None or name not in concrete_args:
             return self.create_proxy("placeholder", name, default, {},
-                                     type_expr=fn_for_analysis.__annotations__.get(name))
+                                     type_expr=annotation(fn_for_analysis, name))
         count = 0
 
         def given(x: Any) -> Any:
@@ -348,8 +358,8 @@ class Tracer(TracerBase):
                 self._patcher.wrap_registered()
                 for each in (namespace, *map(vars, self._autowrap_search)):
                     self._patcher.autowrap(each, self._autowrap_function_ids)
-                annotation = inspect.get_annotations(inspect.unwrap(fn)).get("return")
-                self.create_node("output", "output", (self.create_arg(fn(*args)),), {}, type_expr=annotation)
+                kind = annotation(inspect.unwrap(fn), "return")
+                self.create_node("output", "output", (self.create_arg(fn(*args)),), {}, type_expr=kind)
             self.submodule_paths = None
             return self.graph
         finally:
@@ -382,6 +392,9 @@ class Tracer(TracerBase):
         for name, value in self.__dict__.items():       # modules of Python cannot be copied
             new.__dict__[name] = copy.copy(value) if name == "_autowrap_search" else copy.deepcopy(value, memo)
         return new
+
+
+TRACER.append(Tracer)
 
 
 # ── functions ─────────────────────────────────────────────────────────────────────────────────────────────────────────

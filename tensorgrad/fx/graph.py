@@ -64,7 +64,7 @@ class _PyTreeCodeGen(CodeGen):
         noted = [name for name in free_vars if ":" in name]
         start = "" if not noted else ("\n    " + "\n    ".join(noted) if expanded_def
                                       else "\n    " + "".join(f"{name}; " for name in noted) + "\n")
-        bare = ", ".join(name.split(":")[0].split("#")[0] for name in free_vars)
+        bare = ", ".join(name.split(":")[0].split("#")[0].split("=")[0].rstrip() for name in free_vars)
         return f"{start}\n    {bare}, = fx_pytree.tree_flatten_spec({self._arguments(fn_args)}, self._in_spec)"
 
     def _arguments(self, names: list[str]) -> str:

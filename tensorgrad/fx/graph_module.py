@@ -14,10 +14,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from .. import Tensor
+from ..api import Tensor
 from ..graph.codegen import PythonCode
 from ..graph.graph import Graph
 from ..graph.names import PACKAGE, READY, packaged, pytorch_name
+from ..graph.source import compiled
 from ..nn import BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d, Linear, Module, Parameter
 from .graph import _BoxedCodeGen, _PyTreeCodeGen
 
@@ -25,6 +26,7 @@ __all__ = ["GraphModule", "reduce_graph_module"]
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 GENERATED = "eval_with_key"                 # in the names of generated files
 keys = count()
+TRACER: list[Any] = []                      # the class that traces pickled code: its module fills it
 HOOKS = "_replace_hooks _create_node_hooks _erase_node_hooks _deepcopy_hooks".split()
 KEPT_HOOKS = ["_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", *HOOKS]
 
@@ -48,29 +50,6 @@ def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = 
 BUILTINS = {**vars(builtins), "__import__": _import}
 
 
-class _Sources:
-    """Generated sources, which tracebacks and `inspect` find as files."""
-
-    def __init__(self) -> None:
-        self.eval_cache: dict[str, str] = {}
-
-    def cache(self, source: str, namespace: dict[str, Any], place: dict[str, Any]) -> str:
-        """Keep a source, and return its file's name."""
-        key = f"<{GENERATED}>.{next(keys)}"
-        if place:
-            key += f" from {place['co_filename']}:{place['co_firstlineno']} in {place['co_name']}"
-        self.eval_cache[key] = source
-        linecache.lazycache(key, {**namespace, "__file__": key, "__name__": key, "__loader__": self})
-        return key
-
-    def get_source(self, name: str) -> str | None:
-        """Return the source of a file."""
-        return self.eval_cache.get(name)
-
-
-_loader = _Sources()
-
-
 def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> Any:
     """Run generated source, and return its function `forward`."""
     return _method_from_src("forward", src, globals, co_fields)
@@ -78,9 +57,9 @@ def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, An
 
 def _method_from_src(method_name: str, src: str, globals: dict[str, Any],
                      co_fields: dict[str, Any] | None = None) -> Any:
-    namespace = {"__builtins__": BUILTINS, **globals}
-    exec(compile(src, _loader.cache(src, namespace, co_fields or {}), "exec", dont_inherit=True), namespace)
-    return namespace.pop(method_name)
+    """Run generated source, and return its function of this name."""
+    place = " from {co_filename}:{co_firstlineno} in {co_name}".format(**co_fields) if co_fields else ""
+    return compiled(src, {"__builtins__": BUILTINS, **globals}, method_name, f"<{GENERATED}>.{next(keys)}{place}")
 
 
 def _import_line(name: str, thing: Any) -> str:
@@ -179,8 +158,7 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
 
 def _deserialize_graph_module(forward: Callable[..., Any], body: dict[str, Any],
                               graph_module_cls: Any = None) -> Any:
-    from ._symbolic_trace import Tracer
-    tracer_cls: Any = body.get("_tracer_cls") or Tracer
+    tracer_cls: Any = body.get("_tracer_cls") or TRACER[0]
 
     class KeepModules(tracer_cls):              # type: ignore[misc]
         def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
@@ -432,7 +410,8 @@ class GraphModule(Module):
             pickled.append(name)
             save(module, folder / f"{name}.pt")
             told = repr(module).replace("\r", " ").replace("\n", " ")
-            lines.append(f"setattr(self, '{name}', torch.load(r'{folder / f'{name}.pt'}', weights_only=False)) # {told}")
+            file = folder / f"{name}.pt"
+            lines.append(f"setattr(self, '{name}', torch.load(r'{file}', weights_only=False)) # {told}")
         lines += [f"self.register_buffer('{name}', torch.empty({list(value.shape)}, dtype={value.dtype}))"
                   for name, value in self._buffers.items() if value is not None]
         lines += [f"setattr(self, '{name}', torch.nn.Parameter(torch.empty({list(value.shape)}, dtype={value.dtype})))"
@@ -500,9 +479,9 @@ for _name, _table in zip(("replace_node", "create_node", "erase_node", "deepcopy
 
 
 def _indented(text: str) -> str:
-    """Indent all lines but the first."""
+    """Indent all lines but the first and empty ones, which become empty."""
     first, *rest = text.split("\n")
-    return "\n".join([first, *(f"    {line}" for line in rest)])
+    return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in rest)])
 
 
 def _print_readable(module: Any, module_name: str, **style: Any) -> str:

@@ -29,8 +29,8 @@ class Interpreter:
     ...     def call_function(self, target, args, kwargs):
     ...         print(target.__name__, *args)
     ...         return super().call_function(target, args, kwargs)
-    >>> Told(torch.fx.symbolic_trace(lambda x: torch.add(x, 1) * 2)).run(3)
-    add 3 1
+    >>> Told(torch.fx.symbolic_trace(lambda x: torch.add(x, 1) * 2)).run(torch.tensor(3))
+    add tensor(3) 1
     mul tensor(4) 2
     tensor(8)
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import Tensor, device, dtype, layout, memory_format
+from ..api import Tensor, device, dtype, layout, memory_format
 from ..graph.effects import SIDE_EFFECTS as _side_effectful_functions
 from ..graph.effects import has_side_effect
 from ..graph.names import source_name as _get_qualified_name
@@ -29,4 +29,5 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     return aggregate(a, fn)
 
 
-_USED = _side_effectful_functions, _get_qualified_name, _type_repr, immutable_dict, immutable_list, _legal_ops, _format_arg
+_USED = (_side_effectful_functions, _get_qualified_name, _type_repr, immutable_dict, immutable_list, _legal_ops,
+         _format_arg)

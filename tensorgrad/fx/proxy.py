@@ -21,12 +21,13 @@ from typing import Any
 from .. import overrides
 from .._ops import Operator
 from .._tensor.torch_function import CONTAINERS, watch_for
-from ..graph.names import in_c, wanted_name
+from ..graph.names import in_c, pytorch_name, wanted_name
 from ..graph.node import Node, map_arg
 from ..graph.schemas import signature_of
 from ..graph.targets import MAGIC, REFLECTED
 from ..nn import Parameter
 from ..nn.modules._tracing import ACTIVE
+from ..ops.base import OpType
 from ..utils._pytree import tree_leaves
 from . import traceback as fx_traceback
 from .node import base_types
@@ -154,7 +155,7 @@ class TracerBase:
         if is_dataclass(a):
             return self.create_node("call_function", type(a), (), {field.name: self.create_arg(getattr(a, field.name))
                                                                    for field in fields(a)})
-        if isinstance(a, (*base_types, enum.Enum, Operator)) or a is None or a is ...:
+        if isinstance(a, (*base_types, enum.Enum, Operator, OpType)) or a is None or a is ...:
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
@@ -175,8 +176,8 @@ class TracerBase:
 
     def iter(self, obj: Proxy) -> Iterator[Any]:
         """Return an iterator over a proxy, if a subclass knows its length. TraceError here."""
-        raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as "
-                         "a *args or **kwargs function argument. See the torch.fx docs on pytorch.org for a more "
+        raise TraceError("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or "
+                         "as a *args or **kwargs function argument. See the torch.fx docs on pytorch.org for a more "
                          "detailed explanation of what types of control flow can be traced, and check out the Proxy "
                          "docstring for help troubleshooting Proxy iteration errors")
 
@@ -286,8 +287,8 @@ class Proxy:
         return self.tracer.keys(self)
 
     def __len__(self) -> int:
-        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
-                           "please call torch.fx.wrap('len') at module scope")
+        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be "
+                           "recorded, please call torch.fx.wrap('len') at module scope")
 
     @classmethod
     def __torch_function__(cls, orig_method: Any, types: Any, args: Any = None, kwargs: Any = None) -> Any:
@@ -303,7 +304,7 @@ class Proxy:
         if orig_method.__module__.endswith(".functional") and name in ("sigmoid", "tanh"):
             return tracer.create_proxy("call_method", name, args, kwargs)
         return tracer.create_proxy("call_function", orig_method, *as_named(orig_method, args, kwargs),
-                                   name=wanted_name(orig_method))
+                                   name=wanted_name(pytorch_name(orig_method)[1]))
 
 
 def as_named(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -322,9 +323,13 @@ def as_named(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     for name, parameter in signature.parameters.items():
         value = found.arguments[name]
         if parameter.kind is parameter.VAR_POSITIONAL:
-            given += value
+            alone = (bool(value) and isinstance(value[-1], (list, tuple))
+                     and all(isinstance(each, str) for each in value[:-1]))
+            given += (*value[:-1], *value[-1]) if alone else value
         elif parameter.kind is parameter.VAR_KEYWORD:
             named.update(value)
+        elif name == "weight" and value is None and function.__name__ == "l1_loss":
+            continue                        # which PyTorch does not hand on
         elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
             given.append(value)
         else:

@@ -1,4 +1,4 @@
-"""What traced nodes tell of their origin, in `meta`. https://pytorch.org/docs/stable/fx.html"""
+"""The origin of traced nodes, in `meta`. https://pytorch.org/docs/stable/fx.html"""
 from __future__ import annotations
 
 import copy
@@ -26,7 +26,7 @@ COPIED = ("nn_module_stack", "torch_fn", "source_fn_stack", "original_aten", "re
 
 
 class NodeSourceAction(Enum):
-    """What a pass did to a node."""
+    """Tells what a pass did to a node."""
 
     CREATE = "create"
     REPLACE = "replace"

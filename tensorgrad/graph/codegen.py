@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import api as tg
-from .names import READY, Namespace, packaged, source_name, type_name
+from ..ops.base import Op
+from .names import READY, Namespace, package, packaged, source_name, type_name
 from .node import Node
 from .targets import IN_PLACE, MAGIC
 from .uses import last_uses
@@ -46,7 +47,7 @@ class PythonCode:
 
 @dataclass
 class Style:
-    """What the text shows beyond the code: see `Graph.python_code`."""
+    """Says what the text shows beyond the code: see `Graph.python_code`."""
 
     verbose: bool = False
     include_stride: bool = False
@@ -140,6 +141,7 @@ class ForwardWriter:
         self.summary: str | None = None             # the last note of a stack trace
         for name, (_, thing) in READY.items():
             self.named(name, thing)
+        self.globals["torch"] = package()
 
     def code(self) -> PythonCode:
         """Return the source and what it names."""
@@ -224,6 +226,10 @@ class ForwardWriter:
             return f"[{', '.join(map(self.value, thing))}]"
         if isinstance(thing, slice):
             return f"slice({', '.join(map(self.value, (thing.start, thing.stop, thing.step)))})"
+        if isinstance(thing, dict):
+            return f"{{{', '.join(f'{key!r}: {self.value(part)}' for key, part in thing.items())}}}"
+        if isinstance(thing, type) and issubclass(thing, Op):
+            return self.named(source_name(thing), thing)
         return self.style.paint("blue", repr(thing))
 
     def given(self, args: Any, kwargs: Any) -> str:
@@ -356,8 +362,9 @@ def listed(shape: Any) -> str:
 def short(dtype: Any) -> str:
     """Return PyTorch's abbreviation of a dtype: f32, bf16, i64, b8."""
     name = str(dtype).split(".")[-1]
-    return "b8" if name == "bool" else re.sub(r"^(bf|f|u?i|c)[a-z]*?(?=\d|$)", lambda found: found[1].replace("ui", "u"),
-                                              name).replace("_", "")
+    if name == "bool":
+        return "b8"
+    return re.sub(r"^(bf|f|u?i|c)[a-z]*?(?=\d|$)", lambda found: found[1].replace("ui", "u"), name).replace("_", "")
 
 
 __all__ = ["CodeGen", "ForwardWriter", "PythonCode", "Style"]

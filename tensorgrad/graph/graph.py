@@ -63,8 +63,8 @@ class Graph:
     https://pytorch.org/docs/stable/fx.html#torch.fx.Graph
 
     Methods add nodes at the end, or at the point of `inserting_before` and `inserting_after`; a node's `prepend` and
-    `append` move others. `owning_module` is the module whose layers and tensors the nodes name. Graphs of any length can be copied and pickled: copies share functions and constants, and have shallow
-    copies of `meta`.
+    `append` move others. `owning_module` is the module whose layers and tensors the nodes name. Graphs of any length
+    can be copied and pickled: copies share functions and constants, and have shallow copies of `meta`.
 
     >>> import operator
     >>> graph = Graph()

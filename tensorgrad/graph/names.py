@@ -16,6 +16,7 @@ from .. import api
 from .._tensor import Tensor
 
 FOREIGN = re.compile(r"[^0-9a-zA-Z_]+")
+OWN = re.compile(r"\btensorgrad\.(_tensor\.)?")                # in printed types
 HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")                     # between a small letter and a capital
 PACKAGE = __name__.partition(".")[0]
 
@@ -36,6 +37,12 @@ register_name("nan", "from math import nan", math.nan)
 register_name("NoneType", "NoneType = type(None)", type(None))
 register_name("torch", "import torch", sys.modules[PACKAGE])
 register_name("device", "from torch import device", api.device)
+
+
+def package() -> Any:
+    """Return the module that generated code calls `torch`: the one of that name, if it is this package."""
+    own, found = sys.modules[PACKAGE], sys.modules.get("torch")
+    return found if getattr(found, "_package", None) is own else own
 
 
 def means(name: str, thing: Any) -> bool:
@@ -138,7 +145,7 @@ def qualified_name(target: Any) -> str:
 
 # PyTorch's modules of functions that the package has elsewhere: those written in Python, and those of its C library.
 IN_PYTHON = frozenset("atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod "
-                      "cdist chain_matmul einsum istft lu meshgrid norm split stft tensordot unique unique_consecutive "
+                      "cdist chain_matmul einsum lu meshgrid norm split stft tensordot unique unique_consecutive "
                       "unravel_index".split())
 ALSO_AT_THE_TOP = frozenset("adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d "
                             "conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink "
@@ -162,7 +169,7 @@ def pytorch_name(target: Any) -> tuple[str, str]:
     if module == PACKAGE or module.startswith(f"{PACKAGE}."):
         public = getattr(sys.modules[PACKAGE], name, None) is target
         module = "torch" if public else f"torch{module.removeprefix(PACKAGE)}"
-    if isinstance(target, type):
+    if isinstance(target, type) or module.startswith("torch.ops."):
         return module, name
     if module in ("torch", "torch.functional") and name in IN_PYTHON:
         return "torch.functional", name
@@ -224,7 +231,7 @@ def packaged(thing: Any) -> bool:
         module, *path = source_name(thing).split(".")
     except (AttributeError, RuntimeError):
         return False
-    found: Any = sys.modules[PACKAGE]
+    found = package()
     for part in path:
         try:
             found = getattr(found, part) if hasattr(found, part) else import_module(f"{found.__name__}.{part}")
@@ -243,4 +250,4 @@ def type_name(kind: Any) -> str:
         return kind.__qualname__ if kind.__module__ == "builtins" else f"{home(kind)}.{kind.__qualname__}"
     if kind is ...:
         return "..."
-    return kind.__name__ if isinstance(kind, FunctionType) else repr(kind)
+    return kind.__name__ if isinstance(kind, FunctionType) else OWN.sub("torch.", repr(kind))

@@ -61,7 +61,8 @@ def normalize_module(root: Any, target: str, args: tuple[Any, ...], kwargs: dict
     try:
         layer = root.get_submodule(target)
     except AttributeError as error:
-        raise RuntimeError(f"Tried to normalize node with target {target} but root did not have that target!") from error
+        raise RuntimeError(f"Tried to normalize node with target {target} but root did not have that "
+                           f"target!") from error
     signature = signature_of(layer.forward)
     return None if signature is None else bound(signature, args, kwargs or {}, normalize_to_only_use_kwargs)
 

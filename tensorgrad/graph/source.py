@@ -18,8 +18,8 @@ from .. import api as tg
 from .graph import Graph
 from .nesting import immutable_dict, immutable_list
 from .node import Node
-from .uses import last_uses
 from .targets import OPERATORS, SIGNS, Unpack, public_name
+from .uses import last_uses
 
 RESERVED = {"self", "layers", "layer", "torch", "nn", "F", "getattr", "tuple", "slice", "float", "complex", "callables",
             *keyword.kwlist}
@@ -201,11 +201,12 @@ def _operand(text: str) -> str:
     return f"({text})" if text[0] in "-+~" else text
 
 
-def compiled(source: str, namespace: dict[str, Any]) -> Any:
-    """Return the function `forward` that the source defines. Tracebacks show its lines as long as it exists."""
-    name = f"<generated forward {next(written)}>"
-    exec(compile(source, name, "exec"), namespace)
-    function = namespace.pop("forward")
+def compiled(source: str, namespace: dict[str, Any], function_name: str = "forward", name: str | None = None) -> Any:
+    """Return the function that the source defines. Tracebacks show its lines, under a file's name, as long as it
+    exists."""
+    name = f"<generated forward {next(written)}>" if name is None else name
+    exec(compile(source, name, "exec", dont_inherit=True), namespace)
+    function = namespace.pop(function_name)
     linecache.cache[name] = len(source), None, source.splitlines(True), name
     weakref.finalize(function, linecache.cache.pop, name, None)
     return function

@@ -15,8 +15,9 @@ from typing import Any as _Any
 from ..messages.missing_names import MissingName as _MissingName
 from .comparison import assert_allclose, assert_close
 from .creation import make_tensor
+from .file_check import FileCheck
 
-__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]
 
 
 def __getattr__(name: str) -> _Any:

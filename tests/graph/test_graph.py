@@ -276,16 +276,16 @@ def test_a_missing_attribute_is_warned_of():
     assert Graph(model).get_attr("sub.1.weight").target == "sub.1.weight"
 
 
-def test_owner_is_not_kept():
-    model = owned(Engine(Graph, tg))
-    g = Graph(model)
+def test_owner_is_kept_but_not_copied():
+    g = Graph(model := owned(Engine(Graph, tg)))
     assert g.owning_module is model
     model.lin._is_impure = True
     assert g.call_module("lin").is_impure() and not g.call_module("sub").is_impure()
     here = weakref.ref(model)
     del model
     gc.collect()
-    assert here() is None is g.owning_module
+    assert here() is g.owning_module is not None
+    assert copy.deepcopy(g).owning_module is None is pickle.loads(pickle.dumps(g)).owning_module
 
 
 # ── what the list of nodes is ─────────────────────────────────────────────────────────────────────────────────────────

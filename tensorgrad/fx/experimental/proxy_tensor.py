@@ -1,13 +1,83 @@
-"""PyTorch's queries about tracing; no program is ever traced here."""
-from ...messages.unsupported import unsupported
+"""Trace a function on example values into a module of the table's ops. https://pytorch.org/docs/stable/fx.html"""
+from __future__ import annotations
 
-_NAMES = "make_fx"
-__all__ = ["get_proxy_mode", *_NAMES.split()]
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+from ...api import Tensor
+from ...graph.graph import Graph
+from ...graph.inputs import input_names
+from ...graph.lowering import lower
+from ...graph.node import Node
+from ...types import SymBool, SymFloat, SymInt
+from ...utils._pytree import tree_flatten
+from .. import table
+from ..graph import _PyTreeCodeGen, _PyTreeInfo
+from ..graph_module import GraphModule
+
+__all__ = ["disable_proxy_modes_tracing", "get_proxy_mode", "make_fx", "maybe_disable_fake_tensor_mode"]
+py_sym_types = SymInt, SymFloat, SymBool
 
 
-def get_proxy_mode():
-    """Return None: no program is traced."""
+def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode: str = "real",
+            _allow_non_fake_inputs: bool = False, *, pre_dispatch: bool = False, record_module_stack: bool = False,
+            _allow_fake_constant: bool = False, _error_on_data_dependent_ops: bool = True) -> Callable[..., Any]:
+    """Return a function that traces `f` on example arguments, and returns a module of the steps that it took.
+
+    Steps are the ops of this package's table, `fx.table`; sizes, and values that the program branches on, are those of
+    the examples. With the mode "fake" or "symbolic" no values are computed: reading one is an error. Writes in place
+    become functions. https://pytorch.org/docs/stable/fx.html
+
+    >>> import tensorgrad as torch
+    >>> traced = make_fx(lambda x, y: torch.relu(x) @ y + 1)(torch.ones(2, 3), torch.ones(3, 2))
+    >>> print(traced.code.strip())
+    def forward(self, x_1, y_1):
+        relu = torch.fx.table.relu(x_1);  x_1 = None
+        matmul = torch.fx.table.matmul(relu, y_1);  relu = y_1 = None
+        add = torch.fx.table.add(matmul, 1);  matmul = None
+        return add
+    """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise AssertionError(f"tracing_mode must be 'real', 'fake', or 'symbolic', got {tracing_mode}")
+
+    @wraps(f)
+    def wrapped(*args: Any) -> GraphModule:
+        reading = (lambda line: None) if tracing_mode == "real" else None
+        lowered = lower(f, args, reading=reading)
+        leaves, spec = tree_flatten(args)
+        names = iter(input_names(f, args, {}))
+        graph, copies = Graph(), dict[Node, Node]()
+        inputs = iter(lowered.find_nodes(op="placeholder"))
+        for i, leaf in enumerate(leaves):
+            if isinstance(leaf, Tensor):
+                copies[next(inputs)] = graph.placeholder(f"{next(names)}_1")
+            else:
+                graph.placeholder(f"arg{i}_1")
+        root = {}
+        for node in lowered.find_nodes(op="get_attr"):
+            copies[node] = graph.get_attr(node.target)
+            root[node.target] = lowered.tensors[node.target]
+        graph.output(table.copied(lowered, copies, graph))
+        if not all(child.is_leaf() for child in spec.children()):
+            graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo([f"arg{i}" for i in range(len(args))], spec, None)))
+        return GraphModule(root, graph, getattr(f, "__name__", type(f).__name__))
+    return wrapped
+
+
+def get_proxy_mode() -> None:
+    """Return None: functions are traced by their arrays, without a mode."""
     return None
 
 
-globals().update(unsupported(_NAMES, "torch.fx.experimental.proxy_tensor", "programs are not traced into graphs"))
+@contextmanager
+def disable_proxy_modes_tracing() -> Iterator[None]:
+    """Change nothing in the block: no mode traces."""
+    yield
+
+
+@contextmanager
+def maybe_disable_fake_tensor_mode() -> Iterator[None]:
+    """Change nothing in the block: no mode makes fake tensors."""
+    yield

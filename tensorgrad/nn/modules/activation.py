@@ -4,7 +4,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from ... import api as tg
+from ..._tensor.torch_function import PUBLIC
 from .. import functional as F
 from .. import init as initial
 from .linear import NonDynamicallyQuantizableLinear
@@ -156,7 +156,7 @@ class Sigmoid(Functional):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return tg.sigmoid(input)
+        return PUBLIC["sigmoid"](input)
 
 
 class Hardsigmoid(Functional):
@@ -194,7 +194,7 @@ class Tanh(Functional):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return tg.tanh(input)
+        return PUBLIC["tanh"](input)
 
 
 class SiLU(Functional):

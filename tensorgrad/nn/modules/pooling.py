@@ -51,7 +51,7 @@ class _MaxPoolNd(_Pool):
 
     __init__ = settings("kernel_size", stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False)
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Any:
         pool = getattr(F, self._function)
         return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
                     return_indices=self.return_indices)
@@ -251,7 +251,7 @@ class _AdaptiveMaxPoolNd(PerDimension, Functional):
 
     __init__ = settings("output_size", return_indices=False)
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Any:
         return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 from ....graph.graph import Graph
 from ....graph.node import Node
-from ....nn import Module
 from ...graph_module import GraphModule
 
 __all__ = ["erase_nodes", "fuse_as_graphmodule", "fuse_by_partitions", "insert_subgm", "topo_sort",
@@ -139,4 +138,3 @@ def _sort(graph: Graph) -> None:
         graph._root.prepend(node)
 
 
-_USED = Module

@@ -1,0 +1,176 @@
+"""An exported program: a graph of ops, with the tensors that it needs.
+
+https://pytorch.org/docs/stable/export.html#torch.export.ExportedProgram
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..fx.graph import _PyTreeCodeGen, _PyTreeInfo
+from ..fx.graph_module import GraphModule
+from ..graph.graph import Graph
+from ..graph.node import Node
+from ..nn import Module
+from ..utils._pytree import TreeSpec, tree_flatten
+from .graph_signature import ExportGraphSignature, InputKind
+
+__all__ = ["ExportedProgram"]
+
+
+class Bounds:
+    """The sizes that an axis may have; `max` None is no bound."""
+
+    def __init__(self, lower: int, upper: int | None) -> None:
+        self.lower, self.upper = lower, upper
+
+    def __repr__(self) -> str:
+        return f"VR[{self.lower}, {'int_oo' if self.upper is None else self.upper}]"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bounds) and (self.lower, self.upper) == (other.lower, other.upper)
+
+    def __hash__(self) -> int:
+        return hash((self.lower, self.upper))
+
+
+class Guards(Module):
+    """Checks the inputs of an exported program: AssertionError for sizes that it does not serve.
+
+    `checks` are (index of the input, text of the condition, function of the sizes so far and the tensor).
+    """
+
+    _is_impure = True
+
+    def __init__(self, names: list[str], shapes: list[Any], axes: dict[tuple[int, int], Any]) -> None:
+        super().__init__()
+        self.names, self.shapes, self.axes = names, shapes, axes
+
+    def forward(self, *values: Any) -> None:
+        """Check the tensors among the arguments."""
+        roots: dict[str, tuple[int, str]] = {}
+        for i, (name, shape, value) in enumerate(zip(self.names, self.shapes, values, strict=True)):
+            if shape is None:
+                continue
+            self._check(value.dim() == len(shape), f"{name}.dim() == {len(shape)}")
+            for axis, size in enumerate(shape):
+                here, told, dim = value.shape[axis], f"{name}.size()[{axis}]", self.axes.get((i, axis))
+                if dim is None:
+                    self._check(here == size, f"{told} == {size}")
+                elif hasattr(dim, "root"):
+                    self._check(here >= dim.min, f"{told} >= {dim.min}")
+                    self._check(dim.max is None or here <= dim.max, f"{told} <= {dim.max}")
+                    root, first = roots.setdefault(dim.root.__name__, ((here - dim.offset) // dim.factor, told))
+                    self._check(dim.sized(root) == here, f"{told} == {first}")
+
+    @staticmethod
+    def _check(holds: bool, condition: str) -> None:
+        if not holds:
+            raise AssertionError(f"Guard failed: {condition}")
+
+
+class ExportedProgram:
+    """A program for inputs of given shapes, as a graph of the table's ops whose inputs are parameters, buffers,
+    constants, and the program's arguments. `module()` is called.
+
+    https://pytorch.org/docs/stable/export.html#torch.export.ExportedProgram
+
+    >>> import tensorgrad as torch
+    >>> program = torch.export.export(torch.nn.Linear(2, 3), (torch.ones(4, 2),))
+    >>> print(program.graph_module.code.strip())
+    def forward(self, p_weight, p_bias, input_1):
+        linear = torch.fx.table.linear(input_1, p_weight, p_bias);  input_1 = p_weight = p_bias = None
+        return (linear,)
+    >>> program.module()(torch.ones(4, 2)).shape
+    torch.Size([4, 3])
+    """
+
+    def __init__(self, graph: Graph, graph_signature: ExportGraphSignature, state_dict: dict[str, Any],
+                 constants: dict[str, Any], names: list[str], in_spec: TreeSpec, out_spec: TreeSpec,
+                 axes: dict[tuple[int, int], Any], shapes: list[Any], example_inputs: Any) -> None:
+        self.graph_module = GraphModule({}, graph)
+        self.graph_signature, self.state_dict, self.constants = graph_signature, state_dict, constants
+        self._names, self._in_spec, self._out_spec = names, in_spec, out_spec
+        self._axes, self._shapes, self.example_inputs = axes, shapes, example_inputs
+
+    graph = property(lambda self: self.graph_module.graph)
+    tensor_constants = property(lambda self: self.constants)
+
+    @property
+    def range_constraints(self) -> dict[str, Bounds]:
+        """{name: bounds} of the sizes that may vary."""
+        return {dim.__name__: Bounds(dim.min, dim.max) for dim in self._axes.values() if hasattr(dim, "root")}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` "
+                           "instead.")
+
+    def named_parameters(self) -> Iterator[tuple[str, Any]]:
+        """Yield (name, parameter)."""
+        for name in self.graph_signature.parameters:
+            yield name, self.state_dict[name]
+
+    def parameters(self) -> Iterator[Any]:
+        """Yield the parameters."""
+        for _, parameter in self.named_parameters():
+            yield parameter
+
+    def named_buffers(self) -> Iterator[tuple[str, Any]]:
+        """Yield (name, buffer)."""
+        for name in self.graph_signature.buffers:
+            yield name, self.state_dict[name] if name in self.state_dict else self.constants[name]
+
+    def buffers(self) -> Iterator[Any]:
+        """Yield the buffers."""
+        for _, buffer in self.named_buffers():
+            yield buffer
+
+    def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
+        """Return the program: its ops are those of the table already."""
+        return self
+
+    def module(self, check_guards: bool = True) -> GraphModule:
+        """Return a module that runs the program, with its parameters and buffers.
+
+        AssertionError for inputs of other sizes, unless `check_guards` is false; ValueError for arguments that are
+        nested in another way.
+        """
+        graph, copies = Graph(), dict[Node, Node]()
+        root: dict[str, Any] = {}
+        inputs = self.graph.find_nodes(op="placeholder")
+        for node, spec in zip(inputs, self.graph_signature.input_specs, strict=True):
+            if spec.kind is InputKind.USER_INPUT:
+                copies[node] = graph.placeholder(node.target)
+        for node, spec in zip(inputs, self.graph_signature.input_specs, strict=True):
+            if spec.kind is not InputKind.USER_INPUT:
+                name = str(spec.target)
+                root[name] = self.state_dict[name] if name in self.state_dict else self.constants[name]
+                copies[node] = graph.get_attr(name)
+        users = [copies[node] for node, spec in zip(inputs, self.graph_signature.input_specs, strict=True)
+                 if spec.kind is InputKind.USER_INPUT]
+        if check_guards:
+            root["_guards_fn"] = Guards([node.name for node in users], self._shapes, self._axes)
+            graph.call_module("_guards_fn", tuple(users))
+        graph.output(graph.graph_copy(self.graph, copies))
+        graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(self._names, self._in_spec, self._out_spec)))
+        module = GraphModule(root, graph)
+        for name in (*self.graph_signature.non_persistent_buffers, *self.graph_signature.lifted_tensor_constants):
+            path, _, last = name.rpartition(".")
+            module.get_submodule(path)._non_persistent_buffers_set.add(last)
+        module.register_forward_pre_hook(self._check_nesting, with_kwargs=True)
+        return module
+
+    def _check_nesting(self, module: Any, args: Any, kwargs: Any) -> None:
+        spec = tree_flatten((args, kwargs))[1]
+        if spec != self._in_spec:
+            raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{self._in_spec}\nbut "
+                             f"actually got inputs with tree spec of: \n{spec}.\nPlease check that the inputs have the "
+                             f"same number and type of args and kwargs as the ones you used when tracing.")
+
+    def __str__(self) -> str:
+        code = "\n    ".join(self.graph_module.print_readable(print_output=False).split("\n"))
+        signature = str(self.graph_signature).replace("\n", "\n    ").strip("\n")
+        return (f"ExportedProgram:\n    {code}\nGraph signature: \n{signature}\nRange constraints: "
+                f"{self.range_constraints}\n")
+
+
