@@ -81,6 +81,19 @@ def check_tensors(input: Any, other: Any, function: str) -> None:
     check_tensor(other, function, "other", 2)
 
 
+def check_format(ndim: int, memory_format: Any) -> None:
+    """RuntimeError for a memory format that needs another number of axes."""
+    needed = {dtypes.channels_last: 4, dtypes.channels_last_3d: 5}.get(memory_format, ndim)
+    if ndim != needed:
+        raise RuntimeError(f"required rank {needed} tensor to use channels_last{'_3d' * (needed == 5)} format")
+
+
+def refuse(tensor: Any, kinds: str, kernel: str) -> None:
+    """NotImplementedError for a tensor whose dtype is of one of NumPy's kinds: PyTorch's kernel has no code for it."""
+    if tensor.array.dtype.kind in kinds:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[tensor.dtype.name]}'")
+
+
 def is_batched(tensor: Any) -> bool:
     """Return True if the tensor is a batch inside vmap."""
     return type(tensor._storage).rank > 0

@@ -88,6 +88,9 @@ def _from_object(data: Any, wanted: Any) -> tuple[Any, Any]:
         return data, _dtype_of(next(kind for kind in (int, float, complex) if isinstance(data, kind)))
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _read(np.asarray(data), wanted)
+    if hasattr(data, "__dlpack__"):
+        from .creation import from_dlpack
+        return _read(from_dlpack(data), wanted)
     if _is_sequence(data):
         return _read([data[i] for i in range(len(data))], wanted)
     if hasattr(data, "__index__"):

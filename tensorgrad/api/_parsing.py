@@ -26,6 +26,7 @@ from ._arguments import typename, warn
 from ._signatures import COMPILED, EXPECTED, PREFIXES, Parameter, Signature, handed_on, signatures
 
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
+OF_NUMBERS = frozenset("add sub mul div".split())      # take two numbers, and return a tensor of the result
 UNCAST = frozenset("""ge_ greater_ greater_equal_ gt_ le_ less_ less_equal_ lt_ bernoulli_ cauchy_ celu_ cumprod_
     cumsum_ elu_ exponential_ geometric_
     leaky_relu_ lerp_ log_normal_ normal_ random_ rrelu_ selu_ threshold_
@@ -268,6 +269,10 @@ def answer(error: Exception | None, function: Any, namespace: str | None, name: 
 def _answer_of_function(error: Exception | None, function: Any, namespace: str, name: str, args: Any,
                         kwargs: Any) -> Answer | None:
     inner = namespace.partition(".")[2]
+    if not inner and name in OF_NUMBERS and len(args) > 1 and all(type(a) in (bool, int, float, complex)
+                                                                  for a in args[:2]):
+        from .creation import tensor
+        return Answer(function(tensor(args[0]), tensor(args[1]), *args[2:], **kwargs))
     if inner in PREFIXES or inner == "nn.functional" and name in COMPILED:
         known = signatures(full := PREFIXES.get(inner, "") + name)
         if known is not None:

@@ -60,7 +60,7 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
         if out:
             words = str(out).split()
             call_with_out = _with_out(call, "same" in words, "apart" in words, "given" in words, "parts" in words,
-                                      "device" in takes)
+                                      "device" in takes, "keepdim" in takes)
         for n in (kept, *aliases):
             if function:
                 FUNCTIONS[n] = call_with_out if out else call
@@ -122,8 +122,14 @@ def translate(renamed: dict[str, str], kwargs: dict[str, Any]) -> dict[str, Any]
     return {renamed[k] if k in renamed and renamed[k] not in kwargs else k: v for k, v in kwargs.items()}
 
 
+# functions whose several results may not be written over their input
+PICKING = frozenset("aminmax kthvalue max min mode topk".split())
+
+
 def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool = False, parts: bool = False,
-              places: bool = False) -> Any:
+              places: bool = False, reduces: bool = False) -> Any:
+    picks = call.__name__ in PICKING
+
     @wraps(call)
     def with_out(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is None:
@@ -131,7 +137,7 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
         if type(out) is Tensor:
             if apart:
                 inplace.check_writeable(out)
-            for a in args:
+            for a in () if reduces and not isinstance(args[1:] and args[1], TensorBase) else args:
                 for t in a if apart and isinstance(a, (tuple, list)) else (a,):
                     if isinstance(t, TensorBase) and (apart or t._storage is out._storage):
                         inplace.check_overlap(out.array, t.array, apart=apart)
@@ -139,6 +145,10 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
                 kwargs["dtype"] = _given_dtype(out, kwargs.get("dtype"))
                 if places:
                     kwargs.setdefault("device", out.device)
+        elif picks and isinstance(out, (tuple, list)):
+            for o in out:
+                if args and isinstance(o, TensorBase) and isinstance(args[0], TensorBase):
+                    inplace.check_overlap(o.array, args[0].array, apart=o._storage is args[0]._storage)
         elif apart and any(o is a for o in out for a in args):
             raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
                                "refer to a single memory location. Please clone() the tensor before performing the "
@@ -256,6 +266,8 @@ def _explained(method: Any, name: str) -> Any:
 def write_out(result: Any, out: Any, exact: bool = False, name: str = "function") -> Any:
     """Put a result into the tensors that `out=` gave, and return these."""
     if isinstance(result, (tuple, list)):
+        if name == "nonzero":
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"expected tuple of {len(result)} elements but got "
                             f"{len(out) if isinstance(out, (tuple, list)) else 1}")

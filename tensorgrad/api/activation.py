@@ -12,7 +12,7 @@ from ..core.dispatch import fresh, xp
 from ..dtype import SCALAR_TYPES, as_dtype
 from ..ops.shape import inverse
 from ..runtime.small_floats import wide
-from ._arguments import check_tensor, converted, in_dtype, normalize_dim
+from ._arguments import check_tensor, converted, in_dtype, normalize_dim, refuse
 from ._kinds import Dtype, Generator, Number
 from ._register import FUNCTIONS, in_place_form, public
 from .creation import axes_in_memory
@@ -254,6 +254,7 @@ def _drop(input: Any, p: float, train: bool, noise: Any, combine: Any) -> Any:
     if p == 1:
         return input * input.new_zeros(())
     check_floating(input)
+    refuse(input, "c", "bernoulli_scalar_cpu_")
     return combine(input, noise())
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from .. import dtype as dtypes
@@ -14,7 +15,7 @@ from ..device import device as Device
 from ..dtype import FROM_NUMPY, as_dtype
 from ..ops.base import OPS
 from ..storage.base import backend_of
-from ._arguments import warn
+from ._arguments import C_NAMES, warn
 from ._kinds import Dtype, Index, Ints, MemoryFormat, Operand, Storage
 from ._register import public
 
@@ -246,6 +247,8 @@ def copy_(input: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]])
     """
+    if isinstance(src, complex):
+        src = input.new_tensor(src, dtype=input.dtype.to_complex())     # type: ignore[attr-defined]
     if isinstance(src, (bool, int, float)):
         return input.fill_(src)  # type: ignore[attr-defined]
     if not isinstance(src, TensorBase):
@@ -290,8 +293,13 @@ def set_(input: Tensor, source: Storage | Tensor | None = None, storage_offset: 
     if node_of(input) is not None and mode.grad:
         _inplace.check(input)
     tensor = source if isinstance(source, TensorBase) else source._as_tensor(input)
+    if tensor.array.dtype != input.array.dtype:
+        raise RuntimeError(f"Could not set tensor of type {C_NAMES[FROM_NUMPY[tensor.array.dtype].name]} to a tensor "
+                           f"of type {C_NAMES[input.dtype.name]}")
     if size is not None:
-        tensor = tensor.detach().as_strided(size, stride if stride is not None else None, storage_offset)  # type: ignore[attr-defined]
+        if stride is None:
+            stride = [prod(size[axis + 1:]) for axis in range(len(size))]
+        tensor = tensor.detach().as_strided(size, stride, storage_offset)  # type: ignore[attr-defined]
     if tensor._storage.memory is None:
         tensor._storage.memory = tensor.array
     input.array, input._storage, input.origin = tensor.array, tensor._storage, None
@@ -330,6 +338,8 @@ def map_(input: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
     >>> torch.tensor([1., 2.]).map_(torch.tensor([3., 4.]), lambda a, b: a * b)
     tensor([3., 8.])
     """
+    if tensor.array.dtype != input.array.dtype:
+        raise TypeError(f"map_: expected {input.type()} for 'other' (got {tensor.type()})")
     pairs = zip(input.detach().reshape(-1).tolist(), tensor.detach().expand_as(input).reshape(-1).tolist(), strict=True)
     return copy_(input, input.new_tensor([callable(a, b) for a, b in pairs]).reshape(input.shape))
 

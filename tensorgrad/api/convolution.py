@@ -9,7 +9,7 @@ from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import can_cast
 from ..ops.windows import input_length, output_length
-from ._arguments import C_NAMES, in_dtype, integer
+from ._arguments import C_NAMES, in_dtype, integer, refuse
 from ._kinds import Index, Ints1
 from ._register import public
 from .pooling import step_within
@@ -54,6 +54,8 @@ def _check(input: Any, weight: Any, bias: Any, n: int, groups: int, name: str, t
                            f"expected stride to be a single integer value or a list of {max(len(w) - 2, 0)} values to "
                            f"match the convolution dimensions, but got stride={[1] * n}")
     _check_channels(x, w, None if bias is None else bias.array.shape, n, groups, transposed)
+    if not transposed:
+        refuse(input, "b", "slow_conv2d_cpu" if n < 3 else "compute_columns3d")
     if transposed and not _slow(input):
         _check_dtypes(input, weight, bias, transposed)
 
@@ -225,7 +227,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
     Input: x (T, N, C), weight (K, C, O), bias (O)
     Output: (T + 2·pad − K + 1, N, O)
-    Errors: RuntimeError if the channels do not fit or K is greater than T + 2·pad
+    Errors: RuntimeError if the channels do not fit or K is greater than T + 2·pad + 1
     https://pytorch.org/docs → torch.nn.functional.conv_tbc
 
     >>> import tensorgrad as torch
@@ -234,6 +236,12 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     """
     if isinstance(bias, Tensor) and bias.array.dtype != input.array.dtype and can_cast(bias.dtype, input.dtype):
         bias = in_dtype(bias, input.dtype)
+    length = len(input) + 2 * pad - len(weight) + 1
+    if length < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {length}: "
+                           f"{[length, input.size(1), weight.size(2)]}")
+    if length == 0:
+        return input.new_empty(0, input.size(1), weight.size(2))
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1).contiguous()
 
 

@@ -15,13 +15,13 @@ from ..core.dispatch import fresh, level_of, wrap, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, new
 from ..device import device as Device
-from ..dtype import FROM_NUMPY, as_dtype
+from ..dtype import FROM_NUMPY, SCALAR_TYPES, as_dtype
 from ..runtime.numpy_state import compute
 from ..runtime.small_floats import convert, known
 from ..storage.base import backend_of
 from ..storage.layout import slowest_first
 from ..storage.out_of_memory import memory_error
-from ._arguments import converted, warn
+from ._arguments import check_format, converted, warn
 from ._kinds import Dtype, Ints, Ints1, Layout, MemoryFormat, Number
 from ._nested import array_of
 from ._register import check_layout, public
@@ -139,7 +139,8 @@ def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = 
             requires_grad: bool = False) -> Tensor:
     """A tensor of an array, tensor, DLPack or buffer object or nested sequence; `copy` forces or forbids copying.
 
-    Input: data as for `tensor`, DLPack or a buffer
+    Input: data as for `tensor`, an object or capsule of DLPack, or a buffer, whose bytes are read as elements of the
+        dtype
     Output: the data's shape
     Errors: ValueError if copy is False and a copy is needed; RuntimeError for integers that require grad; TypeError for
         strings
@@ -150,8 +151,11 @@ def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = 
     >>> torch.asarray(x) is x, torch.asarray(x, copy=True) is x
     (True, False)
     """
-    if not isinstance(obj, (TensorBase, np.ndarray)) and hasattr(obj, "__dlpack__"):
-        obj = from_dlpack(obj)
+    if not isinstance(obj, (TensorBase, np.ndarray, np.generic)):
+        if hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
+            obj = from_dlpack(obj)
+        elif _is_buffer(obj):
+            obj = frombuffer(obj, dtype=dtypes.get_default_dtype() if dtype is None else dtype)
     shares = isinstance(obj, (TensorBase, np.ndarray))
     if copy is False and not shares:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
@@ -164,6 +168,9 @@ def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = 
     out = as_tensor(source, dtype=dtype, device=device)
     if copy:
         out = out.clone() if shares else out
+    elif copy is False and isinstance(obj, TensorBase) and out.array.dtype != obj.array.dtype:
+        names = [SCALAR_TYPES[FROM_NUMPY[t.array.dtype].name] for t in (obj, out)]
+        raise ValueError(f"can't alias tensor with dtype '{names[0]}' into dtype '{names[1]}'.")
     elif copy is False and out.array.__array_interface__["data"] != getattr(obj, "array",
                                                                             obj).__array_interface__["data"]:
         raise ValueError("can't alias tensor with a different dtype or device")
@@ -171,6 +178,14 @@ def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = 
         obj.requires_grad = wanted  # type: ignore[attr-defined]
         return obj
     return as_leaf(out, wanted and not out.requires_grad)
+
+
+def _is_buffer(obj: object) -> bool:
+    try:
+        memoryview(obj).release()       # type: ignore[arg-type]
+    except (TypeError, BufferError):
+        return False
+    return True
 
 
 @public(method=False)
@@ -302,8 +317,8 @@ def frombuffer(buffer: object, *, dtype: Dtype, count: int = -1, offset: int = 0
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
     size, item = view.nbytes, as_dtype(dtype).itemsize
-    if size == 0:
-        raise ValueError("both buffer length (0) and count (-1) must not be 0")
+    if size == 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
     if not 0 <= offset < size:
         raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({size} "
                          f"bytes) minus 1")
@@ -451,8 +466,7 @@ def laid_out(tensor: Any, like: Any, memory_format: Any = None) -> Any:
     """Rearrange the axes in memory of a new tensor of equal elements: as in the array `like`, or by a memory format."""
     ndim, array = like.ndim, tensor.array
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
-        if ndim != (needed := 4 if memory_format is dtypes.channels_last else 5):
-            raise RuntimeError(f"required rank {needed} tensor to use channels_last{'_3d' * (needed == 5)} format")
+        check_format(ndim, memory_format)
         axes = [0, *range(2, ndim), 1]
     elif memory_format is dtypes.contiguous_format or not hasattr(like, "flags") or like.flags.c_contiguous:
         return tensor
@@ -539,7 +553,10 @@ def empty_strided(size: Ints, stride: Ints, *, dtype: Dtype | None = None, layou
     >>> torch.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    length = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if all(size) else 0
+    if len(size) != len(stride):
+        raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+                           f"({len(stride)})")
+    length = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
     out = empty(length, dtype=dtype, device=device).as_strided(size, stride)
     out.origin = None
     return as_leaf(out, requires_grad)
@@ -611,9 +628,10 @@ def scalar_tensor(s: Number, *, dtype: Dtype | None = None, layout: Layout | Non
     """
     if isinstance(s, TensorBase) and (s.array.ndim or s.requires_grad):  # type: ignore[attr-defined]
         raise TypeError("scalar_tensor(): argument 's' (position 1) must be Number, not Tensor")
-    return full((), s, dtype=dtypes.get_default_dtype() if dtype is None and type(s) is not complex else dtype,
-                device=device,
-                requires_grad=requires_grad)
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    if isinstance(s, complex):
+        s = converted(s, kind)
+    return full((), s, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 @public(method=True, inplace=False)

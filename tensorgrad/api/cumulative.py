@@ -203,6 +203,9 @@ def gradient(input: Tensor, *, spacing: Number | Numbers | Tensors | None = 1, d
                            f"{wanted}but got a list of length {len(spacings)}")
     if any(input.array.shape[a] < edge_order + 1 for a in axes):
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    if input.array.dtype.kind == "b":
+        raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                           "`logical_xor()` operator instead.")
     return tuple(_slope(floating(input), s, a, edge_order) for s, a in zip(spacings, axes, strict=True))
 
 

@@ -63,6 +63,8 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     >>> torch.pairwise_distance(torch.tensor([[0., 0.]]), torch.tensor([[3., 4.]]))
     tensor([5.0000])
     """
+    if not max(x1.ndim, x2.ndim):
+        return xp.vector_norm(x1 - x2 + eps, ord=p, axis=(), keepdims=keepdim)
     return xp.vector_norm(x1 - x2 + eps, ord=p, axis=(max(x1.ndim, x2.ndim, 1) - 1,), keepdims=keepdim)
 
 

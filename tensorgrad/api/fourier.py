@@ -411,7 +411,7 @@ def _check_frequencies(n: Any, dtype: Any, name: str) -> None:
         raise TypeError(f"fft_{name}(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     if dtype is not None and dtypes.as_dtype(dtype).category < dtypes.FLOATING:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
-    if n < 0:
+    if n < 0 and name == "fftfreq":
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
 
 
@@ -454,7 +454,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Dtype | None = None, layout: Layo
     """
     d = float(d)
     _check_frequencies(n, dtype, "rfftfreq")
-    return _frequencies(lambda dtype, device: arange(n // 2 + 1, dtype=dtype, device=device), n, d, dtype, device,
+    return _frequencies(lambda dtype, device: arange(int(n / 2) + 1, dtype=dtype, device=device), n, d, dtype, device,
                         requires_grad)
 
 

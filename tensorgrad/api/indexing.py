@@ -60,6 +60,9 @@ def index_put(input: Tensor, indices: Indices, values: Tensor, accumulate: bool 
 def index_put_(input: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
     """`index_put` in place. https://pytorch.org/docs → torch.Tensor.index_put_"""
     check_tensor(values, "index_put_", "values", 2)
+    for other in (values, *(i for i in indices if isinstance(i, TensorBase))):
+        if other._storage is input._storage and other.array.ndim:
+            _inplace.check_overlap(input.array, other.array, apart=True)
     for position, t in enumerate(indices):
         if not isinstance(t, TensorBase):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(t).__name__}")
@@ -75,11 +78,16 @@ def index_put_(input: Tensor, indices: Indices, values: Tensor, accumulate: bool
 def _check_index(index: Any, name: str, dtypes_: str = "iu") -> None:
     if not isinstance(index, TensorBase):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
+    if name == "index_copy_" and index.array.dtype != np.int64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {_scalar(index)}")
+    if name == "index_fill_" and index.array.dtype != np.int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.array.dtype not in (np.int64, np.int32):
-        raise (IndexError if name == "index_fill_" else RuntimeError)(
+        raise RuntimeError(
             f"{name}(): Expected dtype int32 or int64 for index" if name == "index_select" else
-            f"{name}(): Expected dtype int64 for index{'.' * (name == 'index_fill_')}" if name != "gather" else
-            "gather(): Expected dtype int32/int64 for index")
+            f"{name}(): Expected dtype int64 for index" if not name.startswith(("gather", "index_add", "index_reduce"))
+            else "gather(): Expected dtype int32/int64 for index" if name == "gather" else
+            f"{name.rstrip('_')}_(): Expected dtype int32/int64 for index but got: {_scalar(index)}")
 
 
 @public(out="same apart")
@@ -180,9 +188,10 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`gather` with broadcasting; without dim, of all elements. https://pytorch.org/docs → torch.take_along_dim
 
-    Input: input and indices, int64, of one number of dimensions, that broadcast apart from dim
+    Input: input and indices, int64, of one number of dimensions, that broadcast apart from dim; with dim, indices
+        beyond an end go on from the other one
     Output: the broadcast shape, with the size of indices along dim
-    Errors: RuntimeError for indices out of range, of another dtype, or of another number of dimensions
+    Errors: RuntimeError for indices of another dtype, of another number of dimensions, or, without dim, out of range
     """
     if indices.array.dtype != np.int64:
         raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {_scalar(indices)}")
@@ -197,8 +206,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     common = [1 if k == d else max(n, m) if 0 not in (n, m) else 0 for k, (n, m) in enumerate(zip(a, b, strict=True))]
     shape_a, shape_b = list(common), list(common)
     shape_a[d], shape_b[d] = a[d], b[d]
-    indices = (xp.where(indices < 0, indices + a[d], indices) if indices.array.size and int(indices.array.min()) < 0
-               else indices)
+    if indices.array.size and a[d]:
+        indices = xp.remainder(indices, a[d])
     return gather(input.expand(shape_a), d, indices.expand(shape_b))
 
 
@@ -350,6 +359,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     tensor([1., 0., 3.])
     """
     from . import FUNCTIONS as f
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = integer(dim, "dim")
@@ -504,8 +514,8 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    warn("index_reduce() is in beta and the API may change at any time.")
     d, index, source = _slices(input, dim, index, source, "index_reduce_")
+    warn("index_reduce() is in beta and the API may change at any time.")
     source = _with_axis(source)
     wide = index.reshape([-1 if k == d else 1 for k in range(max(input.array.ndim, 1))]).expand(source.array.shape)
     return scatter_reduce(input, d, wide if input.array.ndim else index, source if input.array.ndim else source, reduce,

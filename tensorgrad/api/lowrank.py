@@ -109,6 +109,8 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
     True
     """
     check_tensor(A, "lobpcg", "A", 1)
+    if A.array.ndim < 2 or A.array.shape[-2] != A.array.shape[-1]:
+        raise AssertionError(f"A must be square, got shape {A.shape}")
     m = A.array.shape[-1]
     k = (1 if X is None else X.array.shape[-1]) if k is None else k
     n = (k if X is None else X.array.shape[-1]) if n is None else n

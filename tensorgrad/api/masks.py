@@ -144,7 +144,11 @@ def where(condition: Tensor, input: Tensor | Number | None = None, other: Tensor
     result = xp.where(condition, *(in_dtype(v, dtype) if isinstance(v, TensorBase)
                                    else condition.new_tensor(v, dtype=dtype) for v in (input, other)))
     if out is not None:
+        from ..core.inplace import check_overlap
         from ._register import write_out
+        for t in (condition, input, other):
+            if isinstance(t, TensorBase) and isinstance(out, TensorBase) and t._storage is out._storage:
+                check_overlap(out.array, t.array)
         return write_out(result, out)
     return result
 

@@ -36,6 +36,9 @@ def norm(input: Tensor, p: Number | str | None = "fro", dim: Ints1 | None = None
         raise TypeError(f"linalg_vector_norm(): argument 'keepdim' (position 4) must be bool, not "
                         f"{type(keepdim).__name__}")
     if p == "nuc":
+        places = list(range(input.array.ndim)) if dim is None else [dim] if isinstance(dim, int) else dim
+        if len(places) != 2 and input.array.ndim > 1:
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, places))}")
         return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")

@@ -15,6 +15,7 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..ops.windows import input_length, pooled_length
 from ..storage.out_of_memory import check_room
+from ._arguments import refuse
 from ._kinds import Ints1
 from ._register import public
 
@@ -190,6 +191,8 @@ def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, di
              indices: bool = True) -> Any:
     """The largest value of each window, and, if requested, its index in the plane."""
     w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
+    if n > 1:
+        refuse(input, "bc", f"max_pool{n}d")
     if n == 1 and input.array.dtype.kind not in ("fViu" if indices else "fV"):
         raise NotImplementedError(f"\"max_pool1d_impl\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     geometry = {"kernel": w.kernel, "stride": w.stride, "widths": w.widths, "dilation": w.dilation}
@@ -285,6 +288,8 @@ def max_pool3d(input: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, p
 def avg_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
              divisor: Any) -> Any:
     w = windows(input, n, kernel_size, stride, padding, 1, ceil_mode, f"avg_pool{n}d")
+    if input.array.dtype.name != "int64":
+        refuse(input, "biuc", "avg_pool2d" if n < 3 else "avg_pool3d_out_frame")
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     if divisor is None:
@@ -393,7 +398,7 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
                            f"complex dtype. Got: {SCALAR_TYPES[input.dtype.name]}")
     check_room((*input.shape[:-n], *size), input.array.itemsize, f"adaptive_avg_pool{n}d")
     if not input.is_floating_point():
-        raise NotImplementedError(f"\"adaptive_avg_pool{max(n, 2)}d\" not implemented for "
+        raise NotImplementedError(f"\"adaptive_avg_pool{max(n, 2)}d{'_cpu' * (n == 3)}\" not implemented for "
                                   f"'{SCALAR_TYPES[input.dtype.name]}'")
     if all(s == 1 for s in size):
         return xp.mean(input, axis=tuple(range(input.ndim - n, input.ndim)), keepdims=True)
@@ -461,6 +466,7 @@ def covered(shape: tuple[int, ...], tables: list[Any]) -> Any:
 def adaptive_max_pool(n: int, input: Any, output_size: Any) -> tuple[Any, Any]:
     size = adaptive_size(input, output_size, n, f"adaptive_max_pool{n}d")
     check_room((*input.shape[:-n], *size), 8, f"adaptive_max_pool{n}d")       # the places are of int64
+    refuse(input, "biuc", "adaptive_max_pool2d" if n < 3 else "adaptive_max_pool3d_cpu")
     backend = type(input._storage)
     places = adaptive_places(tuple(input.shape[-n:]), size)
     return tuple(xp.region_max(input, fresh(backend.asarray(places), backend), ndim=n))

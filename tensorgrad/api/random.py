@@ -381,6 +381,8 @@ def normal(mean: Tensor | float = 0.0, std: Tensor | float = 1.0, size: Ints | N
     else:
         backend = type(tensors[0]._storage)
         bare = [_host(t) if isinstance(t, TensorBase) else float(t) for t in (mean, std)]
+        if len(tensors) > 1:
+            broadcast_shape(*tensors)
         made = tensor_of(generator_of(backend, generator).normal_around(*bare), backend)
         for t in tensors:
             made = _of(t.expand(made.array.shape), made)
@@ -540,6 +542,8 @@ def _filler(name: str, what: str, errors: str, **defaults: Any) -> None:
         values = [given[n] for n in names]
         if name != "bernoulli" and any(isinstance(v, TensorBase) and v.array.ndim for v in values):
             raise TypeError(f"{name}_(): arguments must be float, not Tensor")
+        if isinstance(values[0], TensorBase) and values[0].array.ndim:
+            values[0] = values[0].expand(self.shape)    # type: ignore[attr-defined]
 
         def draw(own: Any, shape: Any, dtype: Any) -> Any:
             source = own if generator is None else generator_of(type(self._storage), generator)

@@ -34,6 +34,8 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
     """
     if interpolation_mode not in range(len(MODES)) or padding_mode not in range(len(PADDING_MODES)):
         _check(input, grid, "")
+        raise RuntimeError(f"grid_sampler(): interpolation_mode must be 0, 1 or 2 and padding_mode 0, 1 or 2, but got "
+                           f"{interpolation_mode} and {padding_mode}")
     mode, padding = MODES[interpolation_mode], PADDING_MODES[padding_mode]
     _check(input, grid, mode)
     n, sizes = input.ndim - 2, input.shape[2:]

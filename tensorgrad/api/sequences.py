@@ -111,6 +111,16 @@ def _check_ends(function: str, start: Any, end: Any) -> None:
                                f"{value.array.ndim} dimension(s).")
 
 
+def _kind_between(name: str, start: Any, end: Any, dtype: Any) -> Any:
+    """The dtype of a sequence between two numbers; RuntimeError for complex ends and a real dtype."""
+    complex_ = isinstance(start, complex) or isinstance(end, complex)
+    kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
+    if complex_ and not kind.is_complex:
+        raise RuntimeError(f"torch.{name}(): inferred dtype {C_NAMES[dtypes.default_complex().name]} can't be safely "
+                           f"cast to passed dtype {dtypes.SCALAR_TYPES[kind.name]}")
+    return kind
+
+
 @public(method=False, out="given")
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype: Dtype | None = None,
              layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
@@ -135,8 +145,7 @@ def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype:
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     check_room((steps,), 4, "linspace")
-    complex_ = isinstance(start, complex) or isinstance(end, complex)
-    kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
+    kind = _kind_between("linspace", start, end, dtype)
     backend = backend_of(device)
     if kind is dtypes.bool:
         raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
@@ -177,11 +186,9 @@ def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: flo
     _check_ends("logspace", start, end)
     base = base.item() if isinstance(base, TensorBase) else base
     start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
-    complex_ = isinstance(start, complex) or isinstance(end, complex)
-    kind = (dtypes.default_complex() if complex_ else dtypes.get_default_dtype()) if dtype is None else as_dtype(dtype)
-    if complex_ and not kind.is_complex:
-        raise RuntimeError(f"torch.logspace(): inferred dtype {C_NAMES[dtypes.default_complex().name]} can't be safely "
-                           f"cast to passed dtype {dtypes.SCALAR_TYPES[kind.name]}")
+    kind = _kind_between("logspace", start, end, dtype)
+    if kind is dtypes.bool:
+        raise NotImplementedError("\"logspace_cpu\" not implemented for 'Bool'")
     if kind.numpy.kind in "iu":
         start, end = (int(converted(v, kind)) for v in (start, end))
     powers = linspace(start, end, steps, dtype=dtypes.complex128 if kind.is_complex else dtypes.float64, device=device)

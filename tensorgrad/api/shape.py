@@ -15,7 +15,7 @@ from ..core.mode import mode
 from ..core.tape import Leaf, TensorBase, node_of
 from ..ops.base import OPS
 from ..size import Size
-from ._arguments import normalize_dim, normalize_dims, warn
+from ._arguments import check_format, normalize_dim, normalize_dims, warn
 from ._kinds import Dtype, Index, Ints, Ints1, MemoryFormat, Tensors
 from ._register import FUNCTIONS, public
 from .creation import shape_of
@@ -370,6 +370,10 @@ def movedim(input: Tensor, source: int | Ints, destination: int | Ints) -> Tenso
     torch.Size([3, 4, 2])
     """
     ndim = input.array.ndim
+    for name, given in (("source", source), ("destination", destination)):
+        places = [normalize_dim(d, ndim) for d in given] if isinstance(given, (tuple, list)) else []
+        if len(set(places)) < len(places):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({list(given)})")
     sources, targets = normalize_dims(source, ndim), normalize_dims(destination, ndim)
     if len(sources) != len(targets):
         raise RuntimeError(f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should contain "
@@ -567,6 +571,7 @@ def contiguous(input: Tensor, *, memory_format: MemoryFormat = dtypes.contiguous
     """
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         ndim = input.array.ndim
+        check_format(ndim, memory_format)
         if input.is_contiguous(memory_format=memory_format):
             return input
         moved = xp.clone(contiguous(xp.permute_dims(input, axes=(0, *range(2, ndim), 1))))

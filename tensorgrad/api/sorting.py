@@ -7,7 +7,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from . import return_types
-from ._arguments import in_dtype, integer, normalize_dim, promoted
+from ._arguments import in_dtype, integer, normalize_dim, promoted, refuse
 from ._kinds import Index, Number
 from ._register import public
 from .reduction import along, keeps_with_dim
@@ -122,6 +122,7 @@ def kthvalue(input: Tensor, k: Index, dim: int = -1, keepdim: bool = False) -> r
     n = input.array.shape[axis] if input.array.ndim else 1
     if n and not 1 <= k <= n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    refuse(input, "b", "kthvalue_cpu")
     return return_types.kthvalue(*along("kthvalue", input, dim, keepdim, "kthvalue", k=int(k)))
 
 
@@ -214,11 +215,13 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | Number, *, out_int32: 
     tensor([2, 3])
     """
     if isinstance(input, complex) and sorted_sequence.array.ndim == 1:
-        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for 'ComplexFloat'")
+        raise NotImplementedError("\"searchsorted_out_cpu\" not implemented for "
+                                  f"'{SCALAR_TYPES[dtypes.default_complex().name]}'")
     values = (input if isinstance(input, Tensor) else sorted_sequence.new_tensor(input,
                                                                                  dtype=None if isinstance(input, int)
                                                                                  else dtypes.float64))
     _check_search(sorted_sequence, values, right, side, sorter)
+    refuse(sorted_sequence, "c", "searchsorted_out_cpu")
     if sorter is not None:
         sorted_sequence = xp.take_along_axis(sorted_sequence, sorter, axis=sorted_sequence.array.ndim - 1)
     sequence, values = promoted(sorted_sequence, values) if values.array.ndim else (sorted_sequence, values)
@@ -311,6 +314,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     >>> torch.unique(torch.tensor([3, 1, 3]), return_inverse=True, return_counts=True)
     (tensor([1, 3]), tensor([1, 0, 1]), tensor([1, 2]))
     """
+    refuse(input, "c", "unique" if dim is None else "unique_dim")
     if dim is None:
         return _asked_for(*xp.distinct(input), return_inverse, return_counts)
     return _asked_for(*_distinct_slices(input, dim, False), return_inverse, return_counts)
@@ -332,6 +336,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 2, 1]))
     tensor([1, 2, 1])
     """
+    refuse(input, "c", "unique" if dim is None else "unique_dim")
     if dim is not None:
         return _asked_for(*_distinct_slices(input, dim, True), return_inverse, return_counts)
     values, inverse, counts = xp.distinct_slices(xp.reshape(input, (input.array.size,)), neighbours=True)

@@ -369,7 +369,7 @@ def histogramdd(input: Tensor, bins: int | Ints | Tensors, *, range: Floats | No
     if range is not None and len(range) != 2 * count:
         raise RuntimeError(f"torch.histogramdd: for a {count}-dimensional histogram range should have {2 * count} "
                            f"elements, but got {len(range)}")
-    if input.array.dtype.kind != "f":
+    if input.dtype not in (dtypes.float32, dtypes.float64):
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     points = xp.reshape(input, (prod(input.array.shape[:-1]), count))
     if weight is not None and weight.array.shape != input.array.shape[:-1]:

@@ -327,6 +327,7 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     if waiting:
         put(view, waiting, as_value(view, value) if number else without_ones(value))
     elif number:
+        _inplace.check_writeable(view)
         view.fill_(value.item() if isinstance(value, np.integer) else value)
     else:
         _assign(view, value)

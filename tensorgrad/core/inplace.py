@@ -81,7 +81,9 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     check_mode(target)
     for other in args:
         if isinstance(other, TensorBase) and other._storage is target._storage:
-            check_overlap(target.array, other.array)
+            name = function.__name__
+            if name not in FILLING or other.array.ndim:
+                check_overlap(target.array, other.array, apart=name in INDEXING)
     if mode.record:
         if (target._node is not None and target.origin is not None and target.origin.kind == "no_grad"
                 or node_of(target) is not None):
@@ -129,6 +131,9 @@ def add_sparse(target: Any, other: Any, scale: Any) -> Any:
     return target
 
 
+# their tensors may not overlap the target at all; a single value that these fill in may
+INDEXING = frozenset("index_add index_copy index_fill index_reduce put scatter scatter_add scatter_reduce".split())
+FILLING = frozenset("index_fill masked_fill masked_scatter".split())
 # autograd sees no write in these, even to a leaf
 UNRECORDED = frozenset(f"logical_{name}" for name in ("and", "or", "xor", "not"))
 # may return their input, which is then no write
@@ -261,7 +266,7 @@ def check_overlap(target: Any, other: Any, copying: bool = False, apart: bool = 
     end, stop = start + target.nbytes, begin + other.nbytes
     same = ((start, end) == (begin, stop) and (target.strides == other.strides
                                                or (copying and target.flags.c_contiguous == other.flags.c_contiguous)))
-    if max(start, begin) < min(end, stop) and not same or apart and target is other:
+    if max(start, begin) < min(end, stop) and (apart or not same) or apart and target is other:
         raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer "
                            "to a single memory location. Please clone() the tensor before performing the operation.")
 

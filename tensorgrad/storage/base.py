@@ -253,7 +253,7 @@ def backend_of(spec: Any) -> type[Storage]:
     if found is None and device.type == "meta":
         return Storage.makers["meta"](0)
     if found is None:
-        found = Storage.by_device.get(device.type) if device.index in (None, 0) else None
+        found = Storage.by_device.get(device.type) if device.index in (None, 0) or device.type == "cpu" else None
     if found is None and device.type in ("xpu", "mtia"):
         raise AssertionError(f"Torch not compiled with {device.type.upper()} enabled")
     if found is None and device.type not in KINDS:

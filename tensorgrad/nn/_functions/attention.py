@@ -6,11 +6,13 @@ https://pytorch.org/docs/stable/nn.functional.html#attention-mechanisms
 from __future__ import annotations
 
 import math
+from math import prod
 import warnings
 from typing import Any
 
 from ... import api as tg
 from ..._tensor import Tensor
+from ...advice import misfit
 from ...api._arguments import anywhere
 from ...api.linear import linear
 from ...core.dispatch import xp
@@ -59,6 +61,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if not viable:
         raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to "
                            "turning off both the math kernel and the fused kernels.")
+    if query.array.shape[-1] != key.array.shape[-1] or key.array.shape[-2] != value.array.shape[-2]:
+        _check_widths(query, key, value)
     if enable_gqa:
         groups = query.size(-3) // key.size(-3)
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(query.size(-3) // value.size(-3), -3)
@@ -72,6 +76,15 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         attn_mask = _causal(query, key)
     mask = attn_mask if attn_mask is None or attn_mask.dtype is tg.bool else attn_mask.to(wide)
     return _attend(query, key, value, mask, dropout_p, scale)[0]
+
+
+def _check_widths(query: Any, key: Any, value: Any) -> None:
+    """Raise PyTorch's error for keys of another width than the queries, or another number of values than keys."""
+    heads = prod(query.array.shape[:-2])
+    wanted, got = ((query.size(-1), key.size(-1)) if query.size(-1) != key.size(-1) else
+                   (key.size(-2), value.size(-2)))
+    raise misfit(f"Expected size for first two dimensions of batch2 tensor to be: [{heads}, {wanted}] but got: "
+                 f"[{heads}, {got}].")
 
 
 def _causal(query: Any, key: Any) -> Any:

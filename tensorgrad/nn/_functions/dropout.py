@@ -24,9 +24,10 @@ def _run(function: Any, input: Any, p: float, training: bool, inplace: bool) -> 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element is 0 with probability p, else x / (1 − p).
 
-    Input: (*), floating point or complex
+    Input: (*), floating point
     Output: the input's shape; the input itself unless training
-    Errors: ValueError unless 0 ≤ p ≤ 1; RuntimeError for integers and bools while training
+    Errors: ValueError unless 0 ≤ p ≤ 1; while training, RuntimeError for integers and bools, NotImplementedError for
+        complex numbers
     https://pytorch.org/docs → torch.nn.functional.dropout
 
     >>> import tensorgrad as torch

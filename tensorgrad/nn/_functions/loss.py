@@ -405,6 +405,9 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: bool | None = 
     tensor(500.3466)
     """
     reduction = reduction_of(reduction, size_average, reduce)
+    if input.array.dtype.kind in "iu":
+        raise RuntimeError(f"result type {SCALAR_TYPES[tg.get_default_dtype().name]} can't be cast to the desired "
+                           f"output type {SCALAR_TYPES[input.dtype.name]}")
     _check_written(input, target)
     input, target = _broadcast(input, target)
     return in_dtype(xp.soft_margin_loss(input, target, reduction=reduction), input.dtype)
@@ -450,10 +453,10 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
              reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """w (x − y)².
 
-    Input: (*), floating point or complex; target in the input's shape; weight in the input's shape
+    Input: (*), floating point; target in the input's shape; weight in the input's shape
     Output: (), or the input's shape with reduction='none'
     Errors: RuntimeError if the shapes do not broadcast; ValueError for a weight of another shape or another reduction;
-        NotImplementedError for integers; UserWarning if the shapes differ
+        NotImplementedError for integers and complex numbers; UserWarning if the shapes differ
     https://pytorch.org/docs → torch.nn.functional.mse_loss
 
     >>> import tensorgrad as torch
@@ -462,8 +465,8 @@ def mse_loss(input: Tensor, target: Tensor, size_average: bool | None = None, re
     """
     reduction = reduction_of(reduction, size_average, reduce)
     input, target = _paired(input, target, weight)
-    if result_type(input, target).category < tg.float32.category:
-        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
+    if not (kind := result_type(input, target)).is_floating_point:
+        raise NotImplementedError(f"\"mse_cpu\" not implemented for '{SCALAR_TYPES[kind.name]}'")
     if weight is None:
         return xp.mse_loss(input, target, reduction=reduction)
     return _weighed(xp.mse_loss(input, target, reduction="none"), weight, reduction)
@@ -604,6 +607,9 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = tg.full_like(input, var)
+    elif not isinstance(var, tg.Tensor):
+        raise TypeError(f"any() received an invalid combination of arguments - got ({type(var < 0).__name__}), but "
+                        "expected one of:\n * (Tensor input)\n * (Tensor input, int dim, bool keepdim = False)")
     elif anywhere(var < 0):
         raise ValueError("var has negative entry/entries")
     if var.shape != input.shape:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ... import api as tg
 from ..._tensor import Tensor
+from ...api._arguments import refuse
 from ...api._kinds import Ints, Ints1
 from ...core.dispatch import SCALAR_TYPES, xp
 
@@ -142,6 +143,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
                          f"dimensions)")
     if not input.numel():
         return input
+    refuse(input, "c", "avg_pool2d" if input.ndim == 3 else "avg_pool3d_out_frame")
     if isinstance(size, (bool, float)):
         raise TypeError("pad(): argument 'pad' must be tuple of ints, but found element of type float")
     if size <= 0:
