@@ -2,8 +2,8 @@
 [argument …]`.
 
 `import torch` means tensorgrad there, and torchx and pytorch_symbolic mean its `layers` and `symbolic`, unless they are
-installed. All else is as under
-`python program.py`: sys.argv, sys.path, `__main__`, exit codes, and tracebacks.
+installed. Packages named after `--hidden-from` find no torch. All else is as under `python program.py`: sys.argv,
+sys.path, `__main__`, exit codes, and tracebacks.
 """
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from typing import Any
 from .as_torch.install import __file__ as FINDER
 from .as_torch.install import install_as_torch
 
-USAGE = """usage: python -m tensorgrad program.py [argument ...]
-       python -m tensorgrad -m module [argument ...]
-       python -m tensorgrad -c command [argument ...]
-       python -m tensorgrad - [argument ...]        (the program comes from the standard input)
+USAGE = """usage: python -m tensorgrad [--hidden-from names] program.py [argument ...]
+       python -m tensorgrad [--hidden-from names] -m module [argument ...]
+       python -m tensorgrad [--hidden-from names] -c command [argument ...]
+       python -m tensorgrad [--hidden-from names] - [argument ...]      (the program comes from the standard input)
 
-Run a PyTorch program with tensorgrad in the place of torch."""
+Run a PyTorch program with tensorgrad in the place of torch. Packages named after --hidden-from, with commas between
+them, find no torch."""
 
 
 def main(arguments: list[str]) -> None:
@@ -29,6 +30,11 @@ def main(arguments: list[str]) -> None:
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, file=sys.stdout if arguments else sys.stderr)
         raise SystemExit(0 if arguments else 2)
+    hidden: list[str] = []
+    if arguments[0] == "--hidden-from":
+        if len(arguments) < 3:
+            raise SystemExit(f"{USAGE}\n\nNames of packages and a program expected after --hidden-from")
+        hidden, arguments = arguments[1].split(","), arguments[2:]
     kind, rest = arguments[0], arguments[1:]
     if kind in ("-m", "-c"):
         if not rest:
@@ -36,7 +42,7 @@ def main(arguments: list[str]) -> None:
         what, rest = rest[0], rest[1:]
     elif kind.startswith("-") and kind != "-":
         raise SystemExit(f"{USAGE}\n\nunknown option {kind}: options of Python come before -m tensorgrad")
-    install_as_torch()
+    install_as_torch(hidden)
     # spawned processes call the main module `__mp_main__`
     program = sys.modules["__main__"] = sys.modules["__mp_main__"] = ModuleType("__main__")
     names = vars(program)

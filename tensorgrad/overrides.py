@@ -20,9 +20,11 @@ from functools import cache, wraps
 from types import FunctionType
 from typing import Any
 
+from ._C import _pop_torch_function_stack as _pop_mode
+from ._C import _push_on_torch_function_stack as _push_mode
 from ._tensor import Tensor, torch_function
 from ._tensor.torch_function import (
-    NEVER,
+    UNLISTED,
     AskingMethod,
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -76,11 +78,11 @@ class TorchFunctionMode:
                                   f"__torch_function__")
 
     def __enter__(self) -> TorchFunctionMode:
-        state.modes = (*state.modes, self)
+        _push_mode(self)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        state.modes = state.modes[:-1]
+        _pop_mode()
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> TorchFunctionMode:
@@ -98,6 +100,26 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 @contextmanager
+def _pop_mode_temporarily() -> Iterator[Any]:
+    """Turn the innermost mode off in a `with` block."""
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
+
+
+def _get_current_function_mode() -> Any:
+    """Return the innermost mode, None if there is none."""
+    return state.modes[-1] if state.modes else None
+
+
+def _get_current_function_mode_stack() -> list[Any]:
+    """Return the modes that are on, the innermost last."""
+    return list(state.modes)
+
+
+@contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Turn overrides of classes on again, in a `with` block inside an override."""
     before, state.classes = state.classes, True
@@ -107,12 +129,25 @@ def enable_reentrant_dispatch() -> Iterator[None]:
         state.classes = before
 
 
+@contextmanager
+def _enable_torch_function() -> Iterator[None]:
+    """Turn overrides of classes on again, in a `with` block inside one of `DisableTorchFunction`."""
+    before, state.classes, state.disabled = (state.classes, state.disabled), True, False
+    try:
+        yield
+    finally:
+        state.classes, state.disabled = before
+
+
 def has_torch_function(relevant_args: Any) -> bool:
     """Return True if an argument overrides functions, or a mode is on.
 
     https://pytorch.org/docs → torch.overrides.has_torch_function
     """
-    return bool(state.modes or state.classes and overriding(relevant_args))
+    try:
+        return bool(state.modes or state.classes and overriding(relevant_args))
+    except TypeError:
+        raise TypeError("expected a sequence") from None
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
@@ -130,7 +165,7 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *a
 
     https://pytorch.org/docs → torch.overrides.handle_torch_function
     """
-    found = overriding(relevant_args)
+    found = overriding(relevant_args) if state.classes else []
     answer = torch_function.ask(public_api, found, args, kwargs)
     if answer is NotImplemented:
         name = f"{public_api.__module__}.{public_api.__name__}"
@@ -183,7 +218,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
                                             if type(f := getattr(module, n)) is FunctionType and f not in ignored]
                                    for module in _namespaces().values()}
     found[Tensor] = [v.__get__ if isinstance(v, property) else v for n, v in vars(Tensor).items()
-                     if n not in NEVER and (isinstance(v, property) or isinstance(v, METHODS))]
+                     if n not in UNLISTED and (isinstance(v, property) or isinstance(v, METHODS))]
     return found
 
 
@@ -191,7 +226,7 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
 def get_ignored_functions() -> set[Any]:
     """Functions that no class overrides. https://pytorch.org/docs → torch.overrides.get_ignored_functions"""
     root = _namespaces()["torch"]
-    return {f for home, names in ((root, PLAIN_FUNCTIONS), (Tensor, NEVER))
+    return {f for home, names in ((root, PLAIN_FUNCTIONS), (Tensor, UNLISTED))
             for name in names if callable(f := getattr(home, name, None))}
 
 

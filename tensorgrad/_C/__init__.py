@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import Any
 
 from .._tensor import Tensor as TensorBase
-from .._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass
+from .._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, state
 from .._tensor.torch_function import disabled as _disabled_torch_function_impl
-from .._tensor.torch_function import state
 from ..core.mode import mode
 from ..generator import Generator
 from ..messages.missing_names import MissingName
 from ..messages.unsupported import unsupported
+from ._namespaces import _fft, _linalg, _nn, _special, _VariableFunctions
 
 _TensorMeta = type(TensorBase)
 has_lapack = has_spectral = True        # NumPy's
@@ -22,33 +22,6 @@ has_mkl = has_openmp = _has_mkldnn = False
 
 def _log_api_usage_once(event: str) -> None:
     """Do nothing: no use of the API is logged."""
-
-
-class _Functions:
-    """The functions of a module of this package, under the names that PyTorch's compiled module has for them."""
-
-    def __init__(self, module: str, prefix: str = "", names: dict[str, str] | None = None) -> None:
-        self._module, self._prefix, self._names = module, prefix, names or {}
-
-    def __getattr__(self, name: str) -> Any:
-        own = self._names.get(name, name)
-        if name.startswith("__") or not own.startswith(self._prefix):
-            raise AttributeError(name)
-        return getattr(import_module(f"{__package__}.{self._module}"), own.removeprefix(self._prefix))
-
-
-class _InModules(_Functions):
-    """Functions that PyTorch keeps beside its modules."""
-
-    @staticmethod
-    def _parse_to(*args: Any, **kwargs: Any) -> Any:
-        """(device, dtype, non_blocking, memory_format) of the arguments of `to`."""
-        from ..nn.modules._convert import parse_to
-        return parse_to(*args, **kwargs)
-
-
-_nn = _InModules("nn.functional", names={"log_sigmoid": "logsigmoid"})
-_linalg, _fft, _special = _Functions("linalg", "linalg_"), _Functions("fft", "fft_"), _Functions("special", "special_")
 
 
 def _get_tracing_state() -> None:
@@ -70,6 +43,11 @@ def _get_torch_function_state() -> _TorchFunctionState:
     """Return which overrides this thread asks."""
     return (_TorchFunctionState.ENABLED if state.classes else _TorchFunctionState.ALL_DISABLED if state.disabled
             else _TorchFunctionState.SUBCLASSES_DISABLED)
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Return True if this thread asks no overrides."""
+    return state.disabled
 
 
 def _len_torch_function_stack() -> int:

@@ -9,6 +9,7 @@ class that overrides them, or a mode, is first seen: then `arm` puts forms of th
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType, MethodType
@@ -41,11 +42,13 @@ CONTAINERS: set[type] = set()
 PASSING: set[type] = set()          # the classes that `forget_passing` removes
 
 PACKAGE = __name__.partition(".")[0]
+FUNCTIONAL = f"{PACKAGE}.nn.functional"
 # Attributes that are never overridden: those that make and inspect objects.
 NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __doc__ __getattribute__ __hash__ __init__ "
                   "__init_subclass__ __iter__ __module__ __new__ __setattr__ __slots__ __subclasshook__ "
-                  "__torch_function__ _make_subclass as_subclass new new_empty new_empty_strided new_full new_ones "
-                  "new_tensor new_zeros stride unflatten".split())
+                  "__torch_function__ _make_subclass as_subclass".split())
+# Others that PyTorch's lists of overridable functions leave out.
+UNLISTED = NEVER | set("new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride unflatten".split())
 # Operators that PyTorch names after their method.
 METHODS = {f"__{sign}__": name for sign, name in (
     ("add", "add"), ("radd", "add"), ("iadd", "add_"), ("sub", "sub"), ("isub", "sub_"), ("mul", "mul"),
@@ -161,15 +164,25 @@ def ask(function: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
     """Call the innermost mode, or else each overriding class in turn, until the result is not NotImplemented."""
     types = tuple(type(a) for a in found)
     if modes := state.modes:
+        override = modes[-1].__torch_function__
+        if isinstance(getattr(override, "__self__", None), type):
+            raise RuntimeError("Defining your mode's `__torch_function__` as a classmethod is not supported, please "
+                               "make it a plain method")
         state.modes = modes[:-1]
         try:
-            answer = outside(modes[-1].__torch_function__, function, types, args, kwargs)
+            answer = outside(override, function, types, args, kwargs)
         finally:
             state.modes = modes
         if answer is not NotImplemented:
             return answer
     for value in found:
-        answer = outside(value.__torch_function__, function, types, args, kwargs)
+        override = value.__torch_function__
+        if getattr(override, "__self__", None) is value:
+            name, kind = ("`__torch_function__", DeprecationWarning) if function.__module__ == FUNCTIONAL else (
+                "`__torch_function__`", UserWarning)
+            warnings.warn(f"Defining your {name} as a plain method is deprecated and will be an error in future, "
+                          "please define it as a classmethod.", kind, stacklevel=4)
+        answer = outside(override, function, types, args, kwargs)
         if answer is not NotImplemented:
             return answer
     return NotImplemented

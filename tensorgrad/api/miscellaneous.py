@@ -191,6 +191,17 @@ def _imatmul(self: Tensor, other: Tensor) -> Tensor:
 Tensor.__array_namespace__, Tensor.to_device, Tensor.__imatmul__ = _array_namespace, _to_device, _imatmul  # type: ignore[attr-defined]
 
 
+def offer_standard(wanted: bool) -> None:
+    """Give Tensor the method by which packages find the array API standard, or take it away.
+
+    PyTorch's Tensor has none: packages convert it to NumPy's arrays, or know it by its class.
+    """
+    if wanted:
+        Tensor.__array_namespace__ = _array_namespace           # type: ignore[attr-defined]
+    elif hasattr(Tensor, "__array_namespace__"):
+        del Tensor.__array_namespace__
+
+
 # ── from the early days ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

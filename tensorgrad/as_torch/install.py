@@ -6,14 +6,17 @@ interface. Modules below it are the modules of this package: `torch.nn.functiona
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import CodeType, ModuleType
 from typing import Any
 
+from ..api.miscellaneous import offer_standard
 from ..messages.missing_names import hint
 from .companions import Companions, forget
+from .hiding import HIDDEN, asks_for_metadata, hide_from, show_again
 from .paths import directories, share, unshare
 
 PACKAGE = "tensorgrad"
@@ -112,8 +115,14 @@ class Finder:
         return spec
 
     def find_distributions(self, context: Any) -> list[Any]:
-        """Return the distribution that `importlib.metadata` reports for the package `torch`."""
-        return [_distribution()] if context.name in (None, "torch") else []
+        """Return the distribution `torch` for `importlib.metadata`, unless it is hidden from the package that asks."""
+        from .metadata import distributions, metadata
+        found: list[Any] = distributions(context)
+        if not found or not HIDDEN or not asks_for_metadata():
+            return found
+        if context.name is not None:        # no other finder is asked, which would find an installed PyTorch
+            raise metadata.PackageNotFoundError(context.name)
+        return []
 
 
 class Afterword:
@@ -158,33 +167,24 @@ IMPORTING = {"_find_spec", "_find_and_load", "_find_and_load_unlocked", "_call_w
              "import_module"}
 
 
-def _distribution() -> Any:
-    from importlib.metadata import Distribution
-
-    from ..version import __version__
-
-    class Stand(Distribution):
-        def read_text(self, filename: str) -> str | None:
-            return (f"Metadata-Version: 2.1\nName: torch\nVersion: {__version__}\n"
-                    if filename in ("METADATA", "PKG-INFO") else None)
-
-        def locate_file(self, path: Any) -> Any:
-            return path
-    return Stand()
-
-
 class Installed:
     """An object pickled to child processes ahead of their work: loading it makes `torch` this package there, too."""
 
     def __reduce__(self) -> Any:
-        return exec, (f"import sys; sys.path[:] = {sys.path!r}\nimport {PACKAGE}\n{PACKAGE}.install_as_torch()",)
+        return exec, (f"import sys; sys.path[:] = {sys.path!r}\nimport {PACKAGE}\n"
+                      f"{PACKAGE}.install_as_torch(hidden_from={sorted(HIDDEN)!r})",)
 
 
-def install_as_torch() -> None:
+def install_as_torch(hidden_from: Iterable[str] = ()) -> None:
     """Make `import torch`, and all that is below it, mean this package: in this process and the ones that
     `multiprocessing` starts.
 
     So do `torchx` and `pytorch_symbolic`, which are `layers` and `symbolic` here, unless they are installed.
+    `importlib.metadata` reports a distribution `torch`, with the version of PyTorch's interface.
+
+    Packages named in `hidden_from` find no torch, by import statements, `importlib` and its `metadata`, and so run as
+    where PyTorch is not installed: name those whose use of PyTorch goes beyond what this package has. Call it before
+    they are imported. A later call adds names.
 
     RuntimeError if PyTorch itself is already imported: both cannot be `torch`. Source: `python -m tensorgrad
         program.py` does this, then runs the program.
@@ -197,16 +197,19 @@ def install_as_torch() -> None:
     """
     there = sys.modules.get("torch")
     if isinstance(there, Torch):
+        hide_from(hidden_from)
         return
     if there is not None:
         raise RuntimeError(f"cannot install tensorgrad as torch: the module 'torch' is already imported, from "
                            f"{getattr(there, '__file__', None)}. Call install_as_torch() before anything imports "
                            f"torch.")
+    hide_from(hidden_from)
     share(alias)
     sys.meta_path[:0] = [Finder(), Companions()]        # type: ignore[list-item]
     sys.meta_path.append(Afterword())           # type: ignore[arg-type]
     import_module("torch")
     _name_classes("torch")
+    offer_standard(False)
     _tell_children(True)
 
 
@@ -221,7 +224,9 @@ def uninstall_as_torch() -> None:
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
         del sys.modules[name]
     forget()
+    show_again()
     unshare()
+    offer_standard(True)
     _name_classes(None)
     _tell_children(False)
 

@@ -17,19 +17,21 @@ class RemovableHandle:
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
         others = [] if extra_dict is None else [extra_dict] if isinstance(extra_dict, dict) else list(extra_dict)
-        self._dicts = tuple(weakref.ref(d) for d in (hooks_dict, *others))
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.extra_dict_ref = tuple(map(weakref.ref, others))
 
     def remove(self) -> None:
-        for reference in self._dicts:
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
             if (hooks := reference()) is not None:
                 hooks.pop(self.id, None)
 
     def __getstate__(self) -> Any:
-        return self.id, tuple(reference() for reference in self._dicts)
+        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
 
     def __setstate__(self, state: Any) -> None:
-        self.id, dicts = state
-        self._dicts = tuple(weakref.ref(HookDict() if d is None else d) for d in dicts)
+        hooks, self.id, *others = state
+        self.hooks_dict_ref = weakref.ref(HookDict() if hooks is None else hooks)
+        self.extra_dict_ref = tuple(weakref.ref(HookDict() if d is None else d) for d in (others[0] if others else ()))
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self) -> RemovableHandle:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from functools import update_wrapper
+from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "tril_matrix_to_vec",
            "vec_to_tril_matrix"]
 
+PACKAGE = __name__.partition(".")[0]
 euler_constant = 0.57721566490153286060
 NUMBER = (int, float)
 EMPTY = tg.Size()
@@ -34,7 +36,8 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
                          "__torch_function__.")
     first = next((v for v in values if isinstance(v, tg.Tensor)), None)
     options = {"dtype": tg.get_default_dtype()} if first is None else {"dtype": first.dtype, "device": first.device}
-    return tg.broadcast_tensors(*(v if is_tensor(v) else tg.tensor(v, **options) for v in values))
+    broadcast_tensors = import_module(PACKAGE).broadcast_tensors       # the public one, which asks overriding classes
+    return broadcast_tensors(*(v if is_tensor(v) else tg.tensor(v, **options) for v in values))
 
 
 def standard_normal(shape: Any, like: Any) -> Any:

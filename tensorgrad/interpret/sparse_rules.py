@@ -8,7 +8,6 @@ from typing import Any
 from ..dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ..ops.sparse import sampled
 from ..storage.sparse import Compressed, Coo
-
 from .sparse import (
     at,
     coalesced,

@@ -5,8 +5,9 @@ from typing import Any
 
 from .._tensor.copying import warn_if_has_hooks
 from ..core.node import RemovableHandle
+from ..nn.modules._backward_hooks import BackwardHook
 
-__all__ = ['RemovableHandle', 'unserializable_hook', 'warn_if_has_hooks']
+__all__ = ['BackwardHook', 'RemovableHandle', 'unserializable_hook', 'warn_if_has_hooks']
 
 
 def unserializable_hook(f: Any) -> Any:

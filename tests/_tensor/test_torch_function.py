@@ -229,6 +229,75 @@ def units(torch):
 
 
 @program
+def new_tensors_and_layouts_of_a_subclass(torch):
+    log = []
+    x = logging_class(torch, log)([[1.0, 2.0]])
+    log.clear()
+    made = [x.new(2), x.new_empty(2), x.new_full((2,), 1.0), x.new_ones(2), x.new_tensor([1.0]), x.new_zeros(2),
+            x.new_empty_strided((2,), (1,)), x.unflatten(1, (2, 1))]
+    return [type(one).__name__ for one in made], x.stride(), log
+
+
+@program
+def overrides_that_are_no_class_methods(torch):
+    class Mode(torch.overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Own:
+        def __torch_function__(self, *args, **kwargs):
+            return 3
+
+    class Refusing(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append([kind.__name__ for kind in types])
+            return NotImplemented if types else func(*args, **(kwargs or {}))
+
+    class Sub(torch.Tensor):
+        pass
+
+    def bar(a):
+        return (torch.overrides.handle_torch_function(bar, (a,), a)
+                if torch.overrides.has_torch_function((a,)) else a)
+    out, seen = [], []
+    for call in (lambda: torch.overrides.has_torch_function(object()), lambda: torch.exp(Own()),
+                 lambda: torch.nn.functional.dropout(Own())):
+        try:
+            out.append(call())
+        except TypeError as error:
+            out.append(str(error))
+    with torch._C.DisableTorchFunction(), torch.overrides._enable_torch_function():
+        out.append(type(torch.ones(1).as_subclass(Sub) + 1).__name__)
+    with Refusing():
+        out.append(type(bar(torch.ones(1).as_subclass(Sub))).__name__)
+    modes = torch.overrides._get_current_function_mode, torch.overrides._get_current_function_mode_stack
+    with torch.overrides.BaseTorchFunctionMode() as outer, torch.overrides.BaseTorchFunctionMode() as inner:
+        out += [modes[0]() is inner, modes[1]() == [outer, inner]]
+    try:
+        with Mode():
+            torch.ones(1) + 1
+    except RuntimeError as error:
+        out.append(str(error))
+    return out, seen, modes[0](), torch._C._is_torch_function_all_disabled()
+
+
+@program
+def distributions_of_another_class(torch):
+    class Wrapper:
+        def __init__(self, data):
+            self.data = data
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            args = [a.data if isinstance(a, Wrapper) else a for a in args]
+            return [Wrapper(out) for out in func(*args, **(kwargs or {}))]
+    utils = importlib.import_module(f"{torch.__name__}.distributions.utils")
+    parts = utils.broadcast_all(Wrapper(torch.ones(2)), torch.tensor(5.0))
+    return [(type(part).__name__, part.data) for part in parts]
+
+
+@program
 def functions_that_a_program_puts_on_tensor(torch):
     """Call them on a subclass: only the functions that they call are dispatched."""
     import functools

@@ -333,6 +333,30 @@ def test_handles_of_several_tables():
     agree(program)
 
 
+def test_handles_and_tables_that_programs_read_and_replace():
+    def program(torch):
+        from collections import OrderedDict
+        module, seen = torch.nn.Identity(), []
+        handle = module.register_forward_hook(lambda m, args, out: None, always_call=True)
+        facts = [handle.id in handle.hooks_dict_ref(), type(handle.extra_dict_ref), len(handle.__getstate__())]
+        tables = torch.nn.modules.module
+        before = tables._global_forward_hooks, tables._global_forward_pre_hooks, tables._global_backward_hooks
+        try:
+            tables._global_forward_hooks, tables._global_forward_pre_hooks = OrderedDict(), OrderedDict()
+            tables._global_backward_hooks = OrderedDict()
+            tables.register_module_forward_pre_hook(lambda m, args: seen.append("pre"))
+            tables.register_module_forward_hook(lambda m, args, out: out + 1)
+            tables.register_module_full_backward_hook(lambda m, gi, go: (gi[0] * 3,))
+            x = torch.tensor([2.0], requires_grad=True)
+            module(x).backward()
+            facts += [x.grad, module(x), len(tables._global_forward_hooks)]
+        finally:
+            tables._global_forward_hooks, tables._global_forward_pre_hooks, tables._global_backward_hooks = before
+            tables._global_is_full_backward_hook = None
+        return facts, seen, module(torch.zeros(1))
+    agree(program)
+
+
 def test_names_in_errors_of_writes_to_what_a_hook_watches():
     def program(torch):
         module = torch.nn.Linear(2, 2)

@@ -74,14 +74,14 @@ class BackwardHook:
         self.inputs = self.outputs = None
         self.grad_output = None
 
-    def watch_inputs(self, args):
+    def setup_input_hook(self, args):
         self.inputs = Gate(args)
         if self.inputs.is_needed:
             args = self.inputs.pass_through(self.at_inputs, missing_as_zeros=True)
         self.inputs.forget_values()
         return args
 
-    def watch_outputs(self, result):
+    def setup_output_hook(self, result):
         if not isinstance(result, (tg.Tensor, tuple)):
             warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
                           f"but received {type(result)}", stacklevel=5)

@@ -6,6 +6,7 @@ A module without hooks skips this file: see `Module.__call__`.
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 import weakref
 from collections import OrderedDict
@@ -47,6 +48,11 @@ _global_forward_hooks = OrderedDict()
 _global_forward_hooks_always_called = OrderedDict()
 _global_forward_hooks_with_kwargs = OrderedDict()
 _global_is_full_backward_hook = None               # the kind of backward hooks in use; None: neither yet
+
+
+def shared() -> Any:
+    """Return the module whose attributes are the tables of hooks on all modules: programs replace them there."""
+    return sys.modules[f"{__package__}.module"]
 
 
 class BoundHook:
@@ -114,19 +120,21 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, args) -> None or args` before the forward of every module."""
-    return add_hook(hook, _global_forward_pre_hooks)
+    return add_hook(hook, shared()._global_forward_pre_hooks)
 
 
 def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool = False,
                                  always_call: bool = False) -> RemovableHandle:
     """Call `hook(module, args, output) -> None or output` after the forward of every module."""
-    marks = [_global_forward_hooks_with_kwargs] * with_kwargs + [_global_forward_hooks_always_called] * always_call
-    return add_hook(hook, _global_forward_hooks, *marks)
+    tables = shared()
+    marks = [tables._global_forward_hooks_with_kwargs] * with_kwargs
+    marks += [tables._global_forward_hooks_always_called] * always_call
+    return add_hook(hook, tables._global_forward_hooks, *marks)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, grad_output) -> None or grad_output` before the backward of every module."""
-    return add_hook(hook, _global_backward_pre_hooks)
+    return add_hook(hook, shared()._global_backward_pre_hooks)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -146,7 +154,7 @@ def _register_global_backward_hook(hook, full):
             "Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
             "Please use only one of them.")
     _global_is_full_backward_hook = full
-    return add_hook(hook, _global_backward_hooks)
+    return add_hook(hook, shared()._global_backward_hooks)
 
 
 # ── hooks on one module ───────────────────────────────────────────────────────────────────────
@@ -204,7 +212,7 @@ class HookMixin:
 
     def _backward_hooks_of_kind(self, full):
         """Return the hooks on all modules, followed by this one's."""
-        everywhere = _global_backward_hooks.values() if _global_is_full_backward_hook is full else ()
+        everywhere = shared()._global_backward_hooks.values() if _global_is_full_backward_hook is full else ()
         here = self._backward_hooks.values() if self._is_full_backward_hook is full else ()
         return [*everywhere, *here]
 
@@ -212,9 +220,10 @@ class HookMixin:
 # ── a call with hooks ─────────────────────────────────────────────────────────────────────────
 def call_with_hooks(module: Module, args: Any, kwargs: Any) -> Any:
     """Call `module.forward(*args, **kwargs)` and the module's hooks."""
+    tables = shared()
     if not (module._backward_hooks or module._backward_pre_hooks or module._forward_hooks or module._forward_pre_hooks
-            or _global_backward_hooks or _global_backward_pre_hooks
-            or _global_forward_hooks or _global_forward_pre_hooks):
+            or tables._global_backward_hooks or tables._global_backward_pre_hooks
+            or tables._global_forward_hooks or tables._global_forward_pre_hooks):
         return module.forward(*args, **kwargs)      # all hooks have been removed
     call = HookedCall(module, args, kwargs)
     try:
@@ -239,7 +248,7 @@ class HookedCall:
         self.result = module.forward(*self.args, **self.kwargs)
         self.run_forward_hooks()
         if watcher is not None:
-            self.result = watcher.watch_outputs(self.result)
+            self.result = watcher.setup_output_hook(self.result)
         if last_node_hooks := module._backward_hooks_of_kind(full=False):
             hooks = [BoundHook(hook, module) for hook in last_node_hooks]
             watch_output_node(hooks, self.args, self.result)
@@ -247,7 +256,7 @@ class HookedCall:
 
     def run_pre_hooks(self) -> None:
         module = self.module
-        for key, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
+        for key, hook in (*shared()._global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
             if key in module._forward_pre_hooks_with_kwargs:
                 answer = hook(module, self.args, self.kwargs)
                 if answer is None:
@@ -262,21 +271,21 @@ class HookedCall:
     def watch_gradients(self) -> Any:
         """Pass the inputs through a gate, if there are full backward hooks."""
         hooks = self.module._backward_hooks_of_kind(full=True)
-        pre_hooks = [*_global_backward_pre_hooks.values(), *self.module._backward_pre_hooks.values()]
+        pre_hooks = [*shared()._global_backward_pre_hooks.values(), *self.module._backward_pre_hooks.values()]
         if not (hooks or pre_hooks):
             return None
         watcher = BackwardHook(self.module, hooks, pre_hooks)
-        self.args = watcher.watch_inputs(self.args)
+        self.args = watcher.setup_input_hook(self.args)
         return watcher
 
     def run_forward_hooks(self) -> None:
-        for key, hook in (*_global_forward_hooks.items(), *self.module._forward_hooks.items()):
+        for key, hook in (*shared()._global_forward_hooks.items(), *self.module._forward_hooks.items()):
             self.have_run.add(key)
             self.run_forward_hook(key, hook)
 
     def run_forward_hook(self, key: Any, hook: Any) -> None:
         module = self.module
-        if key in module._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
+        if key in module._forward_hooks_with_kwargs or key in shared()._global_forward_hooks_with_kwargs:
             answer = hook(module, self.args, self.kwargs, self.result)
         else:
             answer = hook(module, self.args, self.result)
@@ -286,8 +295,8 @@ class HookedCall:
     def run_what_always_runs(self) -> None:
         """Run the hooks registered with `always_call` after an exception, unless they ran before it."""
         module = self.module
-        everywhere = ((key, hook, "global module", _global_forward_hooks_always_called)
-                      for key, hook in tuple(_global_forward_hooks.items()))
+        everywhere = ((key, hook, "global module", shared()._global_forward_hooks_always_called)
+                      for key, hook in tuple(shared()._global_forward_hooks.items()))
         here = ((key, hook, "module", module._forward_hooks_always_called)
                 for key, hook in tuple(module._forward_hooks.items()))
         for key, hook, kind, always_called in chain(everywhere, here):

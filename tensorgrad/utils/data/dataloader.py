@@ -25,7 +25,7 @@ T_co = TypeVar('T_co', covariant=True)
 FIXED = frozenset(('batch_size', 'batch_sampler', 'sampler', 'drop_last', 'dataset', 'persistent_workers'))
 
 
-class _Endless(Sampler):
+class _InfiniteConstantSampler(Sampler):
     """The sampler of an iterable dataset, which needs no indices."""
 
     def __iter__(self) -> Iterator[None]:
@@ -96,7 +96,7 @@ class DataLoader(Generic[T_co]):
         self.in_order = in_order
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
         if sampler is None:
-            sampler = _Endless() if iterable else (
+            sampler = _InfiniteConstantSampler() if iterable else (
                 RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset))
         if batch_sampler is not None:
             batch_size, drop_last = None, False

@@ -1,14 +1,17 @@
 """Collate lists of samples into batches."""
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, MutableSequence, Sequence
 from copy import copy
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 
 from .... import api as tg
 
+np_str_obj_array_pattern = re.compile('[SaUO]')        # dtypes of strings and objects
 default_collate_err_msg_format = (
     'default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}')
 
@@ -40,7 +43,7 @@ def is_namedtuple(value) -> bool:
 
 
 def holds_no_numbers(array: np.ndarray) -> bool:
-    return array.dtype.kind in 'SaUO'
+    return np_str_obj_array_pattern.search(array.dtype.str) is not None
 
 
 def default_convert(data):
@@ -95,8 +98,8 @@ def find_function(collate_fn_map: Mapping, sample) -> Callable | None:
 
 
 def collate_tensor_fn(batch: Sequence, *, collate_fn_map=None):
-    from .... import stack  # the public function: it asks subclasses, whose batch is of their class
-    return stack(batch, 0)
+    # the public function: it asks subclasses, and their batch is of their class
+    return import_module(__name__.partition(".")[0]).stack(batch, 0)
 
 
 def collate_numpy_array_fn(batch: Sequence, *, collate_fn_map=None):
@@ -147,14 +150,3 @@ def default_collate(batch: Sequence):
     {'x': tensor([1, 2]), 'y': ['a', 'b']}
     """
     return collate(batch, collate_fn_map=default_collate_fn_map)
-
-
-def pin_memory(data):
-    """Copy the batch to page-locked memory, from which transfers to a GPU are faster."""
-    if hasattr(data, 'pin_memory'):
-        return data.pin_memory()
-    if isinstance(data, Mapping):
-        return like(data, {key: pin_memory(value) for key, value in data.items()})
-    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
-        return like(data, [pin_memory(part) for part in data])
-    return data

@@ -13,6 +13,37 @@ class _DatasetKind:
     Map = 0
     Iterable = 1
 
+    @staticmethod
+    def create_fetcher(kind: int, dataset, auto_collation: bool, collate_fn: Callable,
+                       drop_last: bool) -> _BaseDatasetFetcher:
+        """Return the fetcher of a kind of datasets."""
+        fetcher = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
+        return fetcher(dataset, auto_collation, collate_fn, drop_last)
+
+
+class _BaseDatasetFetcher:
+    """A fetcher as an object: ``fetch`` returns the sample or the batch of an index; StopIteration after the last."""
+
+    kind = _DatasetKind.Map
+
+    def __init__(self, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> None:
+        self.dataset, self.auto_collation, self.collate_fn, self.drop_last = (dataset, auto_collation, collate_fn,
+                                                                              drop_last)
+        self._fetch = make_fetcher(self.kind, dataset, auto_collation, collate_fn, drop_last)
+
+    def fetch(self, possibly_batched_index):
+        return self._fetch(possibly_batched_index)
+
+
+class _MapDatasetFetcher(_BaseDatasetFetcher):
+    """The fetcher of a dataset that is indexed."""
+
+
+class _IterableDatasetFetcher(_BaseDatasetFetcher):
+    """The fetcher of a dataset that is iterated."""
+
+    kind = _DatasetKind.Iterable
+
 
 def make_fetcher(kind: int, dataset, auto_collation: bool, collate_fn: Callable, drop_last: bool) -> Callable:
     """Return a function of an index (with ``auto_collation``, of a list of indices) that returns a sample (a batch)."""

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..sampler import draw_seed
-from .collate import pin_memory
 from .fetch import fetches_plainly, make_fetcher
 from .foreign import with_our_attributes
 from .loader_state import places_of, plans
 from .message_pipe import Failure
+from .pin_memory import pin_memory
 from .progress import Advance, Ledger, Progress, Source
 from .rng_states import global_streams, marks, moved
 from .worker import Exhausted, Job, Task

@@ -160,6 +160,12 @@ def send(outbox: queue.SimpleQueue, pipe, lane) -> None:
         pass  # the reader has closed the pipe; the receiver handles that
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Return the words that seed NumPy's global stream in a worker: unlike those of other workers and streams."""
+    words = [worker_id, base_seed & 0xffffffff, base_seed >> 32, 0]
+    return np.random.SeedSequence(words).generate_state(4).tolist()
+
+
 class Worker:
     """Fetches batches; turns errors into Failures."""
 
@@ -185,8 +191,7 @@ class Worker:
         seed = job.base_seed + number
         random.seed(seed)
         tg.manual_seed(seed)
-        low, high = job.base_seed & 0xffffffff, job.base_seed >> 32
-        np.random.seed(np.random.SeedSequence([number, low, high, 0]).generate_state(4))
+        np.random.seed(_generate_state(job.base_seed, number))
         _worker_info = WorkerInfo(number, job.num_workers, seed, job.dataset)
         self.streams = {**global_streams(), **own_streams(dataset=job.dataset)}
         if job.init_fn is not None:
