@@ -1,6 +1,7 @@
 """Single operations, forward and backward apart."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,7 +35,29 @@ def below(high: int, *shape: int) -> Input:
     return Input(shape, high)
 
 
-def case(bind: Callable[..., Any], inputs: tuple[Input, ...], backward: bool, recorded: bool, engine: Any,
+class Sparse(NamedTuple):
+    """A square matrix in compressed rows: about `entries` places at random, with normal numbers."""
+
+    size: int
+    entries: int
+    requires_grad: bool = False
+
+    def draw(self, engine: Any, rng: np.random.Generator, tiny: bool) -> Any:
+        size, entries = (LARGEST, 3 * LARGEST) if tiny else self[:2]
+        places = np.unique(rng.integers(0, size * size, entries))
+        starts = np.searchsorted(places // size, np.arange(size + 1))
+        values = engine.tensor(rng.standard_normal(len(places), np.float32))
+        with warnings.catch_warnings(action="ignore"):      # PyTorch's, of a state of its CSR tensors
+            made = engine.sparse_csr_tensor(engine.tensor(starts), engine.tensor(places % size), values, (size, size))
+        return made.requires_grad_(self.requires_grad)
+
+
+def dense(gradient: Any) -> Any:
+    """Return the numbers of a gradient."""
+    return gradient if str(gradient.layout).endswith("strided") else gradient.values()
+
+
+def case(bind: Callable[..., Any], inputs: tuple[Input | Sparse, ...], backward: bool, recorded: bool, engine: Any,
          tiny: bool) -> Case:
     """Time `bind(engine, F, *inputs)(*inputs)`, or the pull of a gradient through it."""
     rng = np.random.default_rng(0)
@@ -66,7 +89,7 @@ def case(bind: Callable[..., Any], inputs: tuple[Input, ...], backward: bool, re
 
     def gradients() -> list[Any]:
         pull(fresh())
-        return [x.grad for x in leaves]
+        return [dense(x.grad) for x in leaves]
     return Case(pull, gradients, fresh)
 
 
@@ -157,6 +180,10 @@ OPS: dict[str, dict[str, tuple[Any, ...]]] = {
         "permute and copy (32, 64, 28, 28)": (lambda t, F, x: lambda x: x.permute(0, 2, 3, 1).contiguous(),
                                               N(32, 64, 28, 28)),
     },
+    "Sparse matrices": {
+        f"sparse.mm ({n}, {n}), {entries} entries, by ({n}, {width}){', gradients of both' * both}": (
+            lambda t, F, a, b: t.sparse.mm, Sparse(n, entries, both), N(n, width))
+        for n, entries, width in ((100_000, 1_000_000, 64), (3_000, 15_000, 16)) for both in (False, True)},
     "Reductions": {
         f"{name} (64, 128, 256)" + ("" if dim is None else f" along {dim}"): (along(name, dim), N(64, 128, 256))
         for name in ("sum", "max", "var") for dim in (0, 1, 2, None)},

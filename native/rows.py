@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROWS = Path(__file__).parent / "kernels.rows"
-TYPES = {"T": "T", "int64": "int64_t", "bytes": "uint8_t"}
+TYPES = {"T": "T", "int64": "int64_t", "int32": "int32_t", "bytes": "uint8_t"}
 NUMBERS = {"size", "count", "step", "flag", "integer", "real", "real?"}
 MOST_FACTORS = 4                        # of an array, as check.h has room for
 NAME = re.compile(r"[A-Za-z_]\w*")

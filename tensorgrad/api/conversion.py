@@ -171,6 +171,8 @@ def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, 
     """
     if dtype is None:
         name = f"{SCALAR_TYPES[FROM_NUMPY[input.array.dtype].name]}Tensor"
+        if input.is_sparse:
+            return f"torch.{'cuda.' if input.is_cuda else ''}sparse.{name}"
         return f"torch.{'cuda.' if input.is_cuda else 'meta.' if input.is_meta else ''}{name}"
     if isinstance(dtype, dtypes.dtype):
         return cast(input, dtype)
@@ -178,7 +180,7 @@ def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, 
         raise TypeError("dtype must be a type, str, or dtype object")
     name = (dtype if isinstance(dtype, str) else "torch.Tensor" if dtype is Tensor
             else f"{dtype.__module__}.{dtype.__qualname__}")
-    kind, cuda = name.replace("torch.cuda.", "torch."), name.startswith("torch.cuda.")
+    kind, cuda = name.replace("torch.cuda.", "torch.").replace("torch.sparse.", "torch."), name.startswith("torch.cuda.")
     if kind not in LEGACY_TYPES and name != "torch.Tensor":
         raise ValueError(f"invalid type: '{dtype if isinstance(dtype, str) else dtype.__name__}'")
     out = cast(input, LEGACY_TYPES.get(kind) or dtypes.get_default_dtype())
@@ -381,6 +383,8 @@ def share_memory_(input: Tensor) -> Tensor:
     True
     """
     from ..multiprocessing.reductions import init_reductions, share
+    if input._storage.dense is not None:
+        untyped_storage(input)
     init_reductions()
     return share(input)
 

@@ -53,7 +53,7 @@ def tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = 
                       "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
                       UserWarning, stacklevel=3)
         device = data.device if device is None else device  # type: ignore[attr-defined]
-        if data._storage.hollow:
+        if data._storage.hollow or data._storage.dense is not None:
             return as_leaf(data.detach().to(device, dtype or data.dtype, copy=True), requires_grad)
     out = as_leaf(_placed(_host_array(data, dtype, copy=True), device), requires_grad)
     if name is not None:
@@ -523,8 +523,12 @@ def _new(maker: Any, name: str) -> None:
     def method(self: Tensor, *args: Any, dtype: Dtype | None = None, device: Device | None = None,
                requires_grad: bool | None = False, layout: Layout | None = None, pin_memory: bool | None = False,
                **keywords: Any) -> Tensor:
-        check_layout(layout)
         kind, place = _like(self, dtype, device)
+        if self._storage.dense is not None and layout is None and maker in (zeros, empty):
+            layout = self.layout
+        if layout is not None and layout is not dtypes.strided and maker in (zeros, empty):
+            return maker(*args, dtype=kind, device=place, requires_grad=requires_grad, layout=layout)  # type: ignore[no-any-return]
+        check_layout(layout)
         out = maker(*args, dtype=kind, device=place, requires_grad=requires_grad, **keywords)
         return out if maker is tensor else _beside(self, out)
     method.__name__, method.__qualname__ = name, f"Tensor.{name}"

@@ -9,7 +9,7 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..dtype import as_dtype
 from ..ops.reduction import count_of
-from . import conversion, return_types
+from . import return_types
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
 from ._kinds import Dtype, Ints, Ints1, Number
 from ._register import public
@@ -35,7 +35,7 @@ def keeps_with_dim(function: Any) -> Any:
 
 def cast(input: Any, dtype: Any) -> Any:
     """Cast the tensor to `dtype`, in which it is summed; None keeps its dtype."""
-    return input if dtype is None else conversion.cast(input, dtypes.as_dtype(dtype))
+    return input if dtype is None else in_dtype(input, dtypes.as_dtype(dtype))
 
 
 def _kind(input: Any) -> str:
@@ -395,12 +395,12 @@ def min(input: Tensor, dim: Tensor | int | None = None, keepdim: bool = False, *
     return _extreme(input, dim, keepdim, "min", "least_of_all", "min_dim")
 
 
-def _axes_with_order(input: Any, dim: Any, name: str, extreme: str) -> Any:
+def _axes_with_order(input: Any, dim: Any, name: str) -> Any:
     """Return the axes to reduce. Raises PyTorch's errors for empty axes and complex numbers."""
     axis = axes(dim, input.array.ndim)
     _check_not_empty(input, axis, name)
     if input.array.dtype.kind == "c":
-        raise NotImplementedError(f"\"{extreme}_values_cpu\" not implemented for '{_kind(input)}'")
+        raise NotImplementedError(f"\"{name[1:]}_values_cpu\" not implemented for '{_kind(input)}'")
     return axis
 
 
@@ -418,7 +418,7 @@ def amax(input: Tensor, dim: Ints1 | None = (), keepdim: bool = False) -> Tensor
     >>> torch.tensor([[1., 5.], [7., 3.]]).amax(dim=(0, 1))
     tensor(7.)
     """
-    axis = _axes_with_order(input, dim, "amax", "max")
+    axis = _axes_with_order(input, dim, "amax")
     return xp.amax(input, axis=axis, keepdims=keepdim)
 
 
@@ -436,7 +436,7 @@ def amin(input: Tensor, dim: Ints1 | None = (), keepdim: bool = False) -> Tensor
     >>> torch.tensor([[1., 5.], [7., 3.]]).amin(dim=0)
     tensor([1., 3.])
     """
-    axis = _axes_with_order(input, dim, "amin", "min")
+    axis = _axes_with_order(input, dim, "amin")
     return xp.amin(input, axis=axis, keepdims=keepdim)
 
 

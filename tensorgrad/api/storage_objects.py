@@ -52,6 +52,8 @@ def storage_of(tensor: Any) -> UntypedStorage:
     """Return the memory block of a tensor: the same object for all its views, as long as somebody holds it."""
     if type(tensor._storage).rank:
         raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
+    if tensor._storage.dense is not None:
+        raise NotImplementedError(f"Cannot access storage of Sparse{'' if tensor.is_sparse else 'Csr'}TensorImpl")
     storage = shared(tensor)
     known = storage.__dict__.get("bytes")
     found = None if known is None else known()

@@ -5,7 +5,6 @@ import os
 from threading import RLock
 from typing import Any
 
-from ..dtype import sparse_coo
 from ..storage.sparse import add_into
 from .dispatch import wrap, xp
 from .tape import TensorBase
@@ -23,7 +22,7 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
     with one_at_a_time:
         before = tensor._grad
         if isinstance(g, TensorBase):
-            tensor._grad = xp.clone(g) if before is None else before + g
+            tensor._grad = xp.clone(g) if before is None else plus(before, g)
             return
         array, backend = tensor.array, type(tensor._storage)
         if type(g) in backend.layouts or before is not None and before._storage.dense is not None:
@@ -53,6 +52,11 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
             tensor._grad = before + owning(g, backend)
 
 
+def plus(a: Any, b: Any) -> Any:
+    """Return the sum of two gradients, Tensors, of which one may be sparse."""
+    return b + a if a._storage.dense is not None and b._storage.dense is None else a + b
+
+
 def _summed(before: Any, g: Any, backend: Any, owned: bool) -> Any:
     """Return the sum of a gradient before and a new one, of which at least one is sparse: in the former's memory, unless
     that is sparse and the new one dense.
@@ -60,7 +64,7 @@ def _summed(before: Any, g: Any, backend: Any, owned: bool) -> Any:
     if before is None:
         return owning(g, backend, owned)
     if type(g) not in backend.layouts:
-        return owning(before.array + g if before.array.layout is not sparse_coo else g + before.array, backend)
+        return owning(g + before.array, backend)
     if before._storage.dense is None:
         add_into(before.array, g)
     else:

@@ -14,7 +14,7 @@ from ..advice import noted, went_back
 from ..runtime.numpy_state import enter, leave, outside
 from ..storage.base import clock
 from ..storage.out_of_memory import memory_error
-from .accumulating import accumulate
+from .accumulating import accumulate, plus
 from .fast_path import compiled
 from .hooks import hooked, hooked_after, hooked_before, pull_watched
 from .mode import mode
@@ -153,7 +153,7 @@ def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any
             except TypeError:                   # NumPy does not add bfloat16
                 grads[e] = added(e._storage.xp, grads[e], ge)
         else:
-            grads[e] = added(e._storage.xp, grads[e], ge)
+            grads[e] = plus(grads[e], ge) if create_graph else added(e._storage.xp, grads[e], ge)
             owned.add(e)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..storage.out_of_memory import memory_error
+from ..storage.sparse import pattern_of
 
 
 def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
@@ -11,7 +12,8 @@ def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
     if ge.shape != edge.shape:
         ge = checked(sum_to(backend_xp, ge, edge.shape), edge)
     if ge.dtype != edge.dtype:
-        ge = backend_xp.cast(ge.real if ge.dtype.kind == "c" and edge.dtype.kind != "c" else ge, dtype=edge.dtype)
+        ge = ge.real if ge.dtype.kind == "c" and edge.dtype.kind != "c" else ge
+        ge = backend_xp.cast(ge, dtype=edge.dtype) if pattern_of(ge) is None else ge.astype(edge.dtype)
     return ge
 
 

@@ -13,7 +13,8 @@ HEADING = re.compile(rf"({HEADINGS}):(.*)", re.DOTALL)
 CODE = re.compile(r"(``[^`]+``|`[^`]+`)")
 NAMED = re.compile(r"\((?:PyTorch: )?`{0,2}(torch\.[\w.]+\w)`{0,2}\)")       # the short form of it
 # Modules whose members share a page of PyTorch's manual, and that page.
-SHARED = {"distributions": "distributions", "special": "special", "distributed": "distributed", "nn.init": "nn.init",
+SHARED = {"distributions": "distributions", "special": "special", "masked": "masked", "distributed": "distributed",
+          "nn.init": "nn.init",
           "utils.data": "data", "utils.checkpoint": "checkpoint", "amp": "amp", "overrides": "torch.overrides",
           "utils.tensorboard": "tensorboard", "hub": "hub", "multiprocessing": "multiprocessing", "library": "library",
           "jit": "jit", "onnx": "onnx", "random": "random", "profiler": "profiler", "fx": "fx",

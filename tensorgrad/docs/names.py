@@ -15,11 +15,7 @@ from ..ops.base import OPS, Op
 
 # Absent names of PyTorch: (their purpose, and why they are absent) → patterns of full names.
 ABSENT = {
-    "sparse tensors: tensors are strided":
-        r"sparse_\w+_tensor|(Tensor\.)?(ccol_|col_|crow_|row_)?indices(_copy)?|(Tensor\.)?values(_copy)?|dsmm|hsmm"
-        r"|hspmm|saddmm|(Tensor\.)?smm|spmm|"
-        r"(Tensor\.)?sspaddmm|(Tensor\.)?resize_as_sparse_|Tensor\.(coalesce|is_coalesced|dense_dim|sparse_\w+"
-        r"|to_sparse\w*)|optim\.SparseAdam",
+    "copies of the parts of sparse tensors": r"((ccol_|col_|crow_|row_)?indices|values)_copy",
     "quantized tensors":
         r"(Tensor\.)?q_\w+|quantize\w*|q?u?int\d+(x\d)?|fake_quantize\w*|fbgemm_\w+|(Tensor\.)?int_repr"
         r"|(Tensor\.)?dequantize|per_\w+_(affine|symmetric)\w*|"

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..dtype import sparse_coo, sparse_csr
 from ..storage.sparse import Compressed, Coo, starts_of
+from .sparse_rules import t as transposed
 from .sparse import coalesced, flat, in_layout, is_sparse, made, pattern, refuse, rule, summed, take, values
 
 
@@ -37,6 +38,19 @@ def matmul(xp: Any, a: Any, b: Any) -> Any:
         return xp.sparse_matmul(found, b, pattern=rows)
     rows, found = by_rows(xp, b)
     return xp.t(xp.sparse_matmul(found, xp.t(a), pattern=rows, transposed=True))
+
+
+@rule("linear_without_bias")
+def linear_without_bias(xp: Any, x: Any, w: Any) -> Any:
+    """x·wᵀ"""
+    if is_sparse(w):
+        return matmul(xp, x, transposed(xp, w))
+    return matmul(xp, x, xp.t(w) if len(w.shape) == 2 else w)
+
+
+@rule("linear")
+def linear(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    return xp.add(linear_without_bias(xp, x, w), b)
 
 
 def check_plain(*operands: Any) -> None:

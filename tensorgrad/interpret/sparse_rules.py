@@ -62,9 +62,9 @@ def fit(name: str, a: Any, b: Any) -> None:
 def add(xp: Any, a: Any, b: Any) -> Any:
     if not is_sparse(a):
         if not hasattr(a, "shape") or tuple(a.shape) != tuple(b.shape):
-            raise RuntimeError("add: expected 'self' to be a tensor with the size of 'other'" if not hasattr(a, "shape")
-                               else f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != "
-                                    f"{list(b.shape)}")
+            raise RuntimeError("add: expected 'self' and 'other' to have same size, but self has size "
+                               f"{list(getattr(a, 'shape', ()))} while other has size {list(b.shape)} (FYI: "
+                               "dense-sparse addition does not currently support broadcasting)")
         return xp.add(a, dense(xp, b))
     if not is_sparse(b):
         if isinstance(pattern(a), Compressed) and hasattr(b, "shape"):
@@ -452,6 +452,13 @@ def get_item(xp: Any, x: Any, *, index: Any) -> Any:
     return x
 
 
+@rule("unbind")
+def unbind(xp: Any, x: Any, *, axis: int = 0) -> Any:
+    if isinstance(pattern(x), Compressed):
+        refuse("unbind.int", x)
+    return [selected(xp, x, axis, i) for i in range(x.shape[axis])]
+
+
 @rule("broadcast_to")
 def broadcast_to(xp: Any, x: Any, *, shape: Any) -> Any:
     if tuple(shape) == tuple(x.shape):
@@ -498,7 +505,7 @@ def zeros_like(xp: Any, x: Any, *, value: Any = 0, dtype: Any = None) -> Any:
 def copied(xp: Any, x: Any, src: Any) -> Any:
     """The values and places of `src`, for a tensor of the layout of x."""
     if not is_sparse(x) or not is_sparse(src):
-        kinds = ["Sparse" if is_sparse(t) else "Strided" for t in (x, src)]
+        kinds = [getattr(t, "type", str)() for t in (x, src)]
         raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
                            f"{kinds[0]} and src type = {kinds[1]}")
     if isinstance(pattern(x), Coo) is not isinstance(pattern(src), Coo):

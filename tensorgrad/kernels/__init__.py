@@ -19,7 +19,8 @@ FAMILIES = ("optimizer_numpy", "elementwise_numpy", "reduction_numpy", "sorting_
             "fourier_numpy")
 COMPILED = ("optimizer_compiled", "matrix_compiled", "depthwise_compiled", "convolution_compiled", "recurrent_compiled",
             "attention_compiled", "elementwise_compiled", "activation_compiled", "softmax_compiled", "loss_compiled",
-            "normalization_compiled", "reduction_compiled", "pooling_compiled", "indexing_compiled", "copying_compiled")
+            "normalization_compiled", "reduction_compiled", "pooling_compiled", "indexing_compiled", "copying_compiled",
+            "sparse_compiled")
 
 wanted = _os.environ.get("TENSORGRAD_KERNELS", "")
 if wanted not in ("", "numpy", "reference"):

@@ -41,13 +41,15 @@ class SparseValues(Op):
         return values_at(x, pattern)
 
     def grad_x(xp, g, pattern, own):
+        if own is not pattern:
+            return restricted(xp, xp.sparse_tensor(g, pattern=pattern), own)
         unique, _, first = pattern.entries.ordered
-        if unique is pattern.entries and own is pattern:
+        if unique is pattern.entries:
             return xp.sparse_tensor(g, pattern=own)
-        # a place that occurs twice has one gradient, which each of its values got
-        g = xp.embedding(xp.reshape(g, pattern.entries.values_shape), xp.constant(first))
-        g = xp.sparse_tensor(g, pattern=unique)
-        return g if own is pattern and pattern.layout is sparse_coo else restricted(xp, g, own)
+        # values of one place are summands, and the sum has one gradient, which each of them got
+        g = xp.sparse_tensor(xp.embedding(xp.reshape(g, pattern.entries.values_shape), xp.constant(first)),
+                             pattern=unique)
+        return g if own.layout is sparse_coo else restricted(xp, g, own)
 
 
 class SparseToDense(Op):
@@ -84,8 +86,11 @@ def sampled(xp, x, pattern):
 
 def restricted(xp, x, pattern):
     """The sparse array with the values of an array of any layout at the places of a pattern, each there once."""
+    unique = pattern.entries.ordered[0]
     if pattern.layout is sparse_coo:
-        pattern = pattern.ordered[0]
+        pattern = unique
+    elif unique.count < pattern.entries.count:
+        pattern = converted(pattern, pattern.layout, pattern.blocksize)
     return xp.sparse_tensor(sampled(xp, x, pattern), pattern=pattern)
 
 

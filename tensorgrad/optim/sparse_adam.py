@@ -63,6 +63,11 @@ class SparseAdam(UpdateRule):
     def new_state(self, param: Any, options: Any) -> Any:
         return {'step': 0, 'exp_avg': tg.zeros_like(param), 'exp_avg_sq': tg.zeros_like(param)}
 
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        for own in self.state.values():
+            own['step'] = int(own['step'])          # a number, as PyTorch keeps it here
+
     def check_sparse(self, options: Any) -> None:
         """Do nothing: gradients are to be sparse."""
 

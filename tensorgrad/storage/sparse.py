@@ -275,9 +275,13 @@ class SparseArray:
                            "tensor, multiply numel() by element_size()")
 
     def __getattr__(self, name: str) -> Any:
-        if name == "strides" and self.pattern.layout is not sparse_coo:
+        layout = self.pattern.layout
+        if name == "strides" and layout is not sparse_coo:
             raise Unstrided("Sparse CSR tensors do not have strides")
-        raise Unstrided(f"a tensor of the layout {self.pattern.layout} has no {name}")
+        public, kind = SparseStorage.rules["public_name"](name), "Sparse" if layout is sparse_coo else "SparseCsr"
+        device = "CPU" if self.pattern.backend.device.type == "cpu" else "CUDA"
+        raise Unstrided(f"Could not run 'aten::{public}' with arguments from the '{kind}{device}' backend: a tensor of "
+                        f"the layout {layout} has no {name}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
         """Compute `dense + sparse` and its like, and `dense += sparse`."""
@@ -357,6 +361,8 @@ OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "div
 
 def _computed(function: Any, operands: Any, self: SparseArray) -> Any:
     name = function.__name__.strip("_")
+    if name == "add" and type(operands[1]) is not SparseArray:      # in the order that has a rule
+        operands = operands[::-1]
     return getattr(self.backend.xp, OPERATORS.get(name, name))(*operands)
 
 

@@ -18,7 +18,7 @@ from tensorgrad.runtime.native import native
 NATIVE = Path(__file__).resolve().parents[2] / "native"
 LAYOUTS = ["expanded", "overlapping", "sliced", "transposed", "reversed", "unaligned", "offset", "swapped", "readonly"]
 DTYPES = ["f4", "f8", "f8", "f2", "i8", "i4", "u1", "i1", "?", "c8", "S4", "u8"]
-DTYPE = {"int64": "i8", "bytes": "u1"}
+DTYPE = {"int64": "i8", "int32": "i4", "bytes": "u1"}
 OBJECTS = [text.strip() for text in """
     None; 0; 1; -1; 2**31; 2**63; -2**63; 2**80; 1.5; float('nan'); True; 'x'; 'map_exp'; 'two_add'; 'sgd'; b'xyz';
     bytearray(8); (); (1,); (None, None); []; [1]; {}; {1: 2}; object(); int; type; tg.Tensor; tg.ones(2);
@@ -129,6 +129,7 @@ class Draw:
         if row.name == "random_normal": n["n"] += 15
         for name, value in row.lets: n[name] = eval(in_python(value), {}, n)
         for name in row.sizes: n.setdefault(name, self.amount())
+        if "edges" in n: n["edges"] = n["rows"] + 1
         return n
 
     def length(self, axis, n):
@@ -141,10 +142,11 @@ class Draw:
         rng, layout, values = self.rng, "plain", "range"
         lengths, steps = zip(*(axis.partition(":")[::2] for axis in a.axes))
         shape = [self.length(axis, n) for axis in lengths]
-        if a.kind == "int64":
+        if a.kind in ("int64", "int32"):
             top = n.get("cells" if a.name == "places" else "n", 3)
             values = f"{'index' if rng.random() < 0.8 else 'outside'} {top}"
-            if a.name == "order": return self.name(a.name, self.order(n))
+            if a.name == "order" and "steps" in n: return self.name(a.name, self.order(n))
+            if a.name == "starts": return self.name(a.name, self.starts(n, DTYPE[a.kind]))
         if a.strided:
             layout = rng.choice(("plain", "plain", "transposed", "expanded", "sliced", "reversed"))
             if self.flags & set(steps) and layout != "expanded": layout = "plain"
@@ -180,6 +182,14 @@ class Draw:
             found[-1] = self.rng.choice(((-1, 1), (0, rows + 1), (rows, 1), (2**62, 2**62), (1, -1), (-2**63, 1),
                                          (2**63 - 1, 1)))
         return f"np.array({found}, 'i8')"
+
+    def starts(self, n, dtype):
+        """Where the rows of a sparse matrix start."""
+        found = sorted(self.rng.randint(0, n["count"]) for _ in range(n["edges"]))
+        if self.rng.random() < 0.3:
+            most = 2 ** (8 * int(dtype[1]) - 1) - 1
+            found[self.rng.randrange(len(found))] = self.rng.choice((-1, n["count"] + 1, most, -most - 1))
+        return f"np.array({found}, {dtype!r})"
 
     def written(self, shape, dtype, layout="plain", values="range"):
         text = f"array(({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''}), {dtype!r}"

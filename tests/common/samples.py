@@ -17,17 +17,27 @@ from sampling import (
 )
 from support import DEVICE
 
+from tensorgrad.api.sparse import rules
+from tensorgrad.core.dispatch import xp
 from tensorgrad.ops.base import OPS
 from tensorgrad.ops.indexing import ARRAY
 from tensorgrad.storage.base import backend_of
-from tensorgrad.storage.sparse import Csr
+from tensorgrad.storage.sparse import Coo, Csr
 
 S = Sample
 HERE = backend_of(DEVICE)
 ALL = slice(None)
 PATTERN = Csr(np.array([0, 2, 2, 5]), np.array([3, 0, 1, 1, 2]), (3, 4))     # an empty row, and a place that occurs twice
 inf = float("inf")
+PLACES = Coo(np.array([[2, 0, 1, 2, 0], [1, 3, 0, 1, 0]]), (3, 4), HERE)      # in no order, and one of them twice
+ONCE = PLACES.ordered[0]
 SAMPLES: dict[str, list[Row]] = {}
+
+
+def at_places(values):
+    """A sparse tensor of the values."""
+    rules()
+    return xp.sparse_tensor(values, pattern=PLACES)
 
 
 def same(names, *samples):
@@ -176,6 +186,13 @@ SAMPLES |= {
     "embedding": [S(real(4, 3), index(4, 2, 3)),
                   *(S(real(4, 3), index(4, 6), **how).without("gradient") for how in UNLIKE)],
     "embedding_add": [S(real(2, 3, 2), index(4, 2, 3), rows=4)],
+    "sparse_tensor": [S(real(5), pattern=PLACES).without("device", "memory")],
+    "sparse_values": [S(real(5), pattern=ONCE, own=PLACES).through(at_places).without("device", "memory")],
+    "sparse_to_dense": [S(real(5), pattern=PLACES).through(at_places).without("device", "memory"),
+                        S(real(5), pattern=PLACES, masked=False).through(at_places).without("device", "memory")],
+    "embedding_sparse": [S(real(5, 3), index(5, 4)).without("device", "memory", "second"),
+                         S(real(5, 3), np.array([1, 2, 1]), padding=2).without("device", "memory", "gradient")],
+    "gather_sparse": [S(real(3, 4), index(3, 2, 4), axis=0).without("device", "memory")],
     "sparse_matmul": [S(real(5), real(4, 2), pattern=PATTERN).without("device"),
                       S(real(5), real(3, 2), pattern=PATTERN, transposed=True).without("device")],
     "sampled_matmul": [S(real(3, 2), real(4, 2), pattern=PATTERN).without("device")],

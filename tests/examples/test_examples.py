@@ -1,6 +1,7 @@
 """The examples run, learn, and are PyTorch programs; their toolkit copes with bad files and without a terminal."""
 
 import gzip
+import importlib
 import importlib.util
 import io
 import os
@@ -21,6 +22,7 @@ from support import ROOT
 
 import tensorgrad as torch
 from examples.chargpt.text import SHAKESPEARE, Text, batch
+from examples.graphs.data import karate_club
 from examples.mnist.dataset import EMBEDDED, MNIST, load, truncate
 from examples.toolkit.evaluator import Evaluator
 from examples.toolkit.plotting import save_report, smooth
@@ -36,6 +38,8 @@ TINY = {
     "chargpt.train": [*DEVICE, *"--steps 3 --context 8 --embed 16 --num_layers 1 --sample 12".split()],
     "speech.train": [*DEVICE, "--words", "30", "--epochs", "1"],
     "cartpole": ["--rounds", "2", "--carts", "4"],
+    "graphs.gcn": ["--epochs", "20"],
+    "graphs.gat": ["--epochs", "20", "--graph", "club"],
 }
 FLAGS = {
     "xor": "steps seed",
@@ -46,6 +50,8 @@ FLAGS = {
     "mnist.hogwild": "processes epochs batch_size truncate_train truncate_test data-dir seed lr",
     "speech.train": "device batch_size lr epochs words seed",
     "cartpole": "rounds carts seed",
+    "graphs.gcn": "graph epochs width lr seed",
+    "graphs.gat": "graph epochs heads width lr seed",
     "chargpt.train": "device steps batch_size context embed num_heads num_layers dropout seed lr sample text",
 }
 has_matplotlib = importlib.util.find_spec("matplotlib") is not None
@@ -116,6 +122,23 @@ def test_spoken_digits_are_learned():
 def test_poles_are_balanced_longer_and_longer():
     lengths = [float(number) for number in re.findall(r"stayed up ([\d.]+) steps", run("cartpole", "--rounds", "30"))]
     assert len(lengths) == 3 and lengths[-1] > 100 > lengths[0]
+
+
+@pytest.mark.parametrize("example, graph, least", [("gcn", "blocks", 85), ("gat", "blocks", 80), ("gcn", "club", 90),
+                                                   ("gat", "club", 90)])
+def test_groups_of_nodes_are_told(example, graph, least, capsys):
+    with torch.random.fork_rng():
+        importlib.import_module(f"examples.graphs.{example}").main(["--graph", graph])
+    printed = capsys.readouterr().out
+    assert float(re.search(r"([\d.]+) % of the other nodes right", printed)[1]) > least
+    assert ("34 nodes, 78 edges, 2 groups, 2 nodes known" in printed) == (graph == "club")
+
+
+def test_the_club_is_the_one_that_was_observed():
+    edges = karate_club().edges
+    degrees = torch.bincount(edges[0])
+    assert [degrees[member - 1].item() for member in (1, 2, 3, 33, 34, 12)] == [16, 9, 10, 12, 17, 1]
+    assert torch.equal(degrees, torch.bincount(edges[1])) and degrees.sum() == 156 and degrees.min() == 1
 
 
 def test_chargpt_writes():

@@ -122,9 +122,3 @@ def test_gradients_do_not_reach_what_is_left_out():
         torch.masked.mean(y, 0, mask=torch.tensor([False, True, True])).backward()
         return y.grad
     same(program)
-
-
-def test_sums_of_complex_numbers_in_a_real_dtype_warn():
-    import tensorgrad as torch
-    with pytest.warns(UserWarning, match="Casting complex values to real discards the imaginary part"):
-        assert torch.sum(torch.tensor([1 + 2j]), dtype=torch.float32) == 1

@@ -66,11 +66,13 @@ def run(op, sample, inputs):
     """The results, as a list."""
     inputs = sample.prepared(inputs)
     results = apply(op, inputs, **sample.params) if op.sequence else apply(op, *inputs, **sample.params)
-    return list(results) if op.several else [results]
+    results = list(results) if op.several else [results]
+    return [out if out.layout is tensorgrad.strided else out.to_dense() for out in results]
 
 
 def host(tensor):
-    return type(tensor._storage).host(tensor.detach().array)
+    tensor = tensor.detach() if tensor.layout is tensorgrad.strided else tensor.detach().to_dense()
+    return type(tensor._storage).host(tensor.array)
 
 
 def learnt(op, sample):

@@ -185,8 +185,7 @@ def test_modules_that_nothing_can_be_allowed_of(events):
     assert not events
 
 
-@pytest.mark.parametrize("name, reason", [("_rebuild_sparse_tensor", "sparse"), ("_rebuild_qtensor", "quantized"),
-                                          ("_rebuild_nested_tensor", "nested")])
+@pytest.mark.parametrize("name, reason", [("_rebuild_qtensor", "quantized"), ("_rebuild_nested_tensor", "nested")])
 def test_tensors_that_there_are_not_are_refused_by_name(name, reason):
     for options in ({}, {"weights_only": False}):
         with pytest.raises(pickle.UnpicklingError, match=f"torch._utils.{name}, and there are no {reason} tensors"):
