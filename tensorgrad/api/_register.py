@@ -94,7 +94,7 @@ def wraps(raw: Any) -> Callable[[Any], Any]:
 
 
 OWN_LAYOUT = ("windows", "sparse", "sparse_methods")      # modules whose functions check it
-SPARSE_TOO = frozenset("zeros empty zeros_like empty_like".split())       # functions that make tensors of sparse layouts
+SPARSE_TOO = frozenset("zeros empty zeros_like empty_like".split())       # these make tensors of sparse layouts
 
 
 def check_layout(layout: Any) -> None:

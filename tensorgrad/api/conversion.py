@@ -180,7 +180,8 @@ def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, 
         raise TypeError("dtype must be a type, str, or dtype object")
     name = (dtype if isinstance(dtype, str) else "torch.Tensor" if dtype is Tensor
             else f"{dtype.__module__}.{dtype.__qualname__}")
-    kind, cuda = name.replace("torch.cuda.", "torch.").replace("torch.sparse.", "torch."), name.startswith("torch.cuda.")
+    kind = name.replace("torch.cuda.", "torch.").replace("torch.sparse.", "torch.")
+    cuda = name.startswith("torch.cuda.")
     if kind not in LEGACY_TYPES and name != "torch.Tensor":
         raise ValueError(f"invalid type: '{dtype if isinstance(dtype, str) else dtype.__name__}'")
     out = cast(input, LEGACY_TYPES.get(kind) or dtypes.get_default_dtype())

@@ -25,6 +25,7 @@ from ._arguments import check_format, converted, warn
 from ._kinds import Dtype, Ints, Ints1, Layout, MemoryFormat, Number
 from ._nested import array_of
 from ._register import check_layout, public
+from ._sparse import empty_sparse, like_sparse
 
 # ── from values ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -399,8 +400,7 @@ def _filler(name: str) -> Any:
             raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected (tuple of "
                             f"ints size)")
         if layout is not None and layout is not dtypes.strided:
-            from .sparse import empty_sparse
-            return empty_sparse(shape_of(size, name), layout, dtype, device, requires_grad)  # type: ignore[no-any-return]
+            return as_leaf(empty_sparse(shape_of(size, name), layout, dtype, device), requires_grad)
         if memory_format in (None, dtypes.contiguous_format):
             return made(name, shape_of(size, name), dtype, device, requires_grad)
         new = made(name, shape_of(size, name), dtype, device, False).contiguous(memory_format=memory_format)
@@ -482,8 +482,7 @@ def _filler_like(name: str) -> Any:
              memory_format: MemoryFormat | None = None) -> Tensor:
         kind, place = _like(input, dtype, device)
         if layout is not None and layout is not dtypes.strided or input._storage.dense is not None:
-            from .sparse import like_sparse
-            return like_sparse(name, input, layout, kind, place, requires_grad)  # type: ignore[no-any-return]
+            return as_leaf(like_sparse(name, input, layout, kind, place), requires_grad)
         return _beside(input, laid_out(made(name, input.array.shape, kind, place, requires_grad), input.array,
                                        memory_format))
     make.__name__ = make.__qualname__ = f"{name}_like"

@@ -19,8 +19,8 @@ from ..runtime.numpy_state import compute
 from ._arguments import check_tensor, converted, integer, is_batched, normalize_dim, warn
 from ._kinds import Index, Indices, Ints, Number
 from ._register import public
+from ._sparse import rules
 from .conversion import cast
-from .sparse import rules
 from .subscripts import as_value, in_backend
 from .subscripts import put as put_at
 
@@ -538,7 +538,7 @@ def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
                                f"dimensions.")
         return input.copy_(value.expand(input.array.shape))  # type: ignore[attr-defined]
     if input._storage.dense is not None:
-        input._storage.rules["refuse"]("fill_.Scalar", input)
+        input._storage.hooks["refuse"]("fill_.Scalar", input)
     value = converted(value, input.dtype, single=input.array.size == 1)
     if mode.record and node_of(input) is not None:
         return _inplace.in_place(input, lambda x: xp.filled(x, value=value))

@@ -17,7 +17,7 @@ from ..storage.cpu import NumpyStorage
 from ._arguments import C_NAMES, check_product, each_example, in_batch, is_hollow, is_unknown
 from ._kinds import Index
 from ._register import public
-from .sparse import rules
+from ._sparse import rules
 
 # ── linear maps ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -5,24 +5,17 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..core.dispatch import fresh, namespace, xp
+from ..core.dispatch import xp
 from ..core.tape import TensorBase, node_of
-from ..device import device as Device_
-from ..dtype import SCALAR_TYPES, as_dtype
-from ..storage.base import backend_of
+from ..dtype import SCALAR_TYPES
 from ._kinds import Device, Dtype, Ints, Layout
 from ._register import public
+from ._sparse import empty_sparse, rules
 from .creation import as_leaf, as_tensor
 
 BLOCKED = (dtypes.sparse_bsr, dtypes.sparse_bsc)
-# what new sparse tensors are checked for, beyond what makes them safe to use: torch.sparse.check_sparse_tensor_invariants
+# True if new sparse tensors are checked for more than makes them safe: torch.sparse.check_sparse_tensor_invariants
 checks = {"on": False}
-
-
-def rules() -> Any:
-    """Return the module of what ops do on sparse tensors, all of whose rules are registered."""
-    from ..interpret import sparse, sparse_products, sparse_rules  # noqa: F401
-    return sparse
 
 
 def _values(values: Any, dtype: Any, device: Any) -> Any:
@@ -52,9 +45,9 @@ def _made(pattern: Any, values: Any, requires_grad: bool) -> Any:
 
 
 @public(method=False)
-def sparse_coo_tensor(indices: object = None, values: object = None, size: Ints | None = None, *, dtype: Dtype | None = None,
-                      layout: Layout | None = None, device: Device | None = None, pin_memory: bool = False,
-                      requires_grad: bool = False, check_invariants: bool | None = None,
+def sparse_coo_tensor(indices: object = None, values: object = None, size: Ints | None = None, *,
+                      dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
+                      pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None,
                       is_coalesced: bool | None = None) -> Tensor:
     """A sparse tensor of values and their coordinates. Values of one place add up.
 
@@ -78,7 +71,7 @@ def sparse_coo_tensor(indices: object = None, values: object = None, size: Ints 
         if size is None:
             raise TypeError("sparse_coo_tensor() takes indices and values, or a size")
         size = tuple(size) if not isinstance(size, int) else (size,)
-        return empty_sparse(size, dtypes.sparse_coo, dtype, device, requires_grad)
+        return as_leaf(empty_sparse(size, dtypes.sparse_coo, dtype, device), requires_grad)  # type: ignore[no-any-return]
     values = _values(values, dtype, device)
     backend = type(values._storage)
     indices = _indices(indices, backend)
@@ -113,51 +106,14 @@ def _coo(indices: Any, values: Any, size: tuple[int, ...], check: Any, coalesced
     return _made(pattern, values, requires_grad)
 
 
-def empty_sparse(size: Any, layout: Any, dtype: Any, device: Any, requires_grad: Any) -> Any:
-    """A sparse tensor without values."""
-    from ..storage.sparse import Compressed, Coo
-    backend = backend_of(device)
-    rules()
-    size = tuple(map(int, size))
-    if min(size, default=0) < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
-    zeros, pattern = backend.xp.zeros, None
-    if layout is dtypes.sparse_coo:
-        pattern = Coo(zeros((len(size), 0), dtype="int64"), size, backend, True)
-    elif layout in (dtypes.sparse_csr, dtypes.sparse_csc) and len(size) >= 2:
-        lines = size[-2] if layout is dtypes.sparse_csr else size[-1]
-        pattern = Compressed(layout, zeros((*size[:-2], lines + 1), dtype="int64"),
-                             zeros((*size[:-2], 0), dtype="int64"), size, backend)
-    if pattern is None:
-        raise RuntimeError(f"Only 2D sparse tensors can be made without values in the layout {layout}, but got size "
-                           f"{list(size)}")
-    numpy = (as_dtype(dtype) if dtype is not None else dtypes.get_default_dtype()).numpy
-    return _made(pattern, fresh(zeros(pattern.values_shape, dtype=numpy), backend), bool(requires_grad))
-
-
-def like_sparse(name: str, input: Any, layout: Any, dtype: Any, device: Any, requires_grad: Any) -> Any:
-    """zeros_like and empty_like in a sparse layout; from a sparse tensor, in dense ones."""
-    from ..interpret.sparse_rules import zeros_like
-    from ..storage.sparse import pattern_of
-    own = pattern_of(input)
-    if layout is dtypes.strided and own is not None:
-        return as_leaf(fresh(backend_of(device).xp.zeros(own.shape, dtype=as_dtype(dtype).numpy), backend_of(device)),
-                       bool(requires_grad))
-    if name not in ("zeros", "empty"):
-        rules().refuse("fill_.Scalar" if name == "ones" else name, input)
-    if own is None or layout not in (None, own.layout) or input.device != Device_(device):
-        return empty_sparse(input.shape, layout or own.layout, dtype, device, requires_grad)
-    table = namespace(own.backend)
-    return as_leaf(zeros_like(table, input.detach(), dtype=as_dtype(dtype).numpy), bool(requires_grad))
-
-
 NO_LAYOUT = "sparse_compressed_tensor expected sparse compressed tensor layout but got "
 
 
 @public(method=False)
-def sparse_compressed_tensor(compressed_indices: object, plain_indices: object, values: object, size: Ints | None = None, *,
-                             dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
-                             pin_memory: bool = False, requires_grad: bool = False,
+def sparse_compressed_tensor(compressed_indices: object, plain_indices: object, values: object,
+                             size: Ints | None = None, *, dtype: Dtype | None = None,
+                             layout: Layout | None = None, device: Device | None = None, pin_memory: bool = False,
+                             requires_grad: bool = False,
                              check_invariants: bool | None = None) -> Tensor:
     """A sparse tensor in one of the layouts sparse_csr, sparse_csc, sparse_bsr and sparse_bsc.
 
@@ -233,8 +189,8 @@ def _check_compressed(layout: Any, lines: Any, plain: Any, size: tuple[int, ...]
                "row blocks" if layout is dtypes.sparse_bsr else "column blocks")
     batch = tuple(lines.shape[:-1])
     if len(size) != len(batch) + 2 + len(inner) or min(size) < 0:
-        raise RuntimeError(f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={len(batch)} "
-                           f"+ 2 + {len(inner)}) but got {len(size)}")
+        raise RuntimeError("tensor dimensionality must be sum of batch, base, and dense dimensionalities "
+                           f"(={len(batch)} + 2 + {len(inner)}) but got {len(size)}")
     if size[:len(batch)] != batch or size[len(batch) + 2:] != inner:
         raise RuntimeError(f"the size {list(size)} does not fit batches of the shape {list(batch)} and values of the "
                            f"shape {list(inner)}")
@@ -346,8 +302,7 @@ def sparse_bsc_tensor(ccol_indices: object, row_indices: object, values: object,
 
 @public("_sparse_coo_tensor_unsafe", method=False, name="_sparse_coo_tensor_with_dims_and_tensors")
 def _with_dims_and_tensors(indices: object, values: object, size: Ints, **options: Any) -> Tensor:
-    """A sparse tensor of values and their coordinates, which are checked. https://pytorch.org/docs → torch.sparse_coo_tensor
-    """
+    """Values and their coordinates, which are checked. https://pytorch.org/docs → torch.sparse_coo_tensor"""
     return sparse_coo_tensor(indices, values, size, **options)
 
 

@@ -11,7 +11,7 @@ from ..storage.sparse import SHOWN, Compressed, Coo, pattern_of
 from ._arguments import normalize_dim
 from ._kinds import Dtype, Ints, Layout
 from ._register import public
-from .sparse import rules
+from ._sparse import rules
 
 COO = dtypes.sparse_coo
 ROWS, COLUMNS = (dtypes.sparse_csr, dtypes.sparse_bsr), (dtypes.sparse_csc, dtypes.sparse_bsc)
@@ -34,9 +34,9 @@ def _expect(x: Any, name: str, layouts: Any, kind: str) -> Any:
 def _no_kernel(name: str, x: Any) -> NoReturn:
     if pattern_of(x) is not None:
         rules().refuse(name, x)
-    raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{x.device.type.upper()}' backend. "
-                              "This could be because the operator doesn't exist for this backend, or was omitted "
-                              "during the selective/custom build process (if using custom build).")
+    raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the '{x.device.type.upper()}' "
+                              "backend. This could be because the operator doesn't exist for this backend, or was "
+                              "omitted during the selective/custom build process (if using custom build).")
 
 
 def _table(x: Any) -> Any:
@@ -62,7 +62,9 @@ def indices(input: Tensor) -> Tensor:
 
 @public(function=False)
 def values(input: Tensor) -> Tensor:
-    """The values of a coalesced or compressed tensor; they share its memory. https://pytorch.org/docs → torch.Tensor.values
+    """The values, which share the tensor's memory. https://pytorch.org/docs → torch.Tensor.values
+
+    Errors: RuntimeError for a tensor that is dense, or not coalesced
     """
     pattern = pattern_of(input)
     if pattern is None:
@@ -117,7 +119,7 @@ def dense_dim(input: Tensor) -> int:
 
 @public(function=False)
 def is_coalesced(input: Tensor) -> bool:
-    """Return True if places are in order, and none is there twice. https://pytorch.org/docs → torch.Tensor.is_coalesced"""
+    """Return True if places are in order, each there once. https://pytorch.org/docs → torch.Tensor.is_coalesced"""
     return bool(_expect(input, "is_coalesced", (COO,), "coordinate").coalesced)
 
 
@@ -252,10 +254,8 @@ def _compressed(x: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Any:
     own, name = pattern_of(x), "to_sparse_" + str(layout).rpartition("_")[2]
     inner = dense_dim or 0
     if not 0 <= inner <= x.array.ndim - 2:
-        raise RuntimeError(f"{name}: expected at least 2 sparse dimensions, but the tensor has {x.array.ndim} dimensions "
-                           f"and dense_dim is {inner}" if dense_dim else
-                           f"dense_to_sparse_{name[10:]}: expected a tensor of at least 2 dimensions, but got "
-                           f"{x.array.ndim}")
+        raise RuntimeError(f"{name}: expected at least 2 sparse dimensions, but the tensor has {x.array.ndim} "
+                           f"dimensions, and {inner} are dense")
     if blocksize is not None:
         blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(blocksize)
         sizes = x.array.shape[x.array.ndim - inner - 2:x.array.ndim - inner]
@@ -345,8 +345,7 @@ def sparse_mask(input: Tensor, mask: Tensor) -> Tensor:
 
 @public(function=False)
 def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """A copy of the part at `length` indices of an axis from `start` on. https://pytorch.org/docs → torch.Tensor.narrow_copy
-    """
+    """A copy of `length` slices along an axis, from `start` on. https://pytorch.org/docs → torch.Tensor.narrow_copy"""
     dim = normalize_dim(dim, input.array.ndim)
     size = input.array.shape[dim]
     if not isinstance(pattern_of(input), Coo):
@@ -379,8 +378,8 @@ def _resize(x: Any, size: Any, sparse_dim: int, dense_dim: int, clear: bool, nam
         for kind, before, after in (("sparse", own.shape[:sparse_dim], size[:sparse_dim]),
                                     ("dense", own.shape[sparse_dim:], size[sparse_dim:])):
             if any(b < a for a, b in zip(before, after)):
-                raise RuntimeError(f"shrinking the size of {kind} dimensions (from {list(before)} to {list(after)}) on a "
-                                   "non-empty sparse tensor is not supported.")
+                raise RuntimeError(f"shrinking the size of {kind} dimensions (from {list(before)} to {list(after)}) on "
+                                   "a non-empty sparse tensor is not supported.")
     count = 0 if clear else own.count
     found = module.zeros((count, *size[sparse_dim:]), dtype=array.dtype)
     if count:
@@ -399,7 +398,7 @@ def sparse_resize_(input: Tensor, size: Ints, sparse_dim: int, dense_dim: int) -
 
 @public(function=False)
 def sparse_resize_and_clear_(input: Tensor, size: Ints, sparse_dim: int, dense_dim: int) -> Tensor:
-    """Change the size in place, and remove all values. https://pytorch.org/docs → torch.Tensor.sparse_resize_and_clear_"""
+    """Change the size in place, without values. https://pytorch.org/docs → torch.Tensor.sparse_resize_and_clear_"""
     return _resize(input, size, sparse_dim, dense_dim, True, "sparse_resize_and_clear_")  # type: ignore[no-any-return]
 
 

@@ -9,8 +9,9 @@ from ..core.dispatch import namespace, xp
 from ..storage.sparse import pattern_of
 from ._kinds import Number
 from ._register import public
+from ._sparse import rules
 from .matrix import addmm, mm
-from .sparse import rules, sparse_coo_tensor
+from .sparse import sparse_coo_tensor
 from .sparse_methods import _no_kernel
 
 

@@ -58,8 +58,9 @@ def plus(a: Any, b: Any) -> Any:
 
 
 def _summed(before: Any, g: Any, backend: Any, owned: bool) -> Any:
-    """Return the sum of a gradient before and a new one, of which at least one is sparse: in the former's memory, unless
-    that is sparse and the new one dense.
+    """Return the sum of a gradient and a new one, of which at least one is sparse.
+
+    The sum is in the former's memory, unless that is sparse and the new one dense.
     """
     if before is None:
         return owning(g, backend, owned)

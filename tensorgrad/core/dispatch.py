@@ -302,7 +302,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
     if source.rank:
         return batches.moved(tensor, target)
     if source.dense is not None:
-        return source.rules["to_device"](tensor, target)
+        return source.hooks["moved"](tensor, target)
     array = (target.asarray(tensor.array) if target.hollow
              else compute(op.kernels[source], tensor.array, source=source, target=target))
     out = fresh(array, target)
@@ -574,8 +574,6 @@ class TensorNamespace:
     def __getattr__(self, name: str) -> Any:
         if name in OPS:
             found = move if name == "to_device" else lane(OPS[name])
-        elif name == "constant":
-            found = self._constant
         elif name in MAKERS:
             found = self._maker(name)
         else:
@@ -588,7 +586,7 @@ class TensorNamespace:
         """The storage class of arrays that formulas make."""
         return self._backend or backend_of(None)
 
-    def _constant(self, array: Any) -> Any:
+    def constant(self, array: Any) -> Any:
         """Return an array of a formula as an operand; on arrays, `xp.constant` is the array itself."""
         return fresh(array, self.backend.dense or self.backend)
 

@@ -29,12 +29,13 @@ LAYERS = [
     Layer("facts", "dtypes, devices, random streams, threads", [
         "messages runtime torch_version dtype nominal_dtypes device size generator as_torch.companions _tensor.printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
-        "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.sparse storage.sparse_patterns storage.stubs")),
+        "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.sparse "
+        "storage.sparse_patterns storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions "
         "ops._lapack ops.views ops.shape ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental "
-        "ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix ops.linear ops.embedding ops.sparse "
-        "ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling "
+        "ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix ops.linear ops.embedding "
+        "ops.sparse ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling "
         "ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
         "core core.mode core.vmap_hooks core.node core.plan core.unbroadcast core.tape core.module_calls advice "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ..core.dispatch import namespace
 from ..core.tape import Leaf, TensorBase
@@ -18,7 +18,8 @@ from ..ops.sparse import sampled
 from ..storage.sparse import SHOWN, Coo, SparseStorage, pattern_of
 from ..storage.sparse_patterns import converted
 
-RULES = SparseStorage.rules
+Function = TypeVar("Function", bound=Callable[..., Any])
+RULES, HOOKS = SparseStorage.rules, SparseStorage.hooks
 ELSEWHERE = (". This could be because the operator doesn't exist for this backend, or was omitted during the "
              "selective/custom build process (if using custom build).")
 
@@ -32,7 +33,14 @@ def rule(*names: str) -> Callable[[Any], Any]:
     return register
 
 
-def by_rule(op: Any, backend: Any) -> Pair:
+def hook(function: Function) -> Function:
+    """Decorate a function that modules below call."""
+    HOOKS[function.__name__] = function
+    return function
+
+
+@hook
+def kernel(op: Any, backend: Any) -> Pair:
     """Return the kernel of an op that computes by its rule, on Tensors as on arrays; without one, it refuses."""
     run = RULES.get(op.opname) or partial(_refused, op)
     table = namespace(backend.dense)
@@ -41,9 +49,6 @@ def by_rule(op: Any, backend: Any) -> Pair:
         out = run(table, *inputs, **params)
         return out if type(out) is list or any(out is x for x in inputs) else named(out, op.torch_name)
     return Pair(lambda *arrays, **params: (run(backend.dense.xp, *arrays, **params), None), None, whole=whole)
-
-
-SparseStorage.by_rule = staticmethod(by_rule)
 
 
 # PyTorch's operation in which an op's public functions end, where it is not of their name
@@ -63,6 +68,7 @@ def _refused(op: Any, xp: Any, *inputs: Any, **params: Any) -> NoReturn:
     refuse(OVERLOADS.get(name) or public_name(name), *inputs)
 
 
+@hook
 def refuse(name: str, *inputs: Any) -> NoReturn:
     """Raise PyTorch's error for an operation that a layout does not have."""
     flat = [t for t in inputs for t in (t if isinstance(t, (list, tuple)) else [t])]
@@ -77,6 +83,7 @@ def refuse(name: str, *inputs: Any) -> NoReturn:
 UNARY_OR_COMPARED = frozenset("exp cos log sigmoid reciprocal eq ne lt le gt ge".split())
 
 
+@hook
 def public_name(default: str) -> str:
     """Return the name of the public function that is running."""
     frame, name = sys._getframe(1), default
@@ -146,7 +153,7 @@ def in_layout(xp: Any, x: Any, layout: Any, blocksize: Any = None) -> Any:
 
 def at(xp: Any, x: Any, wanted: Any) -> Any:
     """The sparse tensor of the values that a tensor of any layout has at the places of a pattern."""
-    return made(xp, wanted, sampled(xp, x, wanted))
+    return made(xp, wanted, sampled(xp, x, wanted))  # type: ignore[no-untyped-call]
 
 
 def take(xp: Any, values: Any, order: Any) -> Any:
@@ -160,6 +167,3 @@ def named(x: Any, name: str) -> Any:
     if node is not None and type(node) is not Leaf and node.op in (OPS["sparse_tensor"], OPS["sparse_matmul"]):
         node.params = {**node.params, "called": name}
     return x
-
-
-RULES["refuse"], RULES["public_name"] = refuse, public_name

@@ -7,6 +7,7 @@ from ..dtype import sparse_coo, sparse_csr
 from ..storage.sparse import Compressed, Coo, starts_of
 from .sparse_rules import t as transposed
 from .sparse import coalesced, flat, in_layout, is_sparse, made, pattern, refuse, rule, summed, take, values
+from .sparse_rules import t as transposed
 
 
 def misfit(a: Any, b: Any) -> RuntimeError:

@@ -5,6 +5,7 @@ import builtins
 from functools import partial
 from typing import Any
 
+from ..core.dispatch import move, namespace
 from ..dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ..ops.sparse import sampled
 from ..storage.sparse import Compressed, Coo
@@ -13,6 +14,7 @@ from .sparse import (
     coalesced,
     dense,
     flat,
+    hook,
     in_layout,
     is_sparse,
     made,
@@ -27,8 +29,8 @@ from .sparse import (
 # ── elementwise ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # f(0) = 0: a function of the values. The second are linear, and need not know the sums of places that occur twice.
-KEEP_ZERO = ("absolute sign sgn floor ceil trunc round sqrt square sin sinh arcsin arcsinh arctan arctanh tan tanh expm1 "
-             "log1p relu deg2rad rad2deg erf erfinv isinf isnan signbit nan_to_num tanh_gradient").split()
+KEEP_ZERO = ("absolute sign sgn floor ceil trunc round sqrt square sin sinh arcsin arcsinh arctan arctanh tan tanh "
+             "expm1 log1p relu deg2rad rad2deg erf erfinv isinf isnan signbit nan_to_num tanh_gradient").split()
 LINEAR = "negative conj clone contiguous real imag".split()
 
 
@@ -127,7 +129,8 @@ def multiply(xp: Any, a: Any, b: Any) -> Any:
     module = one.backend.module
     there = module.nonzero(module.isin(one.keys, two.keys))[0]
     common = Coo(one.indices[:, there], one.shape, one.backend, one.coalesced)
-    return made(xp, common, xp.multiply(take(xp, values(xp, a), there), sampled(xp, b, common)))
+    there_in_b = sampled(xp, b, common)  # type: ignore[no-untyped-call]
+    return made(xp, common, xp.multiply(take(xp, values(xp, a), there), there_in_b))
 
 
 def _times_dense(xp: Any, a: Any, b: Any) -> Any:
@@ -138,7 +141,7 @@ def _times_dense(xp: Any, a: Any, b: Any) -> Any:
         own = pattern(a)
     if shape != own.shape:
         b = xp.broadcast_to(b, shape=own.shape)
-    return made(xp, own, xp.multiply(values(xp, a), sampled(xp, b, own)))
+    return made(xp, own, xp.multiply(values(xp, a), sampled(xp, b, own)))  # type: ignore[no-untyped-call]
 
 
 def repeated(xp: Any, x: Any, size: int) -> Any:
@@ -151,14 +154,18 @@ def repeated(xp: Any, x: Any, size: int) -> Any:
     return made(xp, Coo(indices, (size, *own.shape), own.backend, own.coalesced), take(xp, values(xp, x), order))
 
 
+def has_axes(x: Any) -> bool:
+    """Return True for an operand that is neither a number nor 0-dimensional."""
+    return len(getattr(x, "shape", ())) > 0
+
+
 def _divided(name: str, xp: Any, a: Any, b: Any) -> Any:
     if not is_sparse(a):
         raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
                            f"{list(b.shape)} for divisor)")
-    if is_sparse(b) or getattr(b, "shape", ()):
-        raise RuntimeError("Sparse division requires "
-                           + ("a scalar or " if not is_sparse(b) else "a scalar or ")
-                           + f"zero-dim dense tensor divisor (got shape {list(b.shape)} for divisor)")
+    if is_sparse(b) or has_axes(b):
+        raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+                           f"{list(b.shape)} for divisor)")
     if name != "divide":
         a = coalesced(xp, a)
     return made(xp, pattern(a), getattr(xp, name)(values(xp, a), b))
@@ -170,7 +177,7 @@ for _name in ("divide", "floor_divide", "trunc_divide"):
 
 @rule("power")
 def power(xp: Any, a: Any, b: Any) -> Any:
-    if is_sparse(b) or not is_sparse(a) or getattr(b, "shape", ()):
+    if is_sparse(b) or not is_sparse(a) or has_axes(b):
         refuse("pow.Tensor_Tensor", a, b)
     if b == 0:
         raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
@@ -308,7 +315,7 @@ def expand_dims(xp: Any, x: Any, *, axis: int) -> Any:
 @rule("concat")
 def concat(xp: Any, xs: Any, *, axis: int = 0) -> Any:
     patterns = [pattern(x) for x in xs]
-    for p, x in zip(patterns, xs, strict=True):
+    for p in patterns:
         if p is None:
             raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found at position "
                                f"{patterns.index(None)}.")
@@ -318,8 +325,8 @@ def concat(xp: Any, xs: Any, *, axis: int = 0) -> Any:
     axis = axis % len(first.shape)
     for place, p in enumerate(patterns):
         if (*p.shape[:axis], *p.shape[axis + 1:]) != (*first.shape[:axis], *first.shape[axis + 1:]):
-            raise RuntimeError("All tensors must have the same shape: " + ", ".join(str(list(q.shape)) for q in patterns)
-                               + ". Found mismatch at position " + str(place))
+            shapes = ", ".join(str(list(q.shape)) for q in patterns)
+            raise RuntimeError(f"All tensors must have the same shape: {shapes}. Found mismatch at position {place}")
         if p.sparse_dim != first.sparse_dim:
             raise RuntimeError("All tensors must have the same sparse_dim and dense_dim: "
                                + ", ".join(f"{q.sparse_dim}, {q.dense_dim}" for q in patterns))
@@ -469,10 +476,9 @@ def broadcast_to(xp: Any, x: Any, *, shape: Any) -> Any:
 # ── copies ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@rule("to_device")
-def to_device(tensor: Any, target: Any) -> Any:
+@hook
+def moved(tensor: Any, target: Any) -> Any:
     """The tensor on another device: called by `core.dispatch.move`, on Tensors."""
-    from ..core.dispatch import move, namespace
     own, target = pattern(tensor), target.dense or target
     def sent(array: Any) -> Any: return target.asarray(own.backend.host(array))
     if isinstance(own, Coo):

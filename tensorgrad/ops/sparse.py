@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from numpy import result_type
 
-from ..dtype import sparse_coo
 from ..storage.sparse import Coo, SparseArray, pattern_of, values_at
 from ..storage.sparse_patterns import converted, of_nonzeros
 from .base import Op
@@ -49,7 +48,7 @@ class SparseValues(Op):
         # values of one place are summands, and the sum has one gradient, which each of them got
         g = xp.sparse_tensor(xp.embedding(xp.reshape(g, pattern.entries.values_shape), xp.constant(first)),
                              pattern=unique)
-        return g if own.layout is sparse_coo else restricted(xp, g, own)
+        return g if isinstance(own, Coo) else restricted(xp, g, own)
 
 
 class SparseToDense(Op):
@@ -87,7 +86,7 @@ def sampled(xp, x, pattern):
 def restricted(xp, x, pattern):
     """The sparse array with the values of an array of any layout at the places of a pattern, each there once."""
     unique = pattern.entries.ordered[0]
-    if pattern.layout is sparse_coo:
+    if isinstance(pattern, Coo):
         pattern = unique
     elif unique.count < pattern.entries.count:
         pattern = converted(pattern, pattern.layout, pattern.blocksize)

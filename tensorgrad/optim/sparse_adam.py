@@ -34,7 +34,8 @@ class SparseAdam(UpdateRule):
 
     .. math::
         m &\leftarrow m + (1 - \beta_1)(g - m) \qquad v \leftarrow v + (1 - \beta_2)(g^2 - v) \\
-        \theta &\leftarrow \theta - \gamma\,\frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t} \cdot \frac{m}{\sqrt v + \epsilon}
+        \theta &\leftarrow \theta - \gamma\,\frac{\sqrt{1 - \beta_2^t}}{1 - \beta_1^t}
+                                       \cdot \frac{m}{\sqrt v + \epsilon}
 
     :math:`\gamma` is ``lr``, :math:`\beta` ``betas``, :math:`\epsilon` ``eps``. ``maximize`` goes uphill. Raises
     ValueError for values that are not positive, or sparse parameters, and RuntimeError for a dense gradient.

@@ -13,9 +13,9 @@ from typing import Any
 from .._tensor import Tensor
 from ..api._arguments import normalize_dim as _normalize_dim
 from ..api._arguments import normalize_dims as _normalize_dims
+from ..api._sparse import rules as _rules
 from ..api.matrix import addmm as _addmm
 from ..api.matrix import mm as _mm
-from ..api.sparse import rules as _rules
 from ..api.sparse import sparse_coo_tensor as _coo_tensor
 from ..api.sparse_methods import _table
 from ..dtype import SCALAR_TYPES as _SCALAR_TYPES

@@ -4,7 +4,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any
 
-from ..api.sparse import rules
+from ..api._sparse import rules
 from ..api.sparse_methods import _table
 from ..core.dispatch import xp
 from ..storage.sparse import Coo, pattern_of

@@ -15,10 +15,9 @@ class check_sparse_tensor_invariants:
 
     >>> import tensorgrad as torch
     >>> with torch.sparse.check_sparse_tensor_invariants():
-    ...     torch.sparse_csr_tensor([0, 2], [1, 0], [1., 2.], (1, 2))
+    ...     torch.sparse_csr_tensor([0, 2], [1, 0], [1., 2.], (1, 2))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    RuntimeError: `col_indices[..., crow_indices[..., i - 1]:crow_indices[..., i]] for all i = 1, ..., nrows are sorted \
-and distinct along the last dimension values` is not satisfied.
+    RuntimeError: `col_indices[...] for all i = 1, ..., nrows are sorted and distinct ...` is not satisfied.
     """
 
     def __init__(self, enable: bool = True) -> None:

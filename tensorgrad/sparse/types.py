@@ -4,7 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._tensor import Tensor
-from ..api.sparse import empty_sparse, sparse_coo_tensor
+from ..api._sparse import empty_sparse
+from ..api.sparse import sparse_coo_tensor
 from ..dtype import NAMED, sparse_coo
 
 NAMES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
@@ -24,7 +25,7 @@ class SparseType(type):
             size = tuple(args[0])
         else:
             return sparse_coo_tensor(*args, device=device)
-        return empty_sparse(size, sparse_coo, cls.dtype, device, False)
+        return empty_sparse(size, sparse_coo, cls.dtype, device)
 
     def __instancecheck__(cls, thing: Any) -> bool:
         return isinstance(thing, Tensor) and thing.layout is sparse_coo and thing.dtype is cls.dtype

@@ -42,7 +42,8 @@ class Csr:
 
     def __init__(self, indptr: Any, indices: Any, shape: tuple[int, int], module: Any = np) -> None:
         self.indptr, self.indices, self.shape, self.module = indptr, indices, shape, module
-        self._rows = self._transposed = None
+        self._rows: Any = None
+        self._transposed: Any = None
 
     @property
     def rows(self) -> Any:
@@ -60,7 +61,7 @@ class Csr:
             starts = starts_of(self.module, columns, self.shape[1]).astype(self.indices.dtype)
             flipped = Csr(fixed(starts), fixed(self.rows[order]), self.shape[::-1], self.module)
             self._transposed = flipped, order
-        return self._transposed
+        return self._transposed  # type: ignore[no-any-return]
 
 
 def rows_of(module: Any, indptr: Any, indices: Any) -> Any:
@@ -110,7 +111,9 @@ class Coo(Pattern):
         self.dense_dim = len(shape) - indices.shape[0]
         self.coalesced = coalesced or indices.shape[1] < 2
         self.values_shape = (indices.shape[1], *self.dense_shape)
-        self._keys = self._ordered = self._csr = None
+        self._keys: Any = None
+        self._ordered: Any = None
+        self._csr: Any = None
 
     @property
     def entries(self) -> Coo:  # type: ignore[override]
@@ -148,7 +151,7 @@ class Coo(Pattern):
             slots[order] = module.cumsum(new) - 1
             first = order[new]
             self._ordered = Coo(self.indices[:, first], self.shape, self.backend, True), fixed(slots), fixed(first)
-        return self._ordered
+        return self._ordered  # type: ignore[no-any-return]
 
     @property
     def csr(self) -> tuple[Csr, Any]:
@@ -161,7 +164,7 @@ class Coo(Pattern):
             starts = fixed(starts_of(module, rows, self.shape[0]).astype("int64"))
             shape = self.shape[0], self.shape[1]
             self._csr = Csr(starts, fixed(module.ascontiguousarray(columns)), shape, module), order
-        return self._csr
+        return self._csr  # type: ignore[no-any-return]
 
 
 class Compressed(Pattern):
@@ -173,7 +176,8 @@ class Compressed(Pattern):
         self.compressed, self.plain, self.dense_dim = fixed(compressed), fixed(plain), dense_dim
         blocks = blocksize if self.blocked else ()
         self.values_shape = (*plain.shape, *blocks, *self.dense_shape)
-        self._entries = self._csr = None
+        self._entries: Any = None
+        self._csr: Any = None
 
     @property
     def by_rows(self) -> bool:
@@ -221,7 +225,7 @@ class Compressed(Pattern):
             self._entries = Coo(module.stack(indices[::-1]), self.shape, self.backend)
             if self.layout is sparse_csr:           # rows are in order, and their columns are, too
                 self._entries.coalesced = self._entries.coalesced or increasing(self._entries.keys)
-        return self._entries
+        return self._entries  # type: ignore[no-any-return]
 
     @property
     def csr(self) -> tuple[Csr, Any]:
@@ -232,7 +236,7 @@ class Compressed(Pattern):
             lines, rest = self.shape[:2] if self.by_rows else self.shape[1::-1]
             own = Csr(self.compressed, self.plain, (lines, rest), self.backend.module)
             self._csr = (own, None) if self.by_rows else own.transposed
-        return self._csr
+        return self._csr  # type: ignore[no-any-return]
 
 
 def increasing(keys: Any) -> bool:
@@ -263,22 +267,22 @@ class SparseArray:
     dtype = property(lambda self: self.values.dtype)
     itemsize = property(lambda self: self.values.itemsize)
     layout = property(lambda self: self.pattern.layout)
-    backend = property(lambda self: sparse_of(self.pattern.backend))
+    backend: Any = property(lambda self: sparse_of(self.pattern.backend))  # type: ignore[has-type]
     real = property(lambda self: SparseArray(self.pattern, self.values.real))
 
     flags = SimpleNamespace(c_contiguous=False, f_contiguous=False, writeable=True)
 
     @property
     def nbytes(self) -> int:
-        raise RuntimeError("nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, "
-                           "add the nbytes of the indices and values.  If you want the size of the  equivalent dense "
-                           "tensor, multiply numel() by element_size()")
+        raise RuntimeError("nbytes is not defined for sparse tensors.  If you want the size of the constituent "
+                           "tensors, add the nbytes of the indices and values.  If you want the size of the  "
+                           "equivalent dense tensor, multiply numel() by element_size()")
 
     def __getattr__(self, name: str) -> Any:
         layout = self.pattern.layout
         if name == "strides" and layout is not sparse_coo:
             raise Unstrided("Sparse CSR tensors do not have strides")
-        public, kind = SparseStorage.rules["public_name"](name), "Sparse" if layout is sparse_coo else "SparseCsr"
+        public, kind = SparseStorage.hooks["public_name"](name), "Sparse" if layout is sparse_coo else "SparseCsr"
         device = "CPU" if self.pattern.backend.device.type == "cpu" else "CUDA"
         raise Unstrided(f"Could not run 'aten::{public}' with arguments from the '{kind}{device}' backend: a tensor of "
                         f"the layout {layout} has no {name}")
@@ -401,10 +405,8 @@ class SparseStorage(Storage):
     writes = False
     # rule(xp, *inputs, **params) of each op that takes sparse inputs: xp is that of the dense backend
     rules: ClassVar[dict[str, Callable[..., Any]]] = {}
-    # refuse(op, *inputs): raises the error of an op without a rule
-    refuse: ClassVar[Any] = None
-    # by_rule(rule, dense): a function of Tensors that computes by a rule
-    by_rule: ClassVar[Any] = None
+    # what the module of the rules gives: "kernel" of an op by its rule, "refuse", which raises an error, …
+    hooks: ClassVar[dict[str, Callable[..., Any]]] = {}
 
     @classmethod
     def asarray(cls, data: Any, dtype: Any = None) -> Any:
@@ -424,7 +426,7 @@ class SparseStorage(Storage):
     def native(cls, op: Any) -> Any:
         if op.crosses:
             return partial(op.forward, cls.dense.xp)
-        return cls.by_rule(op, cls)
+        return cls.hooks["kernel"](op, cls)
 
     @classmethod
     def aliases(cls, a: Any, b: Any) -> bool:

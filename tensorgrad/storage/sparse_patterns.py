@@ -1,4 +1,4 @@
-"""Patterns from index arrays, which are checked here, from the nonzeros of an array, and from patterns of other layouts.
+"""Patterns: from index arrays, which are checked, from the nonzeros of an array, and from patterns of other layouts.
 
 Messages are PyTorch's. An index that is out of range is an error for PyTorch if it was asked to look; here it always is
 one, so that code behind this can read at any index of a pattern.

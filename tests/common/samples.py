@@ -17,7 +17,7 @@ from sampling import (
 )
 from support import DEVICE
 
-from tensorgrad.api.sparse import rules
+from tensorgrad.api._sparse import rules
 from tensorgrad.core.dispatch import xp
 from tensorgrad.ops.base import OPS
 from tensorgrad.ops.indexing import ARRAY

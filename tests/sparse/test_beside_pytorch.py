@@ -130,7 +130,7 @@ c.floor_divide(2) ; c//2 ; torch.tensor(c) ; c.swapaxes(0,1) ; c.movedim(0,1) ; 
 torch.norm(c,p=1) ; c.dist(c) ; c.bool().any() ; c._version ; c.grad ; c.cpu() is c ; c.float() is c
 c.clone() is c ; c.coalesce() is c ; c.mul_(2) ; c.mul_(d) ; c.zero_() ; c.copy_(u) ; r.copy_(r*2) ; r.mul_(2)
 r.add_(r)
-(lambda m: (m.load_state_dict({"a":c*3}),m.a)[1])((lambda m: (m.register_buffer("a",c.clone()),m)[1])(torch.nn.Module()))
+(lambda m: (m.register_buffer("a", c.clone()), m.load_state_dict({"a": c * 3}), m.a)[2])(torch.nn.Module())
 (lambda m: (m.register_buffer("a",c.clone()),m.double(),m.a)[2])(torch.nn.Module())
 torch.nn.Embedding.from_pretrained(torch.eye(3),sparse=True)
 """

@@ -8,23 +8,29 @@ import tensorgrad
 pytestmark = cpu_only
 
 COO = """
-x ; x.coalesce() ; x * 2.5 ; -x ; x / 2 ; x + x ; x + y ; x - y ; x * y ; x * d ; d + x ; d - x ; x.t() ; x.transpose(0, 1)
+x ; x.coalesce() ; x * 2.5 ; -x ; x / 2 ; x + x ; x + y ; x - y ; x * y ; x * d ; d + x ; d - x ; x.t()
+x.transpose(0, 1)
 x.abs() ; x.sin() ; x.sqrt() ; x.sum() ; x.sum(0) ; x.sum(1) ; x.sum((0, 1)) ; x.sum(-1, keepdim=True)
-torch.sparse.sum(x, 0) ; x.norm() ; torch.cat([x, y]) ; torch.cat([x, y], 1) ; torch.stack([x, y], 1) ; x.index_select(1, i)
+torch.sparse.sum(x, 0) ; x.norm() ; torch.cat([x, y]) ; torch.cat([x, y], 1) ; torch.stack([x, y], 1)
+x.index_select(1, i)
 x.index_select(0, i) ; x[1] ; x[:, 0] ; x.unsqueeze(1) ; x.narrow_copy(0, 1, 2) ; x.narrow_copy(1, 0, 2)
 x.sparse_mask(y.coalesce()) ; d.sparse_mask(x.coalesce()) ; x.to_sparse() ; x.clone() ; x.double() ; x.isnan()
 x.coalesce().values().sum(0) ; torch.zeros_like(x) ; x ** 2
 """
 MATRIX = """
-x @ m ; m.t()[:, :x.shape[0]] @ x ; x @ m[:, 0] ; x @ y.t() ; x.t() @ y ; torch.sparse.mm(x, m) ; torch.addmm(a, x, m, beta=2)
+x @ m ; m.t()[:, :x.shape[0]] @ x ; x @ m[:, 0] ; x @ y.t() ; x.t() @ y ; torch.sparse.mm(x, m)
+torch.addmm(a, x, m, beta=2)
 x.to_sparse_csr() ; x.to_sparse_csc() ; x.to_sparse_csr().to_sparse_csc() ; x.to_sparse_csc().to_sparse_csr() @ m
-x.to_sparse_csr() @ m ; x.to_sparse_csr() @ m[:, 1] ; x.to_sparse_csr() @ y.to_sparse_csr().t() ; x.to_sparse_csr().sum()
+x.to_sparse_csr() @ m ; x.to_sparse_csr() @ m[:, 1] ; x.to_sparse_csr() @ y.to_sparse_csr().t()
+x.to_sparse_csr().sum()
 x.to_sparse_csr() + y.to_sparse_csr() ; x.to_sparse_csr() * 3 ; x.to_sparse_csr().t() ; x.to_sparse_csr().sin()
 x.to_sparse_bsr((2, 1)) ; x.to_sparse_bsc((1, 2)) ; x.to_sparse_csr().to_sparse_bsr((2, 2)) ; d.to_sparse_bsr((2, 2))
-d.to_sparse() ; d.to_sparse(1) ; d.to_sparse_csr() ; d.to_sparse_csc() ; torch.sparse.softmax(x, 1) ; torch.sparse.log_softmax(x, 0)
+d.to_sparse() ; d.to_sparse(1) ; d.to_sparse_csr() ; d.to_sparse_csc() ; torch.sparse.softmax(x, 1)
+torch.sparse.log_softmax(x, 0)
 torch.bmm(torch.stack([x, y]), torch.stack([m, m])) ; torch.sparse.mm(x.to_sparse_csr(), m, 'mean') ; torch.smm(x, m)
 torch.sparse.mm(x.to_sparse_csr(), m, 'amax') ; torch.sparse.mm(x.to_sparse_csr(), m, 'amin') ; torch.hspmm(x, m)
-torch.sspaddmm(x @ y.t(), x, y.to_dense().t()) ; torch.sparse.sampled_addmm(x.to_sparse_csr(), a, m.t(), beta=0.5, alpha=3)
+torch.sspaddmm(x @ y.t(), x, y.to_dense().t())
+torch.sparse.sampled_addmm(x.to_sparse_csr(), a, m.t(), beta=0.5, alpha=3)
 d.to_sparse_csr().to_sparse().to_dense() ; torch.sparse.spdiags(d[:2], torch.tensor([0, -1]), (4, 5))
 """
 

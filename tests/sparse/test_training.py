@@ -30,11 +30,13 @@ def table(torch):
     return torch.nn.Parameter(torch.arange(8.).reshape(4, 2) * 0.3)
 
 
+OTHERS = "Adam AdamW Adadelta Adamax NAdam RAdam RMSprop Rprop ASGD Adafactor Muon".split()
 OPTIMIZERS = [("SGD", {}), ("SGD", {"momentum": 0.9}), ("SGD", {"momentum": 0.9, "nesterov": True, "dampening": 0}),
-              ("SGD", {"maximize": True}), ("SGD", {"weight_decay": 0.1}), ("Adagrad", {}), ("Adagrad", {"lr_decay": 0.1}),
-              ("Adagrad", {"weight_decay": 0.1}), ("SparseAdam", {}), ("SparseAdam", {"maximize": True}),
+              ("SGD", {"maximize": True}), ("SGD", {"weight_decay": 0.1}),
+              ("Adagrad", {}), ("Adagrad", {"lr_decay": 0.1}), ("Adagrad", {"weight_decay": 0.1}),
+              ("SparseAdam", {}), ("SparseAdam", {"maximize": True}),
               ("SparseAdam", {"betas": (0.5, 0.7), "eps": 1e-3, "lr": 0.1}),
-              *((name, {}) for name in "Adam AdamW Adadelta Adamax NAdam RAdam RMSprop Rprop ASGD Adafactor Muon".split())]
+              *((name, {}) for name in OTHERS)]
 
 
 @cpu_only
@@ -103,7 +105,8 @@ def test_embeddings():
         for options in ({"mode": "sum"}, {"mode": "mean"}, {"mode": "sum", "padding_idx": 1},
                         {"mode": "sum", "per_sample_weights": torch.tensor([1., 2., 3.])}):
             weight = table(torch)
-            bags = functional.embedding_bag(torch.tensor([1, 1, 3]), weight, torch.tensor([0, 2]), sparse=True, **options)
+            bags = functional.embedding_bag(torch.tensor([1, 1, 3]), weight, torch.tensor([0, 2]), sparse=True,
+                                            **options)
             (bags * torch.tensor([[1., 2.], [3., 4.]])).sum().backward()
             found += [repr(weight.grad), repr(weight.grad.coalesce())]
         for make in (lambda: functional.embedding(torch.tensor([1]), weight, sparse=True, scale_grad_by_freq=True),
@@ -160,7 +163,8 @@ def test_gradients_add_up():
         found.append(repr(weight.grad))
         weight.grad = None
         first = torch.autograd.grad((taken(1) ** 2).sum() + (weight ** 2).sum(), weight, create_graph=True)[0]
-        found.append([first.to_dense().tolist(), torch.autograd.grad(first.to_dense().sum(), weight)[0].to_dense().tolist()])
+        second = torch.autograd.grad(first.to_dense().sum(), weight)[0]
+        found.append([first.to_dense().tolist(), second.to_dense().tolist()])
         weight.grad = torch.sparse_coo_tensor([[1]], torch.ones(1, 2), (4, 2))
         torch.optim.SGD([weight], lr=1.).zero_grad(set_to_none=False)
         found.append(repr(weight.grad))
