@@ -23,6 +23,7 @@ class OpOverload:
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self.overloadpacket, self._overloadname, self._opname = packet, overload, packet.__name__
         self.namespace, self.__name__ = packet.namespace, f"{packet.__name__}.{overload}"
+        self.__module__ = packet.__module__
 
     def name(self) -> str:
         """The operator's name with its namespace, and the overload's unless it is the default."""
@@ -46,7 +47,7 @@ class OpOverloadPacket:
 
     def __init__(self, namespace: str, name: str, function: Callable[..., Any]) -> None:
         self.namespace, self.__name__, self._function = namespace, name, function
-        self._qualified_op_name = f"{namespace}::{name}"
+        self._qualified_op_name, self.__module__ = f"{namespace}::{name}", f"torch._ops.{namespace}"
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"
@@ -124,7 +125,8 @@ def function_of(name: str) -> Callable[..., Any]:
     """Return the function of this name for `aten`: from the namespaces, nn.functional, or Tensor's methods."""
     from .nn import functional
     namespace, _, rest = name.partition("_")
-    found: Any = OWN.get(name) or FUNCTIONS.get(name) or getattr(functional, name, None)
+    public = _of_package(name) if name in FUNCTIONS else None           # which asks overriding classes and modes
+    found: Any = OWN.get(name) or public or getattr(functional, name, None)
     if found is None and namespace in ("linalg", "fft", "special"):
         found = getattr(import_module(f"{PACKAGE}.{namespace}"), rest, None)
     if found is None and not name.startswith("__"):

@@ -26,7 +26,7 @@ class Operator:
     def __init__(self, name: str, schema: str | None = None, function: Callable[..., Any] | None = None) -> None:
         self.name, self.schema, self.function = name, schema, function
         namespace, _, self.__name__ = name.partition("::")
-        self.__module__ = f"torch.ops.{namespace}"
+        self.__module__ = f"torch._ops.{namespace}"
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.backward: Any = None
         self.setup_context: Any = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["get_file_path", "get_file_path_2", "get_writable_path", "is_fb_unit_test", "justknobs_check", "justknobs_getval_int",
-           "log_export_usage", "resolve_library_path", "signpost_event"]
+__all__ = ["get_file_path", "get_file_path_2", "get_writable_path", "is_fb_unit_test", "justknobs_check",
+           "justknobs_getval_int", "log_export_usage", "resolve_library_path", "signpost_event"]
 
 TEST_MASTER_ADDR, TEST_MASTER_PORT = "127.0.0.1", 29500
 USE_GLOBAL_DEPS, USE_RTLD_GLOBAL_WITH_LIBTORCH, REQUIRES_SET_PYTHON_MODULE = True, False, False

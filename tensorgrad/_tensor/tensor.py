@@ -26,6 +26,7 @@ from ..size import Size, new_size
 from ..storage.base import Storage, clock
 from ..storage.layout import row_strides
 from . import copying, printing, sparse_copying, torch_function
+from .subclasses import prepare
 
 # functions of higher modules that methods of Tensor call: the package registers them here
 ABOVE: dict[str, Callable[..., Any]] = {}
@@ -78,8 +79,7 @@ class Tensor(TensorBase):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__torch_function__ is not torch_function.disabled:
-            torch_function.arm()
+        prepare(cls)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -48,7 +48,8 @@ NEVER = frozenset("__class__ __class_getitem__ __delattr__ __dict__ __dir__ __do
                   "__init_subclass__ __iter__ __module__ __new__ __setattr__ __slots__ __subclasshook__ "
                   "__torch_function__ _make_subclass as_subclass".split())
 # Others that PyTorch's lists of overridable functions leave out.
-UNLISTED = NEVER | set("new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride unflatten".split())
+UNLISTED = NEVER.union("new new_empty new_empty_strided new_full new_ones new_tensor new_zeros stride "
+                       "unflatten".split())
 # Operators that PyTorch names after their method.
 METHODS = {f"__{sign}__": name for sign, name in (
     ("add", "add"), ("radd", "add"), ("iadd", "add_"), ("sub", "sub"), ("isub", "sub_"), ("mul", "mul"),
@@ -345,6 +346,9 @@ class AskingMethod:
 
     def __hash__(self) -> int:
         return hash(self.__wrapped__)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
 
 
 def arm(lasting: bool = True) -> None:

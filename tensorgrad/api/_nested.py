@@ -18,6 +18,8 @@ from ..runtime.small_floats import convert, known, widen
 SEQUENCES = (list, tuple, range)
 LISTS = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.PYTHON)
+# protocol → the function that makes a tensor of an object with it; modules that have such functions register them
+READERS: dict[str, Any] = {}
 OVERFLOW = "Overflow when unpacking long long"
 
 
@@ -88,9 +90,9 @@ def _from_object(data: Any, wanted: Any) -> tuple[Any, Any]:
         return data, _dtype_of(next(kind for kind in (int, float, complex) if isinstance(data, kind)))
     if hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _read(np.asarray(data), wanted)
-    if hasattr(data, "__dlpack__"):
-        from .creation import from_dlpack
-        return _read(from_dlpack(data), wanted)
+    for protocol, read in READERS.items():
+        if hasattr(data, protocol):
+            return _read(read(data), wanted)
     if _is_sequence(data):
         return _read([data[i] for i in range(len(data))], wanted)
     if hasattr(data, "__index__"):

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from .._tensor.torch_function import Answer
-from ..core.dispatch import SCALAR_TYPES, result_type
+from ..core.dispatch import SCALAR_TYPES, fresh, result_type
 from ..core.tape import TensorBase
 from ..device import device
 from ..dtype import can_cast, dtype, layout, memory_format
 from ..generator import Generator
-from ..storage.base import NoValues
+from ..storage.base import NoValues, backend_of
 from ._arguments import typename, warn
+from ._nested import array_of
 from ._signatures import COMPILED, EXPECTED, PREFIXES, Parameter, Signature, handed_on, signatures
 
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
@@ -271,8 +272,8 @@ def _answer_of_function(error: Exception | None, function: Any, namespace: str, 
     inner = namespace.partition(".")[2]
     if not inner and name in OF_NUMBERS and len(args) > 1 and all(type(a) in (bool, int, float, complex)
                                                                   for a in args[:2]):
-        from .creation import tensor
-        return Answer(function(tensor(args[0]), tensor(args[1]), *args[2:], **kwargs))
+        numbers = (fresh(array_of(number, None), backend_of("cpu")) for number in args[:2])
+        return Answer(function(*numbers, *args[2:], **kwargs))
     if inner in PREFIXES or inner == "nn.functional" and name in COMPILED:
         known = signatures(full := PREFIXES.get(inner, "") + name)
         if known is not None:

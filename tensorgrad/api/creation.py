@@ -23,7 +23,7 @@ from ..storage.layout import slowest_first
 from ..storage.out_of_memory import memory_error
 from ._arguments import check_format, converted, warn
 from ._kinds import Dtype, Ints, Ints1, Layout, MemoryFormat, Number
-from ._nested import array_of
+from ._nested import READERS, array_of
 from ._register import check_layout, public
 from ._sparse import empty_sparse, like_sparse
 
@@ -296,6 +296,9 @@ def from_dlpack(ext_tensor: Any, *, device: Device | None = None, copy: bool | N
     storage.memory = array
     out = wrap(array, storage)
     return out if place is None or place.type == "cpu" else out.to(place)
+
+
+READERS["__dlpack__"] = from_dlpack
 
 
 @public(method=False)

@@ -24,6 +24,7 @@ from ..dtype import SCALAR_TYPES
 from ._parsing import parse
 from ._register import FUNCTIONS
 from ._signatures import Parameter, Signature, read
+from .linalg import vector_norm
 
 # names: PyTorch's signatures, in its order
 TABLE = """
@@ -88,7 +89,6 @@ def _norm(x: Any, ord: Any = 2, dtype: Any = None) -> Any:
     if not x.numel() and ord in (float("inf"), -float("inf")):
         raise RuntimeError("_foreach_norm cannot compute the infinity norm on an empty tensor because the operation "
                            "does not have an identity")
-    from ..linalg import vector_norm
     return vector_norm(x, ord, dtype=dtype)
 
 

@@ -26,6 +26,7 @@ from .grad_mode import (
     set_multithreading_enabled as set_multithreading_enabled,
 )
 from .gradcheck import GradcheckError as GradcheckError, gradgradcheck as gradgradcheck
+from .profiler import kineto_available as kineto_available
 from .variable import Variable as Variable
 
 
@@ -43,6 +44,7 @@ __all__ = [
     "detect_anomaly",
     "set_detect_anomaly",
     "Variable",
+    "kineto_available",
     "gradcheck",
     "gradgradcheck",
     "GradcheckError",

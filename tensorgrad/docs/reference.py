@@ -28,7 +28,9 @@ MODULES = [
      "distributed.device_mesh"],
     ["distributed.checkpoint"],
     ["multiprocessing"], ["cuda"], ["accelerator"], ["overrides"], ["library"],
-    ["symbolic"], ["layers"], ["layers.utils"], ["graph"], ["experiment", "experiment.callbacks"],
+    ["symbolic"], ["layers"], ["layers.utils"], ["graph"],
+    ["fx", "fx.subgraph_rewriter", "fx.passes.shape_prop", "fx.passes.split_module", "fx.experimental.optimization",
+     "fx.experimental.const_fold", "fx.experimental.proxy_tensor"], ["export"], ["experiment", "experiment.callbacks"],
     ["viz", "viz.collectives"], ["onnx"], ["hub"], ["legacy", "legacy.optim", "legacy.nngraph"], ["legacy.nn"],
 ]
 INTO_TENSOR = "../tensor.md"

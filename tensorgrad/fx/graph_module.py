@@ -17,7 +17,7 @@ from typing import Any
 from ..api import Tensor
 from ..graph.codegen import PythonCode
 from ..graph.graph import Graph
-from ..graph.names import PACKAGE, READY, packaged, pytorch_name
+from ..graph.names import PACKAGE, READY, package, packaged, pytorch_name
 from ..graph.source import compiled
 from ..nn import BatchNorm1d, BatchNorm2d, BatchNorm3d, Conv1d, Conv2d, Conv3d, Linear, Module, Parameter
 from .graph import _BoxedCodeGen, _PyTreeCodeGen
@@ -43,7 +43,7 @@ def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = 
         for each in fromlist or ():
             if not hasattr(module, each):
                 import_module(f"{name}.{each}")
-        return module if fromlist else sys.modules[PACKAGE]
+        return module if fromlist else package()
     return builtins.__import__(name, globals, locals, fromlist, level)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import overrides
+from .._aten import OpOverload, OpOverloadPacket
 from .._ops import Operator
 from .._tensor.torch_function import CONTAINERS, watch_for
 from ..graph.names import in_c, pytorch_name, wanted_name
@@ -155,7 +156,7 @@ class TracerBase:
         if is_dataclass(a):
             return self.create_node("call_function", type(a), (), {field.name: self.create_arg(getattr(a, field.name))
                                                                    for field in fields(a)})
-        if isinstance(a, (*base_types, enum.Enum, Operator, OpType)) or a is None or a is ...:
+        if isinstance(a, (*base_types, enum.Enum, *OPERATORS)) or a is None or a is ...:
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
@@ -186,6 +187,7 @@ class TracerBase:
         return Attribute(obj, "keys")()
 
 
+OPERATORS = Operator, OpOverload, OpOverloadPacket, OpType
 PLAIN = frozenset({str, int, float, bool, complex, type(None), type(...), *base_types[5:]}) - {base_types[6]}
 
 

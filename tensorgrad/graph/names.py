@@ -165,7 +165,7 @@ def pytorch_name(target: Any) -> tuple[str, str]:
     >>> pytorch_name(torch.nn.functional.gelu), pytorch_name(torch.linalg.det), pytorch_name(torch.split)
     (('torch._C._nn', 'gelu'), ('torch._C._linalg', 'linalg_det'), ('torch.functional', 'split'))
     """
-    name, module = target.__name__, target.__module__ or "builtins"
+    name, module = target.__name__, (target.__module__ or "builtins").replace("torch._ops.", "torch.ops.")
     if module == PACKAGE or module.startswith(f"{PACKAGE}."):
         public = getattr(sys.modules[PACKAGE], name, None) is target
         module = "torch" if public else f"torch{module.removeprefix(PACKAGE)}"
@@ -185,7 +185,7 @@ def pytorch_name(target: Any) -> tuple[str, str]:
 def in_c(target: Any) -> bool:
     """Return True for a function that PyTorch's C library has: such functions pass on arguments as they are given."""
     module, name = pytorch_name(target)
-    return module == "torch" or module.startswith("torch._C")
+    return module == "torch" or module.startswith(("torch._C", "torch.ops", "torch.fx"))
 
 
 def home(target: Any) -> str:

@@ -34,7 +34,8 @@ WHY = {module: why for modules, why in {
     "distributed.checkpoint.optimizer": "torch.distributed.checkpoint.state_dict.get_optimizer_state_dict is for "
                                         "optimizers that are spread over ranks",
     "distributed.elastic distributed.launcher": "python -m tensorgrad.distributed.run starts the processes of a job",
-    "utils.data.datapipes": "Dataset and IterableDataset are what a DataLoader takes",
+    "utils.data.datapipes.dataframe utils.data.datapipes.utils.decoder": "pipes hold any samples: decode them, or make "
+                                                                         "tables of them, in a function for `map`",
 }.items() for module in modules.split()}
 
 

@@ -17,6 +17,7 @@ from . import (
     serialization as serialization,
 )
 from ...__future__ import annotations as annotations
+from ._swapping import swap_tensors as swap_tensors
 
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "npz",
     "safetensors",
     "serialization",
+    "swap_tensors",
 ]

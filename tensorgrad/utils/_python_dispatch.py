@@ -1,17 +1,52 @@
-"""PyTorch's modes that intercept operators below autograd.
+"""Modes that intercept operators. https://pytorch.org/docs/stable/notes/extending.html → Modes
 
-There is no such layer here: `torch.overrides` intercepts functions.
+A `TorchDispatchMode` gets each public function that a program calls, as an operator of `torch.ops.aten`. There is no
+layer below autograd here: a function of several steps comes as one operator, and results have their gradients.
 """
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
-__all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass"]
+from .._tensor import Tensor
+from .._tensor.torch_function import METHODS, state
+from ..overrides import TorchFunctionMode, resolve_name
+
+__all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass",
+           "is_traceable_wrapper_subclass_type", "return_and_correct_aliasing", "transform_subclass"]
+
+PACKAGE = __name__.partition(".")[0]
+# Methods that read facts of a tensor, or set its part in the tape: operators in no library.
+NO_OPERATORS = frozenset(
+    "backward data_ptr dim element_size get_device has_names ndimension nelement numel numpy register_hook "
+    "register_post_accumulate_grad_hook requires_grad_ retain_grad size storage storage_offset stride tolist type "
+    "untyped_storage".split())
+OPERATORS = METHODS | {"__eq__": "eq", "__pow__": "pow", "__invert__": "bitwise_not",
+                       "__floordiv__": "floor_divide", "__rsub__": "rsub"}
+# Overloads by what the second operand is: (a tensor, a number). Arithmetic makes tensors of numbers.
+OF_TWO = {name: ("Tensor", "Scalar") for name in "remainder fmod eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor "
+          "rsub".split()} | {name: ("Tensor", "Tensor") for name in ("add", "sub", "mul", "div")}
+OF_TWO["pow"] = "Tensor_Tensor", "Tensor_Scalar"
+# Overloads of reductions along dimensions.
+ALONG = {"sum": "dim_IntList", "mean": "dim", "max": "dim", "min": "dim", "all": "dim", "any": "dim", "prod": "dim_int"}
 
 
 class TorchDispatchMode:
-    """A mode with `__torch_dispatch__`, which can be constructed but not entered.
-    https://pytorch.org/docs/stable/notes/extending.html
+    """While it is on, functions go to its `__torch_dispatch__`, as operators.
+
+    >>> import tensorgrad as torch
+    >>> class Names(torch.utils._python_dispatch.TorchDispatchMode):
+    ...     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    ...         print(func)
+    ...         return func(*args, **(kwargs or {}))
+    >>> x = torch.ones(2)
+    >>> with Names():
+    ...     y = torch.exp(x) + 2 * x
+    aten.exp.default
+    aten.mul.Tensor
+    aten.add.Tensor
     """
 
     def __init__(self, _dispatch_key: Any = None) -> None:
@@ -21,33 +56,113 @@ class TorchDispatchMode:
         raise NotImplementedError(f"{type(self).__name__} does not define __torch_dispatch__")
 
     def __enter__(self) -> Any:
-        raise NotImplementedError(f"tensorgrad has no torch dispatch modes, and {type(self).__name__} is one: "
-                                  "operators below autograd are not seen one by one; torch.overrides.TorchFunctionMode "
-                                  "sees functions")
+        _Functions(self).__enter__()
+        return self
 
     def __exit__(self, *raised: Any) -> None:
-        """Do nothing, because the mode cannot be entered."""
+        state.modes = state.modes[:-1]
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return an instance, by an older spelling."""
+        return cls(*args, **kwargs)
+
+
+class _Functions(TorchFunctionMode):
+    """The mode of functions that hands them to a mode of operators."""
+
+    def __init__(self, mode: TorchDispatchMode) -> None:
+        self.mode = mode
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is Tensor.__getitem__ and type(args[1]) is int:
+            func, args = import_module(PACKAGE).select, (args[0], 0, args[1])
+        elif func is Tensor.__rpow__:
+            func, args = import_module(PACKAGE).pow, args[::-1]
+        operator = _operator(func, args, kwargs)
+        if operator is None:
+            return func(*args, **kwargs)
+        return self.mode.__torch_dispatch__(operator, types, args, kwargs)
+
+
+def _operator(func: Any, args: Any, kwargs: Any) -> Any:
+    """Return the operator of a function; None for a function that is none, and for an index of several parts."""
+    if getattr(func, "__name__", "") in ("__get__", "__set__"):
+        return None
+    name = (resolve_name(func) or getattr(func, "__name__", "")).rpartition(".")[2]
+    name = OPERATORS.get(name, name)
+    if name in NO_OPERATORS or name.startswith(("is_", "__")):
+        return None
+    if name == "matmul" and all(isinstance(a, Tensor) and a.dim() == 2 for a in args):
+        name = "mm"
+    return getattr(getattr(import_module(f"{PACKAGE}._ops").ops.aten, name), _overload(name, args, kwargs))
+
+
+def _overload(name: str, args: Any, kwargs: Any) -> str:
+    """Return the overload that the arguments of an operator call for: of the operators whose overloads are known here,
+    else the default.
+    """
+    tensors = [isinstance(a, Tensor) for a in args[:2]]
+    if (of_two := OF_TWO.get(name.removesuffix("_"))) and len(args) > 1:
+        return "Scalar" if name == "pow" and not tensors[0] else of_two[not all(tensors)]
+    if name in ALONG and ("dim" in kwargs or tensors[1:] == [False]):
+        return ALONG[name]
+    return {"select": "int", "where": "self"}.get(name, "default")
 
 
 BaseTorchDispatchMode = TorchDispatchMode
 
 
+def _get_current_dispatch_mode_stack() -> list[Any]:
+    """Return the modes that are on, the innermost last."""
+    return [mode.mode for mode in state.modes if isinstance(mode, _Functions)]
+
+
+def _get_current_dispatch_mode() -> Any:
+    """Return the innermost mode; None if there is none."""
+    return (_get_current_dispatch_mode_stack() or [None])[-1]
+
+
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Return False: no mode can be active."""
-    return False
+    """Return True if a mode is on."""
+    return _get_current_dispatch_mode() is not None
+
+
+@contextmanager
+def _disable_current_modes() -> Iterator[list[Any]]:
+    """Turn the modes of operators off in a `with` block."""
+    before = state.modes
+    state.modes = tuple(mode for mode in before if not isinstance(mode, _Functions))
+    try:
+        yield [mode.mode for mode in before if isinstance(mode, _Functions)]
+    finally:
+        state.modes = before
+
+
+def is_traceable_wrapper_subclass_type(t: type) -> bool:
+    """Return True for a class of tensors that says which tensors its instances hold."""
+    return (isinstance(t, type) and issubclass(t, Tensor) and t is not Tensor
+            and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__"))
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:
-    """Return False: no tensor wraps others for PyTorch's compiler."""
-    return False
+    """Return True for an instance of such a class."""
+    return is_traceable_wrapper_subclass_type(type(t))
 
 
-is_traceable_wrapper_subclass_type = is_traceable_wrapper_subclass
+def transform_subclass(t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None,
+                       outer_stride: Any = None) -> Any:
+    """Return a tensor of the same class, of what a function makes of the name and value of each tensor in it."""
+    names, context = t.__tensor_flatten__()
+    parts = {name: callback(name, getattr(t, name)) for name in names}
+    return type(t).__tensor_unflatten__(parts, context, t.size() if outer_size is None else outer_size,
+                                        t.stride() if outer_stride is None else outer_stride)
 
 
-def _get_current_dispatch_mode() -> None:
-    return None
-
-
-def _get_current_dispatch_mode_stack() -> list[Any]:
-    return []
+def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
+    """Return the result of an operator: the tensor it wrote to, for one in place or with `out=`."""
+    if (kwargs or {}).get("out") is not None:
+        return kwargs["out"]
+    name = getattr(func, "_opname", getattr(func, "__name__", ""))
+    return args[0] if name.endswith("_") and not name.endswith("__") else out

@@ -298,6 +298,41 @@ def distributions_of_another_class(torch):
 
 
 @program
+def attributes_under_names_of_slots(torch):
+    """Compute with classes that have a property `array`, a method, values: PyTorch leaves these names free."""
+    class Meta:
+        @property
+        def array(self):
+            return self.detach().numpy()
+
+        @array.setter
+        def array(self, value):
+            self.copy_(torch.as_tensor(value))
+
+    class Image(Meta, torch.Tensor):
+        origin = (0.0, 0.0)
+
+    class Method(torch.Tensor):
+        def array(self, factor):
+            return factor * self.sum().item()
+
+    class Further(Image):
+        @property
+        def array(self):
+            return 2 * super().array
+    image = torch.tensor([[1.0, 2.0]]).as_subclass(Image)
+    before = image.array.tolist(), image.origin
+    image.array = [[3.0, 4.0]]
+    image.origin = "moved"
+    leaf = torch.ones(2).as_subclass(Method).requires_grad_()
+    (leaf * torch.tensor([2.0, 3.0])).sum().backward()
+    further = torch.tensor([5.0]).as_subclass(Further)
+    return (before, image.array.tolist(), image.origin, (image @ image.T).array.tolist(), Image.origin,
+            type(image + 1).__name__, leaf.grad, leaf.array(10), further.array.tolist(), (further * 2).array.tolist(),
+            repr(image), image[0].clone().tolist(), type(Image.array).__name__)
+
+
+@program
 def functions_that_a_program_puts_on_tensor(torch):
     """Call them on a subclass: only the functions that they call are dispatched."""
     import functools

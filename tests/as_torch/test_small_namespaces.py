@@ -260,7 +260,7 @@ test_programs = cpu_only(program.test())
 
 
 @pytest.mark.parametrize("call", [
-    lambda torch: torch.fx.symbolic_trace(None), lambda torch: torch.export.export(None),
+    lambda torch: torch.export.draft_export(None), lambda torch: torch.export.load("x"),
     lambda torch: torch.jit.load("x"), lambda torch: torch.sparse.mm(1, 2),
     lambda torch: torch.nested.nested_tensor([]),
     lambda torch: torch.ao.quantization.quantize_dynamic(None),

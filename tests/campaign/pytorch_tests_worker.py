@@ -141,7 +141,7 @@ class Imports(ast.NodeTransformer):
 
 
 class Tables(ast.NodeTransformer):
-    """Turns `{torch.x: y}` into `{**entry(lambda: {torch.x: y})}`: a table of functions, without those that are absent."""
+    """Turns `{torch.x: y}` into `{**entry(lambda: {torch.x: y})}`, so that a table lacks functions that are absent."""
 
     def visit_Dict(self, node: Any) -> Any:
         if not any(isinstance(key, ast.Attribute) for key in node.keys):

@@ -46,13 +46,14 @@ def modules(torch):
             z = z + torch.linalg.norm(z) + torch.fft.fft(z).real + torch.special.expit(z) + torch.where(z > 0, z, 0.)
             z = F.max_pool2d(z[None], 2) + F.avg_pool2d(z[None], 2) + F.pad(z, (1, 1)) + F.one_hot(x.long())
             z = F.interpolate(z, scale_factor=2) + F.cross_entropy(z, x) + F.embedding(x, w) + F.batch_norm(z, w, w)
-            return torch.split(z, 2), torch.tensor([1., 2.]) + x, x + torch.ones(3, dtype=torch.float64), torch.max(z, 1)
+            z = torch.split(z, 2), torch.tensor([1., 2.]) + x, torch.max(z, 1)
+            return z, x + torch.ones(3, dtype=torch.float64)
 
     class Values(nn.Module):
         def forward(self, x, *args, key=1, **kwargs):
             y = x.to(torch.float64).to("cpu", non_blocking=True).view(torch.Size([2, -1]))
             y = y.masked_fill(x > 0, float("-inf")).type_as(x) + math.sqrt(x.size(0)) + sqrt(key) + float("nan")
-            return Pair(y, x), getattr(x, "T"), y.new_zeros((2, 3), dtype=torch.int64, device=x.device), args, kwargs
+            return Pair(y, x), getattr(x, "T", 0), y.new_zeros((2, 3), dtype=torch.int64, device=x.device), args, kwargs
 
     class Root(nn.Module):
         def __init__(self):
@@ -71,7 +72,8 @@ def modules(torch):
 
 
 def annotated(torch):
-    def program(x: torch.Tensor, pair: tuple[int, torch.Tensor], names: list[str], n: int | None = None) -> dict[str, int]:
+    def program(x: torch.Tensor, pair: tuple[int, torch.Tensor], names: list[str],
+                n: int | None = None) -> dict[str, int]:
         return {"x": x, "n": n, "p": pair[1], "names": names[0]}
     return program
 

@@ -121,7 +121,7 @@ def test_hooks():
     module, seen = symbolic_trace(lambda x: tg.relu(x) + 1), []
     module._register_create_node_hook(lambda node: seen.append(("made", node.name)))
     module._register_erase_node_hook(lambda node: seen.append(("erased", node.name)))
-    graph, (x, relu, add, _) = module.graph, module.graph.nodes
+    graph, (x, relu, *_) = module.graph, module.graph.nodes
     with module._set_replace_hook(lambda old, new, user: seen.append((old.name, new, user.name))), \
             graph.inserting_after(relu):
         tanh = graph.call_function(tg.tanh, (x,))

@@ -42,7 +42,8 @@ def programs(torch):
         (lambda x: relu(x + 1) + relu(x * 2), lambda x: relu(x), lambda x: x.tanh() - 1),
         (lambda x, y: (x + y) * (x + y), lambda a, b: a + b, lambda a, b: b - a),
         (lambda x: relu(relu(relu(x))), lambda x: relu(relu(x)), lambda x: x.neg()),
-        (lambda x, y: cat([x, y]).sum() + cat([y, x]).sum(), lambda a, b: cat([a, b]), lambda a, b: torch.stack([a, b])),
+        (lambda x, y: cat([x, y]).sum() + cat([y, x]).sum(), lambda a, b: cat([a, b]),
+         lambda a, b: torch.stack([a, b])),
         (lambda x: (x + 1, x + 2), lambda x: x + 1, lambda x: x),
         (lambda x: (x + 1) + (x + 1).exp(), lambda x: (x + 1).exp(), lambda x: x),
         (lambda x: x.split(2)[0] + x.max(), lambda x: (x.max(), x.min()), lambda x: (x.min(), x.max())),
@@ -165,7 +166,11 @@ def test_shapes(both):
 
 
 def test_sizes():
-    from tensorgrad.fx.passes.graph_manipulation import get_size_of_all_nodes, get_tensor_meta, replace_target_nodes_with
+    from tensorgrad.fx.passes.graph_manipulation import (
+        get_size_of_all_nodes,
+        get_tensor_meta,
+        replace_target_nodes_with,
+    )
     module = symbolic_trace(tg.nn.Sequential(tg.nn.Linear(2, 3)))
     with pytest.raises(RuntimeError, match="has no tensor metadata"):
         get_tensor_meta(next(iter(module.graph.nodes)))
@@ -257,3 +262,32 @@ def test_replacing_in_a_trained_model_keeps_gradients():
     replace_pattern(model, lambda x: x.foo(), lambda x: x)
     model(tg.tensor([[1., -2.]])).backward(tg.tensor([[1., 2.]]))
     assert model.get_submodule("0").weight.grad is not None
+
+
+def test_drawing_needs_pydot(monkeypatch):
+    import sys
+
+    from tensorgrad.fx.passes.graph_drawer import FxGraphDrawer
+    monkeypatch.setitem(sys.modules, "pydot", None)
+    with pytest.raises(RuntimeError, match="FXGraphDrawer requires the pydot package to be installed"):
+        FxGraphDrawer(symbolic_trace(lambda x: x), "name")
+    module = symbolic_trace(tg.nn.Sequential(tg.nn.Linear(2, 3)))
+    ShapeProp(module).propagate(tg.ones(1, 2))
+
+    class Recorder:
+        """pydot's three classes, as far as the drawer calls them."""
+
+        def __init__(self, *names, **attributes):
+            self.names, self.attributes, self.parts = names, attributes, []
+
+        def add_node(self, part):
+            self.parts.append(part)
+        add_edge = add_node
+        Dot = Node = Edge = property(lambda self: Recorder)
+    monkeypatch.setitem(sys.modules, "pydot", Recorder())
+    dot = FxGraphDrawer(module, "name").get_dot_graph()
+    assert [part.names for part in dot.parts if len(part.names) == 1] == [("input_1",), ("_0",), ("_0.weight",),
+                                                                          ("_0.bias",), ("output",)]
+    assert [part.names for part in dot.parts if len(part.names) == 2] == [
+        ("_0.weight", "_0"), ("_0.bias", "_0"), ("input_1", "_0"), ("_0", "output")]
+    assert "shape=(1, 3)" in dot.parts[1].attributes["label"]

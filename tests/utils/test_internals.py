@@ -48,8 +48,9 @@ def helpers(torch):
     return (chunks, [str(t.dtype) for t in utils._reorder_tensors_as(order, mixed[:3])], devices,
             [utils._element_size(d) for d in (torch.complex64, torch.bool, torch.int16)],
             attempt(lambda: utils._element_size(3)), utils._handle_complex(torch.tensor([1 + 2j])), Named.label,
-            utils._import_dotted_name("os.path.join").__name__, utils.is_compiling(),
-            utils._get_device_module("cpu").__name__.rpartition(".")[2], attempt(lambda: utils._get_device_module("no")),
+            utils._import_dotted_name("os.path.join").__name__,
+            utils._get_device_module("cpu").__name__.rpartition(".")[2],
+            attempt(lambda: utils._get_device_module("no"))[1],
             module(torch, "utils._mode_utils").all_same_mode([1, 1]))
 
 
@@ -67,6 +68,66 @@ def namespaces_of_the_compiled_module(torch):
     return (C._linalg.linalg_det(x), C._special.special_expit(x), C._fft.fft_rfft(x).shape, C._nn.gelu(x),
             C._VariableFunctions.add(x, 1), C._VariableFunctions.__and__(torch.tensor(6), 3),
             attempt(lambda: C._linalg.nothing)[0], hasattr(C._nn, "__nothing__"))
+
+
+@program
+def operators_that_a_mode_sees(torch):
+    dispatch, log = module(torch, "utils._python_dispatch"), []
+
+    class Names(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            log.append(str(func))
+            out = func(*args, **(kwargs or {}))
+            return dispatch.return_and_correct_aliasing(func, args, kwargs, out)
+
+    class Doubling(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            return out * 2 if func is exp else out
+    x, y, exp = torch.ones(2, 3), torch.ones(3, 2), module(torch, "_ops").ops.aten.exp.default
+    calls = [lambda: x + 1, lambda: x * x, lambda: 2 * x, lambda: x.sum(), lambda: torch.exp(x), lambda: x @ y,
+             lambda: torch.relu(x), lambda: x.shape, lambda: x.size(), lambda: x.add_(1) is x, lambda: x.view(3, 2),
+             lambda: torch.zeros(2), lambda: torch.cat([x, x]), lambda: x[0], lambda: x.t(), lambda: x.mean(),
+             lambda: x / 2, lambda: -x, lambda: x ** 2, lambda: 2 ** x, lambda: x ** x, lambda: x.sum(1),
+             lambda: x == 1, lambda: torch.where(x > 1, x, x), lambda: x.max(1), lambda: x.tolist()]
+    seen = []
+    for call in calls:
+        log.clear()
+        with Names():
+            call()
+        seen.append(list(log))
+    with Doubling() as mode, Names() as inner:
+        stack = dispatch._get_current_dispatch_mode_stack()
+        facts = [stack == [mode, inner], dispatch._get_current_dispatch_mode() is inner, torch.exp(torch.zeros(1)),
+                 dispatch.is_in_torch_dispatch_mode()]
+        with dispatch._disable_current_modes():
+            facts += [torch.exp(torch.zeros(1)), dispatch._get_current_dispatch_mode()]
+    return seen, facts, dispatch._get_current_dispatch_mode()
+
+
+@program
+def classes_that_hold_tensors(torch):
+    dispatch = module(torch, "utils._python_dispatch")
+
+    class Two(torch.Tensor):
+        @staticmethod
+        def __new__(cls, a, b):
+            out = a.as_subclass(cls)
+            out.a, out.b = a, b
+            return out
+
+        def __tensor_flatten__(self):
+            return ["a", "b"], "context"
+
+        @staticmethod
+        def __tensor_unflatten__(parts, context, size, stride):
+            seen.append((sorted(parts), context, tuple(size), tuple(stride)))
+            return Two(parts["a"], parts["b"])
+    seen = []
+    two = Two(torch.ones(2), torch.zeros(3))
+    changed = dispatch.transform_subclass(two, lambda name, part: part + (name == "b"))
+    return (dispatch.is_traceable_wrapper_subclass(two), dispatch.is_traceable_wrapper_subclass(torch.ones(1)),
+            dispatch.is_traceable_wrapper_subclass_type(Two), changed.a, changed.b, seen)
 
 
 test_programs = program.test()

@@ -124,7 +124,7 @@ class Conversion:
         return converted
 
     def _swapped(self, parameter: Any, grad: Any, fn: Any, name: str) -> Any:
-        from ...utils import swap_tensors
+        from ...utils._swapping import swap_tensors
         from ..parameter import Parameter
         for tensor, what in ((parameter, name), (grad, f"{name}.grad")):
             if tensor is None:

@@ -280,7 +280,7 @@ def _load_tensor(module, name, tensor, key, value, assign):
 
 def _swap(tensor, loaded, value):
     """Swap the tensor with what its `module_load` made of the value."""
-    from ...utils import swap_tensors
+    from ...utils._swapping import swap_tensors
     if loaded is value or loaded is tensor:
         raise RuntimeError("module_load returned one of self or other, please .detach() the result if returning one of "
                            "the inputs in module_load")

@@ -20,6 +20,8 @@ from ._hooks import (
     _global_backward_hooks,
     _global_backward_pre_hooks,
     _global_forward_hooks,
+    _global_forward_hooks_always_called,  # noqa: F401  looked up here, where programs replace them
+    _global_forward_hooks_with_kwargs,  # noqa: F401
     _global_forward_pre_hooks,
     call_with_hooks,
     register_module_backward_hook,

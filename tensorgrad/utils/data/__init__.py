@@ -12,6 +12,14 @@ from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import _DatasetKind
 from ._utils.worker import get_worker_info
 from .dataloader import DataLoader
+from .datapipes._decorator import (
+    argument_validation,
+    guaranteed_datapipes_determinism,
+    non_deterministic,
+    runtime_validation,
+    runtime_validation_disabled,
+)
+from .datapipes.datapipe import DataChunk, DFIterDataPipe, IterDataPipe, MapDataPipe, functional_datapipe
 from .dataset import (
     ChainDataset,
     ConcatDataset,
@@ -33,6 +41,9 @@ from .sampler import (
 )
 
 __all__ = [
-    'BatchSampler', 'ChainDataset', 'ConcatDataset', 'DataLoader', 'Dataset', 'DistributedSampler', 'IterableDataset',
-    'RandomSampler', 'Sampler', 'SequentialSampler', 'StackDataset', 'Subset', 'SubsetRandomSampler', 'TensorDataset',
-    'WeightedRandomSampler', '_DatasetKind', 'default_collate', 'default_convert', 'get_worker_info', 'random_split']
+    'BatchSampler', 'ChainDataset', 'ConcatDataset', 'DFIterDataPipe', 'DataChunk', 'DataLoader', 'Dataset',
+    'DistributedSampler', 'IterDataPipe', 'IterableDataset', 'MapDataPipe', 'RandomSampler', 'Sampler',
+    'SequentialSampler', 'StackDataset', 'Subset', 'SubsetRandomSampler', 'TensorDataset', 'WeightedRandomSampler',
+    '_DatasetKind', 'argument_validation', 'default_collate', 'default_convert', 'functional_datapipe',
+    'get_worker_info', 'guaranteed_datapipes_determinism', 'non_deterministic', 'random_split', 'runtime_validation',
+    'runtime_validation_disabled']

@@ -12,6 +12,7 @@ from ._utils.fetch import _DatasetKind
 from ._utils.iterators import _BaseDataLoaderIter, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 from ._utils.loader_state import Resumed, state_of
 from ._utils.worker import get_worker_info
+from .datapipes.datapipe import IterDataPipe, is_pipe
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -82,6 +83,9 @@ class DataLoader(Generic[T_co]):
                  in_order: bool = True) -> None:
         check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         iterable = isinstance(dataset, IterableDataset)
+        if isinstance(dataset, IterDataPipe):
+            from .graph_settings import apply_shuffle_settings
+            dataset, shuffle = apply_shuffle_settings(dataset, shuffle), None       # of the pipes
         if iterable:
             check_iterable_options(shuffle, sampler, batch_sampler)
         check_batch_options(batch_size, shuffle, sampler, batch_sampler, drop_last)
@@ -161,7 +165,7 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self) -> Iterator[Any]:
         iterator = self._iterator
-        if iterator is not None and iterator.alive and self._resumed is None:
+        if iterator is not None and iterator.alive and self._resumed is None and not is_pipe(self.dataset):
             iterator.restart(self)
         else:
             iterator = self._get_iterator()
@@ -218,6 +222,9 @@ class DataLoader(Generic[T_co]):
         return Resumed(self, state_dict)
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
+        if is_pipe(self.dataset):
+            from ._utils.pipes import prepare
+            prepare(self.dataset, self.generator, self.num_workers)
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         self.check_worker_number_rationality()

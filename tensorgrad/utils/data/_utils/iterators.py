@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from ..datapipes.datapipe import is_pipe
 from ..sampler import draw_seed
 from .fetch import fetches_plainly, make_fetcher
 from .foreign import with_our_attributes
@@ -168,10 +169,15 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         resumed = loader._resumed
         self._ledger = self._progress.ledger = (resumed.ledger(loader.num_workers) if resumed
                                                 else Ledger(loader.num_workers))
+        init_fn = loader.worker_init_fn
+        if is_pipe(loader.dataset):
+            from .pipes import in_worker
+            init_fn = in_worker(init_fn)
         self._pool = WorkerPool(
-            Job(*loader._how_to_fetch, self._base_seed, loader.worker_init_fn, loader.num_workers,
+            Job(*loader._how_to_fetch, self._base_seed, init_fn, loader.num_workers,
                 plans(self._ledger, self._iterated) if resumed else None),
             loader.multiprocessing_context)
+        self._workers = [*self._pool.processes]
         self._close = weakref.finalize(self, self._pool.close)
         self._epoch = 0
         self._start_epoch(resumed.waiting(loader.num_workers) if resumed else ())

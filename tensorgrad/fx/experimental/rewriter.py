@@ -1,0 +1,73 @@
+"""Trace programs with asserts: they become calls of `torch._assert`. https://pytorch.org/docs/stable/fx.html"""
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import textwrap
+from types import FunctionType
+from typing import Any
+
+from ...graph.names import package
+from ...nn import Module
+from .._symbolic_trace import Tracer
+
+__all__ = ["AST_Rewriter", "RewritingTracer"]
+
+
+class AST_Rewriter(ast.NodeTransformer):         # noqa: N801  PyTorch's name
+    """Rewrites a function's asserts as calls."""
+
+    def rewrite(self, fn: FunctionType) -> Any:
+        """Return a function of the same names whose asserts are calls."""
+        tree = self.visit(ast.parse(textwrap.dedent(inspect.getsource(fn))))
+        namespace = {**fn.__globals__, "_torch_for_asserts": package()}
+        code = compile(ast.fix_missing_locations(tree), fn.__code__.co_filename, "exec", dont_inherit=True)
+        before = set(namespace)
+        exec(code, namespace)
+        found = [value for name, value in namespace.items() if name not in before or name == fn.__name__]
+        new = next(value for value in found if isinstance(value, FunctionType))
+        rewritten = FunctionType(new.__code__, namespace, fn.__name__, fn.__defaults__, new.__closure__)
+        rewritten.__dict__.update(fn.__dict__)
+        rewritten.__annotations__ = fn.__annotations__
+        return rewritten
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """Return a call for an assert."""
+        call = ast.parse("_torch_for_asserts._assert()", mode="eval").body
+        assert isinstance(call, ast.Call)
+        call.args = [node.test, node.msg or ast.Constant("")]
+        return ast.copy_location(ast.Expr(call), node)
+
+
+class RewritingTracer(Tracer):
+    """A tracer that records asserts.
+
+    >>> class Checked(Module):
+    ...     def forward(self, x):
+    ...         assert x.shape[0] > 1, "rows"
+    ...         return x
+    """
+
+    def trace(self, root: Any, concrete_args: Any = None) -> Any:
+        """Return the graph of a module or function, with its asserts."""
+        return super().trace(_rewrite(root), concrete_args)
+
+
+def _rewrite(root: Any) -> Any:
+    """Return a function, or a copy of a module and of those in it, with asserts as calls."""
+    if not isinstance(root, Module):
+        return AST_Rewriter().rewrite(root)
+
+    def rewritten(module: Module) -> Module:
+        class RewrittenModule(type(module)):        # type: ignore[misc]
+            pass
+        new = object.__new__(RewrittenModule)
+        new.__dict__.update(copy.copy(module.__dict__))
+        RewrittenModule.__module__, RewrittenModule.__name__ = type(module).__module__, type(module).__name__
+        if "forward" in vars(type(module)):
+            RewrittenModule.forward = AST_Rewriter().rewrite(type(module).forward)
+        new.__dict__["_modules"] = {name: child if child is None or child.__module__.startswith("tensorgrad.")
+                                    else rewritten(child) for name, child in module._modules.items()}
+        return new
+    return rewritten(root)

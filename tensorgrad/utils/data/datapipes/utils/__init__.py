@@ -1,0 +1,4 @@
+"""Helpers of pipes."""
+from . import common
+
+__all__ = ['common']
