@@ -62,8 +62,8 @@ def _layer(frames: list[Any], user: Any) -> tuple[str, Any]:
         return "", None
     here = variables(at)
     module = here["self"]
-    called, written = (_called(module, frames[frames.index(user):]),
-                       repr(module) if type(module).__module__.startswith(PACKAGE_NAME) else type(module).__name__)
+    called, ours = _called(module, frames[frames.index(user):]), (PACKAGE_NAME, "torch.")
+    written = repr(module) if type(module).__module__.startswith(ours) else type(module).__name__
     text = quoted(written) if "\n" not in written else type(module).__name__
     names = at.f_code.co_varnames[1:at.f_code.co_argcount + at.f_code.co_kwonlyargcount]
     given = next((v for v in map(here.get, names) if isinstance(v, TensorBase)), None)

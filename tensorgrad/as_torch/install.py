@@ -232,9 +232,17 @@ def uninstall_as_torch() -> None:
 
 
 def _name_classes(package: str | None) -> None:
-    """Give classes PyTorch's full names, as in `<class 'torch.Tensor'>`, which programs compare; or their own again."""
+    """Give classes PyTorch's full names, as in `<class 'torch.Tensor'>`; or their own again.
+
+    Programs compare them, and packages write those of modules into their files.
+    """
+    from .. import nn
     from ..serialization._names import CLASSES
-    for cls, (module, _) in CLASSES.items():
+    for cls in vars(nn).values():
+        if isinstance(cls, type) and cls.__module__.startswith(f"{PACKAGE}.nn."):
+            OWN_MODULES.setdefault(cls, cls.__module__)
+    named = {cls: module.replace(PACKAGE, "torch", 1) for cls, module in OWN_MODULES.items()}
+    for cls, module in (named | {cls: module for cls, (module, _) in CLASSES.items()}).items():
         OWN_MODULES.setdefault(cls, cls.__module__)
         cls.__module__ = OWN_MODULES[cls] if package is None else module
 

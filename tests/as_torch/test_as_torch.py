@@ -106,6 +106,26 @@ def test_it_can_be_undone():
     assert out == "3\n[] []\n<class 'tensorgrad._tensor.Tensor'> torch.Size([1, 1])\n"
 
 
+def test_modules_have_the_full_names_of_pytorch():
+    """Packages write them into files, from which they import them again."""
+    theirs = pytest.importorskip("torch").nn
+    classes = [name for name in tensorgrad.nn.__all__ if isinstance(getattr(theirs, name, None), type)]
+    out = as_torch(f"""
+        import pickle
+        from torch import nn
+        print([getattr(nn, name).__module__ for name in {classes}])
+        layer = nn.Sequential(nn.Linear(2, 1), nn.Tanh())
+        again = pickle.loads(pickle.dumps(layer))
+        print([type(part) for part in again], type(again[0]) is type(layer[0]))
+        tensorgrad.uninstall_as_torch()
+        print(nn.Tanh.__module__)
+    """)
+    modules, parts, undone = out.splitlines()
+    assert modules == str([getattr(theirs, name).__module__ for name in classes]) and len(classes) > 100
+    assert parts == "[<class 'torch.nn.modules.linear.Linear'>, <class 'torch.nn.modules.activation.Tanh'>] True"
+    assert undone == "tensorgrad.nn.modules.activation"
+
+
 def test_it_refuses_where_torch_is_something_else():
     error = fresh_process("import sys, types; sys.modules['torch'] = types.ModuleType('torch')\nimport tensorgrad; "
                           "tensorgrad.install_as_torch()", fails=True)
@@ -126,8 +146,8 @@ def test_it_refuses_where_torch_is_something_else():
      "ImportError: cannot import name 'package' from 'tensorgrad' (tensorgrad has none: torch.save and torch.load"),
     ("from torch.distributed.pipelining import pipeline",
      "ModuleNotFoundError: No module named 'torch.distributed.pipelining' (tensorgrad has none: a"),
-    ("import torch.distributed.checkpoint.hf_storage",
-     "ModuleNotFoundError: No module named 'torch.distributed.checkpoint.hf_storage' (tensorgrad has none"),
+    ("import torch.distributed.checkpoint.quantized_hf_storage",
+     "ModuleNotFoundError: No module named 'torch.distributed.checkpoint.quantized_hf_storage' (tensorgrad has none"),
     ("from torch.distributed.autograd import context",
      "ModuleNotFoundError: No module named 'torch.distributed.autograd' (tensorgrad has none: processes"),
     ("from torch.nn.functional import gelo",

@@ -15,7 +15,7 @@ print(importlib.metadata.version("torch"), importlib.util.find_spec("torch"))
 
 
 def test_pip_takes_it_for_torch(tmp_path):
-    """It installs, meets a demand for a version of torch, and brings no module."""
+    """pip installs the wheel, which meets a demand for a version of torch and brings no module."""
     pytest.importorskip("pip")
     wheel, site = write_wheel(tmp_path / "new" / "wheels"), tmp_path / "site"
     assert wheel.name == f"torch-{__version__}-py3-none-any.whl" and wheel.stat().st_size < 2000

@@ -18,16 +18,15 @@ class Row:
     needs: str = ""             # further requirements
     tests: str = ""             # files of the first package's source distribution that pytest runs, or of `suites`
     apart: bool = False         # others find the package and import it: on the path of this program alone
-    why: str = ""               # why the row is out of reach
 
     @property
     def names(self) -> list[str]:
-        """The names of the packages."""
+        """Return the names of the packages."""
         return [re.split("[=<>]", package)[0] for package in self.packages.split()]
 
     @property
     def about(self) -> str:
-        """What the program does: its docstring after the name."""
+        """Return what the program does: its docstring after the name."""
         text = ast.get_docstring(ast.parse((PROGRAMS / self.program).read_text(encoding="utf-8"))) or ""
         return text.partition(":")[2].strip().rstrip(".")
 
@@ -66,4 +65,7 @@ ROWS = [
     Row("torchinfo==1.8.0", "model_summary.py"),
     Row("tensorboardX==2.6.5", "event_files.py"),
     Row("entmax==1.3 opt_einsum==3.4.0 pytorch-msssim==1.0.0 torch-ema==0.3", "averages_and_activations.py"),
+    Row("tensordict==0.15.3", "tensor_dictionaries.py", apart=True,
+        needs="pyvers orjson importlib_metadata cloudpickle"),
+    Row("torchao==0.18.0", "quantized_weights.py", apart=True),
 ]

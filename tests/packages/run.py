@@ -97,8 +97,8 @@ def outcome(row: Row) -> str:
         return f"PyTorch itself fails: {_last(theirs.stderr)}"
     if ours.returncode:
         done, of = len(ours.stdout.splitlines()), len(theirs.stdout.splitlines())
-        return f"stops after {done} of {of} lines: {_last(ours.stderr)}{f'. {row.why}' if row.why else ''}"
-    return difference(ours.stdout, theirs.stdout) or "equal"
+        return f"stops after {done} of {of} lines: {_last(ours.stderr)}"
+    return difference(ours.stdout, theirs.stdout).replace("|", "¦") or "equal"
 
 
 def _last(errors: str) -> str:
@@ -153,8 +153,8 @@ def lines_of(page: str) -> dict[str, str]:
 
 def known_tests(name: str) -> str:
     """Return what the page says about the tests of a row."""
-    line = lines_of(PAGE.read_text(encoding="utf-8")).get(name, "| | | | |")
-    return line.split(" | ")[-1].removesuffix("|").strip()
+    cells = lines_of(PAGE.read_text(encoding="utf-8")).get(name, "").strip("|").split("|")
+    return cells[3].strip() if len(cells) == 4 else ""
 
 
 def write(outcomes: dict[str, str]) -> None:
