@@ -29,9 +29,9 @@ _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "
          "const", "viz", "backends", "storage", "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit",
          "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "serialization", "accelerator", "ao",
          "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "mps", "mtia",
-         "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types", "xpu", "_dynamo",
-         "__future__", "_higher_order_ops", "_jit_internal", "_tensor", "_utils", "__config__", "_ops", "_subclasses",
-         "_tensor_str", "_custom_ops", "symbolic", "layers", "masked")
+         "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types", "xpu",
+         "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_refs", "_tensor", "_utils", "__config__",
+         "_ops", "_subclasses", "_tensor_str", "_custom_ops", "symbolic", "layers", "masked")
 _ELSEWHERE = {name: module for module, names in {
     "__config__": "show_config",
     "accelerator": "get_device_module",
@@ -45,7 +45,9 @@ _ELSEWHERE = {name: module for module, names in {
     "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass PyTorchFileReader PyTorchFileWriter",
     "api.checks": "_assert _assert_async _assert_scalar _assert_tensor_metadata _check _check_index _check_is_size "
-                  "_check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with",
+                  "_check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value "
+                  "_check_with",
+    "api.hashing": "hash_tensor",
     "api.native_norms": "native_batch_norm native_group_norm native_layer_norm",
     "as_torch.install": "install_as_torch uninstall_as_torch",
     "backends.nnpack": "_nnpack_available",

@@ -18,7 +18,7 @@ PACKAGE = __name__.partition(".")[0]
 
 
 class OpOverload:
-    """One overload of an operator, such as `aten.add.Tensor`."""
+    """An overload of an operator, such as `aten.add.Tensor`."""
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self.overloadpacket, self._overloadname, self._opname = packet, overload, packet.__name__

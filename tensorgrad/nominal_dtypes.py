@@ -49,9 +49,6 @@ class NominalDtype(dtype):
             return self
         raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_type}")
 
-    def __reduce__(self) -> Any:
-        return nominal, (self.name,)
-
     def common(self, a: dtype, b: dtype) -> dtype | None:
         """PyTorch's common dtype of this one and another; RuntimeError where it has none; None: the usual rules."""
         other = b if a is self else a

@@ -1,4 +1,4 @@
-"""What PyTorch's function transforms ask of tensors: is this a batch inside vmap, of which level, along which axis.
+"""Questions of PyTorch's function transforms about tensors: is one a batch inside vmap, of which level, on which axis.
 
 A batch here is a tensor whose storage has a rank, the depth of the vmap that hides its axis; the batch is the first
 axis of its memory. Gradients of functions need no such tensors.

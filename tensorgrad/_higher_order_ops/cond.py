@@ -1,4 +1,4 @@
-"""One of two functions, chosen by a condition."""
+"""A choice between two functions."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -17,7 +17,7 @@ def linalg(*roots: str, out: bool = True) -> Callable[[Any], Any]:
     """Attach a function as a name of `torch.linalg`; `roots` are its names in the root package, and as methods."""
     def attach(raw: Any) -> Any:
         call = _with_synonyms(raw, raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount])
-        LINALG[raw.__name__] = found = _with_out(call) if out else call
+        LINALG[raw.__name__] = found = _with_out(call, key=f"linalg_{raw.__name__}") if out else call
         for root in roots:
             FUNCTIONS[root] = found
             setattr(Tensor, root, call)

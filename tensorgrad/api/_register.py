@@ -17,25 +17,10 @@ from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
 from ._arguments import C_NAMES
+from ._out_dtypes import check_out_dtype
 from .return_types import given
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
-# special messages for an `out=` of another dtype: {0}, {1} are C names, {2}, {3} PyTorch's scalar types
-DTYPE_ERRORS = {
-    "take": "take(): self and out expected to have the same dtype, but got self.dtype = {2} and out.dtype = {3}",
-    "index_select": "index_select(): self and result must have the same scalar type",
-    "masked_select": "masked_select(): self and result must have the same scalar type",
-    "nonzero": "nonzero: Expected out tensor to have scalar type {2} but got scalar type{3}",
-    "multinomial": "multinomial expects {2} tensor out, got: {3}",
-    "tensordot": "tensordot: Expected the output tensor to have dtype {2}, but got an output tensor with dtype {3}",
-    "dot": "result dtype {3} does not match input dtype {2}",
-    "vdot": "result dtype {3} does not match input dtype {2}",
-    "amax": "Expected the dtype for input and out to match, but got {2} for input's dtype and {3} for out's dtype.",
-    "amin": "Expected the dtype for input and out to match, but got {2} for input's dtype and {3} for out's dtype.",
-    "complex": "Expected object of scalar type {2} but got scalar type {3} for argument 'out'",
-    "polar": "Expected object of scalar type {2} but got scalar type {3} for argument 'out'",
-    "histc": "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {0} and hist {1}",
-}
 EXPLAINED: set[Any] = set()                      # methods whose errors are already PyTorch's
 JOINING = frozenset("cat column_stack dstack hstack stack vstack".split())
 VARIADIC = 4 | 8                                 # a code object's flags for *args and **kwargs
@@ -60,7 +45,7 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
         if out:
             words = str(out).split()
             call_with_out = _with_out(call, "same" in words, "apart" in words, "given" in words, "parts" in words,
-                                      "device" in takes, "keepdim" in takes)
+                                      "device" in takes, "keepdim" in takes, kept)
         for n in (kept, *aliases):
             if function:
                 FUNCTIONS[n] = call_with_out if out else call
@@ -127,7 +112,7 @@ PICKING = frozenset("aminmax kthvalue max min mode topk".split())
 
 
 def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool = False, parts: bool = False,
-              places: bool = False, reduces: bool = False) -> Any:
+              places: bool = False, reduces: bool = False, key: str = "") -> Any:
     picks = call.__name__ in PICKING
 
     @wraps(call)
@@ -145,15 +130,16 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
                 kwargs["dtype"] = _given_dtype(out, kwargs.get("dtype"))
                 if places:
                     kwargs.setdefault("device", out.device)
-        elif picks and isinstance(out, (tuple, list)):
-            for o in out:
-                if args and isinstance(o, TensorBase) and isinstance(args[0], TensorBase):
-                    inplace.check_overlap(o.array, args[0].array, apart=o._storage is args[0]._storage)
         elif apart and any(o is a for o in out for a in args):
             raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor "
                                "refer to a single memory location. Please clone() the tensor before performing the "
                                "operation.")
-        return write_out(call(*args, **kwargs), out, exact or parts and type(out) is not Tensor, call.__name__)
+        result = call(*args, **kwargs)
+        if picks and args and isinstance(result, tuple) and isinstance(out, (tuple, list)) and len(out) == len(result):
+            for o in out:
+                if isinstance(o, TensorBase) and o._storage is args[0]._storage:
+                    inplace.check_overlap(o.array, args[0].array, apart=True)
+        return write_out(result, out, exact or parts and type(out) is not Tensor, call.__name__, key)
     with_out.bare = getattr(call, "bare", call)  # type: ignore[attr-defined]
     return with_out
 
@@ -263,19 +249,23 @@ def _explained(method: Any, name: str) -> Any:
     return call
 
 
-def write_out(result: Any, out: Any, exact: bool = False, name: str = "function") -> Any:
-    """Put a result into the tensors that `out=` gave, and return these."""
+def write_out(result: Any, out: Any, exact: bool = False, name: str = "function", key: str = "",
+              place: int = 0) -> Any:
+    """Put a result into the tensors that `out=` gave, and return these.
+
+    key: the name of PyTorch's compiled function, where it is another; place: which of several results this is
+    """
     if isinstance(result, (tuple, list)):
         if name == "nonzero":
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"expected tuple of {len(result)} elements but got "
                             f"{len(out) if isinstance(out, (tuple, list)) else 1}")
-        for r, o in zip(result, out, strict=True):
-            _check_out(r, o, exact, name)
-        written = [write_out(r, o, exact, name) for r, o in zip(result, out, strict=True)]
+        for i, (r, o) in enumerate(zip(result, out, strict=True)):
+            _check_out(r, o, exact, name, key, i)
+        written = [write_out(r, o, exact, name, key, i) for i, (r, o) in enumerate(zip(result, out, strict=True))]
         return given(type(result))(*written) if hasattr(result, "_fields") else type(result)(written)
-    _check_out(result, out, exact, name)
+    _check_out(result, out, exact, name, key, place)
     if inplace.is_dropped(out, result.array):
         return result
     if result.array.shape != out.array.shape:
@@ -285,7 +275,7 @@ def write_out(result: Any, out: Any, exact: bool = False, name: str = "function"
     return out
 
 
-def _check_out(result: Any, out: Any, exact: bool, name: str) -> None:
+def _check_out(result: Any, out: Any, exact: bool, name: str, key: str = "", place: int = 0) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
     if result._node is not None and not result._node.requires_grad:
@@ -299,10 +289,8 @@ def _check_out(result: Any, out: Any, exact: bool, name: str) -> None:
                            f"out= or view ops.")
     if type(result._storage) is not type(out._storage) and not (result._storage.leads or out._storage.leads):
         raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
-    if exact and result.array.dtype != out.array.dtype:
-        said = DTYPE_ERRORS.get(name, "Expected out tensor to have dtype {0}, but got {1} instead")
-        raise RuntimeError(said.format(C_NAMES[result.dtype.name], C_NAMES[out.dtype.name],
-                                       *(SCALAR_TYPES[t.dtype.name] for t in (result, out))))
+    if check_out_dtype(key or name, result, out, exact, place):
+        return
     if name in JOINING and not can_cast(result.dtype, out.dtype):
         raise TypeError(f"torch.cat(): input types can't be cast to the desired output type "
                         f"{SCALAR_TYPES[out.dtype.name]}")

@@ -1,4 +1,4 @@
-"""PyTorch's own assertions, which libraries call: conditions, conditions on tensors, and what a tensor is expected to be.
+"""PyTorch's own assertions, which libraries call: on conditions, on tensors, and on what a tensor is expected to be.
 
 `_check` and its kin raise an error of the kind in their name; `_assert` raises Python's.
 """
@@ -28,8 +28,8 @@ def _assert(condition: Any, message: Any) -> None:
 
 def _check_with(error_type: type[Exception], cond: Any, message: Message) -> None:
     if isinstance(cond, Tensor):
-        raise TypeError("cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() to "
-                        "assert that all elements are true.")
+        raise TypeError("cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() "
+                        "to assert that all elements are true.")
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if not cond:

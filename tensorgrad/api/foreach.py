@@ -60,7 +60,7 @@ BY_NAME = {"alpha", "dtype"}                # handed on by name, as are the numb
 
 
 class Column(NamedTuple):
-    """What one argument is for each tensor: the elements of a list, or one value for all."""
+    """An argument for each tensor: the elements of a list, or one value for all."""
 
     values: Any
     several: bool
@@ -130,6 +130,8 @@ def _column(name: str, p: Parameter, value: Any, count: int) -> Column:
     if p.kind == "Tensor" and name in PACKED:
         if value.dim() != 1:
             raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {value.dim()} instead.")
+        if not value.is_contiguous():
+            raise RuntimeError("Expected scalars to be contiguous.")
         if len(value) != count:
             raise RuntimeError(f"Expected length of scalars to match input of length {count} but got {len(value)} "
                                "instead.")

@@ -24,7 +24,7 @@ FFT: dict[str, Callable[..., Any]] = {}     # the names of `torch.fft`
 
 def fft_function(raw: Any) -> Any:
     """Attach a name of `torch.fft`."""
-    FFT[raw.__name__] = found = _with_out(_with_synonyms(raw, ("input", "dim")))
+    FFT[raw.__name__] = found = _with_out(_with_synonyms(raw, ("input", "dim")), key=f"fft_{raw.__name__}")
     return found
 
 

@@ -16,7 +16,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.indexing import ARRAY
 from ..runtime.numpy_state import compute
-from ._arguments import check_tensor, converted, integer, is_batched, normalize_dim, warn
+from ._arguments import check_tensor, converted, integer, is_batched, normalize_dim, refuse, warn
 from ._kinds import Index, Indices, Ints, Number
 from ._register import public
 from ._sparse import rules
@@ -359,6 +359,8 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     tensor([1., 0., 3.])
     """
     from . import FUNCTIONS as f
+    if reduce in ("amax", "amin"):
+        refuse(input, "c", f"scatter_gather_tensor_cpu_reduce_{reduce}")
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
@@ -377,7 +379,7 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
             ones = xp.ones_like(src)
             start = getattr(xp, "ones_like" if include_self else "zeros_like")(input)
             count = xp.scatter_add(start, ones, index, axis=d)
-            count = f["clamp"](count, min=1)
+            count = f["where"](count == 0, 1, count)
             out = f["div"](out, count, rounding_mode=None if input.array.dtype.kind in "fcV" else "floor")
         return _of_shape(out, shape)
     return _of_shape(xp.scatter_extreme(input, src, index, axis=d, reduce=reduce, include_self=include_self), shape)
@@ -516,6 +518,7 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     d, index, source = _slices(input, dim, index, source, "index_reduce_")
     warn("index_reduce() is in beta and the API may change at any time.")
+    refuse(input, "c", "index_func_")
     source = _with_axis(source)
     wide = index.reshape([-1 if k == d else 1 for k in range(max(input.array.ndim, 1))]).expand(source.array.shape)
     return scatter_reduce(input, d, wide if input.array.ndim else index, source if input.array.ndim else source, reduce,
@@ -602,7 +605,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: Index) -> Tensor
     return _scattered(input, src, lambda x: x.select(dim, index))
 
 
-@public()
+@public(out="same")
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: Index | None = None, end: Index | None = None,
                   step: Index = 1) -> Tensor:
     """A copy of x with src in the place of a slice. https://pytorch.org/docs → torch.slice_scatter

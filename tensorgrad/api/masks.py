@@ -149,7 +149,7 @@ def where(condition: Tensor, input: Tensor | Number | None = None, other: Tensor
         for t in (condition, input, other):
             if isinstance(t, TensorBase) and isinstance(out, TensorBase) and t._storage is out._storage:
                 check_overlap(out.array, t.array)
-        return write_out(result, out)
+        return write_out(result, out, name="where")
     return result
 
 

@@ -18,6 +18,7 @@ from ._arguments import (
     converted,
     in_dtype,
     promoted,
+    refuse,
 )
 from ._kinds import Number, Operand
 from ._register import public
@@ -235,8 +236,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     if narrow := _narrow(input):
         return in_dtype(addcmul(*(in_dtype(t, dtypes.float32) for t in (input, tensor1, tensor2)), value=value), narrow)
     product = xp.multiply(tensor1, tensor2)
-    if product.array.dtype.kind in "iu" and input.array.dtype.kind in "iu":
-        value = int(value)
+    value = _factor(value, input)
     return xp.add(input, product if value == 1 else xp.multiply(product, value))
 
 
@@ -265,7 +265,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
     input, tensor1, tensor2 = _check_addc(input, tensor1, tensor2, "addcdiv")
     if narrow := _narrow(input):
         return in_dtype(addcdiv(*(in_dtype(t, dtypes.float32) for t in (input, tensor1, tensor2)), value=value), narrow)
-    quotient = xp.divide(tensor1, tensor2)
+    quotient, value = xp.divide(tensor1, tensor2), _factor(value, input)
     return xp.add(input, quotient if value == 1 else xp.multiply(quotient, value))
 
 
@@ -274,6 +274,13 @@ def _narrow(x: Any) -> Any:
     once.
     """
     return x.dtype if x.array.dtype.itemsize == 2 and x.array.dtype.kind in "fV" else None
+
+
+def _factor(value: Any, input: Any) -> Any:
+    """The number in the dtype of the operands; RuntimeError for one that this cannot hold."""
+    kind = input.array.dtype.kind
+    return converted(value, input.dtype) if isinstance(value, complex) and kind != "c" else (
+        int(value) if kind in "iu" else value)
 
 
 def _check_addc(input: Any, tensor1: Any, tensor2: Any, name: str) -> tuple[Any, ...]:
@@ -305,6 +312,7 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
         if isinstance(t, Tensor) and t.array.dtype != input.array.dtype and not (name == "weight" and not t.array.ndim):
             wanted, got = (C_NAMES[d.dtype.name] for d in (input, t))
             raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {got}")
+    refuse(input, "biu", f"lerp_kernel_{'tensor' if isinstance(weight, Tensor) and weight.array.ndim else 'scalar'}")
     return xp.lerp(input, end, weight)
 
 

@@ -26,6 +26,9 @@ FIELDS = {
     "triangular_solve": "solution cloned_coefficient"}
 
 
+WITHOUT_OUT = {"_lu_with_info", "histogramdd"}      # no function that returns these takes `out=`
+
+
 def _shown(self: Any) -> str:
     parts = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
     return f"torch.return_types.{type(self).__name__}(\n{parts})"
@@ -55,7 +58,7 @@ globals().update({name: _record(name, fields) for name, fields in FIELDS.items()
 def __getattr__(name: str) -> Any:
     """`max_out` is the class of what `max` returns if `out=` is given: made when it is first needed."""
     bare = name.removesuffix("_out")
-    if bare == name or bare not in FIELDS or bare in ("_lu_with_info", "histogramdd"):
+    if bare == name or bare not in FIELDS or bare in WITHOUT_OUT:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = made = _record(name, FIELDS[bare])
     return made
@@ -64,7 +67,8 @@ def __getattr__(name: str) -> Any:
 def given(kind: Any) -> Any:
     """Return the class of a function's results if `out=` was given, for the class of its results."""
     name = f"{kind.__name__}_out"
-    return globals().get(name) or (__getattr__(name) if kind.__name__ in FIELDS else kind)
+    return globals().get(name) or (__getattr__(name) if kind.__name__ in FIELDS and kind.__name__ not in WITHOUT_OUT
+                                      else kind)
 
 
 __all__ = list(FIELDS)

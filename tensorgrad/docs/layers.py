@@ -27,7 +27,8 @@ class Layer(NamedTuple):
 each = str.split
 LAYERS = [
     Layer("facts", "dtypes, devices, random streams, threads", [
-        "messages runtime torch_version dtype nominal_dtypes device size generator as_torch.companions _tensor.printing"]),
+        "messages runtime torch_version dtype nominal_dtypes device size generator as_torch.companions "
+        "_tensor.printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
         "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.sparse "
         "storage.sparse_patterns storage.stubs")),
@@ -60,8 +61,8 @@ LAYERS = [
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
         "_aten _ops _custom_ops _subclasses _tensor_str _copying storages "
-        "_dynamo _higher_order_ops _jit_internal _utils _utils_internal ao cpu export fx library mps mtia nested onnx "
-        "profiler quantization quasirandom sparse xpu __future__ "
+        "_dynamo _higher_order_ops _jit_internal _refs _utils _utils_internal ao cpu export fx library mps mtia nested "
+        "onnx profiler quantization quasirandom sparse xpu __future__ "
         "utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]

@@ -34,17 +34,17 @@ ABSENT = {
         r"|BufferDict|StaticModule|Tag|"
         r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|import_ir_\w+|merge_type_\w+"
         r"|parse_\w+|unify_type_list|"
-        r"Serialization\w+|Deserialization\w+|cond|while_loop|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS"
+        r"Serialization\w+|Deserialization\w+|while_loop|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS"
         r"|classproperty|"
         r"USE_\w+|func\.functionalize|func\.debug_unwrap",
     "kernels of other vendors and devices":
         r"cudnn_\w+|miopen_\w+|mkldnn_\w+|is_vulkan_available|(Tensor\.)?(is_)?(ipu|xla|xpu|maia|mtia|vulkan)"
         r"|Tensor\.to_mkldnn|\w+_autocast_(ipu|xla)_\w+|"
         r"has_(lapack|mkl|openmp|spectral)|compiled_with_cxx11_abi|profiler_\w+|prepare_multiprocessing_environment|"
-        r"AcceleratorError|get_device_module",
+        r"AcceleratorError",
     "parts of PyTorch's own implementation":
-        r"batch_norm_\w+|native_(batch_norm|group_norm|layer_norm|norm)|convolution|affine_grid_generator"
-        r"|(Tensor\.)?slice_inverse|(Tensor\.)?hash_tensor|quantized_\w+|from_file|"
+        r"batch_norm_\w+|native_norm|convolution|affine_grid_generator"
+        r"|(Tensor\.)?slice_inverse|Tensor\.hash_tensor|quantized_\w+|from_file|"
         r"Tensor\.(const_data_ptr|is_set_to|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
         r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function"
         r"|has_torch_function\w*|DType)|"

@@ -5,7 +5,6 @@ from typing import Any
 
 from ..dtype import sparse_coo, sparse_csr
 from ..storage.sparse import Compressed, Coo, starts_of
-from .sparse_rules import t as transposed
 from .sparse import coalesced, flat, in_layout, is_sparse, made, pattern, refuse, rule, summed, take, values
 from .sparse_rules import t as transposed
 

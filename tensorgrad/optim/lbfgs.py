@@ -112,16 +112,17 @@ class LBFGS(Optimizer):
         change, move = gradient - state['prev_flat_grad'], state['d'] * state['t']
         curvature = dot(change, move)
         if curvature > SMALLEST_CURVATURE:
-            for memory, newest in (changes, change), (moves, move), (inverses, 1 / curvature):
+            for memory, newest in (changes, change), (moves, move), (inverses, gradient.new_tensor(1 / curvature)):
                 if len(memory) == history_size:
                     memory.pop(0)
                 memory.append(newest)
-            state['H_diag'] = curvature / dot(change, change)
+            state['H_diag'] = gradient.new_tensor(curvature / dot(change, change))
         memory = list(zip(changes, moves, map(float, inverses), strict=True))
         direction, weights = gradient.neg(), []
         for change, move, inverse in reversed(memory):
             weights.append(dot(move, direction) * inverse)
             direction.add_(change, alpha=-weights[-1])
+        state.setdefault('al', [None] * history_size)[:len(memory)] = map(gradient.new_tensor, reversed(weights))
         direction.mul_(float(state['H_diag']))
         for (change, move, inverse), weight in zip(memory, reversed(weights), strict=True):
             direction.add_(move, alpha=weight - dot(change, direction) * inverse)

@@ -12,7 +12,8 @@ def test_cond():
         x, t = torch.tensor([1., 2.], requires_grad=True), torch.tensor
         out = torch.cond(x.sum() > 2, lambda a: a * a, lambda a: -a, (x,))
         out.backward(t([3., 5.]))
-        return [out, x.grad, torch.cond(False, lambda a: a + 1, lambda a: a - 1, (x,)), torch.cond(1, lambda: 2, lambda: 3),
+        return [out, x.grad, torch.cond(False, lambda a: a + 1, lambda a: a - 1, (x,)),
+                torch.cond(1, lambda: 2, lambda: 3),
                 attempt(lambda: torch.cond(t([True, False]), lambda a: a, lambda a: a, (x,)))]
     same(program)
 
@@ -71,8 +72,8 @@ def test_associative_scan(n):
 
 def test_associative_scan_errors():
     x = tg.ones(3)
-    for error, call in ((ValueError, lambda: associative_scan(3, x, 0)), (IndexError, lambda: associative_scan(max, x, 3, combine_mode="generic")),
-                        (ValueError, lambda: associative_scan(max, x, 0)), (ValueError, lambda: associative_scan(max, x, 0, combine_mode="no")),
-                        (ValueError, lambda: associative_scan(lambda a, b: (a, b), x, 0, combine_mode="generic"))):
+    for error, combine, dim, mode in ((ValueError, 3, 0, "generic"), (IndexError, max, 3, "generic"),
+                                      (ValueError, max, 0, "pointwise"), (ValueError, max, 0, "no"),
+                                      (ValueError, lambda a, b: (a, b), 0, "generic")):
         with pytest.raises(error):
-            call()
+            associative_scan(combine, x, dim, combine_mode=mode)

@@ -20,7 +20,7 @@ max(a) ; max([t([])]) ; powsum(f, 3) ; powsum(f) ; powsum(a) ; mm([m], [m]) ; mm
 abs_(a) ; add_(a, 1.5) ; add_(f, 1.5) ; add_(f, [1, 2]) ; add_(f, f, alpha=2) ; sub_(f, f) ; mul_(f, t(2.)) ; mul_(f, f) ; div_([i], [2]) ; pow_(f, 2)
 exp_([i]) ; exp_(f) ; maximum_(a, 2) ; minimum_(f, f) ; clamp_min_(a, [2, 3]) ; addcdiv_(f, f, f, [3, 2]) ; lerp_(f, f, [.1, .2]) ; lerp_(f, g, f) ; zero_(a) ; zero_([])
 copy_(f, a) ; copy_(f, [t(5), t(4)]) ; copy_(f, [t(5)]) ; add_([t([1.]), i], [1, 1.5]) ; add_([leaf], 1)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("line", CALLS.strip().splitlines())

@@ -3,7 +3,7 @@ import pytest
 from side_by_side import attempt, same
 
 CALLS = """
-torch.cat((x, x), out=x[:2]) ; torch.cat((x, x), out=x) ; torch.cat((a[:2], a[2:3]), out=a[1:4]) ; torch.stack((a[:2], a[2:4]), out=a[:4].view(2, 2))
+torch.cat((x[:2], x[2:]), out=x) ; torch.cat((x[1:2], x[2:3]), out=x[:2]) ; torch.cat((a[:2], a[2:3]), out=a[1:4]) ; torch.stack((a[:2], a[2:4]), out=a[:4].view(2, 2))
 torch.cat((a.expand(2, 6), a.expand(2, 6)), out=torch.zeros(6).expand(4, 6)) ; torch.gather(g, 0, t([0, 1]), out=g[:2]) ; torch.add(a, a, out=torch.zeros(1).expand(6))
 a.expand(3, 6).add_(1) ; a.expand(3, 6).copy_(torch.ones(6)) ; a.expand(3, 6).exp_() ; a.expand(3, 6).scatter_(0, t([[0]]), 1.)
 put(a.expand(3, 6), slice(None), 5.) ; put(a.expand(3, 6), (slice(None), 0), 5.) ; put(a.expand(3, 6), (0, 0), 5.) ; put(a.expand(3, 6), Ellipsis, 5.)
@@ -16,7 +16,7 @@ torch.amax(x, 0, out=x[0]) ; torch.logsumexp(x, 0, out=x[0]) ; torch.var(x, 0, o
 a.index_put_((t([0, 1]),), a[2:4]) ; a.scatter_(0, t([0, 1]), a[2:4]) ; a.index_add_(0, t([0, 1]), a[:2]) ; a.index_fill_(0, t([0, 1]), a[3]) ; a.masked_fill_(a > 2, a[1])
 g.scatter_(0, g, g) ; g.index_fill_(0, g, 1) ; g.index_copy_(0, g, g) ; g.index_add_(0, g, g) ; g.put_(g, g) ; g.index_put_((g,), g) ; g.scatter_(0, g[:2], t([1, 2]))
 torch.add(True, True) ; torch.add(2, 3) ; torch.mul(2, 3) ; torch.sub(5, 3) ; torch.div(5, 3) ; torch.add(1, 1.5) ; torch.add(1, 1, alpha=2) ; torch.exp(1)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("line", CALLS.strip().splitlines())

@@ -26,7 +26,7 @@ F.pairwise_distance(t(1.), t(3.)) ; F.pairwise_distance(t(1.), t([3.])) ; torch.
 torch.take_along_dim(x, t([7])) ; torch.fft.rfftfreq(-1) ; torch.fft.rfftfreq(-2) ; torch.fft.fftfreq(-1) ; x.scatter_reduce(0, t([[0, 0, 1]]), x[:1] * 3, 'max')
 x.scatter_reduce_(0, t([[0, 0, 1]]), x[:1] * 3, 'min', include_self=False) ; x.scatter_reduce(0, t([[0, 0, 1]]), x[:1] * 3, 'foo')
 c.copy_(1j) ; x.copy_('a') ; x.set_(x.untyped_storage(), 0, (2,)) ; x.set_(x, 1, (2, 2)) ; x.to('cpu:1') ; o(2, device='cpu:1')
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("line", CALLS.strip().splitlines())

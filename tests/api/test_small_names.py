@@ -1,6 +1,7 @@
 """Names that libraries use beside the documented ones: assertions, dtypes without tensors, operators, classes."""
 import copy
 import pickle
+from functools import partial
 
 import pytest
 from side_by_side import attempt, same
@@ -29,7 +30,9 @@ native_group_norm(g, None, None, 1, 2, 3, 1, 1e-5) ; native_group_norm(g, None, 
 native_group_norm(g, None, None, 1, 2, 3, 3, 1e-5) ; native_group_norm(g, None, None, 1, 2, 3, 0, 1e-5)
 native_batch_norm(g, None, None, None, None, True, 0.1, 1e-5) ; native_batch_norm(g, w[:2], w[:2], v, v, True, 0.1, 1e-5) ; v
 native_batch_norm(g, None, None, w[:2], w[:2], False, 0.1, 1e-5)
-"""
+hash_tensor(m) ; hash_tensor(m, 1) ; hash_tensor(m, (0, 1), keepdim=True) ; hash_tensor(m.half(), 0) ; hash_tensor(m > 1, 0) ; hash_tensor(t(3.), 0) ; hash_tensor(m[:0])
+hash_tensor(m[:0], 0) ; hash_tensor(m, 5) ; hash_tensor(m, (0, 0)) ; hash_tensor(m, mode=1) ; hash_tensor(m + 0j) ; hash_tensor(m, 0, out=torch.empty(3)) ; hash_tensor(3)
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("line", CHECKS.strip().splitlines())
@@ -38,7 +41,7 @@ def test_calls(line):
         t = torch.tensor
         names = {"torch": torch, "t": t, "x": t([1.]), "v": t([1., 2.]), "w": t([1., 0.5, 2.]),
                  "m": torch.arange(6.).view(2, 3), "g": torch.arange(6.).view(1, 2, 3)}
-        return [attempt(lambda: eval(text if text.strip() == "v" else f"torch.{text.strip()}", names))
+        return [attempt(partial(eval, text if text.strip() == "v" else f"torch.{text.strip()}", names))
                 for text in line.split(" ; ")]
     same(program)
 
@@ -60,10 +63,10 @@ def test_facts_of_dtypes():
     def program(torch):
         names = [*NOMINAL, "chalf", "bit", "float16", "int8", "bool", "complex64", "float64", "bfloat16"]
         kinds = [getattr(torch, name) for name in names]
-        return [[(str(d), d.itemsize, d.is_floating_point, d.is_complex, attempt(lambda: d.is_signed),
+        return [[(str(d), d.itemsize, d.is_floating_point, d.is_complex, attempt(partial(getattr, d, "is_signed")),
                   str(d.to_real())) for d in kinds],
-                [attempt(lambda: str(d.to_complex())) for d in kinds[:len(NOMINAL)]],
-                [attempt(lambda: str(torch.promote_types(a, b))) for a in promoted(kinds) for b in promoted(kinds)]]
+                [str(attempt(d.to_complex)) for d in kinds[:len(NOMINAL)]],
+                [str(attempt(partial(torch.promote_types, a, b))) for a in promoted(kinds) for b in promoted(kinds)]]
     same(program)
 
 
@@ -88,7 +91,7 @@ sym_size.int(x, 0) ; view.default(x, [6]) ; full([2], 1) ; arange.start(1, 3) ; 
 native_layer_norm.default(x, [3], None, None, 1e-5) ; where.self(x > 1, x, -x) ; gelu(x, approximate='tanh') ; cat([x, x], 1) ; huber_loss(x, x + 3, 1, 2.)
 add.Tensor ; add.Tensor.name() ; relu.default.name() ; add.Tensor.__name__ ; add.Tensor._overloadname ; add.Tensor.namespace ; add._qualified_op_name ; add
 _softmax_backward_data(x, x, 1, torch.float32) ; _log_softmax_backward_data(x, x, 1, torch.float32)
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("line", ATEN.strip().splitlines())
@@ -98,7 +101,7 @@ def test_operators(line):
     def program(torch):
         aten = importlib.import_module(f"{torch.__name__}._ops").ops.aten
         names = {"aten": aten, "torch": torch, "t": torch.tensor, "x": torch.arange(6.).view(2, 3) / 4}
-        found = [attempt(lambda: eval(f"aten.{text.strip()}", names)) for text in line.split(" ; ")]
+        found = [attempt(partial(eval, f"aten.{text.strip()}", names)) for text in line.split(" ; ")]
         return [part if isinstance(part, (torch.Tensor, tuple, str, int)) else repr(part) for part in found]
     same(program)
 
@@ -175,3 +178,9 @@ def test_marks_and_warnings():
     with pytest.warns(UserWarning, match="only this time"):
         utils.warn_once("only this time")
     utils.warn_once("only this time")
+
+
+def test_references_are_the_functions():
+    from tensorgrad import _refs
+    assert _refs.sum is tg.sum and _refs.linalg.vector_norm is tg.linalg.vector_norm and _refs.add_ is tg.Tensor.add_
+    assert _refs.nn.functional.relu is tg.nn.functional.relu and not hasattr(_refs, "no_such_function")

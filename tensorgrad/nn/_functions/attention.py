@@ -6,8 +6,8 @@ https://pytorch.org/docs/stable/nn.functional.html#attention-mechanisms
 from __future__ import annotations
 
 import math
-from math import prod
 import warnings
+from math import prod
 from typing import Any
 
 from ... import api as tg
