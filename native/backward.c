@@ -200,10 +200,11 @@ static PyObject *goal(PyObject **held, Py_ssize_t k)
     return PySequence_GetItem(held[OF_EDGES], PyLong_AsSsize_t(PyTuple_GetItem(PyTuple_GetItem(held[OF_STEPS], k), 0)));
 }
 
-/* Clear an error about shapes or memory, and put the gradient back, so that Python repeats the step and explains it; return 1 if it was one. */
+/* Clear an error about shapes, dtypes or memory, and put the gradient back, so that Python repeats the step, or explains it; return 1 if it was one. */
 static int leave_to_python(PyObject *grads, PyObject *node, PyObject *g)
 {
-    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_MemoryError)) return 0;
+    if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_MemoryError)
+        && !PyErr_ExceptionMatches(PyExc_TypeError)) return 0;
     PyErr_Clear();
     return !PyDict_SetItem(grads, node, g);
 }

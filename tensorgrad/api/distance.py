@@ -9,6 +9,7 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..storage.out_of_memory import check_room
 from ._arguments import normalize_dim, promoted
+from ._halves import once_rounded
 from ._register import public
 from .creation import as_tensor
 from .shape import broadcast_shapes
@@ -37,6 +38,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     x1, x2 = x1.expand(shape), x2.expand(shape)
     if not shape:
         x1, x2 = x1.reshape(1), x2.reshape(1)
+    return _cosine(x1, x2, axis, eps)
+
+
+@once_rounded
+def _cosine(x1: Any, x2: Any, axis: int, eps: float) -> Any:
     return xp.sum((x1 / _length(x1, axis, eps)) * (x2 / _length(x2, axis, eps)), axis=(axis,))
 
 

@@ -15,6 +15,7 @@ from ..dtype import int64
 from ..runtime.numpy_state import Region
 from ..storage.cpu import NumpyStorage
 from ._arguments import C_NAMES, check_product, each_example, in_batch, is_hollow, is_unknown
+from ._halves import once_rounded
 from ._kinds import Index
 from ._register import public
 from ._sparse import rules
@@ -101,6 +102,11 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if bias is not None and bias.shape[0] != weight.shape[0]:
         raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected "
                            f"{weight.shape[0]}")
+    return _bilinear(input1, input2, weight, bias)
+
+
+@once_rounded
+def _bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
     outs, m, n = weight.shape
     left = linear(input1, weight.permute(0, 2, 1).reshape(outs * n, m)).reshape(*input1.shape[:-1], outs, n)
     out = (left @ input2.unsqueeze(-1)).squeeze(-1)

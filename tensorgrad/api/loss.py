@@ -13,6 +13,7 @@ from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..core.tape import TensorBase
 from ._arguments import broadcast_shape, check_tensor, each_example, in_batch, in_dtype, integer, is_hollow
+from ._halves import once_rounded
 from ._kinds import Ints
 from ._register import public
 from .distance import pairwise_distance
@@ -191,6 +192,12 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     tensor([2.])
     """
     check_triplet(anchor, positive, negative)
+    return _triplet(anchor, positive, negative, margin, p, eps, swap, reduction)
+
+
+@once_rounded
+def _triplet(anchor: Any, positive: Any, negative: Any, margin: Any, p: Any, eps: float, swap: bool,
+             reduction: int) -> Any:
     near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = far.minimum(pairwise_distance(positive, negative, p, eps))

@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
-from ..core.dispatch import SCALAR_TYPES, namespace, xp
+from ..core.dispatch import SCALAR_TYPES, is_half, namespace, xp
 from ._arguments import (
     C_NAMES,
     check_elements,
@@ -24,6 +24,7 @@ from ._arguments import (
     promoted,
     warn,
 )
+from ._halves import once_rounded
 from ._kinds import Dtype, Ints1, Number, Tensors
 from ._linalg import inverse_of
 from ._register import public
@@ -287,6 +288,12 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 # ── a sum and a product ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@once_rounded
+def _plus_product(input: Any, a: Any, b: Any, multiply: Any, beta: Any, alpha: Any) -> Any:
+    """beta·input + alpha·multiply(a, b)"""
+    return _plus(input, multiply(a, b), beta, alpha)
+
+
 def _plus(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """beta·input + alpha·product; nothing of `input` shows if beta is 0."""
     if input.array.dtype != product.array.dtype:
@@ -337,7 +344,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha:
             raise RuntimeError(f"{name} must be a matrix, got {t.array.ndim}-D tensor")
     if out_dtype is None:
         check_product(mat1, mat2, input)
-    return _plus(*_wider(out_dtype, input), matmul(*_wider(out_dtype, mat1, mat2)), beta, alpha)
+    return _plus_product(*_wider(out_dtype, input, mat1, mat2), matmul, beta, alpha)
 
 
 @public(inplace=True, out="same")
@@ -356,7 +363,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: N
     """
     _check_matrix_vector(mat, vec)
     _check_sum_dtypes(input, mat, vec)
-    return _plus(input, matmul(mat, vec), beta, alpha)
+    return _plus_product(input, mat, vec, matmul, beta, alpha)
 
 
 @public(inplace=True, out=True)
@@ -377,6 +384,8 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     for name, t in (("vec1", vec1), ("vec2", vec2)):
         if t.array.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t.array.ndim}-D")
+    if input.dtype is vec1.dtype is vec2.dtype and is_half(input.array):
+        return _plus_product(input, vec1, vec2, outer, beta, alpha)
     input, product = promoted(input, outer(vec1, vec2))
     if input.array.dtype.kind in "biu":
         for name, factor in (("beta", beta), ("alpha", alpha)):
@@ -402,8 +411,11 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, a
     """
     input = input.expand(batch1.size(1), batch2.size(2))
     check_product(batch1, batch2, input)
-    total = xp.sum(bmm(batch1, batch2), axis=(0,), keepdims=False)
-    return _plus(input, in_dtype(total, batch1.dtype), beta, alpha)
+    return _plus_product(input, batch1, batch2, _sum_of_products, beta, alpha)
+
+
+def _sum_of_products(batch1: Any, batch2: Any) -> Any:
+    return in_dtype(xp.sum(bmm(batch1, batch2), axis=(0,), keepdims=False), batch1.dtype)
 
 
 @public(inplace=True, out="same")
@@ -427,7 +439,8 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, 
     if out_dtype is None and input.dtype is not batch1.dtype:
         kinds = (C_NAMES[t.dtype.name] for t in (input, batch1, batch2))
         raise RuntimeError("Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}".format(*kinds))
-    return _plus(*_wider(out_dtype, input), bmm(batch1, batch2, out_dtype), beta, alpha)
+    return (_plus_product(input, batch1, batch2, bmm, beta, alpha) if out_dtype is None
+            else _plus(*_wider(out_dtype, input), bmm(batch1, batch2, out_dtype), beta, alpha))
 
 
 # ── products of many, and powers ──────────────────────────────────────────────────────────────────────────────────────

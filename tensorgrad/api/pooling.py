@@ -16,6 +16,7 @@ from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ..ops.windows import input_length, pooled_length
 from ..storage.out_of_memory import check_room
 from ._arguments import refuse
+from ._halves import once_rounded
 from ._kinds import Ints1
 from ._register import public
 
@@ -409,8 +410,14 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
         return (input[(..., *(slice(0, s) for s in size))]
                 if all(s <= d for s, d in zip(size, input.shape[-n:], strict=True)) else input.new_zeros(
             *input.shape[:-n], *size))
+    return _averaged(input, size)
+
+
+@once_rounded
+def _averaged(input: Any, size: Any) -> Any:
+    """Products with an averaging matrix along each of the last axes."""
     out, backend = input, type(input._storage)
-    for axis, s in enumerate(size, input.ndim - n):        # a product with an averaging matrix along each axis
+    for axis, s in enumerate(size, input.ndim - len(size)):
         means = averages(input.shape[axis], s)
         matrix = backend.asarray(means, input.array.dtype if input.array.dtype.kind == "f" else np.dtype("float32"))
         out = xp.average(out, fresh(matrix, backend), axis=axis)

@@ -125,7 +125,7 @@ def _view(self: Tensor, *shape: Ints1 | Dtype, **keywords: Any) -> Tensor:
 def _view_as_dtype(self: Tensor, dtype: dtypes.dtype) -> Any:
     was, asked, larger = SCALAR_TYPES[self.dtype.name], SCALAR_TYPES[dtype.name], dtype.itemsize // self.array.itemsize
     try:
-        array = self.array.view(dtype.numpy)
+        array = self.array.view(type(self._storage).held(dtype.numpy))
     except ValueError:
         if not self.array.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 to view {was} as {asked} (different element sizes)") from None

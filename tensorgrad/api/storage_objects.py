@@ -318,7 +318,7 @@ class UntypedStorage:
 
     def _elements(self, dtype: Any) -> Any:
         whole = self._line[:self._line.size // dtype.itemsize * dtype.itemsize]
-        return whole.view(dtype.numpy)
+        return whole.view(self._backend.held(dtype.numpy))
 
     def block(self, dtype: Any) -> tuple[Any, Any]:
         """(array, storage) of the bytes as elements of a dtype."""

@@ -107,7 +107,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
         if backend is MOVE:
             return call(*([_gathered(op, args)] if sequence else _gathered(op, args)), **params)
         if ((char := dtype.char) not in chars or (mixed and (casts or holds_halves(op, arrays, number)))
-                or (number and casts and char not in "fdgFDG")):
+                or (number and casts and char not in "fdFD")):
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
@@ -337,8 +337,8 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
     target = result_type(*[a for a in args if a is not None])
     if op.casts == "float" and target.category < dtypes.FLOATING:
         target = dtypes.get_default_dtype()
-    compute = (dtypes.float32 if "V" not in op.kinds and (target in HALF_DTYPES or op.takes_float8 and target.itemsize == 1
-                                                          and target.is_floating_point) else target)
+    few_bits = target in HALF_DTYPES or op.takes_float8 and target in dtypes.EIGHT_BITS
+    compute = dtypes.float32 if few_bits and "V" not in op.kinds else target
     if compute.numpy.kind not in op.kinds:
         raise unsupported(op, arrays, SCALAR_TYPES[target.name])
     dtype = compute.numpy

@@ -21,7 +21,7 @@ from .tape import FREED, Output, TensorBase
 from .unbroadcast import checked, fitted, sum_to
 
 # types that are not freed after a backward, as in PyTorch: numbers and shapes
-WIDE = HALVES | set("FDG")       # letters of the dtypes whose gradients `_pull_wide` pulls
+WIDE = HALVES | set("FD")       # letters of the dtypes whose gradients `_pull_wide` pulls
 NO_MEMORY = {int, float, bool, complex, tuple, type(None)}
 PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of parameters
 
@@ -196,14 +196,19 @@ class PlainStep(Step):
         if type(g) is list or g.dtype.char in WIDE:
             return self._pull_wide(g, values, useful)
         pulled = []
-        for i, formula, wants in plan.steps:
-            edge = edges[i]
-            if useful is None or edge in useful:
-                ge = (formula(backend_xp, g, values[wants[0]]) if len(wants) == 1
-                      else formula(backend_xp, g, *[values[w] for w in wants]))
-                if ge.shape != edge.shape or ge.dtype is not edge.dtype:
-                    ge = fitted(backend_xp, ge, edge)
-                pulled.append((edge, ge))
+        try:
+            for i, formula, wants in plan.steps:
+                edge = edges[i]
+                if useful is None or edge in useful:
+                    ge = (formula(backend_xp, g, values[wants[0]]) if len(wants) == 1
+                          else formula(backend_xp, g, *[values[w] for w in wants]))
+                    if ge.shape != edge.shape or ge.dtype is not edge.dtype:
+                        ge = fitted(backend_xp, ge, edge)
+                    pulled.append((edge, ge))
+        except TypeError:               # a float32 gradient meets a saved bfloat16 array
+            if any(getattr(getattr(v, "dtype", None), "kind", "") == "V" for v in values):
+                return self._pull_wide(g, values, useful)
+            raise
         return pulled
 
     def _pull_wide(self, g: Any, values: Any, useful: Any) -> list[tuple[Any, Any]]:
@@ -213,9 +218,9 @@ class PlainStep(Step):
         conjugate = self.op.analytic and any(part.dtype.kind == "c" for part in parts)
         narrow = None
         if conjugate:
-            parts = [part.conj() for part in parts]
-        elif any(part.dtype.char in HALVES for part in parts):
-            narrow = parts[0].dtype
+            parts, values = [part.conj() for part in parts], widened(backend_xp, values)
+        else:
+            narrow = parts[0].dtype if parts[0].dtype.char in HALVES else None
             parts, values = widened(backend_xp, parts), widened(backend_xp, values)
         g = parts if type(g) is list else parts[0]
         pulled = []

@@ -25,10 +25,10 @@ from ..storage.base import Namespace, Storage
 OPS: dict[str, type[Op]] = {}
 
 
-# NumPy's letters of dtypes, by kind. Floats of 16 bits count with those that NumPy does not compute with: ops take
-# float32 in their place, and round once.
-CHARS = {"b": "?", "i": "bhilq", "u": "BHILQ", "f": "fdg", "c": "FDG", "V": "Ve"}
-HALVES = frozenset("Ve")
+# NumPy's letters of dtypes, by kind. float16 counts with the dtypes that NumPy does not compute with: ops take float32
+# in their place, and round once. CuPy's arrays of these have dtypes of ml_dtypes, with letters of their own.
+HALVES = frozenset("VeE45GCW")
+CHARS = {"b": "?", "i": "bhilq", "u": "BHILQ", "f": "fd", "c": "FD", "V": "".join(sorted(HALVES))}
 
 
 class OpType(type):

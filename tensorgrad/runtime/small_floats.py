@@ -166,6 +166,7 @@ def _encoded(x: Any, dtype: Any) -> Any:
 
 
 @cache
+@np.errstate(all="ignore")
 def _codes(dtype: Any) -> Any:
     """Return the float8 patterns for all upper halves of a float32 (see `_encoded`)."""
     places = np.arange(1 << 14, dtype=np.uint32)

@@ -48,6 +48,8 @@ class Namespace:
             found = partial(made_on_host, backend, name) if name in MAKERS else self._found(name)
         if name in FILLERS:
             found = by_cast(backend, found)
+        elif name in ("zeros", "empty") and backend.held.__func__ is not Storage.held.__func__:  # type: ignore[attr-defined]
+            found = as_held(backend, found)
         setattr(self, name, found)
         return found
 
@@ -97,6 +99,13 @@ def by_cast(backend: type[Storage], function: Any) -> Any:
         if type(wanted) is VOID:
             return backend.cast(function(*args, dtype=np.float32, **params), wanted)
         return function(*args, dtype=dtype, **params)
+    return make
+
+
+def as_held(backend: type[Storage], function: Any) -> Any:
+    """Make a function that makes arrays take dtypes of dtype.py that the backend's arrays have others for."""
+    def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
+        return function(*args, dtype=None if dtype is None else backend.held(dtype), **params)
     return make
 
 
@@ -195,10 +204,15 @@ class Storage:
         later = sum(date > time for date in self.dates)
         return None if later == RECALLED else self.version - later
 
-    @staticmethod
-    def cast(array: Any, dtype: Any) -> Any:
+    @classmethod
+    def held(cls, dtype: Any) -> Any:
+        """The dtype that the backend's arrays have for one of dtype.py: another one on CUDA, for bfloat16."""
+        return dtype
+
+    @classmethod
+    def cast(cls, array: Any, dtype: Any) -> Any:
         """The array in a dtype: itself if it has it."""
-        return array.astype(dtype, copy=False)
+        return array.astype(cls.held(dtype), copy=False)
 
     # ── methods that a backend defines ────────────────────────────────────────────────────────────────────────────
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from ..dtype import FROM_NUMPY
 from ..messages.extras import install
+from ..runtime.small_floats import converted, fill, known
 from .base import Storage
 from .out_of_memory import OutOfMemoryError
 
@@ -95,6 +97,18 @@ def _simulated_backend(name: str, index_: int) -> None:
             return simulated.fetch(array)
 
         @classmethod
+        def cast(cls, array: Any, dtype: Any) -> Any:
+            found = converted(array.values, np.dtype(dtype))
+            return array if found is array.values else simulated.SimulatedArray(found, array.index)
+
+        @staticmethod
+        def assign(array: Any, values: Any) -> None:
+            if array.dtype.kind == "V" or getattr(values, "dtype", array.dtype).kind == "V":
+                fill(array.values, getattr(values, "values", values))
+            else:
+                array[...] = values
+
+        @classmethod
         def aliases(cls, a: Any, b: Any) -> bool:
             return Storage.aliases.__func__(cls, a.values, b.values)  # type: ignore[attr-defined,no-any-return]
 
@@ -112,12 +126,18 @@ def _cupy_backend(name: str, index_: int) -> None:
 
         @classmethod
         def asarray(cls, data: Any, dtype: Any = None) -> Any:
+            if isinstance(data, np.ndarray) and data.dtype.kind == "V":
+                data = data.view(cls.held(data.dtype))
             with cupy.cuda.Device(cls.index):
-                return cupy.asarray(data, dtype)
+                return cupy.asarray(data, None if dtype is None else cls.held(dtype))
 
         @classmethod
         def host(cls, array: Any) -> np.ndarray[Any, Any]:
-            return cupy.asnumpy(array)  # type: ignore[no-any-return]
+            return known(cupy.asnumpy(array))  # type: ignore[no-any-return]
+
+        @classmethod
+        def held(cls, dtype: Any) -> Any:
+            return of_ml_dtypes(np.dtype(dtype))
 
     def guard(function: Any) -> Any:
         def on_this_device(*args: Any, **kwargs: Any) -> Any:
@@ -126,6 +146,19 @@ def _cupy_backend(name: str, index_: int) -> None:
         return on_this_device
     if device_count() > 1:
         CupyStorage.guard = staticmethod(guard)
+
+
+@functools.cache
+def of_ml_dtypes(dtype: Any) -> Any:
+    """Return the dtype under which CuPy computes with the values of a NumPy dtype: one of ml_dtypes' for bfloat16."""
+    if dtype.kind != "V":
+        return dtype
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        raise ImportError(f"{FROM_NUMPY[dtype].name} on CUDA needs the package ml_dtypes: "
+                          f"{install('bfloat16')}") from error
+    return np.dtype(getattr(ml_dtypes, FROM_NUMPY[dtype].name))
 
 
 def report_full_memory(cupy: Any) -> None:

@@ -3,12 +3,11 @@
 And the settings of the whole program.
 """
 import pytest
-from support import DEVICE, Programs, needed
+from support import DEVICE, Programs
 
 import tensorgrad as tg
 
 program = Programs()
-needed("ml_dtypes")
 
 
 def where_neither_has_a_gpu(function):

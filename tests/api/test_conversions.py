@@ -505,13 +505,6 @@ def test_a_functions_name_is_printed():
     assert repr(Twice.apply(leaf(tensorgrad, 1.))) == "tensor([2.], grad_fn=<TwiceBackward>)"
 
 
-def test_bfloat16_without_its_package_says_what_to_install():
-    from support import fresh_process
-    error = fresh_process("import sys; sys.modules['ml_dtypes'] = None; import tensorgrad as t; t.ones(1, "
-                          "dtype=t.bfloat16)", fails=True)
-    assert error == "ImportError: bfloat16 needs the package ml_dtypes: pip install ml_dtypes (the extra [bfloat16])"
-
-
 def test_no_warning_comes_from_casting_what_fits():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -82,7 +82,6 @@ def test_checkpoints_cross_over(writer, reader, options, tmp_path):
 
 def test_bfloat16_crosses_over():
     torch = pytest.importorskip("torch")
-    pytest.importorskip("ml_dtypes")
     x = tg.tensor([1.5, -2.25], dtype=tg.bfloat16)
     assert torch.load(written(tg, x)).tolist() == [1.5, -2.25]
     assert tg.load(written(torch, torch.tensor([1.5], dtype=torch.bfloat16))).tolist() == [1.5]

@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import api as tg
 from ..._tensor import Tensor
+from ...api._halves import once_rounded
 from ...api._kinds import Ints1
 from ...api.sampling import cubic
 from ...core.dispatch import SCALAR_TYPES, xp
@@ -117,6 +118,7 @@ def _check_sizes(input: Any, sizes: list[int], mode: str) -> None:
         raise NotImplementedError(f"\"{name}_channels_last\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
 
 
+@once_rounded
 def _resized(input: Any, sizes: list[int], scales: list[Any], mode: str, align_corners: bool, antialias: bool) -> Any:
     rounded = input.dtype is tg.uint8 and not mode.startswith("nearest")
     in_bytes = rounded and input.ndim == 4

@@ -10,6 +10,7 @@ from ... import api as tg
 from ..._tensor import Tensor
 from ...advice import misfit
 from ...api._arguments import anywhere, in_dtype
+from ...api._halves import once_rounded
 from ...api._kinds import Ints, Number
 from ...api.linear import linear
 from ...api.loss import check_triplet
@@ -219,11 +220,16 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
                       f"label_smoothing={label_smoothing}, target.dtype={target.dtype}, out_features={outs[1:]}, "
                       f"tracing=False, linear_bias.shape={None if linear_bias is None else tuple(linear_bias.shape)}.",
                       stacklevel=2)
-    flat = linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]),
-                  None if linear_bias is None else linear_bias.reshape(-1))
-    return cross_entropy(flat.reshape(logits), target, weight, ignore_index=-100 if ignore_index is None
-                         else ignore_index, reduction=reduction,
-                         label_smoothing=label_smoothing)
+    return _linear_cross_entropy(input, linear_weight.reshape(-1, linear_weight.shape[-1]),
+                                 None if linear_bias is None else linear_bias.reshape(-1), logits, target, weight,
+                                 -100 if ignore_index is None else ignore_index, reduction, label_smoothing)
+
+
+@once_rounded
+def _linear_cross_entropy(input: Any, linear_weight: Any, linear_bias: Any, logits: Any, target: Any, weight: Any,
+                          ignore_index: int, reduction: str, label_smoothing: float) -> Any:
+    return cross_entropy(linear(input, linear_weight, linear_bias).reshape(logits), target, weight,
+                         ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
 
 
 def multi_margin_loss(input: Tensor, target: Tensor, p: Number = 1, margin: Number = 1.0, weight: Tensor | None = None,

@@ -6,6 +6,7 @@ from typing import Any
 from ... import api as tg
 from ..._tensor import Tensor
 from ...api._arguments import converted
+from ...api._halves import once_rounded
 from ...api._kinds import Ints
 from ...core.dispatch import xp
 from ...storage.out_of_memory import check_room
@@ -47,6 +48,11 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: float | None = 
     _check_border(input, widths, mode)
     lengths = [n + before + after for n, (before, after) in zip(input.shape[::-1], widths)]
     check_room((*input.shape[:input.ndim - len(widths)], *lengths[::-1]), input.array.itemsize, "pad")
+    return _bordered(input, widths, mode)
+
+
+@once_rounded
+def _bordered(input: Any, widths: Any, mode: str) -> Any:
     for i, (before, after) in enumerate(widths):
         if before or after:
             axis = input.ndim - 1 - i

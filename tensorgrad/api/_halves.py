@@ -1,0 +1,27 @@
+"""Functions made of several ops, in 16 bits: they compute in float32, and round once."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.dispatch import SINGLE, is_half, xp
+from ..core.tape import TensorBase
+
+
+def once_rounded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a function of tensors and numbers, whose first argument is a tensor and whose result is one.
+
+    If the first tensor has 16 bits, and no other has more bits of floating point, all of them become float32, and the
+    result is cast back. An op of the table needs no decoration: the dispatcher does so.
+    """
+    def call(first: Any, *args: Any) -> Any:
+        dtype = first.array.dtype
+        if not is_half(first.array) or dtype.itemsize == 1 or any(
+                a.array.dtype.char in "fdFD" for a in args if isinstance(a, TensorBase)):
+            return function(first, *args)
+        found = function(*[xp.cast(a, dtype=SINGLE) if isinstance(a, TensorBase) and is_half(a.array) else a
+                           for a in (first, *args)])
+        return xp.cast(found, dtype=dtype)
+    call.__name__, call.__qualname__, call.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    call.__module__ = function.__module__
+    return call
