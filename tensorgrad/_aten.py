@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ._tensor.torch_function import ASKING, asked, overriding
+from ._tensor.torch_function import ASKING, asked, overriding, state
 from .api import FUNCTIONS, Tensor
 from .dtype import float32
 from .messages.unsupported import unsupported
@@ -37,7 +37,7 @@ class OpOverload:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if ASKING and (found := overriding((*args, *kwargs.values()))):
+        if ASKING and state.classes and (found := overriding((*args, *kwargs.values()))):
             return asked(self, found, args, kwargs)
         return self.overloadpacket._function(*args, **kwargs)
 
@@ -56,7 +56,7 @@ class OpOverloadPacket:
         return f"<OpOverloadPacket(op='{self}')>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if ASKING and (found := overriding((*args, *kwargs.values()))):
+        if ASKING and state.classes and (found := overriding((*args, *kwargs.values()))):
             return asked(self, found, args, kwargs)
         return self._function(*args, **kwargs)
 

@@ -9,7 +9,7 @@ from inspect import signature
 from typing import Any
 
 from ._aten import OpOverload, OpOverloadPacket, function_of
-from ._tensor.torch_function import ASKING, asked, overriding
+from ._tensor.torch_function import ASKING, asked, overriding, state
 from .api import Tensor, no_grad
 from .autograd.function import Function
 
@@ -49,7 +49,7 @@ class Operator:
         return self.name.replace("::", ".")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if ASKING and (found := overriding((*args, *kwargs.values()))):
+        if ASKING and state.classes and (found := overriding((*args, *kwargs.values()))):
             return asked(self, found, args, kwargs)
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         device = tensors[0].device.type.upper() if tensors else "CPU"

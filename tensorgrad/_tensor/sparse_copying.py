@@ -30,7 +30,6 @@ def text(tensor: Any) -> str:
     indent, lines = len(prefix), []
     for name, part in {**parts(own), "values": array.values}.items():
         host = own.backend.host(part)
-        host = host.astype(np.float32) if host.dtype.kind == "V" else host
         body = printing._values(host, host.shape, indent + len(name) + 8) if host.size else "[]"
         size = "" if host.size else f", size={host.shape}"
         lines.append(f"{name}=tensor({body}{size})")
@@ -56,7 +55,8 @@ def reduced(tensor: Any, attributes: dict[str, Any]) -> Any:
     own = tensor.array.pattern
     indices = [own.backend.host(part) for part in parts(own).values()]
     values = own.backend.host(tensor.array.values)
-    values = values.view(np.uint16) if values.dtype.kind == "V" else values
+    if values.dtype.kind == "V":
+        values = values.view(np.uint16 if values.itemsize == 2 else np.uint8)
     return rebuild, (type(tensor), own.layout.name, indices, values, tuple(own.shape), getattr(own, "coalesced", False),
                      tensor.dtype.name, str(tensor.device), tensor.requires_grad, attributes)
 

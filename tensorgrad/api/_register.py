@@ -61,7 +61,7 @@ def _with_layout(raw: Any) -> Any:
     @wraps(raw)
     def call(*args: Any, **kwargs: Any) -> Any:
         if "layout" in kwargs and raw.__name__ not in SPARSE_TOO:
-            check_layout(kwargs["layout"])
+            check_layout(kwargs["layout"], raw.__name__)
         return raw(*args, **kwargs)
     call.bare = raw  # type: ignore[attr-defined]
     return call
@@ -82,10 +82,20 @@ OWN_LAYOUT = ("windows", "sparse", "sparse_methods")      # modules whose functi
 SPARSE_TOO = frozenset("zeros empty zeros_like empty_like".split())       # these make tensors of sparse layouts
 
 
-def check_layout(layout: Any) -> None:
-    """RuntimeError for values that are to fill a tensor that is not strided."""
-    if layout not in (None, strided):
+# what fills the tensors of some functions, in errors
+FILLS = {"rand": "uniform_", "randn": "normal_", "randint": "random_.from", "eye": "eye.m_out",
+         "arange": "arange.start_out", "linspace": "linspace.out"}
+
+
+def check_layout(layout: Any, name: str = "full") -> None:
+    """Raise PyTorch's error for a function that would fill a tensor that is not strided."""
+    if layout in (None, strided):
+        return
+    if name not in FILLS:
         raise RuntimeError("full(...) is not implemented for sparse layout")
+    raise NotImplementedError(f"Could not run 'aten::{FILLS[name]}' with arguments from the 'SparseCPU' backend. This "
+                              "could be because the operator doesn't exist for this backend, or was omitted during the "
+                              "selective/custom build process (if using custom build).")
 
 
 def _with_synonyms(raw: Any, takes: Any) -> Any:

@@ -9,6 +9,7 @@ from ..core.dispatch import SCALAR_TYPES, result_type, xp
 from ._arguments import check_tensor, check_tensors, in_dtype, promoted
 from ._kinds import Number
 from ._register import public
+from ._sparse import rules
 from .creation import ones_like
 
 # ── orders ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -264,6 +265,8 @@ def isfinite(input: Tensor) -> Tensor:
 
 
 def _infinite(input: Any, name: str, value: float) -> Any:
+    if input._storage.dense is not None:
+        return rules().mapped(input, lambda values: _infinite(values, name, value))
     if input.array.dtype.kind == "c":
         raise RuntimeError(f"{name} does not support complex inputs.")
     return xp.equal(input, value) if input.array.dtype.kind in "fV" else xp.isinf(input)

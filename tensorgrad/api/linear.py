@@ -246,13 +246,14 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         return each_example(embedding_bag, weight, indices, offsets, scale_grad_by_freq, mode, sparse,
                             per_sample_weights, include_last_offset,
                             padding_idx)
-    check_bags(weight, indices, offsets, padding_idx, mode)
+    check_bags(weight, indices, offsets, padding_idx, mode, per_sample_weights)
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     all_bags = bag = bag_numbers(offsets[:bags] if mode != 2 else offsets[:bags].sort()[0], indices.shape[0])
     padded, quick = padding_idx is not None, _is_quick(weight, per_sample_weights)
     kept = indices != padding_idx % weight.shape[0] if padding_idx is not None else None
-    # indices after the last offset are in no bag
-    if include_last_offset and bags and not is_hollow(offsets) and int(offsets[-1]) < indices.shape[0]:
+    # indices after the last offset are in no bag where PyTorch goes from offset to offset, else in the last one
+    if (include_last_offset and bags and quick and not padded and mode != 2 and not is_hollow(offsets)
+            and int(offsets[-1]) < indices.shape[0]):
         inside = bag.new_tensor(range(indices.shape[0])) < offsets[-1]
         kept = inside if kept is None else kept & inside
     if kept is not None and not is_hollow(indices):
@@ -286,12 +287,16 @@ def _is_quick(weight: Any, scale: Any) -> bool:
             and (scale is None or scale.stride(0) == 1))
 
 
-def check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None, mode: int) -> None:
+def check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None, mode: int, scale: Any = None) -> None:
     _check_indices(weight, indices, offsets, function="embedding_bag")
     if not weight.is_floating_point():
         raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
                            f"BFloat16, Float, Double; but got {weight.type()} instead (while checking arguments for "
                            f"embedding_bag)")
+    if scale is not None and scale.dtype is not weight.dtype:
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+                           f"'per_sample_weights'; but type {weight.type()} does not equal {scale.type()} (while "
+                           "checking arguments for embedding_bag)")
     if not indices.ndim:
         raise RuntimeError("input has to be a 1D or 2D Tensor, but got Tensor of dimension 0")
     count, rows = indices.shape[0], weight.shape[0]
@@ -312,6 +317,9 @@ def check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None,
                            f"{padding_idx}")
     if _outside(indices, rows):
         wrong = ((indices < 0) | (indices >= rows)).nonzero()[0, 0]
+        if mode == 2 or padding_idx is not None or not _is_quick(weight, scale):
+            raise RuntimeError("embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be "
+                               f"{int(indices[wrong])}")
         raise RuntimeError(f"Index {int(wrong)} of input takes value {int(indices[wrong])} which is not in the valid "
                            f"range [0, {rows})")
 
@@ -320,7 +328,8 @@ def _largest(weight: Any, indices: Any, bag: Any, sizes: Any, bags: int) -> Any:
     """The largest value of each column in each bag; zero in empty bags."""
     longest = int(sizes.max()) if bags and not is_hollow(sizes) else 0
     if not longest:
-        return weight.new_zeros(bags, weight.shape[1]), bag.new_zeros(bags, weight.shape[1])
+        none = xp.embedding_add(xp.embedding(weight, indices[:0]), bag[:0], rows=bags)         # recorded, as others are
+        return none, bag.new_zeros(bags, weight.shape[1])
     starts = sizes.cumsum(0) - sizes
     place = starts.unsqueeze(1) + bag.new_tensor(range(longest),
                                                  dtype=int64).minimum((sizes - 1).clamp(min=0).unsqueeze(1))

@@ -10,6 +10,7 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from . import return_types
 from ._arguments import LEAST_LARGEST, check_long, check_tensor, converted, integer
 from ._register import FUNCTIONS, public
+from ._sparse import rules
 
 # ── simple functions: name and aliases, op, formula, an example, its result ───────────────────────────────────────────
 
@@ -244,6 +245,8 @@ def frac(input: Tensor) -> Tensor:
     >>> torch.frac(torch.tensor([1.5, -1.5]))
     tensor([ 0.5000, -0.5000])
     """
+    if input._storage.dense is not None:
+        return rules().mapped(input, frac)  # type: ignore[no-any-return]
     return xp.subtract(input, xp.trunc(input))
 
 

@@ -306,4 +306,36 @@ def _with_dims_and_tensors(indices: object, values: object, size: Ints, **option
     return sparse_coo_tensor(indices, values, size, **options)
 
 
+@public(method=False)
+def _validate_sparse_coo_tensor_args(indices: Tensor, values: Tensor, size: Ints,
+                                     is_coalesced: bool | None = None) -> None:
+    """Raise what `sparse_coo_tensor` raises with check_invariants=True.
+
+    https://pytorch.org/docs → torch.sparse_coo_tensor
+    """
+    sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, check_invariants=True)
+
+
+@public(method=False)
+def _validate_sparse_compressed_tensor_args(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor,
+                                            size: Ints, layout: Layout) -> None:
+    """Raise what `sparse_compressed_tensor` raises with check_invariants=True.
+
+    https://pytorch.org/docs → torch.sparse_compressed_tensor
+    """
+    sparse_compressed_tensor(compressed_indices, plain_indices, values, size, layout=layout, check_invariants=True)
+
+
+def _validator(name: str, layout: Any) -> None:
+    def validate(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Ints) -> None:
+        _validate_sparse_compressed_tensor_args(compressed_indices, plain_indices, values, size, layout)
+    validate.__name__ = validate.__qualname__ = f"_validate_{name}_tensor_args"
+    validate.__doc__ = (f"Raise what `{name}_tensor` raises with check_invariants=True. "
+                        f"https://pytorch.org/docs → torch.{name}_tensor")
+    public(method=False)(validate)
+
+
+for _name in ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"):
+    _validator(_name, getattr(dtypes, _name))
+
 __all__ = ["SCALAR_TYPES", "Layout", "empty_sparse", "rules"]

@@ -252,7 +252,10 @@ def _nonzeros(x: Any, sparse_dim: int, layout: Any, blocksize: Any) -> Any:
 def _compressed(x: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Any:
     """A tensor of any layout in one of the compressed layouts."""
     own, name = pattern_of(x), "to_sparse_" + str(layout).rpartition("_")[2]
-    inner = dense_dim or 0
+    if isinstance(own, Coo) and own.sparse_dim != 2:
+        raise RuntimeError(f"coo_{name}: conversion from Sparse to {SHOWN[layout]} for input tensors with "
+                           "sparse_dim()!=2 is not supported")
+    inner = dense_dim or 0 if own is None else own.dense_dim
     if not 0 <= inner <= x.array.ndim - 2:
         raise RuntimeError(f"{name}: expected at least 2 sparse dimensions, but the tensor has {x.array.ndim} "
                            f"dimensions, and {inner} are dense")
@@ -269,9 +272,6 @@ def _compressed(x: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Any:
     if blocksize is None and getattr(own, "blocked", False):
         raise RuntimeError(f"sparse_compressed_{name}: expected SparseCsr or SparseCsc layout but got "
                            f"{SHOWN[own.layout]}")
-    if own.sparse_dim < 2 or isinstance(own, Coo) and own.sparse_dim != 2:
-        raise RuntimeError(f"coo_{name}: conversion from Sparse to {SHOWN[layout]} for input tensors with "
-                           "sparse_dim()!=2 is not supported")
     return rules().in_layout(_table(x), x, layout, blocksize)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from .. import api as tg
 from .. import autograd
+from .sparse_gradcheck import takes_sparse
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -29,6 +30,7 @@ class GradcheckError(RuntimeError):
     """A gradient that `gradcheck` or `gradgradcheck` found wrong. PyTorch: torch.autograd.gradcheck.GradcheckError."""
 
 
+@takes_sparse
 def gradcheck(
     func: Callable[..., Any],
     inputs: Any,
@@ -91,6 +93,7 @@ def gradcheck(
     return True
 
 
+@takes_sparse
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,

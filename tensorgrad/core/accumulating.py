@@ -5,7 +5,7 @@ import os
 from threading import RLock
 from typing import Any
 
-from ..storage.sparse import add_into
+from ..storage.sparse import add_into, joined
 from .dispatch import wrap, xp
 from .tape import TensorBase
 from .unbroadcast import added
@@ -69,7 +69,7 @@ def _summed(before: Any, g: Any, backend: Any, owned: bool) -> Any:
     if before._storage.dense is None:
         add_into(before.array, g)
     else:
-        before.array.become(before.array + g)
+        before.array.become(joined(before.array, g))
     before._storage.wrote()
     return before
 

@@ -147,7 +147,10 @@ def crossing(op: type[Op]) -> Callable[..., Any]:
 
     def call(x: Any, **params: Any) -> Any:
         backend, node = type(x._storage), node_of(x)
-        y = compute(kernels[backend], x.array, **params)
+        try:
+            y = compute(kernels[backend], x.array, **params)
+        except MemoryError as error:
+            raise explained(op, (x.array,), error) from None
         out = fresh(y, backend.home(y))
         if node is not None and (record := mode.record):
             record(plans[1], (x,), (node,), params, out)

@@ -7,6 +7,7 @@ from typing import Any
 from ..advice import advised
 from ..dtype import FROM_NUMPY, SCALAR_TYPES
 from ..runtime.numpy_state import outside
+from ..storage.sparse import pattern_of
 from .accumulating import owning
 from .dispatch import wrap, xp
 from .mode import mode
@@ -107,6 +108,7 @@ def pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
             positions = {e: i for i, e in enumerate(node.edges) if e is not None}
             for e, ge in pulled:
                 array = getattr(ge, "array", ge)
+                array = array if pattern_of(array) is None else array.values
                 if bool((array != array).any()):
                     raise advised(
                         RuntimeError(f"Function '{node.name()}' returned nan values in its {positions[e]}th output."),

@@ -55,14 +55,14 @@ LAYERS = [
           ["autograd.forward_ad autograd.profiler", "api return_types"]),
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
-        "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal masked random "
-        "distributions storage serialization multiprocessing autograd.gradcheck autograd.functional futures functional "
-        "types hub __future__ graph.inputs graph.lowered graph.lowering"]),
+        "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random "
+        "distributions storage serialization multiprocessing autograd.sparse_gradcheck autograd.gradcheck "
+        "autograd.functional futures functional types hub __future__ graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
         "_aten _ops _custom_ops _subclasses _tensor_str _copying storages "
-        "_dynamo _higher_order_ops _jit_internal _refs _utils _utils_internal ao cpu export fx library mps mtia nested "
-        "onnx profiler quantization quasirandom sparse xpu __future__ "
+        "_dynamo _higher_order_ops _jit_internal _refs _utils _utils_internal ao cpu export fx library masked mps mtia "
+        "nested onnx profiler quantization quasirandom sparse xpu "
         "utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]

@@ -143,6 +143,13 @@ def dense(xp: Any, x: Any, masked: bool = True) -> Any:
     return x if pattern(x) is None else xp.sparse_to_dense(x, pattern=pattern(x), masked=masked)
 
 
+def mapped(x: Any, function: Any) -> Any:
+    """A sparse Tensor with a function of its values, coalesced, that maps 0 to 0."""
+    xp = namespace(pattern(x).backend)
+    x = coalesced(xp, x)
+    return made(xp, pattern(x), function(values(xp, x)))
+
+
 def in_layout(xp: Any, x: Any, layout: Any, blocksize: Any = None) -> Any:
     """The sparse tensor in another sparse layout."""
     own = pattern(x)

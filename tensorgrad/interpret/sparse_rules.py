@@ -164,7 +164,8 @@ def _divided(name: str, xp: Any, a: Any, b: Any) -> Any:
         raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
                            f"{list(b.shape)} for divisor)")
     if is_sparse(b) or has_axes(b):
-        raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+        kind = "division" if name == "divide" else "floor division"
+        raise RuntimeError(f"Sparse {kind} requires a scalar or zero-dim dense tensor divisor (got shape "
                            f"{list(b.shape)} for divisor)")
     if name != "divide":
         a = coalesced(xp, a)
@@ -191,6 +192,8 @@ def power(xp: Any, a: Any, b: Any) -> Any:
 @rule("sum")
 def sum(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     own = pattern(x)
+    if getattr(x, "array", x).dtype.kind in "biu":
+        x = cast(xp, x, dtype="int64")
     axes = tuple(range(len(own.shape))) if axis is None or axis == () else axis if isinstance(axis, tuple) else (axis,)
     if isinstance(own, Compressed):
         return _sum_compressed(xp, x, axes, axis is None, keepdims)

@@ -7,7 +7,7 @@ tensor([2., 4.])
 """
 from typing import Any as _Any
 
-from . import _ops  # noqa: F401
+from ._ops import _canonical_dim, _combine_input_and_mask, _input_mask, _output_mask  # noqa: F401
 from ._reductions import amax, amin, argmax, argmin, logsumexp, mean, median, norm, prod, std, sum, var
 from ._scans import cumprod, cumsum, log_softmax, logaddexp, normalize, softmax, softmin
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from .. import api as tg
@@ -23,6 +24,11 @@ def strided(input: Any, name: str) -> None:
         raise ValueError(f"masked {name} expects strided tensor (got {input.layout} tensor)")
 
 
+def is_sparse(input: Any) -> bool:
+    """Return True for the layouts whose places a mask may keep."""
+    return input.layout in (tg.sparse_coo, tg.sparse_csr)
+
+
 def mask_for(input: Any, mask: Any) -> Any:
     """Return the mask as bools in the shape of the input."""
     if mask is None:
@@ -37,29 +43,50 @@ def mask_for(input: Any, mask: Any) -> Any:
     return mask.to(dtype=tg.bool)
 
 
-def kept(input: Any, mask: Any, identity: Any) -> Any:
-    """Return the input with `identity` in place of the elements that the mask leaves out.
+def kept(name: str, input: Any, mask: Any, *more: Any) -> Any:
+    """Return the input, with the identity of an operation in place of the elements that the mask, if any, leaves out.
 
     Gradients reach the elements that are kept, and are 0 elsewhere, even if the elements there are NaN.
     """
-    return tg.where(mask_for(input, mask), input, tg.tensor(identity, dtype=input.dtype, device=input.device))
+    if mask is None:
+        return input
+    mask, identity = mask_for(input, mask), tg.tensor(IDENTITY[name](name, input.dtype, *more), dtype=input.dtype,
+                                                      device=input.device)
+    return tg.where(mask, input, identity)
 
 
-def lowest(name: str, dtype: Any) -> Any:
-    """Return the least value of a dtype: the identity of the maximum `name`."""
-    return -INF if dtype.is_floating_point else tg.iinfo(ordered(name, dtype)).min
+def _lowest(name: str, dtype: Any) -> Any:
+    return -INF if dtype.is_floating_point else tg.iinfo(_ordered(name, dtype)).min
 
 
-def highest(name: str, dtype: Any) -> Any:
-    """Return the greatest value of a dtype: the identity of the minimum `name`."""
-    return INF if dtype.is_floating_point else tg.iinfo(ordered(name, dtype)).max
+def _highest(name: str, dtype: Any) -> Any:
+    return INF if dtype.is_floating_point else tg.iinfo(_ordered(name, dtype)).max
 
 
-def ordered(name: str, dtype: Any) -> Any:
+def _ordered(name: str, dtype: Any) -> Any:
     """Return the dtype. Raises PyTorch's error for those whose elements it gives no least value."""
     if not (dtype.is_signed or dtype is tg.uint8):
         raise NotImplementedError(f"identity of {name} on {dtype} input")
     return dtype
+
+
+def _of_sums(name: str, dtype: Any) -> Any:
+    return -INF if dtype.is_complex else _lowest(name, dtype)
+
+
+def _of_norms(name: str, dtype: Any, ord: Any = 2.0) -> Any:
+    if float(ord) != -INF:
+        return 0
+    if not dtype.is_floating_point:
+        raise AssertionError(f"input must be floating point, got {dtype}")
+    return INF
+
+
+# What may be among the elements without a change of the result.
+IDENTITY: dict[str, Callable[..., Any]] = dict(
+    sum=lambda name, dtype: 0, cumsum=lambda name, dtype: 0, prod=lambda name, dtype: 1, cumprod=lambda name, dtype: 1,
+    amax=_lowest, argmax=_lowest, logaddexp=_lowest, amin=_highest, argmin=_highest, logsumexp=_of_sums,
+    median=lambda name, dtype: float("nan"), norm=_of_norms)
 
 
 def axes(dim: Any, ndim: int) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ from .. import api as tg
 from .. import linalg
 from .._tensor import Tensor
 from ..api._kinds import Dtype, Ints1, Number
-from ._masks import INF, axes, highest, kept, lowest, mask_for, ordered, parts, strided
+from ._masks import axes, is_sparse, kept, mask_for, parts, strided
+from ._sparse import reduced
 
 __all__ = ["amax", "amin", "argmax", "argmin", "logsumexp", "mean", "median", "norm", "prod", "std", "sum", "var"]
 
@@ -37,8 +38,9 @@ def sum(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool | None = False
     """
     dtype, dims = _summed(input.dtype, dtype), axes(dim, input.ndim)
     values, mask = parts(input, mask)
-    strided(values, "sum")
-    return tg.sum(values if mask is None else kept(values, mask, 0), dims, bool(keepdim), dtype=dtype)
+    if is_sparse(values):
+        return reduced("sum", values, dims, bool(keepdim), dtype, mask)
+    return tg.sum(kept("sum", values, mask), dims, bool(keepdim), dtype=dtype)
 
 
 def prod(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
@@ -57,8 +59,9 @@ def prod(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool | None = Fals
     """
     dtype, dims = _summed(input.dtype, dtype), axes(dim, input.ndim)
     values, mask = parts(input, mask)
-    strided(values, "prod")
-    product = (values if mask is None else kept(values, mask, 1)).to(dtype=dtype)
+    if is_sparse(values):
+        return reduced("prod", values, dims, bool(keepdim), dtype, mask)
+    product = kept("prod", values, mask).to(dtype=dtype)
     for axis in reversed(dims):
         product = product.prod(axis, keepdim=bool(keepdim))
     return product
@@ -77,7 +80,7 @@ def amax(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool | None = Fals
     >>> torch.masked.amax(torch.tensor([1., 5., 3.]), 0, mask=torch.tensor([True, False, True]))
     tensor(3.)
     """
-    return _extreme("amax", lowest, input, dim, keepdim, dtype, mask)
+    return _extreme("amax", input, dim, keepdim, dtype, mask)
 
 
 def amin(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
@@ -93,7 +96,7 @@ def amin(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool | None = Fals
     >>> torch.masked.amin(torch.tensor([4., 1., 3.]), 0, mask=torch.tensor([True, False, True]))
     tensor(3.)
     """
-    return _extreme("amin", highest, input, dim, keepdim, dtype, mask)
+    return _extreme("amin", input, dim, keepdim, dtype, mask)
 
 
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
@@ -109,7 +112,7 @@ def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool | None = Fals
     >>> torch.masked.argmax(torch.tensor([1., 5., 3.]), dtype=torch.int64, mask=torch.tensor([True, False, True]))
     tensor(2)
     """
-    return _place("argmax", lowest, input, dim, keepdim, dtype, mask)
+    return _place("argmax", input, dim, keepdim, dtype, mask)
 
 
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
@@ -125,22 +128,21 @@ def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool | None = Fals
     >>> torch.masked.argmin(torch.tensor([4., 1., 3.]), dtype=torch.int64, mask=torch.tensor([True, False, True]))
     tensor(2)
     """
-    return _place("argmin", highest, input, dim, keepdim, dtype, mask)
+    return _place("argmin", input, dim, keepdim, dtype, mask)
 
 
-def _extreme(name: str, limit: Any, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any) -> Any:
+def _extreme(name: str, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any) -> Any:
     values, mask = parts(input, mask)
-    strided(values, name)
-    if mask is not None:
-        values = kept(values, mask, limit(name, values.dtype))
+    if is_sparse(values):
+        return reduced(name, values, axes(dim, values.ndim), bool(keepdim), dtype, mask)
+    values = kept(name, values, mask)
     return getattr(tg, name)(values, axes(dim, values.ndim), bool(keepdim)).to(dtype=dtype or values.dtype)
 
 
-def _place(name: str, limit: Any, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any) -> Any:
+def _place(name: str, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any) -> Any:
     values, mask = parts(input, mask)
     strided(values, name)
-    if mask is not None:
-        values = kept(values, mask, limit(name, values.dtype))
+    values = kept(name, values, mask)
     return getattr(tg, name)(values, dim, bool(keepdim)).to(dtype=dtype or values.dtype)
 
 
@@ -162,14 +164,12 @@ def mean(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool | None = Fals
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or "
                          f"complex dtype. Got: {dtype}")
     values, mask = parts(input, mask)
-    mask = _counted("mean", values, mask)
+    if values.layout is tg.sparse_csr:
+        return reduced("mean", values, axes(dim, values.ndim), bool(keepdim), dtype, mask)
+    if values.layout is not tg.strided:
+        raise ValueError(f"masked mean expects strided or sparse_csr tensor (got {values.layout} tensor)")
+    mask = None if mask is None else mask_for(values, mask)
     return sum(values, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(values, mask, dim, keepdim)
-
-
-def _counted(name: str, input: Any, mask: Any) -> Any:
-    """Check the layout; return the mask in the input's shape, or None."""
-    strided(input, name)
-    return None if mask is None else mask_for(input, mask)
 
 
 def _count(input: Any, mask: Any, dim: Any, keepdim: Any) -> Any:
@@ -220,7 +220,8 @@ def _variance(input: Any, dim: Any, unbiased: Any, correction: Any, keepdim: Any
         return kind if kind.is_floating_point or kind.is_complex else tg.float32
     values, mask = parts(input, mask)
     dtype = dtype or floating(values.dtype)
-    mask = _counted("std/var", values, mask)
+    strided(values, "std/var")
+    mask = None if mask is None else mask_for(values, mask)
     count = _count(values, mask, dim, keepdim=True)
     apart = values - sum(values, dim, keepdim=True, dtype=dtype, mask=mask) / count
     computed = floating(dtype)
@@ -250,7 +251,7 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Dtype 
     floating = values.dtype.is_floating_point
     values = values if floating else values.to(dtype=tg.float32)
     strided(values, "median")
-    found = tg.nanmedian(values if mask is None else kept(values, mask, float("nan")), axis, keepdim).values
+    found = tg.nanmedian(kept("median", values, mask), axis, keepdim).values
     if floating:
         return found
     if found.isnan().any():
@@ -272,12 +273,8 @@ def norm(input: Tensor, ord: Number | None = 2.0, dim: Ints1 | None = None, *, k
     tensor(5.)
     """
     values, mask = parts(input, mask)
-    if mask is not None:
-        least = float(ord) == -INF     # type: ignore[arg-type]
-        if least and not values.dtype.is_floating_point:
-            raise AssertionError(f"input must be floating point, got {values.dtype}")
-        values = kept(values, mask, INF if least else 0)
     strided(values, "norm")
+    values = kept("norm", values, mask, ord)
     return linalg.vector_norm(values, ord, axes(dim, values.ndim), bool(keepdim), dtype=dtype or values.dtype)
 
 
@@ -297,8 +294,4 @@ def logsumexp(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool = False,
     values, mask = parts(input, mask)
     dims = axes(dim, values.ndim)
     strided(values, "logsumexp")
-    if mask is not None:
-        floating = values.dtype.is_floating_point or values.dtype.is_complex
-        least = -INF if floating else lowest("logsumexp", ordered("logsumexp", values.dtype))
-        values = kept(values, mask, least)
-    return tg.logsumexp(values, dims, keepdim).to(dtype=dtype or input.dtype)
+    return tg.logsumexp(kept("logsumexp", values, mask), dims, keepdim).to(dtype=dtype or input.dtype)

@@ -11,29 +11,18 @@ from typing import Any
 from .. import api as tg
 from .._tensor import Tensor
 from ..api._kinds import Dtype
-from ._masks import axes, highest, kept, lowest, parts, strided
+from ._masks import axes, kept, parts, strided
 from ._reductions import norm
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "logaddexp", "normalize", "softmax", "softmin"]
 
 
-def _prepared(name: str, input: Any, dim: Any, dtype: Any, mask: Any,
-              identity: Any, of: str = "") -> tuple[Any, int, Any]:
-    """Return the values that are kept, with `identity(of, dtype)` elsewhere; the axis; and the dtype of the result."""
+def _prepared(name: str, like: str, input: Any, dim: Any, dtype: Any, mask: Any) -> tuple[Any, int, Any]:
+    """Return the values that are kept, with the identity of `like` elsewhere; the axis; and the dtype of the result."""
     dtype, (axis, *_) = dtype or input.dtype, axes(dim, input.ndim)
     values, mask = parts(input, mask)
     strided(values, name)
-    if mask is not None:
-        values = kept(values, mask, identity(of, values.dtype))
-    return values, axis, dtype
-
-
-def _zero(of: str, dtype: Any) -> int:
-    return 0
-
-
-def _one(of: str, dtype: Any) -> int:
-    return 1
+    return kept(like, values, mask), axis, dtype
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -48,7 +37,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor 
     >>> torch.masked.cumsum(torch.tensor([1., 2., 3.]), 0, mask=torch.tensor([True, False, True]))
     tensor([1., 1., 4.])
     """
-    values, axis, dtype = _prepared("cumsum", input, dim, dtype, mask, _zero)
+    values, axis, dtype = _prepared("cumsum", "sum", input, dim, dtype, mask)
     return tg.cumsum(values, axis, dtype=dtype)
 
 
@@ -64,7 +53,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor
     >>> torch.masked.cumprod(torch.tensor([2., 5., 3.]), 0, mask=torch.tensor([True, False, True]))
     tensor([2., 2., 6.])
     """
-    values, axis, dtype = _prepared("cumprod", input, dim, dtype, mask, _one)
+    values, axis, dtype = _prepared("cumprod", "prod", input, dim, dtype, mask)
     return tg.cumprod(values, axis, dtype=dtype)
 
 
@@ -80,7 +69,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor
     >>> torch.masked.softmax(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
     tensor([0.1192, 0.0000, 0.8808])
     """
-    values, axis, dtype = _prepared("softmax", input, dim, dtype, mask, lowest, "amax")
+    values, axis, dtype = _prepared("softmax", "amax", input, dim, dtype, mask)
     return tg.softmax(values, axis, dtype=dtype)
 
 
@@ -96,7 +85,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Te
     >>> torch.masked.log_softmax(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
     tensor([-2.1269,    -inf, -0.1269])
     """
-    values, axis, dtype = _prepared("log_softmax", input, dim, dtype, mask, lowest, "amax")
+    values, axis, dtype = _prepared("log_softmax", "amax", input, dim, dtype, mask)
     return tg.log_softmax(values, axis, dtype=dtype)
 
 
@@ -112,7 +101,7 @@ def softmin(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor
     >>> torch.masked.softmin(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
     tensor([0.8808, 0.0000, 0.1192])
     """
-    values, axis, dtype = _prepared("softmin", input, dim, dtype, mask, highest, "amin")
+    values, axis, dtype = _prepared("softmin", "amin", input, dim, dtype, mask)
     return tg.softmax(-values, axis, dtype=dtype)
 
 
@@ -132,8 +121,7 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
     values, mask = parts(input, mask)
     strided(values, "normalize")
     length = norm(values, ord, dim, keepdim=True, dtype=dtype or values.dtype, mask=mask)
-    values = values if mask is None else kept(values, mask, 0)
-    return values / tg.maximum(length, length.new_full((), eps))
+    return kept("sum", values, mask) / tg.maximum(length, length.new_full((), eps))
 
 
 def logaddexp(input: Tensor, other: Tensor, *, dtype: Dtype | None = None, input_mask: Tensor | None = None,
@@ -154,5 +142,5 @@ def logaddexp(input: Tensor, other: Tensor, *, dtype: Dtype | None = None, input
     if any(values.layout is not tg.strided for values, _ in terms):
         raise ValueError(f"masked logaddexp expects strided tensors (got {terms[0][0].layout} tensor for input, "
                          f"{terms[1][0].layout} for other)")
-    x, y = (values if mask is None else kept(values, mask, lowest("logaddexp", values.dtype)) for values, mask in terms)
+    x, y = (kept("logaddexp", values, mask) for values, mask in terms)
     return tg.logaddexp(x, y).to(dtype=dtype or input.dtype)

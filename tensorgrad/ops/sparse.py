@@ -11,6 +11,8 @@ from ..storage.sparse import Coo, SparseArray, pattern_of, values_at
 from ..storage.sparse_patterns import converted, of_nonzeros
 from .base import Op
 
+SUMMABLE = {"b": "int8", "V": "float32"}        # what booleans, and numbers that are only stored, add up in
+
 
 class SparseTensor(Op):
     """The values at the places of a pattern, zeros elsewhere"""
@@ -61,9 +63,12 @@ class SparseToDense(Op):
     def forward(xp, x, *, pattern, masked=True):
         entries = pattern.entries
         values = xp.reshape(x.values, entries.values_shape)
-        flags = values.dtype.kind == "b"
-        out = xp.embedding_add(xp.cast(values, dtype="int8") if flags else values, entries.keys, rows=entries.places)
-        return xp.reshape(out != 0 if flags else out, pattern.shape)
+        summable = SUMMABLE.get(values.dtype.kind)
+        out = xp.embedding_add(xp.cast(values, dtype=summable) if summable else values, entries.keys,
+                               rows=entries.places)
+        if summable:
+            out = out != 0 if values.dtype.kind == "b" else xp.cast(out, dtype=values.dtype)
+        return xp.reshape(out, pattern.shape)
 
     def grad_x(xp, g, pattern, masked=True):
         if masked:
@@ -115,7 +120,8 @@ class EmbeddingSparse(Op):
     def grad_x(xp, g, index, x_shape, padding=None, by_frequency=False):
         if by_frequency:
             raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-        rows, g = getattr(index, "array", index).reshape(-1), xp.reshape(g, (-1, *x_shape[1:]))
+        rows = getattr(index, "array", index).reshape(-1)
+        g = xp.reshape(g, (rows.shape[0], *x_shape[1:]))
         if padding is not None:
             kept = (rows != padding).nonzero()[0]
             rows, g = rows[kept], xp.embedding(g, xp.constant(kept))
@@ -139,7 +145,7 @@ class GatherSparse(Op):
         module = dense_of(xp).module
         places = module.indices(index.shape, dtype="int64").reshape(index.ndim, -1)
         places[axis] = index.reshape(-1)
-        return xp.sparse_tensor(xp.reshape(g, (-1,)), pattern=Coo(places, x_shape, dense_of(xp)))
+        return xp.sparse_tensor(xp.reshape(g, (places.shape[1],)), pattern=Coo(places, x_shape, dense_of(xp)))
 
 
 def dense_of(xp):

@@ -18,6 +18,7 @@ from ..api.matrix import addmm as _addmm
 from ..api.matrix import mm as _mm
 from ..api.sparse import sparse_coo_tensor as _coo_tensor
 from ..api.sparse_methods import _table
+from ..autograd.sparse_gradcheck import as_sparse_gradcheck
 from ..dtype import SCALAR_TYPES as _SCALAR_TYPES
 from ..dtype import sparse_coo as _coo
 from ..dtype import sparse_csc as _csc
@@ -26,7 +27,6 @@ from ..messages.unsupported import unsupported as _unsupported
 from ..storage.sparse import SHOWN as _SHOWN
 from ..storage.sparse import Coo as _Coo
 from ..storage.sparse import pattern_of as _pattern_of
-from .gradcheck import as_sparse_gradcheck
 from .invariants import check_sparse_tensor_invariants
 from .types import TYPES as _TYPES
 
@@ -60,6 +60,10 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     tensor([[1., 2.],
             [3., 4.]])
     """
+    for place, (name, value) in enumerate((("sparse", mat1), ("dense", mat2)), 1):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"_sparse_mm(): argument '{name}' (position {place}) must be Tensor, not "
+                            f"{type(value).__name__}")
     if reduce is None:
         out = _mm(mat1, mat2)
         return _rules().named(out, "SparseAddmm") if _pattern_of(out) is None else out  # type: ignore[no-any-return]
@@ -146,6 +150,8 @@ def sum(input: Tensor, dim: int | tuple[int, ...] | None = None, dtype: Any = No
     _rules()
     axes = None if dim is None else _normalize_dims(dim, len(x.shape))
     found = _rules().RULES["sum"](_table(x), x, axis=axes)
+    if axes is not None and found.dtype is not x.dtype and _pattern_of(found) is not None:
+        found = found.to(x.dtype)
     return found if found is x else _rules().named(found, "SparseSum")  # type: ignore[no-any-return]
 
 
@@ -215,6 +221,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: tuple[int, int], layout: 
     lines = diagonals if diagonals.ndim == 2 else diagonals.unsqueeze(0)  # type: ignore[attr-defined]
     if lines.ndim != 2:
         raise RuntimeError("Diagonals must be vector or matrix")
+    if offsets.ndim > 1:
+        raise RuntimeError("Offsets must be scalar or vector")
     places = [int(o) for o in offsets.reshape(-1).tolist()]  # type: ignore[attr-defined]
     if len(places) != lines.shape[0]:
         raise RuntimeError(f"Number of diagonals ({lines.shape[0]}) does not match the number of offsets "

@@ -22,6 +22,7 @@ from ..dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .base import Storage, attach_operators
 
 LARGEST = (1 << 63) - 1
+SINGLE = np.dtype("float32")
 
 
 def fixed(array: Any) -> Any:
@@ -45,6 +46,9 @@ class Csr:
         self._rows: Any = None
         self._transposed: Any = None
 
+    def __repr__(self) -> str:
+        return f"Csr({self.shape}, {self.indices.size} values)"
+
     @property
     def rows(self) -> Any:
         """The row of each value."""
@@ -56,12 +60,22 @@ class Csr:
     def transposed(self) -> tuple[Csr, Any]:
         """The places in the transpose, and the order in which the values go there."""
         if self._transposed is None:
-            order = fixed(self.module.argsort(self.indices, kind="stable"))
+            order = fixed(order_of(self.module, self.indices, self.shape[1]))
             columns = self.indices[order]
             starts = starts_of(self.module, columns, self.shape[1]).astype(self.indices.dtype)
             flipped = Csr(fixed(starts), fixed(self.rows[order]), self.shape[::-1], self.module)
             self._transposed = flipped, order
         return self._transposed  # type: ignore[no-any-return]
+
+
+def order_of(module: Any, indices: Any, most: int) -> Any:
+    """The order of indices below `most`; equal ones keep theirs. NumPy sorts digits of 16 bits by counting."""
+    if indices.size < 1 << 12 or most > 1 << 32:
+        return module.argsort(indices, kind="stable")
+    order = module.argsort((indices & 0xFFFF).astype("uint16"), kind="stable")
+    if most <= 1 << 16:
+        return order
+    return order[module.argsort((indices[order] >> 16).astype("uint16"), kind="stable")]
 
 
 def rows_of(module: Any, indptr: Any, indices: Any) -> Any:
@@ -96,7 +110,9 @@ class Pattern:
         """The number of values."""
         return self.values_shape[0]
 
-    # shapes of the values, and of the values entry by entry
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.layout.name}, {self.shape}, {self.count} values)"
+
     values_shape: tuple[int, ...]
     entries: Coo                        # the place of each number among the values, in their order
 
@@ -297,7 +313,8 @@ class SparseArray:
         return NotImplemented if out is not None else getattr(self.backend.xp, ufunc.__name__)(*inputs)
 
     def astype(self, dtype: Any, copy: bool = True) -> SparseArray:
-        return SparseArray(self.pattern, self.values.astype(dtype, copy=copy))
+        values = self.pattern.backend.cast(self.values, dtype)
+        return SparseArray(self.pattern, values.copy() if copy and values is self.values else values)
 
     def copy(self) -> SparseArray:
         return SparseArray(self.pattern, self.values.copy())
@@ -307,7 +324,7 @@ class SparseArray:
 
     def become(self, other: SparseArray) -> None:
         """Take over the places and values of another array, cast to the dtype."""
-        self.pattern, self.values = other.pattern, other.values.astype(self.dtype, copy=True)
+        self.pattern, self.values = other.pattern, other.astype(self.dtype).values
 
     def __len__(self) -> int:
         return self.pattern.shape[0]
@@ -333,30 +350,49 @@ def values_at(x: SparseArray, pattern: Pattern) -> Any:
                            f"{own.dense_dim}")
     unique, slots, _ = own.ordered
     if unique is not own:
-        values = added(module, values, slots, unique.count)
+        values = added(pattern.backend, values, slots, unique.count)
     if not unique.count:
         return module.zeros(pattern.values_shape, dtype=values.dtype)
     place = module.minimum(module.searchsorted(unique.keys, wanted.keys), unique.count - 1)
-    there = (unique.keys[place] == wanted.keys).reshape(-1, *[1] * wanted.dense_dim)
-    return module.where(there, values[place], values.dtype.type(0)).reshape(pattern.values_shape)
+    found = values[place]
+    found[unique.keys[place] != wanted.keys] = module.zeros((), dtype=values.dtype)
+    return found.reshape(pattern.values_shape)
+
+
+def joined(a: SparseArray, b: SparseArray) -> SparseArray:
+    """Return the sum of two arrays: by place if both are coalesced, else their values, one after the other."""
+    one, two = a.pattern, b.pattern
+    if (not isinstance(one, Coo) or not isinstance(two, Coo) or one.coalesced and two.coalesced
+            or one.sparse_dim != two.sparse_dim):
+        return a + b  # type: ignore[operator, no-any-return]
+    module = one.backend.module
+    return SparseArray(Coo(module.concatenate([one.indices, two.indices], axis=1), one.shape, one.backend),
+                       module.concatenate([a.values, b.values]))
 
 
 def add_into(array: Any, x: SparseArray, scale: Any = 1) -> None:
     """array += scale · x, at the places of x alone."""
     entries = x.pattern.entries
     unique, slots, _ = entries.ordered
-    values = x.values.reshape(entries.values_shape)
+    values, cast = x.values.reshape(entries.values_shape), entries.backend.cast
     if unique is not entries:
-        values = added(entries.backend.module, values, slots, unique.count)
-    if unique.count:
-        array[tuple(unique.indices)] += values if scale == 1 else (values * scale).astype(values.dtype, copy=False)
+        values = added(entries.backend, values, slots, unique.count)
+    if not unique.count:
+        return
+    place = tuple(unique.indices)
+    if values.dtype.kind == "V":                # only stored: added up in float32
+        array[place] = cast(cast(array[place], SINGLE) + cast(values, SINGLE) * scale, array.dtype)
+    else:
+        array[place] += values if scale == 1 else (values * scale).astype(values.dtype, copy=False)
 
 
-def added(module: Any, values: Any, slots: Any, count: int) -> Any:
+def added(backend: Any, values: Any, slots: Any, count: int) -> Any:
     """Return the sums of the values that go to each of `count` slots."""
-    out = module.zeros((count, *values.shape[1:]), dtype=values.dtype)
-    module.add.at(out, slots, values)
-    return out
+    module, narrow = backend.module, values.dtype.kind == "V"
+    wide = backend.cast(values, SINGLE) if narrow else values
+    out = module.zeros((count, *values.shape[1:]), dtype=wide.dtype)
+    module.add.at(out, slots, wide)
+    return backend.cast(out, values.dtype) if narrow else out
 
 
 OPERATORS = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "pow": "power",
@@ -367,7 +403,13 @@ def _computed(function: Any, operands: Any, self: SparseArray) -> Any:
     name = function.__name__.strip("_")
     if name == "add" and type(operands[1]) is not SparseArray:      # in the order that has a rule
         operands = operands[::-1]
-    return getattr(self.backend.xp, OPERATORS.get(name, name))(*operands)
+    run = getattr(self.backend.xp, OPERATORS.get(name, name))
+    if self.dtype.kind != "V":
+        return run(*operands)
+    cast = self.pattern.backend.cast            # only stored: computed in float32
+    found = run(*[o.astype(SINGLE) if type(o) is SparseArray else cast(o, SINGLE) if hasattr(o, "dtype") else o
+                  for o in operands])
+    return found.astype(self.dtype) if type(found) is SparseArray else cast(found, self.dtype)
 
 
 attach_operators(SparseArray, _computed)
@@ -421,6 +463,11 @@ class SparseStorage(Storage):
     @staticmethod
     def assign(array: Any, values: Any) -> None:
         array.become(values)
+
+    @staticmethod
+    def cast(array: Any, dtype: Any) -> Any:
+        """Return the array itself: operands come to one dtype in the ops on values that a rule calls."""
+        return array
 
     @classmethod
     def native(cls, op: Any) -> Any:

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ..dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
-from .sparse import LARGEST, Compressed, Coo, Pattern, increasing
+from .sparse import LARGEST, SINGLE, Compressed, Coo, Pattern, fixed, increasing
 
 # names of the compressed and of the plain indices, and of the sizes that they count, in messages
 NAMES = {sparse_csr: ("crow_indices", "col_indices", "nrows", "ncols"),
@@ -86,9 +86,10 @@ def is_sorted(pattern: Compressed) -> bool:
 
 def of_nonzeros(array: Any, sparse_dim: int, backend: Any) -> Coo:
     """Return the pattern of the nonzeros of a dense array, or of slices that have some."""
-    module, there = backend.module, array != 0
+    module = backend.module
+    there = (backend.cast(array, SINGLE) if array.dtype.kind == "V" else array) != 0
     if sparse_dim < array.ndim:
-        there = there.reshape(*array.shape[:sparse_dim], -1).any(axis=-1)
+        there = there.any(axis=tuple(range(sparse_dim, array.ndim)))
     if not sparse_dim:      # one place, which is there or not
         return Coo(module.zeros((0, int(bool(there))), dtype="int64"), tuple(array.shape), backend, True)
     return Coo(module.stack(module.nonzero(there)).astype("int64"), tuple(array.shape), backend, True)
@@ -125,4 +126,10 @@ def compress(entries: Coo, layout: Any, blocksize: tuple[int, int] | None = None
 def converted(pattern: Pattern, layout: Any, blocksize: tuple[int, int] | None = None) -> Pattern:
     """Return a pattern of a layout with all places of another."""
     unique = pattern.entries.ordered[0]
-    return unique if layout is sparse_coo else compress(unique, layout, blocksize)
+    if layout is sparse_coo:
+        return unique
+    made = compress(unique, layout, blocksize)
+    if isinstance(pattern, Compressed) and pattern.plain.dtype != made.plain.dtype:        # int32 stays so
+        kept = pattern.plain.dtype
+        made.compressed, made.plain = fixed(made.compressed.astype(kept)), fixed(made.plain.astype(kept))
+    return made

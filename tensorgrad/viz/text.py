@@ -11,6 +11,7 @@ import numpy as np
 
 from ..messages.tables import columns
 from ..storage.base import Storage
+from ..storage.sparse import pattern_of
 
 LABEL, TOOLTIP, NAME, PARAMETER = 40, 1500, 24, 48      # characters that these show: a parameter is one of an op
 MINUS = "−"
@@ -108,6 +109,8 @@ def host(value: Any) -> np.ndarray:
     """The numbers of an array or tensor, on the CPU, of a dtype that NumPy knows; none, where they cannot be had."""
     array = getattr(value, "array", value)
     if not isinstance(array, (np.ndarray, np.generic, bool, int, float, complex)):
+        if (pattern := pattern_of(array)) is not None:      # sparse: with its zeros
+            array = pattern.backend.xp.sparse_to_dense(array, pattern=pattern)
         backend = next((b for b in Storage.by_device.values() if isinstance(array, b.array_type)), None)
         array = np.empty(0) if backend is None else backend.seen(array)
     array = np.asarray(array)
@@ -213,7 +216,8 @@ class Value:
 
 def values_of(things: Iterable[Any]) -> list[Any]:
     """The values of tensors, arrays and numbers; what is none of these stays as it is."""
-    kinds = (np.ndarray, np.generic, int, float, complex, *[b.array_type for b in Storage.by_device.values()])
+    kinds = (np.ndarray, np.generic, int, float, complex, *Storage.layouts,
+             *[b.array_type for b in Storage.by_device.values()])
     return [Value.of(x) if isinstance(x, kinds) or hasattr(x, "array") else x for x in things]
 
 

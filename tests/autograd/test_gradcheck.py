@@ -8,7 +8,7 @@ import pytest
 import tensorgrad
 from tensorgrad.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
-NAMES = gradcheck.__globals__
+NAMES = gradcheck.__wrapped__.__globals__
 
 
 def real(t, values, **options):

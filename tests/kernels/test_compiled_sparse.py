@@ -129,3 +129,14 @@ def test_gradients_are_each_others_products():
     values, b = (tg.tensor(rng.standard_normal(s), requires_grad=True) for s in (20, (5, 3)))
     assert tg.autograd.gradcheck(lambda v, b: xp.sparse_matmul(v, b, pattern=pattern), (values, b))
     assert tg.autograd.gradgradcheck(lambda v, b: xp.sparse_matmul(v, b, pattern=pattern), (values, b))
+
+
+@pytest.mark.parametrize("most", [1 << 8, 1 << 16, (1 << 16) + 1, 100_000, 1 << 32, (1 << 32) + 1])
+def test_order_of_columns(most):
+    """Digit by digit or at once, equal columns stay in their order."""
+    from tensorgrad.storage.sparse import order_of
+    columns = np.random.default_rng(5).integers(0, most, 5000)
+    columns[:100] = most - 1
+    columns[1::50] = columns[0::50]
+    for part in (columns, columns[:50]):
+        np.testing.assert_array_equal(order_of(np, part, most), np.argsort(part, kind="stable"))

@@ -1,6 +1,8 @@
 """torch.masked: values, dtypes, gradients and errors, beside PyTorch's."""
+import warnings
+
 import pytest
-from side_by_side import same
+from side_by_side import attempt, same
 
 X = [[[3., -1., 2., 2.], [0., 5., -4., 1.5], [7., 7., -7., 0.5]],
      [[1., 2., 3., 4.], [-2., -2., 6., 8.], [9., 0., 1., 1.]]]
@@ -105,6 +107,14 @@ CALLS = {
     "nothing": lambda torch, x: [f(x[:0], 0, mask=torch.tensor(True)) for f in (torch.masked.sum, torch.masked.prod)],
     "bools without a mask": lambda torch, x: torch.masked.amax(x > 0, 0),
     "names": lambda torch, x: sorted(torch.masked.__all__),
+    "masks of results": lambda torch, x: [
+        torch.masked._output_mask(torch.masked.norm, x, 2, 1, mask=x > 1),
+        torch.masked._output_mask(torch.masked.sum, x, dim=(0, 2), keepdim=True, mask=x[0, 0] > 2),
+        torch.masked._output_mask(torch.masked.cumsum, x, 1, mask=x > 1)],
+    "no masked function": lambda torch, x: torch.masked._output_mask(len, x, mask=x > 1),
+    "masked input": lambda torch, x: [torch.masked._combine_input_and_mask(torch.masked.amin, x, x > 1),
+                                      torch.masked._input_mask(x, mask=x[0, 0] > 2)],
+    "no mask": lambda torch, x: torch.masked._input_mask(x),
     "path": lambda torch, x: torch.masked._ops.sum is torch.masked.sum,
 }
 
@@ -122,3 +132,61 @@ def test_gradients_do_not_reach_what_is_left_out():
         torch.masked.mean(y, 0, mask=torch.tensor([False, True, True])).backward()
         return y.grad
     same(program)
+
+
+SPARSE_MASKS = [[[True, True, False], [False, False, True]], [[True, False, True], [False, True, True]],
+                [[False, False, False], [True, True, True]]]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean", "norm", "cumsum"])
+def test_sparse_tensors(name, layout, dtype):
+    """Values at the places that a mask keeps; a place that it keeps and that has no value is 0."""
+    def program(torch):
+        x = getattr(torch.tensor([[1., 0, 2], [0, 0, 3]], dtype=getattr(torch, dtype)), layout)()
+        found = []
+        if layout == "to_sparse_csr" and name != "sum" and dtype == "int32":
+            return None                             # PyTorch's kernel knows no integers, and
+        for mask in (None, *SPARSE_MASKS[:2 + (layout == "to_sparse")]):     # fails on a row without a value
+            given = None if mask is None else torch.tensor(mask)
+            for dim, keepdim in (((1,), True), ((0,), True), ((0, 1), True), ((1,), False)):
+                at = {"norm": (2., dim), "cumsum": (dim[0],)}.get(name, (dim,))
+                options = {} if name == "cumsum" else {"keepdim": keepdim}
+                for m in (given, given if given is None else getattr(given, layout)()):
+                    found.append(attempt(lambda a=at, o=options, m=m: described(
+                        getattr(torch.masked, name)(x, *a, mask=m, **o))))
+        return found
+
+    def described(y):
+        return str(y.layout).partition(".")[2], str(y.dtype).partition(".")[2], list(y.shape), y._nnz(), y.to_dense()
+    same(lambda torch: quietly(program, torch))
+
+
+def test_sparse_tensors_with_dense_dimensions():
+    def program(torch):
+        x = torch.tensor([[[1., 2.], [0., 0.]], [[0., 3.], [4., 5.]]]).to_sparse(1)
+        mask = torch.tensor([[[True, True], [True, False]], [[False, False], [False, False]]])
+        found = [torch.masked.sum(x, dim, keepdim=keepdim, mask=m).to_dense() for dim in (0, 1, (1, 2), (0, 2))
+                 for keepdim in (False, True) for m in (None, mask)]
+        whole = x.to_dense().to_sparse()            # without dense dimensions, and a mask that broadcasts
+        found.append(torch.masked.sum(whole, 0, mask=mask[0].to_sparse()).to_dense())
+        scalar = torch.masked.sum(torch.tensor(3.).to_sparse(), 0, mask=torch.tensor(True)).to_dense()
+        return found, scalar, torch.masked.prod(x, 2, mask=mask) is NotImplemented
+    same(lambda torch: quietly(program, torch))
+
+
+def test_gradients_of_sparse_tensors():
+    import tensorgrad as torch
+    values = torch.tensor([1., 2., 3.], requires_grad=True)
+    sparse = torch.sparse_coo_tensor([[0, 0, 1], [0, 2, 2]], values, (2, 3))
+    y = torch.masked.sum(sparse, 0, mask=torch.tensor(SPARSE_MASKS[0])).to_dense()
+    assert y.tolist() == [1., 0., 3.]
+    (y * torch.tensor([2., 3., 5.])).sum().backward()
+    assert values.grad.tolist() == [2., 0., 5.]
+
+
+def quietly(program, torch):
+    """Run a program without PyTorch's warnings of the state of its sparse tensors."""
+    with warnings.catch_warnings(action="ignore"):
+        return program(torch)

@@ -134,7 +134,7 @@ def test_indices_cannot_be_written_to():
     assert x.to_dense().tolist() == [1., 2.]
     csr = tensorgrad.eye(2).to_sparse_csr()
     for part in (x._indices(), x.coalesce().indices(), csr.crow_indices(), csr.col_indices()):
-        with pytest.raises(ValueError, match="read-only"):
+        with pytest.raises((RuntimeError, ValueError), match="read-only"):
             part[..., 0] = 5
         with pytest.raises(RuntimeError, match="read-only"):
             part.copy_(part + 1)

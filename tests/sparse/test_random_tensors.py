@@ -1,4 +1,7 @@
 """Random sparse tensors: with places that occur twice, without values, with dense dimensions, of several dtypes."""
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 from support import cpu_only
@@ -73,3 +76,23 @@ def test_results(seed, inner):
         assert ours[:3] == theirs[:3], (program, ours, theirs)
         if theirs[0] != "error":
             np.testing.assert_allclose(ours[3], theirs[3], rtol=1e-6, atol=1e-9, err_msg=program)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "bool", "int16", "complex64"])
+def test_dtypes(name):
+    """Booleans, halves, integers and complex numbers: what adds up, converts, prints and is copied."""
+    def program(torch):
+        dtype = getattr(torch, name)
+        x = torch.sparse_coo_tensor([[1, 0, 1], [2, 1, 2]], torch.tensor([1, 0, 3]), (2, 4)).to(dtype)
+        found = [x, x.coalesce(), x.to_dense(), x.to_sparse_csr(), x.to_sparse_bsr((1, 2)), x.to_dense().to_sparse(),
+                 x.coalesce().t().to_sparse_csc(), pickle.loads(pickle.dumps(x)), x.sparse_mask(x.coalesce()), x.sum()]
+        if name != "bool":
+            found += [x * 2, -x, x.sum(0), torch.sparse.sum(x, 1)]
+        if name not in ("bool", "float16"):
+            found += [x + x, x.coalesce() + x.coalesce(), x.to_dense().add_(x)]
+        if name not in ("bool", "int16"):
+            found += [x @ torch.ones(4, 2).to(dtype)]
+        return [repr(y) for y in found]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert program(tensorgrad) == program(pytest.importorskip("torch"))

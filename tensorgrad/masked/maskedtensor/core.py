@@ -126,6 +126,25 @@ def checked(data: Any, mask: Any) -> None:
         raise ValueError("data.size() must equal mask.size()")
 
 
+def tensors_match(a: Any, b: Any, exact: bool = True, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
+    """Return True for tensors of as many axes whose elements are equal, or close."""
+    if isinstance(a, MaskedTensor) or isinstance(b, MaskedTensor):
+        raise ValueError("Neither `a` nor `b` can be a MaskedTensor.")
+    if a.layout != b.layout:
+        raise ValueError(f"`a` and `b` must have the same layout. Got {a.layout} and {b.layout}")
+    b = b.to(a.dtype)
+    return a.ndim == b.ndim and bool((a == b).all() if exact else tg.allclose(a, b, rtol=rtol, atol=atol))
+
+
+def masks_match(a: Any, b: Any) -> bool:
+    """Return True unless two MaskedTensors have unlike masks."""
+    both = isinstance(a, MaskedTensor) and isinstance(b, MaskedTensor)
+    return not both or tensors_match(a.get_mask(), b.get_mask())
+
+
+_tensors_match, _masks_match = tensors_match, masks_match      # PyTorch's names, which its tests ask for
+
+
 def masked(data: Any, mask: Any) -> Any:
     """Return the tensor as a MaskedTensor that shares its memory and history."""
     with DisableTorchFunctionSubclass():

@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import api as tg
 from .. import _reductions, _scans
-from .core import RULES, MaskedTensor, checked, masked
+from .core import RULES, MaskedTensor, checked, masked, tensors_match
 
 UNARY = frozenset("""abs absolute acos arccos acosh arccosh angle asin arcsin asinh arcsinh atan arctan atanh arctanh
 bitwise_not ceil clamp clip conj_physical cos cosh deg2rad digamma erf erfc erfinv exp exp2 expm1 fix floor frac lgamma
@@ -39,19 +39,21 @@ OPERATORS = dict(zip(
 
 
 def apply(func: Any, args: Any, kwargs: Any) -> Any:
-    """Compute a function whose arguments contain MaskedTensors; NotImplemented, with a warning, for most.
+    """Compute a function whose arguments contain MaskedTensors. Raises TypeError, after a warning, for most.
 
     Overrides are off: `func` takes MaskedTensors for the tensors of their values.
     """
     if func.__name__ in ("__get__", "__set__"):
         return of_property(func, args)
-    name = OPERATORS.get(func.__name__, func.__name__)
+    name = func.__name__.partition(".")[0]          # an overload of an operator is one of its names
+    name = OPERATORS.get(name, name)
     plain = name.endswith("__") or not name.endswith("_")
     group = GROUP_OF.get(name) or (None if plain else IN_PLACE.get(name[:-1]))
     if group is None:
         warnings.warn(f"{name} is not implemented in __torch_dispatch__ for MaskedTensor.\nIts values are the tensor "
                       f"get_data(), its mask is get_mask().", UserWarning, stacklevel=4)
-        return NotImplemented
+        raise TypeError(f"Multiple dispatch failed for 'torch._ops.aten.{name}.default'; all __torch_dispatch__ "
+                        f"handlers returned NotImplemented:\n\n  - tensor subclass {MaskedTensor!r}")
     if not args and "input" in kwargs:
         args, kwargs = (kwargs["input"],), {key: value for key, value in kwargs.items() if key != "input"}
     return group(func, name, args, kwargs)
@@ -62,9 +64,7 @@ def of_property(func: Any, args: Any) -> Any:
     found = func(*args)
     if not isinstance(found, tg.Tensor):
         return found
-    if found.shape == args[0].shape:
-        return masked(found, args[0].get_mask())
-    return NotImplemented
+    return masked(found, args[0].get_mask() if found.shape == args[0].shape else func(args[0].get_mask()))
 
 
 def is_masked(x: Any) -> bool:
@@ -107,7 +107,7 @@ def unary(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 def binary(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     """f(x, y): the mask that both share, or that one of them brings."""
     masks = [x.get_mask() for x in (*args, *kwargs.values()) if is_masked(x)]
-    if any(x.ndim != masks[0].ndim or not (x == masks[0]).all() for x in masks[1:]):
+    if not all(tensors_match(x, masks[0]) for x in masks[1:]):
         raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
     found = func(*args, **kwargs)
     return found if found is args[0] else wrapped(found, masks[0].expand_as(found))

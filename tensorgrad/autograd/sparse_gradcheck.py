@@ -1,13 +1,16 @@
 """torch.sparse.as_sparse_gradcheck: gradients of functions of sparse tensors, checked."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from ..api._sparse import rules
 from ..api.sparse_methods import _table
 from ..core.dispatch import xp
 from ..storage.sparse import Coo, pattern_of
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def as_sparse_gradcheck(gradcheck: Any) -> Any:
@@ -36,6 +39,18 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
     return checked
 
 
+def takes_sparse(gradcheck: Function) -> Function:
+    """Decorate a gradcheck such that it is one of sparse tensors, too, where an input is sparse."""
+    of_sparse = as_sparse_gradcheck(gradcheck)
+
+    @wraps(gradcheck)
+    def checked(func: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        given = inputs if isinstance(inputs, (list, tuple)) else (inputs,)
+        check = gradcheck if all(pattern_of(x) is None for x in given) else of_sparse
+        return check(func, inputs, *args, **kwargs)
+    return checked  # type: ignore[return-value]
+
+
 def _pattern(x: Any, masked: bool) -> Any:
     """The pattern of the values that are to vary: an input's own, or all places in its layout."""
     from ..storage.sparse_patterns import converted
@@ -49,8 +64,7 @@ def _pattern(x: Any, masked: bool) -> Any:
 
 def _varied(x: Any, pattern: Any) -> Any:
     at = rules().at(_table(x), x.detach(), pattern)
-    return at.array.pattern.backend and xp.sparse_values(at, pattern=pattern, own=pattern).requires_grad_(
-        x.requires_grad)
+    return xp.sparse_values(at, pattern=pattern, own=pattern).requires_grad_(x.requires_grad)
 
 
 def _dense(x: Any) -> Any:
