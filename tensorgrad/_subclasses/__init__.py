@@ -5,7 +5,7 @@ __all__ = ["CrossRefFakeMode", "FakeTensor", "FakeTensorMode"]
 
 
 class CrossRefFakeMode:
-    """A mode that compares each operation with one on fake tensors: not there, and a name for test files to derive from.
+    """A mode that compares each operation with one on fake tensors: a name that files of tests derive from, no more.
     """
 
     def __init__(self, *args: object, **kwargs: object) -> None:

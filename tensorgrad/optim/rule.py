@@ -241,5 +241,5 @@ def check_implementation(fused, foreach, differentiable, groups=()) -> None:
         raise RuntimeError('`fused` and `foreach` cannot be `True` together.')
     for param in [param for group in groups for param in group['params']] if fused else ():
         if not param.is_floating_point() or param.device.type not in FUSED:
-            raise RuntimeError('`fused=True` requires all the params to be floating point Tensors of supported devices: '
-                               f'{FUSED} but {param.dtype} and {param.device.type}')
+            raise RuntimeError('`fused=True` requires all the params to be floating point Tensors of supported '
+                               f'devices: {FUSED} but {param.dtype} and {param.device.type}')

@@ -9,11 +9,12 @@ from ..core.tape import Leaf, TensorBase
 
 __all__ = ["swap_tensors"]
 CONTENTS = "array", "_storage", "_node", "_grad", "origin"
-POISONED = ("Trying to execute AccumulateGrad node that was poisoned by swap_tensors this can happen when you try to run "
-            "backward on a tensor that was swapped. For a module m with "
-            "`torch.__future__.set_swap_module_params_on_conversion(True)` you should not change the device or dtype of "
-            "the module (e.g. `m.cpu()` or `m.half()`) between running forward and backward. To resolve this, please "
-            "only change the device/dtype before running forward (or after both forward and backward).")
+POISONED = (
+    "Trying to execute AccumulateGrad node that was poisoned by swap_tensors this can happen when you try to run "
+    "backward on a tensor that was swapped. For a module m with "
+    "`torch.__future__.set_swap_module_params_on_conversion(True)` you should not change the device or dtype of the "
+    "module (e.g. `m.cpu()` or `m.half()`) between running forward and backward. To resolve this, please only change "
+    "the device/dtype before running forward (or after both forward and backward).")
 
 
 def swap_tensors(t1: Any, t2: Any) -> None:

@@ -240,11 +240,12 @@ class Log(unittest.TestResult):
         if issubclass(kind, TooSlow):
             self.status = "timeout", ""
             return
-        *_, place = traceback.extract_tb(trace)
-        own = [f for f in traceback.extract_tb(trace) if "/test/" in f.filename or "/test_" in f.filename]
+        frames = traceback.extract_tb(trace)
+        own = [frame for frame in frames if "/test/" in frame.filename or "/test_" in frame.filename]
         line = f" [{own[-1].name}:{own[-1].lineno}]" if own else ""
-        text = str(value).partition("To execute this test")[0].split()
-        self.status = "failed", f"{kind.__name__}: {' '.join(text)[:300]}{line} <{Path(place.filename).name}:{place.lineno}>"
+        text = " ".join(str(value).partition("To execute this test")[0].split())[:300]
+        place = f"<{Path(frames[-1].filename).name}:{frames[-1].lineno}>"
+        self.status = "failed", f"{kind.__name__}: {text}{line} {place}"
 
     def addExpectedFailure(self, test: Any, error: Any) -> None:
         self.status = "expected failure", ""

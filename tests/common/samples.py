@@ -27,7 +27,7 @@ from tensorgrad.storage.sparse import Coo, Csr
 S = Sample
 HERE = backend_of(DEVICE)
 ALL = slice(None)
-PATTERN = Csr(np.array([0, 2, 2, 5]), np.array([3, 0, 1, 1, 2]), (3, 4))     # an empty row, and a place that occurs twice
+PATTERN = Csr(np.array([0, 2, 2, 5]), np.array([3, 0, 1, 1, 2]), (3, 4))     # an empty row, and a place twice
 inf = float("inf")
 PLACES = Coo(np.array([[2, 0, 1, 2, 0], [1, 3, 0, 1, 0]]), (3, 4), HERE)      # in no order, and one of them twice
 ONCE = PLACES.ordered[0]

@@ -279,7 +279,7 @@ print(repr(state()) == before)
 
 # ── tests ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-BESIDE = {"campaign", "examples", "house", "packages"}              # folders of tests of what is no package of tensorgrad
+BESIDE = {"campaign", "examples", "house", "packages"}    # folders of tests of what is no package of tensorgrad
 # `python -m unittest discover tests` enters no folder
 FOR_UNITTEST = {"test_nn.py", "test_ops.py", "test_optim.py", "test_train.py"}
 
