@@ -167,8 +167,8 @@ def landable(target: Any, node: Any, function: Any, others: tuple[Any, ...]) -> 
     flags, name = target.array.flags, function.__name__
     tensors = [a for a in others if isinstance(a, TensorBase)]
     return (name.lstrip("_") in landing(node is not None) and flags.c_contiguous and flags.writeable
-            and not any(a._storage is target._storage or node is None and mode.record and node_of(a) is not None
-                        for a in tensors))
+            and not any(a._storage is target._storage or a._storage.dense is not None
+                        or node is None and mode.record and node_of(a) is not None for a in tensors))
 
 
 def landed(memory: Any, function: Any, old: Any, args: Any, kwargs: Any) -> Any:

@@ -206,7 +206,7 @@ d.copy_(c)
 
 
 def outcome(torch, program):
-    """What the last expression of a program prints as, or its error's type and first line."""
+    """Return how the last expression of a program prints, or its error's type and first line."""
     names = {"torch": torch}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

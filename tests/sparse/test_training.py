@@ -4,6 +4,7 @@ import pytest
 from support import DEVICE, cpu_only, on_device
 
 import tensorgrad
+from tensorgrad.storage.sparse import SparseStorage
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse", "ignore:backward hook")
 
@@ -82,14 +83,17 @@ def test_the_state_of_sparse_adam():
         tensorgrad.optim.SparseAdam([dense]).step()
 
 
-def test_a_step_writes_to_rows_with_a_gradient():
+def test_a_step_writes_to_rows_with_a_gradient(monkeypatch):
     weight = tensorgrad.nn.Parameter(tensorgrad.zeros(1000, 4))
     memory = weight.data_ptr()
     optimizer = tensorgrad.optim.SGD([weight], lr=1.0)
     tensorgrad.nn.functional.embedding(tensorgrad.tensor([7, 7]), weight, sparse=True).sum().backward()
     assert weight.grad._nnz() == 2 and weight.grad._values().shape == (2, 4)
     before = weight._version
+    densified = []
+    monkeypatch.setitem(SparseStorage.rules, "add", lambda *operands: densified.append(operands))
     optimizer.step()
+    assert not densified
     assert weight.data_ptr() == memory and weight._version == before + 1
     assert weight.sum().item() == -8 and weight[7].tolist() == [-2.0] * 4
 
