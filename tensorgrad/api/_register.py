@@ -17,7 +17,6 @@ from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
 from ._arguments import C_NAMES
-from ._out_dtypes import check_out_dtype
 from .return_types import given
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
@@ -299,6 +298,7 @@ def _check_out(result: Any, out: Any, exact: bool, name: str, key: str = "", pla
                            f"out= or view ops.")
     if type(result._storage) is not type(out._storage) and not (result._storage.leads or out._storage.leads):
         raise RuntimeError(f"Expected out tensor to be on {result.device}, but got {out.device} instead")
+    from ._out_dtypes import check_out_dtype  # a long table, which few programs need
     if check_out_dtype(key or name, result, out, exact, place):
         return
     if name in JOINING and not can_cast(result.dtype, out.dtype):

@@ -6,7 +6,6 @@ the cache.
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,12 @@ def register(op: str) -> Any:
 
 def scipy_sparse(size: int) -> Any:
     """Return scipy.sparse where it is installed, and either loaded or worth it for so many multiplications."""
-    if "scipy.sparse" not in sys.modules and (size < WORTH or find_spec("scipy") is None):
+    if "scipy.sparse" not in sys.modules and size < WORTH:
         return None
-    import scipy.sparse  # type: ignore[import-untyped,unused-ignore]
+    try:
+        import scipy.sparse  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        return None
     return scipy.sparse
 
 
