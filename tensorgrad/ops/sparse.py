@@ -109,6 +109,7 @@ class EmbeddingSparse(Op):
 
     torch_name = "Embedding"
     linear = ("x",)
+    onnx = "definition"
     notation = "{}[{}]"
 
     def forward(xp, x, index, *, padding=None, by_frequency=False):
@@ -133,6 +134,7 @@ class GatherSparse(Op):
 
     torch_name = "Gather"
     linear = ("x",)
+    onnx = "definition"
 
     def forward(xp, x, index, *, axis):
         return xp.gather(x, index, axis=axis)

@@ -298,7 +298,8 @@ class SparseArray:
         layout = self.pattern.layout
         if name == "strides" and layout is not sparse_coo:
             raise Unstrided("Sparse CSR tensors do not have strides")
-        public, kind = SparseStorage.hooks["public_name"](name), "Sparse" if layout is sparse_coo else "SparseCsr"
+        public = SparseStorage.hooks.get("public_name", str)(name)
+        kind = "Sparse" if layout is sparse_coo else "SparseCsr"
         device = "CPU" if self.pattern.backend.device.type == "cpu" else "CUDA"
         raise Unstrided(f"Could not run 'aten::{public}' with arguments from the '{kind}{device}' backend: a tensor of "
                         f"the layout {layout} has no {name}")

@@ -1,6 +1,7 @@
 """The table of op samples: op → ways to call it. It drives the op tests; every op of the table has a row."""
 import numpy as np
 from sampling import (
+    OF_DENSE_ARRAYS,
     Row,
     Sample,
     ascending,
@@ -186,13 +187,13 @@ SAMPLES |= {
     "embedding": [S(real(4, 3), index(4, 2, 3)),
                   *(S(real(4, 3), index(4, 6), **how).without("gradient") for how in UNLIKE)],
     "embedding_add": [S(real(2, 3, 2), index(4, 2, 3), rows=4)],
-    "sparse_tensor": [S(real(5), pattern=PLACES).without("device", "memory")],
-    "sparse_values": [S(real(5), pattern=ONCE, own=PLACES).through(at_places).without("device", "memory")],
-    "sparse_to_dense": [S(real(5), pattern=PLACES).through(at_places).without("device", "memory"),
-                        S(real(5), pattern=PLACES, masked=False).through(at_places).without("device", "memory")],
-    "embedding_sparse": [S(real(5, 3), index(5, 4)).without("device", "memory", "second"),
-                         S(real(5, 3), np.array([1, 2, 1]), padding=2).without("device", "memory", "gradient")],
-    "gather_sparse": [S(real(3, 4), index(3, 2, 4), axis=0).without("device", "memory")],
+    "sparse_tensor": [S(real(5), pattern=PLACES).without(*OF_DENSE_ARRAYS, "graph")],
+    "sparse_values": [S(real(5), pattern=ONCE, own=PLACES).through(at_places).without(*OF_DENSE_ARRAYS, "graph")],
+    "sparse_to_dense": [S(real(5), pattern=PLACES, **how).through(at_places).without(*OF_DENSE_ARRAYS, "graph")
+                        for how in ({}, {"masked": False})],
+    "embedding_sparse": [S(real(5, 3), index(5, 4)).without(*OF_DENSE_ARRAYS, "second"),
+                         S(real(5, 3), np.array([1, 2, 1]), padding=2).without(*OF_DENSE_ARRAYS, "gradient")],
+    "gather_sparse": [S(real(3, 4), index(3, 2, 4), axis=0).without(*OF_DENSE_ARRAYS)],
     "sparse_matmul": [S(real(5), real(4, 2), pattern=PATTERN).without("device"),
                       S(real(5), real(3, 2), pattern=PATTERN, transposed=True).without("device")],
     "sampled_matmul": [S(real(3, 2), real(4, 2), pattern=PATTERN).without("device")],

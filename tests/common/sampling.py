@@ -25,7 +25,13 @@ CHECKS = {
     "strided": "inputs that are not contiguous",
     "device": "the bare formulas on a simulated device",
     "memory": "whose memory results and gradients lie in, and what is left in it",
+    "batch": "vmap, whose results are stacked",
+    "shapes": "shapes without values",
+    "graph": "steps of graphs, and of symbolic models",
+    "formulas": "gradient formulas on arrays that have operators and the functions of the table alone",
 }
+# of ops of sparse arrays, or with sparse gradients: neither has strides, nor a shape alone that tells what it takes
+OF_DENSE_ARRAYS = "device", "memory", "batch", "shapes", "formulas"
 
 
 @dataclass(frozen=True)
