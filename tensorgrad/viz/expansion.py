@@ -17,6 +17,7 @@ from ..core.dispatch import namespace, wrap
 from ..core.engine import starts
 from ..core.mode import enable_grad, mode
 from ..core.tape import Leaf, Output, TensorBase, node_of, show
+from ..core.unbroadcast import added
 from ..runtime.numpy_state import Region
 from .naming import placed
 from .notes import NOTES, Note
@@ -82,7 +83,8 @@ def kept(back: Any, tape: Tape, names: Mapping[Any, str], copier: Copier) -> Kep
         inputs.append((name, o.edge, copier(value)))
     gives: dict[Any, Any] = {}
     for share in back.shares:
-        gives[share.edge] = copier(share.gradient) if share.edge not in gives else gives[share.edge] + share.gradient
+        gives[share.edge] = (added(node._storage.xp, gives[share.edge], share.gradient) if share.edge in gives
+                             else copier(share.gradient))
     params = dict(node.params or {})
     if "written" in params:
         raise ValueError("a write in place has no parts")

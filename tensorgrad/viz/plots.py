@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core.tape import TensorBase
 from ..messages.extras import install
+from ..runtime.small_floats import wide
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#767676"
 # M. Okabe, K. Ito: distinct for colour-blind readers, too
@@ -229,7 +230,9 @@ def number(value: Any, what: str) -> float:
 
 def array(tensor: Any) -> np.ndarray[Any, Any]:
     """Return the elements of a tensor on the host, in float64; absolute values of complex numbers."""
-    found = np.asarray(tensor.detach().cpu().array if isinstance(tensor, TensorBase) else tensor)    # type: ignore[attr-defined]
+    if isinstance(tensor, TensorBase):
+        tensor = tensor.detach().cpu().array    # type: ignore[attr-defined]
+    found: np.ndarray[Any, Any] = wide(np.asarray(tensor))
     return np.abs(found).astype(np.float64) if found.dtype.kind == "c" else found.astype(np.float64)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.step import Operand
 from ..core.sweep import StepBack
+from ..core.unbroadcast import added
 from .inplace_writes import Write, ends
 from .step_texts import UNKNOWN, WORD, BackwardStep, ForwardStep, Gives, Lettered, Teller, written
 from .tape import Tape
@@ -106,7 +107,7 @@ class Statements(Teller):
         shares = [share for step in steps for share in step.shares if share.edge is write.target]
         gradient = shares[0].gradient
         for share in shares[1:]:
-            gradient = gradient + share.gradient
+            gradient = added(write.target._storage.xp, gradient, share.gradient)
         before = self.seen[id(shares[0].before)]
         total = self.seen[id(shares[-1].total)]
         value = total if before is None else Value.of(gradient)

@@ -16,6 +16,7 @@ from ..core.dispatch import apply, wrap
 from ..core.mode import no_grad
 from ..core.sweep import StepBack, steps_back
 from ..core.tape import Leaf, Output, TensorBase, node_of
+from ..core.unbroadcast import added
 from ..runtime.numpy_state import Region
 from .model import Model, Reader, drawn, group
 from .modules import Path, Place, homes, paths
@@ -288,16 +289,17 @@ def _starts(outputs: tuple[Any, ...], roots: list[Any], gradients: Any) -> dict[
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     starts: dict[Any, Any] = {}
     for output, root, g in zip(outputs, roots, given):
+        xp = type(output._storage).xp
         if g is None:
-            g = type(output._storage).xp.ones(root.shape, dtype=root.dtype)
+            g = xp.ones(root.shape, dtype=root.dtype)
         elif not isinstance(g, TensorBase):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         elif tuple(g.array.shape) != tuple(root.shape):
             raise RuntimeError(f"Mismatch in shape: the gradient has a shape of {list(g.array.shape)} and the output "
                                f"one of {list(root.shape)}")
         else:
-            g = g.array if g.array.dtype == root.dtype else g.array.astype(root.dtype)
-        starts[root] = starts[root] + g if root in starts else g
+            g = g.array if g.array.dtype == root.dtype else xp.cast(g.array, dtype=root.dtype)
+        starts[root] = added(xp, starts[root], g) if root in starts else g
     return starts
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..messages.tables import columns
+from ..runtime.small_floats import wide
 from ..storage.base import Storage
 from ..storage.sparse import pattern_of
 
@@ -113,8 +114,8 @@ def host(value: Any) -> np.ndarray:
             array = pattern.backend.xp.sparse_to_dense(array, pattern=pattern)
         backend = next((b for b in Storage.by_device.values() if isinstance(array, b.array_type)), None)
         array = np.empty(0) if backend is None else backend.seen(array)
-    array = np.asarray(array)
-    return array.astype(np.float32) if array.dtype.kind == "V" else array
+    found: np.ndarray = wide(np.asarray(array))
+    return found
 
 
 def size(shape: Any) -> str:

@@ -353,6 +353,16 @@ WORDS: dict[str, dict[str, str]] = {
                         "Vᴴ, and what is at right angles to U and V, divided by S"},
     "ctc_loss": {"x": "(exp(x) − how likely each class is read at each time, given the labels) · g, for x of "
                       "log_softmax; 0 after the last step"},
+    "sparse_tensor": {"values": "g at the places of the values"},
+    "sparse_values": {"x": "a sparse array of g at the places of the values, 0 elsewhere"},
+    "sparse_to_dense": {"x": "g at the places of x, 0 elsewhere; all of g if not masked"},
+    "embedding_sparse": {"x": "a sparse array of g in the rows that were taken, 0 elsewhere; parts of one row add up"},
+    "gather_sparse": {"x": "a sparse array of g at the places that were taken, 0 elsewhere; parts of one place add up"},
+    "sparse_matmul": {"values": "(g @ bᵀ) at the places of the values in the sparse matrix A; (b @ gᵀ) there if A is "
+                                "transposed",
+                      "b": "Aᵀ @ g, with A the sparse matrix of the values; A @ g if A is transposed"},
+    "sampled_matmul": {"a": "G @ b, with G the sparse matrix of g at its places",
+                       "b": "Gᵀ @ a, with G the sparse matrix of g at its places"},
     "count_norm": {"x": "0: a count has no slope"},
     "igamma": {"a": REFUSED},
     "igammac": {"a": REFUSED},

@@ -1,11 +1,6 @@
-import sys
-from pathlib import Path
-
 import pytest
 
 import tensorgrad as tg
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from programs import modules
+from fx_programs import modules
 
 import tensorgrad as tg
 from tensorgrad.fx import CodeGen, Graph, GraphModule, Interpreter, Transformer, symbolic_trace

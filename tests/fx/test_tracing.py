@@ -4,8 +4,8 @@ import subprocess
 import sys
 
 import pytest
-import wrapping
-from programs import asserting, modules
+import fx_wrapping
+from fx_programs import asserting, modules
 
 import tensorgrad as tg
 from tensorgrad.fx import PH, Graph, GraphModule, Proxy, ProxyableClassMeta, Tracer, symbolic_trace, wrap
@@ -109,12 +109,12 @@ def test_unpacking_and_asserts():
 
 
 def test_wrapped_functions_are_steps():
-    traced = symbolic_trace(wrapping.uses_wrapped)
+    traced = symbolic_trace(fx_wrapping.uses_wrapped)
     assert [node.name for node in traced.graph.nodes] == ["x", "y", "doubled", "add", "len_1", "add_1", "sqrt", "add_2",
                                                           "output"]
-    assert traced.code.startswith('\ntorch.fx._symbolic_trace.wrap("wrapping_doubled")\n'
+    assert traced.code.startswith('\ntorch.fx._symbolic_trace.wrap("fx_wrapping_doubled")\n'
                                   'torch.fx._symbolic_trace.wrap("len")\n')
-    assert wrapping.doubled(1) == 2 and "len" not in vars(wrapping)     # the module has its functions back
+    assert fx_wrapping.doubled(1) == 2 and "len" not in vars(fx_wrapping)     # the module has its functions back
     with pytest.raises(RuntimeError, match="Unsupported type for global function"):
         wrap(3)
     with pytest.raises(NotImplementedError, match="wrap must be called at the top level of a module"):
@@ -123,7 +123,7 @@ def test_wrapped_functions_are_steps():
 
 def test_autowrapped_functions():
     tracer = Tracer(autowrap_functions=(modules,))
-    assert "target=programs.modules" in str(tracer.trace(lambda x: modules(x)))
+    assert "target=fx_programs.modules" in str(tracer.trace(lambda x: modules(x)))
 
 
 def test_calls_of_modules_go_through_the_tracer():

@@ -34,6 +34,9 @@ def odd(*shape):
 class Formulas:
     """NumPy's functions, and the ops' own definitions where it has none: an `xp` without kernels."""
 
+    def cast(self, x, *, dtype):
+        return x.astype(dtype)
+
     def __getattr__(self, name):
         return getattr(np, name, None) or (lambda *args, **params: definition(name)(self, *args, **params))
 

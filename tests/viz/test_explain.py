@@ -161,6 +161,16 @@ def bfloat16(T):
     return (x * x).sum(), [x]
 
 
+def bfloat16_writes(T):
+    """Writes whose value is computed from what they write to, so that its gradient is a sum."""
+    x = leaf(4).detach().bfloat16().requires_grad_()
+    y = x * 1
+    y[1:] = y[1:] * 3
+    y[0] += y[0].exp()
+    y.mul_(2)
+    return (y * x).sum(), [x]
+
+
 def checkpointed(T):
     from tensorgrad.utils.checkpoint import checkpoint
     x, w = leaf(3), leaf(3, seed=1)
@@ -179,7 +189,7 @@ def twice(T):
 
 
 PROGRAMS = [shared, broadcast, several, views_and_writes, function, perceptron, recurrent, attention, convolution,
-            complex_numbers, bfloat16, checkpointed, a_leaf_alone, twice]
+            complex_numbers, bfloat16, checkpointed, a_leaf_alone, twice, bfloat16_writes]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=[p.__name__ for p in PROGRAMS])

@@ -90,8 +90,8 @@ class MapDataPipe(Functional, Dataset[T_co]):
     """A pipe whose samples are indexed. https://pytorch.org/data/0.9/ → torchdata.datapipes.map.
 
     >>> from tensorgrad.utils.data.datapipes.map import SequenceWrapper
-    >>> list(SequenceWrapper([1, 2, 3]).map(lambda x: x * 10).batch(2))
-    [[10, 20], [30]]
+    >>> list(SequenceWrapper([1, -2, 3]).map(abs).batch(2))
+    [[1, 2], [3]]
     """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -104,8 +104,8 @@ class IterDataPipe(Functional, IterableDataset[T_co]):
     another pipe.
 
     >>> from tensorgrad.utils.data.datapipes.iter import IterableWrapper
-    >>> list(IterableWrapper(range(6)).filter(lambda x: x % 2).map(lambda x: x * x))
-    [1, 9, 25]
+    >>> list(IterableWrapper([3, 0, -5]).filter(bool).map(abs))
+    [3, 5]
     """
 
     functions: ClassVar[dict[str, Callable[..., Any]]] = {}
@@ -179,7 +179,7 @@ class DataChunk(list):
 def functional_datapipe(name: str, enable_df_api_tracing: bool = False) -> Callable[[Any], Any]:
     """Decorate a class of pipes: its functional form is a method `name` of all pipes of its kind.
 
-    >>> from tensorgrad.utils.data import IterDataPipe, functional_datapipe
+    >>> from tensorgrad.utils.data.datapipes.datapipe import IterDataPipe, functional_datapipe
     >>> from tensorgrad.utils.data.datapipes.iter import IterableWrapper
     >>> @functional_datapipe("doubled_twice")
     ... class Doubled(IterDataPipe):

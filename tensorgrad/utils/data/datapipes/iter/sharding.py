@@ -20,7 +20,7 @@ class _ShardingIterDataPipe(IterDataPipe):
     """A pipe with a method by which loaders say which share is wanted."""
 
     def apply_sharding(self, num_of_instances: int, instance_id: int, sharding_group: SHARDING_PRIORITIES) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(f'{type(self).__name__} has no method `apply_sharding`')
 
 
 @functional_datapipe('sharding_filter')

@@ -29,7 +29,7 @@ class _Source(IterDataPipe):
 
     def places(self, sample: Any) -> tuple[int, ...]:
         """Return the numbers of the pipes that get a sample."""
-        raise NotImplementedError
+        raise NotImplementedError(f'{type(self).__name__} has no method `places`')
 
     def prepared(self, sample: Any) -> Any:
         """Return what each of them gets."""
