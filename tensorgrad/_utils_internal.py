@@ -55,3 +55,8 @@ def log_export_usage(**kwargs: Any) -> None:
 
 def signpost_event(category: str, name: str, parameters: dict[str, Any]) -> None:
     """Do nothing."""
+
+
+def _running_with_deploy() -> bool:
+    """Return False: no program runs in several interpreters of one process."""
+    return False

@@ -81,6 +81,11 @@ def _are_functorch_transforms_active() -> bool:
     return bool(mode.batches) or (mode.watching.refused or "").startswith("torch.func")
 
 
+_ConvBackend = Enum("_ConvBackend", "CudaDepthwise2d CudaDepthwise3d Cudnn CudnnTranspose Empty Miopen MiopenDepthwise "
+                    "MiopenTranspose Mkldnn MkldnnEmpty NnpackSpatial Overrideable Slow2d Slow3d SlowDilated2d "
+                    "SlowDilated3d SlowTranspose2d SlowTranspose3d Winograd3x3Depthwise Xnnpack2d Mps", start=0)
+
+
 class Graph:
     """The class of PyTorch's graphs of compiled functions, for isinstance: it has no instances."""
 

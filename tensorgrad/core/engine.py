@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import warnings
 from math import prod
-from operator import add
 from typing import Any, NamedTuple
 
 from ..advice import advised, misfit
@@ -17,6 +16,7 @@ from .mode import mode
 from .step import fitted_tensor
 from .sweep import sweep
 from .tape import Output, TensorBase, node_of
+from .unbroadcast import added
 from .vmap_hooks import batches
 
 
@@ -72,8 +72,8 @@ def starts(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
                           "of_unrecorded", out)
         g = _start(i, node, g)
         g = (fitted_tensor(g, node) if tensors else g.array if g.array.dtype == node.dtype
-             else compute(g.array.astype, node.dtype))
-        roots[node] = compute(add, roots[node], g) if node in roots else g
+             else compute(node._storage.cast, g.array, node.dtype))
+        roots[node] = compute(added, node._storage.xp, roots[node], g) if node in roots else g
     if len(given) < len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
     return roots

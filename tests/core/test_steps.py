@@ -340,3 +340,11 @@ def test_a_residual_that_is_none_is_refused(watched):
     y.grad_fn.residual = (pair, kept, watched)
     with pytest.raises((TypeError, ValueError, AttributeError)):
         y.sum().backward()
+
+
+def test_gradients_of_a_result_that_is_given_twice_add_up_in_16_bits():
+    x = tg.ones(2, dtype=tg.bfloat16, requires_grad=True)
+    y = x * 2
+    gradient = tg.tensor([1.5, 2.0], dtype=tg.bfloat16)
+    tg.autograd.backward([y, y], [gradient, gradient])
+    assert x.grad.dtype is tg.bfloat16 and x.grad.tolist() == [6.0, 8.0]

@@ -3,8 +3,8 @@ import copy
 import subprocess
 import sys
 
-import pytest
 import fx_wrapping
+import pytest
 from fx_programs import asserting, modules
 
 import tensorgrad as tg
