@@ -44,10 +44,14 @@ def _is_ours(frame: Any) -> bool:
 
 
 def prepare(cls: Any) -> None:
-    """Let functions ask a new subclass, and this package find its slots, whatever attributes the class has."""
+    """Let functions ask a new subclass, and this package find its slots, whatever attributes the class has.
+
+    Attributes that a class of this package puts before a slot, as uninitialized parameters do, stay what they are.
+    """
     if cls.__torch_function__ is not disabled:
         arm()
     for name, slot in SLOTS.items():
-        found = next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
-        if found is not slot and not isinstance(found, Shadowed):
+        base = next(base for base in cls.__mro__ if name in vars(base))
+        found = vars(base)[name]
+        if found is not slot and not isinstance(found, Shadowed) and base.__module__.partition(".")[0] != PACKAGE:
             setattr(cls, name, Shadowed(name, found))

@@ -24,7 +24,7 @@ from ..generator import Generator
 from ..storage.base import NoValues, backend_of
 from ._arguments import typename, warn
 from ._nested import array_of
-from ._signatures import COMPILED, EXPECTED, PREFIXES, Parameter, Signature, handed_on, signatures
+from ._signatures import ALIASES, COMPILED, EXPECTED, PREFIXES, Parameter, Signature, handed_on, signatures
 
 SYNONYMS = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 OF_NUMBERS = frozenset("add sub mul div".split())      # take two numbers, and return a tensor of the result
@@ -270,6 +270,7 @@ def answer(error: Exception | None, function: Any, namespace: str | None, name: 
 def _answer_of_function(error: Exception | None, function: Any, namespace: str, name: str, args: Any,
                         kwargs: Any) -> Answer | None:
     inner = namespace.partition(".")[2]
+    name = name if inner else ALIASES.get(name, name)
     if not inner and name in OF_NUMBERS and len(args) > 1 and all(type(a) in (bool, int, float, complex)
                                                                   for a in args[:2]):
         numbers = (fresh(array_of(number, None), backend_of("cpu")) for number in args[:2])

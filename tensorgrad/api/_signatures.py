@@ -136,6 +136,24 @@ scatter: input, dim, index, src: Tensor, *, out; input, dim, index, src: Tensor,
 searchsorted: sorted_sequence, input: Tensor, *, out_int32, right, side, sorter, out;
     sorted_sequence, self: Number, *, out_int32, right, side, sorter, out
 sort: input, *, stable: bool | None, dim, descending, outs; input, dim, descending, *, outs
+sparse_bsc_tensor sparse_csc_tensor:
+    ccol_indices, row_indices, values, size: Ints, *, dtype, layout, device, pin_memory, requires_grad,
+    check_invariants;
+    ccol_indices, row_indices, values, *, dtype, layout, device, pin_memory, requires_grad,
+    check_invariants
+sparse_bsr_tensor sparse_csr_tensor:
+    crow_indices, col_indices, values, size: Ints, *, dtype, layout, device, pin_memory, requires_grad,
+    check_invariants;
+    crow_indices, col_indices, values, *, dtype, layout, device, pin_memory, requires_grad,
+    check_invariants
+sparse_compressed_tensor:
+    compressed_indices, plain_indices, values, size: Ints, *, dtype, layout, device, pin_memory, requires_grad,
+    check_invariants;
+    compressed_indices, plain_indices, values, *, dtype, layout, device, pin_memory, requires_grad,
+    check_invariants
+sparse_coo_tensor: indices!, values!, *, dtype, device, pin_memory, requires_grad, check_invariants, is_coalesced;
+    indices!, values!, size: Ints, *, dtype, device, pin_memory, requires_grad, check_invariants, is_coalesced;
+    size: Ints, *, dtype, device, requires_grad, check_invariants
 special_airy_ai special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_spherical_bessel_j0:
     x: Tensor, *, out
 special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v
@@ -148,6 +166,8 @@ special_xlog1py special_xlogy special_zeta xlogy: input: Tensor, other: Tensor, 
     out; input: Tensor, other: Number, *, out
 squeeze: input; input, dim: int; input, dim: Ints
 squeeze_copy: input, *, out; input, dim: int, *, out; input, dim: Ints, *, out
+sspaddmm: input, mat1, mat2, *, beta, alpha, out; ~beta!, input, alpha!, mat1, mat2, *, out;
+    ~beta!, input, mat1, mat2, *, out
 std var: input, dim!, unbiased: bool = True, keepdim, *, out; input, dim, *, correction, keepdim, out;
     input, unbiased: bool = True
 std_mean var_mean: input, dim!, unbiased: bool = True, keepdim; input, dim, *, correction, keepdim;
@@ -178,6 +198,7 @@ normal_: mean: float = 0, std: float = 1, *, generator
 random_: *, generator; from: int, to: int | None, *, generator; to: int, *, generator
 set_: ; source: Storage; source: Storage, storage_offset: Index, size: Ints, stride; source: Tensor;
     source: Tensor, storage_offset: Index, size: Ints, stride
+to_sparse: *, layout, blocksize, dense_dim; sparse_dim: int
 to: device, dtype, non_blocking, copy, *, memory_format; dtype: Dtype, non_blocking, copy, *, memory_format;
     tensor: Tensor, non_blocking, copy, *, memory_format
 type: dtype: object | None = None, non_blocking, *, memory_format: MemoryFormat | None = None
@@ -251,6 +272,8 @@ COMPILED = frozenset("""
     linear logsigmoid native_channel_shuffle one_hot pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_
     rrelu_
     scaled_dot_product_attention selu_ softplus softshrink threshold_""".split())
+# further names of compiled functions: errors say the function's own
+ALIASES = {"dsmm": "mm", "spmm": "mm", "hsmm": "hspmm", "saddmm": "sspaddmm"}
 PREFIXES = {"": "", "linalg": "linalg_", "fft": "fft_", "special": "special_"}
 EXPECTED = {"Operand": "Tensor", "Index": "int", "Probability": "float", "Floats": "tuple of floats",
             "Tensors": "tuple of Tensors", "Indices": "tuple of Tensors", "Numbers": "tuple of Scalars",

@@ -308,7 +308,7 @@ def _with_dims_and_tensors(indices: object, values: object, size: Ints, **option
 
 @public(method=False)
 def _validate_sparse_coo_tensor_args(indices: Tensor, values: Tensor, size: Ints,
-                                     is_coalesced: bool | None = None) -> None:
+                                     is_coalesced: bool | None = None, check_pinning: bool = False) -> None:
     """Raise what `sparse_coo_tensor` raises with check_invariants=True.
 
     https://pytorch.org/docs → torch.sparse_coo_tensor
@@ -318,7 +318,7 @@ def _validate_sparse_coo_tensor_args(indices: Tensor, values: Tensor, size: Ints
 
 @public(method=False)
 def _validate_sparse_compressed_tensor_args(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor,
-                                            size: Ints, layout: Layout) -> None:
+                                            size: Ints, layout: Layout, check_pinning: bool = False) -> None:
     """Raise what `sparse_compressed_tensor` raises with check_invariants=True.
 
     https://pytorch.org/docs → torch.sparse_compressed_tensor
@@ -327,8 +327,14 @@ def _validate_sparse_compressed_tensor_args(compressed_indices: Tensor, plain_in
 
 
 def _validator(name: str, layout: Any) -> None:
-    def validate(compressed_indices: Tensor, plain_indices: Tensor, values: Tensor, size: Ints) -> None:
-        _validate_sparse_compressed_tensor_args(compressed_indices, plain_indices, values, size, layout)
+    def by_rows(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: Ints,
+                check_pinning: bool = False) -> None:
+        _validate_sparse_compressed_tensor_args(crow_indices, col_indices, values, size, layout)
+
+    def by_columns(ccol_indices: Tensor, row_indices: Tensor, values: Tensor, size: Ints,
+                   check_pinning: bool = False) -> None:
+        _validate_sparse_compressed_tensor_args(ccol_indices, row_indices, values, size, layout)
+    validate = by_rows if name in ("sparse_csr", "sparse_bsr") else by_columns
     validate.__name__ = validate.__qualname__ = f"_validate_{name}_tensor_args"
     validate.__doc__ = (f"Raise what `{name}_tensor` raises with check_invariants=True. "
                         f"https://pytorch.org/docs → torch.{name}_tensor")

@@ -10,7 +10,7 @@ from ..storage.sparse import pattern_of
 from ._kinds import Number
 from ._register import public
 from ._sparse import rules
-from .matrix import addmm, mm
+from .matrix import mm
 from .sparse import sparse_coo_tensor
 from .sparse_methods import _no_kernel
 
@@ -91,10 +91,10 @@ def spread(first: Any, product: Any) -> Any:
 
 
 @public()
-def smm(input: Tensor, mat: Tensor) -> Tensor:
+def smm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of a sparse matrix with a dense one, as a sparse one.
 
-    Input: (n, k), sparse_coo; mat (k, m), dense
+    Input: (n, k), sparse_coo; mat2 (k, m), dense
     Output: (n, m), sparse_coo
     Errors: as for sspaddmm
     https://pytorch.org/docs → torch.smm
@@ -105,12 +105,12 @@ def smm(input: Tensor, mat: Tensor) -> Tensor:
     """
     if pattern_of(input) is None:
         raise RuntimeError("tensor.sspaddmm(...) can only be called on sparse tensors")
-    none = sparse_coo_tensor(size=(input.shape[0], mat.shape[-1]), dtype=input.dtype, device=input.device)
-    return sspaddmm(none, input, mat)
+    none = sparse_coo_tensor(size=(input.shape[0], mat2.shape[-1]), dtype=input.dtype, device=input.device)
+    return sspaddmm(none, input, mat2)
 
 
 @public("dsmm", method=False)
-def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
     """`mm`. https://pytorch.org/docs → torch.mm
 
     >>> import tensorgrad as torch
@@ -118,16 +118,17 @@ def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     tensor([[1.],
             [1.]])
     """
-    return mm(mat1, mat2)  # type: ignore[no-any-return]
+    return mm(input, mat2)  # type: ignore[no-any-return]
 
 
 @public(method=False)
 def saddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """`addmm`. https://pytorch.org/docs → torch.addmm
+    """`sspaddmm`. https://pytorch.org/docs → torch.sspaddmm
 
     >>> import tensorgrad as torch
-    >>> torch.saddmm(torch.ones(2, 1), torch.eye(2).to_sparse(), torch.ones(2, 1))
-    tensor([[2.],
-            [2.]])
+    >>> x = torch.eye(2).to_sparse()
+    >>> torch.saddmm(x, x, torch.ones(2, 2)).to_dense()
+    tensor([[2., 1.],
+            [1., 2.]])
     """
-    return addmm(input, mat1, mat2, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
+    return sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha)  # type: ignore[no-any-return]

@@ -112,6 +112,7 @@ def test_gradients_are_those_of_the_sum_of_all_losses():
 def oracle_as_threads(oracle, size, program):
     """Return what `program(rank)` gives on each rank of PyTorch's test backend, whose ranks are threads."""
     threaded = pytest.importorskip("torch.testing._internal.distributed.multi_threaded_pg")
+    oracle.backends.__allow_nonbracketed_mutation_flag = True       # the import forbids what later tests do
     isolate = oracle._C._distributed_c10d._set_thread_isolation_mode
     store, results = oracle.distributed.HashStore(), {}
 
