@@ -82,7 +82,7 @@ def _of_norms(name: str, dtype: Any, ord: Any = 2.0) -> Any:
     return INF
 
 
-# What may be among the elements without a change of the result.
+# of each reduction, the value in place of masked elements: with it among the others, the result is the same
 IDENTITY: dict[str, Callable[..., Any]] = dict(
     sum=lambda name, dtype: 0, cumsum=lambda name, dtype: 0, prod=lambda name, dtype: 1, cumprod=lambda name, dtype: 1,
     amax=_lowest, argmax=_lowest, logaddexp=_lowest, amin=_highest, argmin=_highest, logsumexp=_of_sums,

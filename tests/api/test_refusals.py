@@ -2,6 +2,8 @@
 import pytest
 from side_by_side import attempt, same
 
+import tensorgrad
+
 CALLS = """
 x.contiguous(memory_format=C) ; x.to(memory_format=C) ; x.half(memory_format=C) ; x.clone(memory_format=C) ; torch.empty(2, 3, memory_format=C)
 x4.contiguous(memory_format=torch.channels_last_3d) ; x4.contiguous(memory_format=C).stride()
@@ -40,6 +42,15 @@ def test_calls(line):
             return attempt(lambda: eval(text, names))
         return [call(text.strip()) for text in line.split(" ; ")]
     same(program)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"])
+def test_dtypes_of_8_bits_are_named_as_in_pytorch(name):
+    small = tensorgrad.ones(2, 2).to(getattr(tensorgrad, name))
+    with pytest.raises(RuntimeError, match=f"tensor of type c10::{name.capitalize()} to a tensor of type float"):
+        tensorgrad.ones(2, 2).set_(small)
+    with pytest.raises(RuntimeError, match=f"but got: float != c10::{name.capitalize()}"):
+        tensorgrad.ones(2, 2) @ small
 
 
 def test_modes_of_grid_samplers():
