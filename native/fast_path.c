@@ -237,8 +237,8 @@ typedef struct FastPath {
     Vectorcall call;
     PyObject *otherwise, *op, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
     char letters[32];
-    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed;
-    /* shows: 1 if the result may be a view, 2 if it always is; composite: without gradient formulas; mixed: operands may be of several dtypes */
+    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images;
+    /* shows: 1 if the result may be a view, 2 if it always is; composite: without gradient formulas; mixed: operands may be of several dtypes; images: of Op.images */
 } FastPath;
 
 static int is_plain(PyObject *value)
@@ -487,6 +487,16 @@ done:
     return out;
 }
 
+/* Return 1 if an operand may be images whose channels are innermost: `is_channels_last` of storage/layout.py decides. */
+static int may_be_channels_last(PyObject *const *values, int count)
+{
+    for (int i = 0; i < count; i++) {
+        Array *a = (Array *)values[i];
+        if (Py_TYPE(values[i]) == array_type && (a->ndim == 4 || a->ndim == 5) && a->strides[1] * a->shape[1] <= a->strides[a->ndim - 1]) return 1;
+    }
+    return 0;
+}
+
 /* Return the result; NULL without an error if Python's function must compute it. References to arrays and kernel are held: finding a node may run Python
    code, and other threads may replace them meanwhile. */
 static PyObject *run(FastPath *path, PyObject *const *args, PyObject *keywords)
@@ -497,7 +507,7 @@ static PyObject *run(FastPath *path, PyObject *const *args, PyObject *keywords)
     Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
     if (named > MOST_WORDS) return NULL;
     while (held < count && (values[held] = value_of(path, held, args[held], &dtype))) held++;
-    PyObject *kernel = held == count ? Py_XNewRef(PyDict_GetItemWithError(path->kernels, (PyObject *)cpu)) : NULL;
+    PyObject *kernel = held == count && !(path->images && may_be_channels_last(values, count)) ? Py_XNewRef(PyDict_GetItemWithError(path->kernels, (PyObject *)cpu)) : NULL;
     for (Py_ssize_t i = 0; i < named; i++) values[count + i] = args[count + i];
     if (kernel) out = run_held(path, args, values, kernel, keywords);
     Py_XDECREF(kernel);
@@ -571,15 +581,15 @@ static PyType_Spec spec = {"tensorgrad._compiled.FastPath", sizeof(FastPath), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
 static PyTypeObject *path_type;
 
-/* fast_path(otherwise, op, kernels, plans, letters, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed): `otherwise` is Python's function. */
+/* fast_path(otherwise, op, kernels, plans, letters, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images): `otherwise` is Python's function. */
 PyObject *new_path(PyObject *self, PyObject *args)
 {
     PyObject *otherwise, *op, *kernels, *plans;
     const char *letters;
-    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed;
+    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOO!Osipppippp:fast_path", &otherwise, &op, &PyDict_Type, &kernels, &plans, &letters, &operands, &tracked, &numbers, &parameters,
-                          &shows, &elementwise, &composite, &mixed)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOO!Osipppipppp:fast_path", &otherwise, &op, &PyDict_Type, &kernels, &plans, &letters, &operands, &tracked, &numbers, &parameters,
+                          &shows, &elementwise, &composite, &mixed, &images)) return NULL;
     if (!path_type || operands < 1 || operands > MOST_OPERANDS || strlen(letters) >= sizeof ((FastPath *)0)->letters)
         return PyErr_SetString(PyExc_ValueError, "no fast path for such an op"), NULL;
     FastPath *path = (FastPath *)new_object(path_type);
@@ -587,7 +597,7 @@ PyObject *new_path(PyObject *self, PyObject *args)
     path->call = call_path, path->otherwise = Py_NewRef(otherwise), path->op = Py_NewRef(op), path->kernels = Py_NewRef(kernels), path->plans = Py_NewRef(plans);
     strcpy(path->letters, letters);
     path->operands = operands, path->tracked = tracked, path->numbers = numbers, path->parameters = parameters, path->shows = shows;
-    path->elementwise = elementwise, path->composite = composite, path->mixed = mixed;
+    path->elementwise = elementwise, path->composite = composite, path->mixed = mixed, path->images = images;
     return (PyObject *)path;
 }
 

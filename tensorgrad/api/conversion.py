@@ -9,6 +9,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core import inplace as _inplace
 from ..core.dispatch import SCALAR_TYPES, apply, move, xp
+from ..core.formats import in_channels_last
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..device import device as Device
@@ -18,6 +19,7 @@ from ..storage.base import backend_of
 from ._arguments import C_NAMES, warn
 from ._kinds import Dtype, Index, Ints, MemoryFormat, Operand, Storage
 from ._register import public
+from .shape import channels_last
 
 
 def cast(input: Any, dtype: dtypes.dtype, copy: bool = False) -> Any:
@@ -79,7 +81,7 @@ def to(input: Tensor, *args: Any, device: Device | None = None, dtype: Dtype | N
     if copy and out is input:
         out = xp.clone(input)
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
-        return out.contiguous(memory_format=memory_format)
+        return out if in_channels_last(out, 5) else channels_last(out, memory_format)
     return out
 
 

@@ -557,6 +557,16 @@ def alias(input: Any) -> Any:
     return xp.reshape(input, shape=input.array.shape)
 
 
+def channels_last(input: Any, memory_format: Any) -> Any:
+    """Return a copy of images with their channels innermost in memory; RuntimeError for the format of others."""
+    check_format(input.array.ndim, memory_format)
+    if type(input._storage).ordered is not None:
+        return xp.channels_last(input)
+    ndim = input.array.ndim
+    moved = xp.clone(contiguous(xp.permute_dims(input, axes=(0, *range(2, ndim), 1))))
+    return xp.permute_dims(moved, axes=(0, ndim - 1, *range(1, ndim - 1)))
+
+
 @public(function=False)
 def contiguous(input: Tensor, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> Tensor:
     """The tensor, copied if it is not contiguous.
@@ -570,12 +580,7 @@ def contiguous(input: Tensor, *, memory_format: MemoryFormat = dtypes.contiguous
     True
     """
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
-        ndim = input.array.ndim
-        check_format(ndim, memory_format)
-        if input.is_contiguous(memory_format=memory_format):
-            return input
-        moved = xp.clone(contiguous(xp.permute_dims(input, axes=(0, *range(2, ndim), 1))))
-        return xp.permute_dims(moved, axes=(0, ndim - 1, *range(1, ndim - 1)))
+        return input if input.is_contiguous(memory_format=memory_format) else channels_last(input, memory_format)
     return input if input.array.flags.c_contiguous else xp.contiguous(input)
 
 

@@ -6,13 +6,16 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..core.dispatch import xp
+from ..core.formats import in_channels_last
 from ._arguments import converted
 from ._kinds import Index, Ints, Number
 from ._register import public
 
 
 def _apart(out: Any, input: Any) -> Any:
-    """Return the result, copied if it shares the input's memory."""
+    """Return the result, laid out like the input, and copied if it shares the input's memory."""
+    if in_channels_last(input):
+        return xp.channels_last(out)
     return xp.clone(out) if out._storage is input._storage else out
 
 

@@ -86,12 +86,16 @@ def _span(array: Any) -> int:
             if hasattr(array, "strides") else -1)
 
 
-def owning(g: Any, backend: Any, owned: bool = False) -> Any:
-    """Return a Tensor with the gradient's values, copied unless the memory is `owned`."""
+def owning(g: Any, backend: Any, owned: bool = False, in_order: bool = False) -> Any:
+    """Return a Tensor with the gradient's values, copied unless the memory is `owned`.
+
+    Copies are contiguous, or with `in_order` have their axes in the gradient's order.
+    """
     if type(g) is not backend.array_type:
         backend = backend.home(g)
         g, owned = backend.asarray(g), type(g) not in backend.layouts
-    return wrap(g if owned and _writeable(g) else backend.xp.contiguous(g), backend())
+    copy = backend.xp.clone if in_order and type(g) is backend.array_type else backend.xp.contiguous
+    return wrap(g if owned and _writeable(g) else copy(g), backend())
 
 
 def _writeable(array: Any) -> bool:

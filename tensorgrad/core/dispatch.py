@@ -22,6 +22,7 @@ from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.out_of_memory import beyond, memory_error
 from .fast_path import NO_PARAMS, NUMBERS, PLAIN, compiled
+from .formats import keeping_images
 from .mode import mode
 from .plan import plans_of
 from .tape import Leaf, Origin, TensorBase, new, node_of, record_fused, record_several
@@ -462,12 +463,13 @@ def compiled_form(op: type[Op], operands: int, numbers: bool = False, parameters
     operands.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        function = keeping_images(op, function)
         if compiled is None:
             return function
         views = 2 if op.view == "always" else int(bool(op.view))
         form: Callable[..., Any] = compiled.fast_path(
             function, op, op.kernels, plans_of(op), op.chars, operands, op.differentiable or op.composite, numbers,
-            parameters, views, op.elementwise and not op.row_major, op.composite, mixed)
+            parameters, views, op.elementwise and not op.row_major, op.composite, mixed, bool(op.images))
         return update_wrapper(form, function)
     return decorate
 
@@ -674,7 +676,7 @@ def lane(op: type[Op]) -> Callable[..., Any]:
     if op.crosses:
         return general(op)
     if op.sequence and not (op.view or op.several or op.composite):
-        return joining(op)
+        return keeping_images(op, joining(op))
     if (op.view and op.arity == 1 and op.differentiable and not (op.several or op.sequence or op.composite)
             and set("biufcV") <= set(op.kinds)):
         return viewing(op)
@@ -685,7 +687,7 @@ def lane(op: type[Op]) -> Callable[..., Any]:
             return parametric(op)
     if op.arity and op.arity <= OPERANDS and not (op.view or op.several or op.sequence):
         return compiled_form(op, op.arity, parameters=bool(op.parameters), mixed=op.casts is None)(general(op))
-    return general(op)
+    return keeping_images(op, general(op))
 
 
 xp: Any = TensorNamespace()

@@ -211,7 +211,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
             raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. "
                                "Set allow_unused=True if this is the desired behavior.")
         if g is not None and not isinstance(g, TensorBase):
-            g = owning(g, backend, node in owned)
+            g = owning(g, backend, node in owned, in_order=True)
             owned.discard(node)         # an input given twice gets its gradient in two arrays
         gradients.append(g)
     return tuple(gradients)

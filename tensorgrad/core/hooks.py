@@ -34,7 +34,7 @@ def hooked(node: Any, g: Any, create_graph: bool) -> Any:
         result = outside(hook, seen)
         g, seen = _replaced(hook, node, result, g, create_graph), seen if result is None else result
     if g is not None and hooks.retained is not None and (tensor := hooks.retained()) is not None:
-        kept = xp.clone(g) if create_graph else owning(g, type(node._storage))
+        kept = xp.clone(g) if create_graph else owning(g, type(node._storage), in_order=True)
         tensor._grad = kept if tensor._grad is None else tensor._grad + kept
     return g
 

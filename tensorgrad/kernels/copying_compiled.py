@@ -58,6 +58,12 @@ def cast(x: Any, *, dtype: Any) -> Any:
     return convert(x, dtype) if x.flags.c_contiguous else like(x, dtype)
 
 
+def channels_last(x: Any) -> Any:
+    last = x.ndim - 1
+    return in_rows(x.transpose(0, *range(2, last + 1), 1)).transpose(0, last, *range(1, last))
+
+
+put("channels_last", channels_last)
 put("cast", cast)
 put("contiguous", in_rows)
 put("clone", clone)

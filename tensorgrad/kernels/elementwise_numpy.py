@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..ops.elementwise import Truncating, integer_power
-from ..storage.layout import like
+from ..storage.layout import inverse, like
 
 LARGE, HUGE = 1 << 13, 1 << 17
 BITS = {1: np.dtype("int8"), 2: np.dtype("int16"), 4: np.dtype("int32"), 8: np.dtype("int64")}
@@ -30,6 +30,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     """b ^ ((a ^ b) & mask) on the bits: no branch to predict."""
     if not isinstance(condition, np.ndarray) or condition.size < LARGE:
         return np.where(condition, a, b)
+    if not condition.flags.c_contiguous and (axes := rows_of(condition, a, b)) is not None:
+        return where(*(turned(x, axes) for x in (condition, a, b))).transpose(inverse(axes))
     shape = condition.shape
     if not (condition.dtype == bool and condition.flags.c_contiguous and _fits(a, shape) and _fits(b, shape)):
         return np.where(condition, a, b)
@@ -47,6 +49,18 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     mask &= _bits(a, dtype) ^ b
     mask ^= b
     return mask.view(dtype)
+
+
+def rows_of(x: Any, *operands: Any) -> list[int] | None:
+    """Return the axes, slowest first, in whose order an array and the operands in its shape are all contiguous."""
+    axes = sorted(range(x.ndim), key=x.strides.__getitem__, reverse=True)
+    return axes if all(turned(y, axes).flags.c_contiguous for y in (x, *operands)
+                       if isinstance(y, np.ndarray) and y.ndim) else None
+
+
+def turned(x: Any, axes: list[int]) -> Any:
+    """Return an operand with its axes in another order; a number as it is."""
+    return x.transpose(axes) if isinstance(x, np.ndarray) and x.ndim == len(axes) else x
 
 
 def _kept(mask: Any, x: Any, dtype: Any) -> Any:

@@ -68,6 +68,7 @@ def taken(x: Any, index: Any, *, axis: int) -> Any:
 
 register("take_axis")(taken)
 register("border")(taken)
+register("upsample_nearest")(taken)
 
 
 @register("add_axis")

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..runtime.thread_pool import available, share, spans
+from ..storage.layout import is_channels_last
 from .reduction_numpy import dots, ones
 
 BLOCK = 1 << 18      # elements of rows, or channels, at a time
@@ -32,6 +33,66 @@ def served(x: Any, *parameters: Any) -> bool:
         if p is not None and p.dtype is not dtype and p.dtype != dtype:
             return False
     return x.size > 0 and x.flags.c_contiguous and dtype.itemsize > 2
+
+
+# ── x in another order ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def register_copying(op: str) -> None:
+    """Register a kernel pair for an x that is not contiguous: the pairs registered after it, on a copy of x."""
+    backend, kernels = OpDispatch.backend("cpu"), OpDispatch.op(op).kernels
+
+    @register(op)
+    class Copying:
+        @staticmethod
+        def forward(x: Any, *parameters: Any, **params: Any) -> Any:
+            if x.flags.c_contiguous:
+                return NotImplemented
+            pair, found = kernels[backend].served(backend.xp.contiguous(x), *parameters, **params)
+            return found if found is NotImplemented else (found[0], (x, pair, *found[1]))
+
+        @staticmethod
+        def backward(g: Any, residual: Any, needs: Any) -> Any:
+            _, pair, *kept = residual
+            return pair.backward(g, tuple(kept), needs)
+
+
+def register_by_places(op: str, several: bool) -> None:
+    """Register a kernel pair for images in channels_last: the pairs registered after it, on places as samples.
+
+    Such images (N, C, …) are rows (N · …, C) in memory, and the statistics of a channel are those of a column.
+    """
+    backend, kernels = OpDispatch.backend("cpu"), OpDispatch.op(op).kernels
+
+    def rows(x: Any) -> Any:
+        return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+    def images(y: Any, shape: Any) -> Any:
+        return np.moveaxis(y.reshape(shape[0], *shape[2:], shape[1]), -1, 1)
+
+    @register(op)
+    class ByPlaces:
+        @staticmethod
+        def forward(x: Any, *parameters: Any, **params: Any) -> Any:
+            if not is_channels_last(x) or not (flat := rows(x)).flags.c_contiguous:
+                return NotImplemented
+            pair, found = kernels[backend].served(flat, *parameters, **params)
+            if found is NotImplemented:
+                return found
+            y = found[0]
+            return ((images(y[0], x.shape), *y[1:]) if several else images(y, x.shape)), (x, pair, *found[1])
+
+        @staticmethod
+        def backward(g: Any, residual: Any, needs: Any) -> Any:
+            x, pair, *kept = residual
+            found = pair.backward([rows(g[0]), *g[1:]] if several else rows(g), tuple(kept), needs)
+            return [None if found[0] is None else images(found[0], x.shape), *found[1:]]
+
+
+for name in ("native_layer_norm", "rms_norm", "native_group_norm", "native_batch_norm", "affine_by_channel"):
+    register_copying(name)
+register_by_places("native_batch_norm", True)
+register_by_places("affine_by_channel", False)
 
 
 # ── over rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,5 +8,6 @@ from .arrays import in_arrays
 
 @in_arrays("border")
 @in_arrays("take_axis")
+@in_arrays("upsample_nearest")
 def take_axis(xp: Any, x: Any, index: Any, *, axis: int) -> Any:
     return xp.take(x, index, axis=axis)

@@ -137,6 +137,12 @@ def contiguous(xp: Any, x: Any) -> Any:
     return x.copy(order="C")
 
 
+@in_arrays("channels_last")
+def channels_last(xp: Any, x: Any) -> Any:
+    last = x.ndim - 1
+    return x.transpose(0, *range(2, last + 1), 1).copy(order="C").transpose(0, last, *range(1, last))
+
+
 @in_arrays("to_device")
 def to_device(xp: Any, x: Any, *, source: Any, target: Any) -> Any:
     return target.asarray(x if source.device.type == target.device.type else source.host(x))

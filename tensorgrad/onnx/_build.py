@@ -16,7 +16,7 @@ from .errors import OnnxExporterError, SymbolicValueError, UnsupportedOperatorEr
 
 NUMBERS = (int, float, complex, bool, np.generic)
 # omitted from the file: the result is the last operand
-SAME = {"clone", "contiguous", "copied", "in_columns"}
+SAME = {"channels_last", "clone", "contiguous", "copied", "in_columns"}
 
 
 class Lowered:

@@ -74,7 +74,7 @@ def index_add_into(g: Graph, x: Any, *indices: Any, shape: Any, template: Any) -
     return index_put(g, zeros, x, *indices, template=template, accumulate=True)
 
 
-@rule("index_select take_axis border")
+@rule("index_select take_axis border upsample_nearest")
 def index_select(g: Graph, x: Any, index: Any, *, axis: int) -> Any:
     return g.Gather(x, _int64(g, index), axis=axis)
 

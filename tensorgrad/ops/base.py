@@ -67,6 +67,9 @@ class Op(metaclass=OpType):
     sequence: ClassVar[bool] = False              # the inputs come as one sequence: concat([a, b])
     # the results are contiguous, whatever the inputs' strides; others keep the order of their inputs' axes
     row_major: ClassVar[bool] = False
+    # the inputs by whose memory format results, and gradients, are channels_last; for a sequence, if all of it is
+    images: ClassVar[str] = ""
+    volumes: ClassVar[bool] = True                # so are images of three dimensions
     in_order: ClassVar[bool] = False              # results have their axes in the first input's order, for all kernels
     # results that are stacks of matrices, as the inputs are, have them column by column; others are contiguous
     column_major: ClassVar[bool] = False

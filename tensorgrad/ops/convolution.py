@@ -60,6 +60,7 @@ def windows_of_samples(lot, compute, x, **how):
 class Convolution(Op):
     """y[n, o] = b[o] + Σ_c x[n, c] ⋆ w[o, c]"""
 
+    images = "x w"
     linear = ("x b", "w")
     former = "CONV2D"
     batch = convolved
@@ -90,6 +91,7 @@ class Convolution(Op):
 class ConvolutionInput(Op):
     """x[n, c] = b[c] + Σ_o y[n, o] spread by w[o, c]: each y adds w to its window of x. `size` is that of x."""
 
+    images = "y w"
     torch_name = "Convolution"
     linear = ("y b", "w")
     batch = convolved

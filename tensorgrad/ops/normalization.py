@@ -34,6 +34,7 @@ class NativeLayerNorm(Normalization):
 class NativeGroupNorm(Normalization):
     """With μ and σ² over groups of channels of each sample. Y. Wu, K. He (2018)"""
 
+    images = "x"
     kernel_name = "GroupNormKernelImpl"
 
     def batch(lot, kernel, x, w, b, **params):
@@ -55,6 +56,7 @@ class NativeBatchNorm(Normalization):
     S. Ioffe, C. Szegedy (2015)
     """
 
+    images = "x"
     outputs = ("out", "mean", "variance")
     kernel_name = "batch_norm"
     onnx = "definition"
@@ -67,6 +69,7 @@ class NativeBatchNorm(Normalization):
 class AffineByChannel(Normalization):
     """With μ and σ² given for each channel (axis 1): batch normalisation after training."""
 
+    images = "x"
     torch_name = "NativeBatchNorm"
     kernel_name = "batch_norm"
 

@@ -16,6 +16,7 @@ def dimensional(self):
 class WindowSum(Op):
     """out[l] = scale · Σ of x over the window at l. `widths` is the zero padding (before, after) of each dimension."""
 
+    images, volumes = "x", False
     row_major = True
     torch_name = "AvgPool2D"
     flat = True
@@ -67,6 +68,7 @@ def windowed(shape, kernel, stride, widths, dilation):
 class MaxPool(Composite):
     """The largest value of each window."""
 
+    images = "x"
     row_major = True
     torch_name = "MaxPool2DWithIndices"
     name = dimensional
@@ -86,6 +88,7 @@ class WindowMax(Op):
     largest).
     """
 
+    images = "x"
     row_major = True
     torch_name = "MaxPool2DWithIndices"
     name = dimensional
@@ -110,6 +113,7 @@ class RegionMax(Op):
     plane, what region i covers
     """
 
+    images, volumes = "x", False
     torch_name = "AdaptiveMaxPool2D"
     name = dimensional
     kinds = "fiu"

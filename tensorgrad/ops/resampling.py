@@ -18,6 +18,7 @@ def along_shared(lot, kernel, x, m, *, axis, **params):
 class Resample(Op):
     """out[…, j, …] = Σᵢ m[j, i] · x[…, i, …]: an axis as sums of its places, with the weights in a matrix"""
 
+    images = "x"
     torch_name = "Upsample"
     batch = along_shared
     linear = ("x",)
@@ -36,6 +37,7 @@ class Resample(Op):
 class Average(Op):
     """`resample` with weights that make means of neighbours"""
 
+    images, volumes = "x", False
     torch_name = "AdaptiveAvgPool2D"
     flat = True
     batch = along_shared
@@ -57,8 +59,19 @@ class TakeAxis(Movement):
 class Border(Movement):
     """`take_axis` with an index that repeats or mirrors what lies within"""
 
+    images = "x"
     torch_name = "ReflectionPad1D"
     flat = True
+    batch = "defined"
+    forward, grad_x = TakeAxis.forward, TakeAxis.grad_x
+    linear = ("x",)
+
+
+class UpsampleNearest(Movement):
+    """`take_axis` with an index that repeats or leaves out places, to resize"""
+
+    torch_name = "UpsampleNearest2D"
+    images = "x"
     batch = "defined"
     forward, grad_x = TakeAxis.forward, TakeAxis.grad_x
     linear = ("x",)

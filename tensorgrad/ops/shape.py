@@ -315,6 +315,7 @@ def together(xs):
 class Concat(Movement):
     """Tensors one after the other along an axis."""
 
+    images = "xs"
     row_major = True
     torch_name = "Cat"
     sequence = True
@@ -376,7 +377,7 @@ class Flip(Movement):
 class Roll(Movement):
     """Elements pushed along axes; those that leave come in again at the other end."""
 
-    row_major = True
+    in_order = True
     batch = "along"
     axes = ("axis",)
     linear = ("x",)
@@ -416,6 +417,7 @@ class Triu(Movement):
 class PadConstant(Movement):
     """A border of one value; `widths` are (before, after) for every axis, negative ones crop."""
 
+    images = "x"
     torch_name = "ConstantPadNd"
 
     def batch(lot, kernel, x, *, widths, **params):
@@ -495,4 +497,18 @@ class Contiguous(Movement):
     infer = as_first
 
     def forward(xp, x):    return xp.contiguous(x)
+    def grad_x(xp, g):     return g
+
+
+class ChannelsLast(Movement):
+    """A copy of images (N, C, …) with their channels innermost in memory."""
+
+    notation = "{}"
+    torch_name = "Clone"
+    batch = "trailing"
+    linear = ("x",)
+
+    infer = as_first
+
+    def forward(xp, x):    return xp.channels_last(x)
     def grad_x(xp, g):     return g

@@ -35,6 +35,28 @@ def like(x: Any, dtype: Any) -> Any:
     return np.ascontiguousarray(convert(x.transpose(axes), dtype)).transpose(inverse(axes))
 
 
+def is_channels_last(x: Any, most: int = 5) -> bool:
+    """Return True for images whose channels, axis 1, are innermost in memory, by the rules of PyTorch.
+
+    Images have 4 axes, or 5 if that is not above `most`.
+
+    Strides decide, also those of axes of length 1, that no element depends on; where they leave it open, images are
+    contiguous.
+    """
+    ndim = x.ndim
+    if not 4 <= ndim <= most:
+        return False
+    steps, shape = x.strides, x.shape
+    if not 0 < steps[1] * shape[1] <= steps[-1] or 0 in shape:      # most arrays end here
+        return False
+    least = 0
+    for axis in (1, *range(ndim - 1, 1, -1), 0):
+        if steps[axis] < least or (axis == 0 and least == steps[1]):
+            return False
+        least = steps[axis] * shape[axis]
+    return True
+
+
 def row_strides(shape: tuple[int, ...], step: int) -> tuple[int, ...]:
     """Return the strides of a contiguous array; `step` is that of the last axis."""
     strides = []

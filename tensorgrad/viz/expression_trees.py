@@ -48,7 +48,7 @@ DEEPEST = 12            # helpers within helpers
 MOST_ENTRIES = 40_000   # of a linear map that is written out
 MOVING = {"pad_constant", "restride", "index_select"}      # beside those that the table calls linear
 # functions that leave real numbers as they are
-UNREAD = {"asarray", "astype", "cast", "contiguous", "copy", "clone", "real", "conj"}
+UNREAD = {"asarray", "astype", "cast", "channels_last", "contiguous", "copy", "clone", "real", "conj"}
 
 # Functions that evaluators know, by the names of the op table; the functions of NumPy beside them have their arguments
 # listed.

@@ -12,7 +12,7 @@ from .tape import Tape
 
 SLACK = 1e-6           # relative to the numbers, by which a constant may differ from a round one
 # their gradients undo them
-INVERTED = {"reshape", "permute_dims", "swapaxes", "t", "expand_dims", "squeeze", "contiguous", "flip"}
+INVERTED = {"reshape", "permute_dims", "swapaxes", "t", "expand_dims", "squeeze", "channels_last", "contiguous", "flip"}
 TERMS = {("add", 0): lambda y, t: y - t, ("add", 1): lambda y, t: y - t, ("subtract", 0): lambda y, t: y + t,
          ("subtract", 1): lambda y, t: t - y,
          ("rsub", 0): lambda y, t: t - y, ("rsub", 1): lambda y, t: y + t}

@@ -17,6 +17,7 @@ PUBLIC = {
     "average": "adaptive_avg_pool", "border": "pad", "cast": "to", "cholesky_factor": "cholesky", "columns": "unfold",
     "columns_added": "fold", "concat": "cat", "copied": "copy_", "count_norm": "vector_norm",
     "ctc_posterior": "ctc_loss", "determinant": "det", "deviation": "std", "diagonal_place": "diag_embed",
+    "channels_last": "contiguous",
     "dirichlet_grad": "_dirichlet_grad", "distinct": "unique", "distinct_slices": "unique", "eig_pairs": "eig",
     "eig_values": "eigvals", "eigh_pairs": "eigh", "eigh_values": "eigvalsh", "embedding_add": "index_add",
     "embedding_sparse": "embedding",
@@ -41,6 +42,7 @@ PUBLIC = {
     "sparse_values": "values", "split_sizes": "split", "standard_gamma": "_standard_gamma",
     "standard_gamma_grad": "_standard_gamma_grad", "svd_factor": "svd", "take_along_axis": "take_along_dim",
     "take_axis": "index_select", "tanh_gradient": "tanh_backward", "to_device": "to", "trunc_divide": "div",
+    "upsample_nearest": "interpolate",
     "unfold_add": "unfold_backward",
     "variance": "var",
 }

@@ -127,6 +127,7 @@ SAMPLES |= {
     "copied": [S(real(3, 4), real(3, 4))],
     "filled": [S(real(3, 4), value=2.5)],
     "contiguous": [S(real(3, 4)), S(real())],
+    "channels_last": [S(real(2, 3, 2, 2)), S(real(1, 2, 2, 1, 2))],
 }
 
 # ── shapes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,6 +203,7 @@ SAMPLES |= {
     "take_axis": [S(real(3, 4), index(4, 6), axis=1)],
     "index_select": [S(real(3, 4), index(4, 6), axis=1), S(real(3, 4), index(3, 5), axis=0)],
     "border": [S(real(3, 4), index(4, 6), axis=1)],
+    "upsample_nearest": [S(real(3, 4), index(4, 6), axis=1)],
     "add_axis": [S(real(3, 6), index(4, 6), size=4, axis=1)],
     "average": [S(real(2, 4, 3), fixed(5, 4), axis=1)],
     "resample": [S(real(2, 4), fixed(3, 4), axis=1), S(real(2, 4, 3), fixed(5, 4), axis=1)],

@@ -80,6 +80,7 @@ def rows():
         yield "take_axis", Sample(real(12, 15, 40), index(12, 20), axis=axis)
         yield "add_axis", Sample(real(20, 20, 20), index(13, 20), size=13, axis=axis)
         yield "border", Sample(real(12, 15, 40), index(12, 20), axis=axis)
+        yield "upsample_nearest", Sample(real(12, 15, 40), index(12, 20), axis=axis)
     yield "region_max", Sample(real(6, 9, 20, 30), index(600, 4, 3, 7), ndim=2)
     yield "region_max", Sample(real(9, 40), index(40, 4, 12), ndim=1)
     for shape in ((40, 130), (3, 41_000)):

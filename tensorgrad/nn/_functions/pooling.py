@@ -19,6 +19,7 @@ from ...api.pooling import (
     window_table,
 )
 from ...core.dispatch import SCALAR_TYPES, xp
+from ...core.formats import in_channels_last
 from ...ops.windows import input_length
 
 __all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -140,7 +141,8 @@ def _unpool(n: int, input: Any, indices: Any, kernel_size: Any, stride: Any, pad
     if not prod(size):
         return input.reshape(flat)[:, :0].reshape(*input.shape[:-n], *size).clone()
     zeros = input.new_zeros(flat[0], prod(size))
-    return xp.scatter(zeros, input.reshape(flat), indices.reshape(flat), axis=1).reshape(*input.shape[:-n], *size)
+    out = xp.scatter(zeros, input.reshape(flat), indices.reshape(flat), axis=1).reshape(*input.shape[:-n], *size)
+    return xp.channels_last(out) if n == 2 and in_channels_last(input) else out
 
 
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Ints1, stride: Ints1 | None = None, padding: Ints1 = 0,
@@ -438,7 +440,7 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     if input.array.dtype.kind == "c":
         raise NotImplementedError(f"\"fractional_max_pool{n}d_out_frame\" not implemented for "
                                   f"'{SCALAR_TYPES[input.dtype.name]}'")
-    batched = input if input.ndim == n + 2 else input.unsqueeze(0)
+    batched = input.contiguous() if input.ndim == n + 2 else input.unsqueeze(0)
     count, channels = batched.shape[:2]
     if in_batch(input, samples):
         return each_example(_fractional, n, input, kernel_size, output_size, output_ratio, samples)
@@ -451,7 +453,7 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     each = (count, channels, *outs, prod(kernel))
     values, indices = xp.region_max(batched, tg.stack(places).reshape(each) if places
                                     else input.new_zeros(each, dtype=tg.int64), ndim=n)
-    return (values, indices) if batched is input else (values.squeeze(0), indices.squeeze(0))
+    return (values, indices) if input.ndim == n + 2 else (values.squeeze(0), indices.squeeze(0))
 
 
 def _starts(u: float, size: int, out: int, kernel: int) -> list[int]:
