@@ -22,6 +22,7 @@ from typing import Any
 
 from ._C import _pop_torch_function_stack as _pop_mode
 from ._C import _push_on_torch_function_stack as _push_mode
+from ._C import _skip_one_hop_torch_function
 from ._tensor import Tensor, torch_function
 from ._tensor.torch_function import (
     UNLISTED,
@@ -37,7 +38,7 @@ __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctio
            "enable_reentrant_dispatch", "get_default_nowrap_functions", "get_ignored_functions",
            "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
            "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
-           "is_tensor_method_or_property",
+           "is_tensor_method_or_property", "redispatch_function",
            "resolve_name", "wrap_torch_function"]
 
 METHODS = (*FUNCTIONS, AskingMethod)
@@ -144,6 +145,9 @@ def has_torch_function(relevant_args: Any) -> bool:
 
     https://pytorch.org/docs → torch.overrides.has_torch_function
     """
+    if state.skips:
+        state.skips = False
+        return False
     try:
         return bool(state.modes or state.classes and overriding(relevant_args))
     except TypeError:
@@ -173,6 +177,14 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *a
                    f"{[type(a) for a in found]}")
         raise TypeError(message + (f" nor in mode {state.modes[-1]}" if state.modes else ""))
     return answer
+
+
+def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function without its overrides; those of the functions that it calls are asked.
+
+    https://pytorch.org/docs → torch.overrides.redispatch_function
+    """
+    return _skip_one_hop_torch_function(func, types, args, kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Any], Any]:

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from .._tensor import Tensor as TensorBase
-from .._tensor.torch_function import DisableTorchFunction, DisableTorchFunctionSubclass, state
+from .._tensor.torch_function import AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, state
 from .._tensor.torch_function import disabled as _disabled_torch_function_impl
 from ..core.mode import mode
 from ..generator import Generator
@@ -15,6 +15,7 @@ from ..messages.missing_names import MissingName
 from ..messages.unsupported import unsupported
 from ._namespaces import _fft, _linalg, _nn, _special, _VariableFunctions
 
+PACKAGE = __name__.partition(".")[0]
 _TensorMeta = type(TensorBase)
 has_lapack = has_spectral = True        # NumPy's
 has_mkl = has_openmp = _has_mkldnn = False
@@ -22,6 +23,21 @@ has_mkl = has_openmp = _has_mkldnn = False
 
 def _log_api_usage_once(event: str) -> None:
     """Do nothing: no use of the API is logged."""
+
+
+def _skip_one_hop_torch_function(func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+    """Call a function without its overrides; those of the functions that it calls are asked."""
+    kwargs, home = kwargs or {}, str(getattr(func, "__module__", None))
+    if isinstance(func, AskingMethod) or isinstance(getattr(func, "__self__", None), property) or home == PACKAGE:
+        with DisableTorchFunctionSubclass():        # compiled functions in PyTorch, which call none of these
+            return func(*args, **kwargs)
+    if home.startswith(f"{PACKAGE}."):
+        return getattr(func, "__wrapped__", func)(*args, **kwargs)
+    state.skips = True
+    try:
+        return func(*args, **kwargs)
+    finally:
+        state.skips = False
 
 
 def _get_tracing_state() -> None:
@@ -129,10 +145,16 @@ class _ExcludeDispatchKeyGuard(nullcontext):        # type: ignore[type-arg]
     """A `with` block that does nothing: in PyTorch it excludes some kernels."""
 
 
+OF_ENGINE = frozenset("_WeakTensorRef _current_autograd_node _current_graph_task_execution_order _current_graph_task_id "
+                      "_will_engine_execute_node".split())
+
+
 def __getattr__(name: str) -> Any:
     """Submodules are imported when they are first used."""
-    if name in ("_functions", "_functorch"):
+    if name in ("_autograd", "_functions", "_functorch"):
         return import_module(f"{__name__}.{name}")
+    if name in OF_ENGINE:
+        return getattr(import_module(f"{__name__}._autograd"), name)
     raise MissingName(__name__, name)
 
 

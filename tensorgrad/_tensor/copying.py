@@ -12,7 +12,8 @@ import numpy as np
 
 from .. import dtype as dtypes
 from ..core import dispatch
-from ..core.tape import Leaf, new
+from ..core.class_hooks import is_own
+from ..core.tape import Leaf, TensorBase, new
 from ..ops.base import OPS
 from ..storage.base import backend_of
 from . import sparse_copying
@@ -57,13 +58,35 @@ def deep(tensor: Any, memo: dict[int, Any]) -> Any:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
                            "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
-    out = made(type(tensor), *_copied_memory(tensor, memo), tensor.requires_grad, {})
+    out = (_copied_by_class(tensor, memo) if is_own(tensor) and tensor._storage.hollow else
+           made(type(tensor), *_copied_memory(tensor, memo), tensor.requires_grad, {}))
     memo[id(tensor)] = out
+    for name in slots_of(tensor) if type(tensor) not in dispatch.PLAIN else ():
+        setattr(out, name, copy.deepcopy(getattr(tensor, name), memo))
     if tensor._grad is not None:
         out._grad = copy.deepcopy(tensor._grad, memo)
     if tensor.__dict__:
         out.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
     return out
+
+
+def _copied_by_class(tensor: Any, memo: dict[int, Any]) -> Any:
+    """Return a copy of a wrapper subclass, which copies what it holds in `clone`."""
+    out = tensor.detach().clone()
+    if type(out) is not type(tensor):
+        raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for subclass "
+                           "types that properly implement clone() such that it returns an instance of the same type. "
+                           "Either properly implement clone() for your subclass or override __deepcopy__().")
+    if tensor.requires_grad:
+        out._node = Leaf(out)
+    return out
+
+
+def slots_of(tensor: Any) -> list[str]:
+    """Return the names of a subclass's own slots that are set."""
+    import copyreg
+    names: Any = copyreg._slotnames(type(tensor))  # type: ignore[attr-defined]
+    return [name for name in names if name not in TensorBase.__slots__ and hasattr(tensor, name)]
 
 
 def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
@@ -89,6 +112,10 @@ def reduced(tensor: Any) -> Any:
     kind = None if type(tensor) is dispatch.Tensor else type(tensor)
     if tensor._storage.dense is not None:
         return sparse_copying.reduced(tensor, attributes)
+    if is_own(tensor) and tensor._storage.hollow:
+        attributes |= {name: getattr(tensor, name) for name in slots_of(tensor)}
+        return rebuild_wrapper, (type(tensor), tensor.array.shape, tensor.stride(), tensor.dtype.name,
+                                 str(tensor.device), tensor.requires_grad, attributes)
     if tensor.is_meta:
         layout = tensor.array.shape, tensor.array.strides
         return rebuild_meta, (kind, *layout, tensor.dtype.name, tensor.requires_grad, attributes)
@@ -114,6 +141,16 @@ def rebuild_meta(cls: Any, shape: Any, strides: Any, dtype_name: str, requires_g
     backend = backend_of("meta")
     array = backend.array_type(shape, dtypes.NAMED[dtype_name].numpy, strides)
     return made(cls or dispatch.Tensor, array, backend(), requires_grad, attributes)
+
+
+def rebuild_wrapper(cls: Any, shape: Any, strides: Any, dtype_name: str, device: str, requires_grad: bool,
+                    attributes: dict[str, Any]) -> Any:
+    """Make a pickled wrapper subclass again."""
+    out = dispatch.Tensor._make_wrapper_subclass(cls, shape, strides, dtype=dtypes.NAMED[dtype_name], device=device,
+                                                 requires_grad=requires_grad)
+    for name, value in attributes.items():
+        setattr(out, name, value)
+    return out
 
 
 def capsule(tensor: Any, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ..core.class_hooks import CLASSES, disabled_dispatch
 from ..core.tape import TensorBase
 from .torch_function import arm, disabled
 
@@ -48,6 +49,11 @@ def prepare(cls: Any) -> None:
 
     Attributes that a class of this package puts before a slot, as uninitialized parameters do, stay what they are.
     """
+    if cls.__torch_dispatch__ is not disabled_dispatch:
+        from ..interpret import class_dispatch  # noqa: F401  registers itself
+        CLASSES.add(cls)
+        if not any("__torch_function__" in vars(base) for base in cls.__mro__[:cls.__mro__.index(TensorBase) - 1]):
+            cls.__torch_function__ = staticmethod(disabled)        # unless the class says so, it overrides no functions
     if cls.__torch_function__ is not disabled:
         arm()
     for name, slot in SLOTS.items():

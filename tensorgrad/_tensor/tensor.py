@@ -4,6 +4,8 @@ Conversions, printing and pickling are here; `api/` attaches the maths.
 """
 from __future__ import annotations
 
+import warnings
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
@@ -13,6 +15,8 @@ import numpy as np
 
 from .. import dtype as dtypes
 from ..core import dispatch, engine
+from ..core.class_hooks import hooks as class_hooks
+from ..core.class_hooks import is_own
 from ..core.dispatch import PLAIN, wrap
 from ..core.inplace import address
 from ..core.mode import mode
@@ -27,6 +31,7 @@ from ..storage.base import Storage, clock
 from ..storage.layout import row_strides
 from . import copying, printing, sparse_copying, torch_function
 from .subclasses import prepare
+from .wrappers import _make_wrapper_subclass
 
 # functions of higher modules that methods of Tensor call: the package registers them here
 ABOVE: dict[str, Callable[..., Any]] = {}
@@ -97,6 +102,8 @@ class Tensor(TensorBase):
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             out.requires_grad_(True)
         return out
+
+    _make_wrapper_subclass = staticmethod(_make_wrapper_subclass)
 
     def as_subclass(self, cls: Any) -> Any:
         """Return the tensor as an instance of a subclass, with its history."""
@@ -322,7 +329,6 @@ class Tensor(TensorBase):
     def grad(self) -> Tensor | None:
         """The gradient that backward() left here."""
         if self._grad is None and self._node is not None and not self.is_leaf and not self.retains_grad:
-            import warnings
             warnings.warn(NO_LEAF, UserWarning, stacklevel=2)
         return self._grad
 
@@ -365,7 +371,6 @@ class Tensor(TensorBase):
 
     def retain_grad(self) -> None:
         """Keep the gradient of this tensor in .grad, though it is no leaf."""
-        import weakref
         node = node_of(self)
         if node is None or not node.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
@@ -385,6 +390,8 @@ class Tensor(TensorBase):
         if (n := self.array.size) != 1 or self.is_meta:
             raise RuntimeError("Tensor.item() cannot be called on meta tensors" if n == 1
                                else f"a Tensor with {n} elements cannot be converted to Scalar")
+        if is_own(self):
+            return class_hooks.number(self)
         host = self._host()
         return (widen(host) if host.dtype.kind == "V" else host).item()
 
@@ -415,9 +422,8 @@ class Tensor(TensorBase):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
-        if dtype is not None and array.dtype != dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
+        cast = dtype is not None and array.dtype != dtype
+        return array.astype(dtype) if cast else array.copy() if copy else array
 
     def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
         return copying.capsule(self, stream, max_version, dl_device, copy)
@@ -470,19 +476,19 @@ class Tensor(TensorBase):
     # ── printing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        if type(self._storage).rank or self._storage.dense is not None:
-            return _other_repr(self)
+        if type(self._storage).rank or self._storage.dense is not None or tensor_contents is not None:
+            return _other_repr(self, tensor_contents)
         try:
             fn = self.grad_fn
             name = None if fn is None else fn.name().rpartition("::")[2]
         except RuntimeError:      # a view that lost its history to a write in place
             name = "Invalid"
-        return printing.tensor_repr(
+        return _as_param(self, printing.tensor_repr(
             None if self.is_meta or self._storage.hollow else _shown(self), dtype_name=self.dtype.name,
             requires_grad=self.requires_grad, grad_fn_name=name, device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
             prefix="tensor" if type(self) in PLAIN else type(self).__name__,
-            notes=() if mode.tangents.see is None else mode.tangents.see.notes(self))
+            notes=() if mode.tangents.see is None else mode.tangents.see.notes(self)))
 
     def __format__(self, spec: str) -> str:
         if not self.array.ndim and type(self) in PLAIN:
@@ -513,6 +519,8 @@ C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfl
 
 
 def _alias(tensor: Any, shared: bool) -> Any:
+    if is_own(tensor):
+        return class_hooks.detached(tensor)
     storage = dispatch.shared(tensor)
     if not shared:
         storage = type(storage)()
@@ -564,8 +572,22 @@ def _check_memory(tensor: Any, values: bool = False) -> None:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
-def _other_repr(tensor: Any) -> str:
-    """Return the repr of a sparse tensor, or of one inside vmap: the hidden batch, with its axis in front."""
+def _as_param(tensor: Any, text: str) -> str:
+    """Return the repr of a tensor, which says if a tensor of a subclass is a parameter."""
+    return f"Parameter({text})" if "_is_param" in tensor.__dict__ else text
+
+
+def _other_repr(tensor: Any, contents: Any = None) -> str:
+    """Return the repr of a sparse tensor, of one whose contents are given, or of one inside vmap: the hidden batch, with
+    its axis in front.
+    """
+    if contents is not None:
+        node = tensor.grad_fn
+        notes = [] if tensor.is_cpu else [f"device='{tensor.device}'"]
+        notes += ([] if tensor.dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool)
+                  else [f"dtype=torch.{tensor.dtype.name}"])
+        notes += [f"grad_fn=<{node.name().rpartition('::')[2]}>"] if node else ["requires_grad=True"] * tensor.requires_grad
+        return _as_param(tensor, f"{type(tensor).__name__}({', '.join([str(contents), *notes])})")
     if tensor._storage.dense is not None:
         return sparse_copying.text(tensor)
     from ..interpret.batching import shown

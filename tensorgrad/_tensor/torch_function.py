@@ -27,6 +27,7 @@ class State(threading.local):
 
     classes = True
     disabled = False        # True inside of `DisableTorchFunction`
+    skips = False           # True if the next function of a program's own is to answer itself
     modes: tuple[Any, ...] = ()
 
 

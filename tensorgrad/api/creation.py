@@ -11,6 +11,8 @@ import numpy as np
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from .._tensor.copying import DLPACK
+from ..core.class_hooks import hooks as class_hooks
+from ..core.class_hooks import is_own
 from ..core.dispatch import fresh, level_of, wrap, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, new
@@ -453,6 +455,10 @@ def _like(input: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
     return FROM_NUMPY[input.array.dtype] if dtype is None else dtype, input.device if device is None else device
 
 
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
 def _beside(source: Any, made: Any) -> Any:
     """A tensor that was made like another: inside vmap, with memory for each example if the other has that."""
     if not type(source._storage).rank:
@@ -483,6 +489,10 @@ def _filler_like(name: str) -> Any:
     def make(input: Tensor, *, dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
              requires_grad: bool | None = False, pin_memory: bool | None = False,
              memory_format: MemoryFormat | None = None) -> Tensor:
+        if is_own(input):
+            return as_leaf(class_hooks.like(f"{name}_like", input, **_given(
+                dtype=dtype, layout=layout, device=device, memory_format=memory_format), pin_memory=pin_memory),
+                requires_grad)
         kind, place = _like(input, dtype, device)
         if layout is not None and layout is not dtypes.strided or input._storage.dense is not None:
             return as_leaf(like_sparse(name, input, layout, kind, place), requires_grad)
@@ -515,6 +525,10 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: Dtype | None = None, 
     >>> torch.full_like(torch.zeros(2), 7)
     tensor([7., 7.])
     """
+    if is_own(input):
+        return as_leaf(class_hooks.like("full_like", input, fill_value, **_given(
+            dtype=dtype, layout=layout, device=device, memory_format=memory_format), pin_memory=pin_memory),
+            requires_grad)
     kind, place = _like(input, dtype, device)
     return _beside(input,
                    laid_out(full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad),
@@ -525,6 +539,11 @@ def _new(maker: Any, name: str) -> None:
     def method(self: Tensor, *args: Any, dtype: Dtype | None = None, device: Device | None = None,
                requires_grad: bool | None = False, layout: Layout | None = None, pin_memory: bool | None = False,
                **keywords: Any) -> Tensor:
+        if maker is not tensor and is_own(self):
+            count = 1 if maker is not full else 2
+            size = [list(args[0]) if isinstance(args[0], (tuple, list)) else list(args), *args[1:count]] if args else []
+            return as_leaf(class_hooks.like(name, self, *size, **_given(dtype=dtype, device=device, layout=layout),
+                                            **keywords, pin_memory=pin_memory), requires_grad)
         kind, place = _like(self, dtype, device)
         if self._storage.dense is not None and layout is None and maker in (zeros, empty):
             layout = self.layout

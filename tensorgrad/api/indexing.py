@@ -11,6 +11,8 @@ import numpy as np
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core import inplace as _inplace
+from ..core.class_hooks import hooks as class_hooks
+from ..core.class_hooks import is_own
 from ..core.dispatch import SCALAR_TYPES, fresh, level_of, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
@@ -540,6 +542,8 @@ def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
             raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.array.ndim} "
                                f"dimensions.")
         return input.copy_(value.expand(input.array.shape))  # type: ignore[attr-defined]
+    if is_own(input):
+        return class_hooks.written(input, fill, (value,), {})  # type: ignore[no-any-return]
     if input._storage.dense is not None:
         input._storage.hooks["refuse"]("fill_.Scalar", input)
     value = converted(value, input.dtype, single=input.array.size == 1)

@@ -18,6 +18,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace as _inplace
+from ..core.class_hooks import among
 from ..core.dispatch import SCALAR_TYPES, apply, fresh, is_half, move, number_array, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
@@ -337,7 +338,7 @@ def as_value(target: Any, value: Any) -> Any:
     """A number as a 0-d tensor like the target; a tensor as it is."""
     if isinstance(value, TensorBase):
         return value
-    backend = type(target._storage)
+    backend = target._storage.beside()
     return fresh(number_array(converted(value, target.dtype), target.array.dtype, backend), backend)
 
 
@@ -400,7 +401,7 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         value = cast(value, target.dtype)
     if tensors and _check_places(target.array.shape, template, tensors):
         tensors = [xp.zeros_like(t) for t in tensors]
-    if mode.record and (node_of(target) is not None or value._node is not None):
+    if mode.record and (node_of(target) is not None or value._node is not None) or among((target, value, *tensors)):
         _inplace.in_place(target, lambda x: apply(OPS["index_put"], x, value, *tensors, template=template,
                                                   accumulate=accumulate))
         return

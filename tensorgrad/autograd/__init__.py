@@ -12,6 +12,7 @@ _HOME = {
     "Function": "autograd.function", "FunctionCtx": "autograd.function",
     "enable_grad": "core.mode", "inference_mode": "core.mode", "no_grad": "core.mode", "set_grad_enabled": "core.mode",
     "set_multithreading_enabled": "autograd.grad_mode", "is_multithreading_enabled": "autograd.grad_mode",
+    "SavedTensor": "core.step",
     "_unsafe_preserve_version_counter": "autograd.grad_mode",
     "detect_anomaly": "core.anomaly", "set_detect_anomaly": "core.anomaly",
     "Variable": "autograd.variable", "kineto_available": "autograd.profiler", "_calculate_shape": "core.engine",

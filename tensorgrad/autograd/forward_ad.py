@@ -17,6 +17,7 @@ from ..core.mode import Switch
 from ..core.mode import mode as _mode
 from ..core.tape import TensorBase, node_of
 from ..interpret.forward import Level, check_continuous
+from ..messages.missing_names import MissingName
 
 
 def enter_dual_level() -> int:
@@ -113,6 +114,13 @@ class _set_fwd_grad_enabled(Switch):
 
     def __exit__(self, *exception: object) -> None:
         _mode.set_forward(self.before)
+
+
+def __getattr__(name: str) -> Any:
+    """`_current_level`: the number of the open level, −1 without one."""
+    if name == "_current_level":
+        return -1 if current_level() is None else 0
+    raise MissingName(__name__, name)
 
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

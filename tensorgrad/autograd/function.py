@@ -8,6 +8,8 @@ from inspect import signature
 from typing import Any
 
 from ..advice import advised
+from ..core.class_hooks import CLASSES, among, is_own
+from ..core.class_hooks import hooks as class_hooks
 from ..core.dispatch import wrap
 from ..core.inplace import adopt, check
 from ..core.mode import mode
@@ -29,6 +31,7 @@ class FunctionCtx:
     _dirty: tuple[Any, ...] = ()
     _plain: tuple[Any, ...] = ()
     _materialize = True
+    _materialize_non_diff_grads = True      # False if results without a gradient get None even so
     _pushing = False                        # True while `jvp` runs
     saved_for_forward: Any = None
     _step: Any = None                       # weakly: the tape step
@@ -60,8 +63,8 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The saved tensors; an error if one was modified or freed since. In `jvp`, those of `save_for_forward`."""
-        if self._pushing and self.saved_for_forward is not None:
-            return tuple(self.saved_for_forward)
+        if self._pushing:
+            return tuple(self.saved_for_forward or ())
         if self._saved is FREED:
             raise second_time(self._step() if self._step is not None else None)
         step = self._step() if self._step is not None else None
@@ -85,7 +88,8 @@ class Saved:
     def __init__(self, tensor: Any, place: int | None) -> None:
         self.place, self.version = place, tensor._storage.version
         self.edge = None if place is not None else node_of(tensor)
-        kept = tensor if place is None else wrap(tensor.array, tensor._storage)
+        kept = (tensor if place is None else class_hooks.detached(tensor) if is_own(tensor)
+                else wrap(tensor.array, tensor._storage))
         self.tensor: Any = Packed.by(mode.watching.hooks[-1], kept) if mode.watching.hooks else kept
 
     def restored(self, step: Any) -> Any:
@@ -98,6 +102,8 @@ class Saved:
         elif self.place is None:
             return tensor
         edge = self.edge if step is None or self.place is None else step.place(self.place, tensor.array)
+        if is_own(tensor):
+            return class_hooks.relinked(tensor, edge)
         return wrap(tensor.array, tensor._storage, edge)
 
     def read(self, number: int, step: Any, unpack: bool) -> Operand:
@@ -120,6 +126,8 @@ class FunctionNode(Step):
     given: list[int]     # which of the arguments are tensors
     arity: int
     backends: tuple[Any, ...]        # of the results, which may be on several devices
+    written: dict[int, int]          # of the results that are inputs written to: the argument
+    views: tuple[int, ...]           # the results that are views
     inputs: tuple[Any, ...] = ()     # if there is a `jvp`: shape, dtype and backend of each tensor argument
     shares = True
 
@@ -154,8 +162,11 @@ class FunctionNode(Step):
 
     def _backward(self, gradients: list[Any], useful: Any) -> list[tuple[Any, Any]]:
         if self.ctx._materialize:
-            gradients = [wrap(b.xp.zeros(shape, dtype=dtype), b()) if g is None and dtype is not None else g
-                         for g, shape, dtype, b in zip(gradients, self.shape, self.dtype, self.backends, strict=True)]
+            every = self.ctx._materialize_non_diff_grads
+            gradients = [wrap(b.xp.zeros(shape, dtype=dtype), b())
+                         if g is None and dtype is not None and (every or result is not None) else g
+                         for g, shape, dtype, b, result in zip(gradients, self.shape, self.dtype, self.backends,
+                                                               self.results, strict=True)]
         results = outside(self._rule(), self.ctx, *gradients)
         results = results if isinstance(results, tuple) else (results,)
         if len(results) < self.arity or any(r is not None for r in results[self.arity:]):
@@ -346,6 +357,10 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
     node.dtype = tuple(None if o is None else o.array.dtype for o in tensors)
     node.backends = tuple(None if o is None else type(o._storage) for o in tensors)
     places = {id(o): i for i, o in enumerate(tensors) if o is not None}
+    node.written = {i: place for place, a in enumerate(args) for i, o in enumerate(tensors)
+                    if o is a is not None and any(o is t for t in ctx._dirty)}
+    node.views = tuple(i for i, o in enumerate(tensors) if o is not None and o.origin is not None
+                       and i not in node.written)
     node.ctx, node.time, ctx._step = ctx, next(clock), weakref.ref(node)
     ctx._saved, ctx._given = tuple(None if t is None else Saved(t, places.get(id(t))) for t in ctx._given), ()
     node.results, dirty = [None] * len(outputs), [id(t) for t in ctx._dirty]
@@ -359,6 +374,9 @@ def _recorded(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outputs: tuple[
             adopt(o, wrap(o.array, o._storage, output))
         else:
             o._node = output
+    if CLASSES and among((*args, *outputs)):
+        node.backends = tuple(None if o is None else o._storage.beside() for o in tensors)
+        class_hooks.note(node)
     show(node, outputs)
     return outputs
 

@@ -130,9 +130,9 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
                                "supported together. Please either set `strict=False` or `vectorize=False`.")
         rows = _all_rows if vectorize else _each_row
         found = [rows(i, out, points, create_graph, strict) for i, out in enumerate(outputs)]
-    parts = tuple(_result([row.reshape((*out.shape, *x.shape)) for row, x in zip(of_out, points, strict=True)],
-                          several_inputs, create_graph)
-                  for of_out, out in zip(found, outputs, strict=True))
+        parts = tuple(_result([row.reshape((*out.shape, *x.shape)) for row, x in zip(of_out, points, strict=True)],
+                              several_inputs, create_graph)
+                      for of_out, out in zip(found, outputs, strict=True))
     return parts if several_outputs else parts[0]
 
 

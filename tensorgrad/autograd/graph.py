@@ -115,10 +115,11 @@ class allow_mutation_on_saved_tensors:
 
     def _kept(self, copy: list[Any]) -> Any:
         if not self.open:
-            raise AssertionError("Tried to access a saved tensor outside of the `allow_mutation_on_saved_tensors` "
-                                 "context")
+            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which "
+                                 "the graph was originally recorded.")
         if not copy:
-            raise AssertionError("Trying to access a saved tensor that was cleared")
+            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which "
+                                 "the graph was originally recorded.")
         return copy[0]
 
 

@@ -21,6 +21,8 @@ from ..runtime.small_floats import convert
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.out_of_memory import beyond, memory_error
+from .class_hooks import CLASSES, among
+from .class_hooks import hooks as class_hooks
 from .fast_path import NO_PARAMS, NUMBERS, PLAIN, compiled
 from .formats import keeping_images
 from .mode import mode
@@ -81,6 +83,8 @@ def _general(op: type[Op]) -> Callable[..., Any]:
         return crossing(op)
 
     def call(*args: Any, **params: Any) -> Any:
+        if CLASSES and among(args):
+            return class_hooks.run(op, args, params)
         if sequence or (arity is not None and len(args) > arity):
             args, params = separated(op, args, params)
         arrays: list[Any] = []
@@ -598,6 +602,8 @@ class TensorNamespace:
     def _maker(self, name: str) -> Callable[..., Any]:
         def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
             backend = self._backend or backend_of(None)
+            if CLASSES and among(args):
+                return class_hooks.like(name, *args, **params if dtype is None else {**params, "dtype": dtype})
             if name.endswith("_like"):
                 backend, args = type(args[0]._storage), (args[0].array, *args[1:])
             if dtype is not None:

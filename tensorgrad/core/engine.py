@@ -6,11 +6,13 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ..advice import advised, misfit
-from ..dtype import FROM_NUMPY
+from ..dtype import FROM_NUMPY, preserve_format
 from ..messages.warn_once import warn
 from ..runtime.numpy_state import compute
 from . import composed  # noqa: F401  steps of kernel pairs, which register themselves
 from .accumulating import owning
+from .class_hooks import CLASSES, among, is_own
+from .class_hooks import hooks as class_hooks
 from .dispatch import wrap, xp
 from .mode import mode
 from .step import fitted_tensor
@@ -65,6 +67,10 @@ def starts(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
     roots: dict[Any, Any] = {}
     for i, (out, g) in enumerate(zip(outputs, given, strict=False)):
         node = place_of(out)
+        if CLASSES and (is_own(out) or is_own(g)):
+            tensors = True
+            if g is None and node is not None and prod(node.shape) == 1:
+                g = class_hooks.like("ones_like", out, pin_memory=False, memory_format=preserve_format)
         if g is not None and not isinstance(g, TensorBase):
             raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
         if node is None or not node.requires_grad:
@@ -219,9 +225,16 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
 def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, create_graph: bool, allow_unused: bool,
                   materialize: bool) -> tuple[Any, ...]:
-    """Sweep once for a batch of gradients, along the first axis of each."""
+    """Sweep once for a batch of gradients, along the first axis of each; for classes that run ops themselves, once for
+    each gradient.
+    """
     from ..interpret.batching import hidden, level, shown
-    count = len(next(g for g in given if g is not None).array)
+    count = next(g for g in given if g is not None).array.shape[0]
+    if CLASSES and among((*outputs, *inputs, *given)):
+        rows = [grad(outputs, inputs, [None if g is None else g[i] for g in given], retain_graph or i + 1 < count,  # type: ignore[misc]
+                     create_graph, allow_unused=allow_unused, materialize_grads=materialize) for i in range(count)]
+        return tuple(None if any(g is None for g in column) else xp.stack(list(column), axis=0)
+                     for column in zip(*rows, strict=True))
     with level(count) as depth:
         found = grad(outputs, inputs, [None if g is None else hidden(g, 0, depth) for g in given], retain_graph,
                      create_graph,

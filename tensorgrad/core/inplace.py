@@ -17,6 +17,8 @@ from ..runtime.numpy_state import compute
 from ..storage.base import NoValues, clock
 from ..storage.sparse import add_into
 from . import dispatch
+from .class_hooks import CLASSES, among
+from .class_hooks import hooks as class_hooks
 from .dispatch import apply, wrap
 from .fast_path import PLAIN
 from .mode import mode
@@ -78,6 +80,8 @@ def check_mode(target: Any) -> None:
 
 def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     """Replace the values of `target` by `function(target, …)`: this implements all in-place methods."""
+    if CLASSES and among((target, *args, *kwargs.values())):
+        return class_hooks.written(target, function, args, kwargs)
     check_mode(target)
     for other in args:
         if isinstance(other, TensorBase) and other._storage is target._storage:

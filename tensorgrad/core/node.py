@@ -2,7 +2,10 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, NamedTuple
+
+from ..dtype import FROM_NUMPY
+from ..size import Size
 
 
 class RemovableHandle:
@@ -82,6 +85,16 @@ class Hooks:
         return node.hooks  # type: ignore[no-any-return]
 
 
+class InputMetadata(NamedTuple):
+    """The form of the gradient of one result of a step."""
+
+    shape: Any
+    dtype: Any
+    device: Any
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+
+
 class Node:
     """A node of the tape: what `Tensor.grad_fn` shows.
 
@@ -121,6 +134,13 @@ class Node:
 
     def as_function(self) -> tuple[Node, int]:
         return self, 0
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        """The form of the gradient of each result, which backward gives the step."""
+        several = type(self.dtype) is tuple
+        return tuple(InputMetadata(Size(shape), FROM_NUMPY[dtype], self._storage.device) for shape, dtype in (
+            zip(self.shape, self.dtype) if several else [(self.shape, self.dtype)]) if dtype is not None and dtype.kind in "fcV")
 
     def register_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; its result, if any, replaces

@@ -12,6 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..ops.base import HALVES, OPS
 from ..runtime.numpy_state import outside
+from .class_hooks import hooks as class_hooks
+from .class_hooks import is_own
 from .dispatch import SINGLE, apply, namespace, wrap, xp
 from .mode import no_grad
 from .node import Node
@@ -289,7 +291,11 @@ class PlainStep(Step):
         if origin < arity:
             if not isinstance(v, TensorBase) or v._node is self.edges[origin] and type(v) is not TensorBase:
                 return v      # the very tensor
+            if is_own(v):
+                return class_hooks.relinked(v, self.edges[origin])
             return wrap(v.array, v._storage, self.edges[origin])
+        if is_own(v):
+            return class_hooks.relinked(v, self if type(self.dtype) is not tuple else self.place(origin - arity, v.array))
         if type(self.dtype) is not tuple:
             return wrap(getattr(v, "array", v), self._storage, self)
         return wrap(v.array, v._storage, self.place(origin - arity, v.array))
@@ -362,7 +368,7 @@ class PlainStep(Step):
         if op.composite or wanted not in plan.names:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         place = plan.names.index(wanted)
-        return SavedTensor(self, place) if name.startswith("_raw") else self._relinked(place, self.saved[place])
+        return SavedTensor.of(self, place) if name.startswith("_raw") else self._relinked(place, self.saved[place])
 
     def pack(self, hooks: tuple[Any, Any]) -> None:
         """Pack the saved tensors by a pair of hooks."""
@@ -371,7 +377,8 @@ class PlainStep(Step):
             if place < len(origins) and (isinstance(value, TensorBase) or origins[place] >= len(self.edges)):
                 array, storage = ((value.array, value._storage) if isinstance(value, TensorBase)
                                   else (value, self._storage))
-                packed.append(Packed.by(hooks, value if origins[place] < len(self.edges) else wrap(array, storage)))
+                kept = origins[place] < len(self.edges) or is_own(value)
+                packed.append(Packed.by(hooks, value if kept else wrap(array, storage)))
             else:
                 packed.append(value)
         self.saved = tuple(packed)
@@ -380,8 +387,19 @@ class PlainStep(Step):
 class SavedTensor:
     """A saved value, for separate hooks: `y.grad_fn._raw_saved_self.register_hooks(pack, unpack)`."""
 
-    def __init__(self, node: PlainStep, place: int) -> None:
-        self.node, self.place = node, place
+    def __init__(self, *arguments: Any) -> None:
+        """Refuse: nodes make their saved values."""
+        raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    @classmethod
+    def of(cls, node: PlainStep, place: int) -> SavedTensor:
+        """Return a saved value of a step."""
+        found = cls.__new__(cls)
+        found.node, found.place = node, place
+        return found
+
+    node: PlainStep
+    place: int
 
     def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
         """Put the saved value through `pack_hook` now, and through `unpack_hook` when it is needed."""

@@ -7,6 +7,7 @@ gradient, and free saved values. First gradients run on bare arrays; with create
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from ..advice import noted, went_back
 from ..runtime.numpy_state import enter, leave, outside
 from ..storage.base import clock
 from ..storage.out_of_memory import memory_error
+from .class_hooks import CLASSES
+from .class_hooks import hooks as class_hooks
 from .accumulating import accumulate, plus
 from .fast_path import compiled
 from .hooks import hooked, hooked_after, hooked_before, pull_watched
@@ -50,16 +53,19 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     roots = set(grads) if wanted is not None and len(grads) == 1 else ()        # whose hooks run in any case
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
-    before, outer = mode.grad, mode.sweep
+    before, outer, hooks = mode.grad, mode.sweep, (mode.watching.hooks, mode.watching.watchers)
     mode.set_grad(create_graph)
     if mode.tangents.levels:      # gradients have tangents, too, which need the saved values
         create_graph = retain_graph = True
+    if CLASSES and not create_graph and (tensors := class_hooks.back(order, grads)) is not None:
+        grads, create_graph = tensors, True
     detour = None       # for a batch of gradients, round steps that know of none
     if mode.batches and any(isinstance(g, TensorBase) for g in grads.values()):
         create_graph = True
         if (detour := batches.detour(grads, order)).needed:
             grads = detour.begin(grads)
     mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or (), outer), mode.watching.anomaly
+    mode.sweep.keeps, mode.sweep.adds = retain_graph, adding
     plain = compiled is not None and useful is None and not (create_graph or watched)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
@@ -76,10 +82,12 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
                     needed = not useful.isdisjoint(node.edges)
                     if node in wanted:
                         found[node] = arrived if needed else g      # PyTorch's rule for hooks on inner tensors
+                        needed = needed or adding       # its hooks run, though nothing further is wanted
                 if needed:
                     if type(node) is Output:
                         wait_at_step(node, g, grads)
                     else:
+                        mode.sweep.node = node
                         on(node, _step)(node, g, grads, owned, useful, create_graph, retain_graph, watched)
             if node in closing:
                 for e in node.edges:
@@ -96,6 +104,8 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         noted(error)
         raise
     finally:
+        if mode.watching.hooks is not hooks[0]:         # a step entered saved_tensors_hooks, and did not leave it
+            mode.watching.hooks, mode.watching.watchers = hooks
         mode.set_grad(before)
         mode.sweep = outer
         if order and not retain_graph:
@@ -168,13 +178,20 @@ def _fresh(ge: Any, g: Any, saved: Any) -> bool:
 class Sweep:
     """A backward in progress: the steps that it will pull, and notes of hooks about it."""
 
-    __slots__ = ("order", "leaves", "useful", "wanted", "outer", "notes", "callbacks")
+    __slots__ = ("order", "leaves", "useful", "wanted", "outer", "notes", "callbacks", "number", "node", "keeps",
+                 "adds")
+    numbers = count()
 
     def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any, outer: Any = None) -> None:
         self.order, self.leaves, self.useful, self.wanted, self.outer = order, leaves, useful, wanted, outer
-        self.notes, self.callbacks = {}, []
+        self.notes, self.callbacks, self.number, self.node = {}, [], next(self.numbers), None
+        self.keeps = self.adds = False
 
     outer: Any                # the backward that runs this one inside a step
+    number: int
+    node: Any                 # the step that is being pulled
+    keeps: bool               # True if saved values stay
+    adds: bool                # True if the wanted leaves accumulate their gradients
 
     notes: dict[Any, Any]
     callbacks: list[Any]      # functions to call at the end, queued by hooks

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..ops.base import Pair
 from ..storage.base import clock
+from .class_hooks import disabled_dispatch
 from .mode import mode, refuse_inference, writers
 from .node import Node
 from .plan import Plan, plans_of
@@ -23,6 +24,7 @@ class TensorBase:
     _node: Any      # the tape node; may be out of date in a view: read it with `node_of`
     _grad: Any
     origin: Any     # of a view, see Origin
+    __torch_dispatch__ = staticmethod(disabled_dispatch)
 
 
 class Origin:
@@ -197,6 +199,12 @@ def _rederived(tensor: Any) -> Any:
                                "handle view+inplace would override the custom backward associated with the custom "
                                "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this "
                                "by cloning the output of the custom Function.")
+        if origin.kind == "inference" and node_of(origin.parent) is not None and mode.grad and not mode.inference:
+            raise RuntimeError("A view was created in inference mode and its base or another view of its base has been "
+                               "modified inplace in normal mode. Given that this use case is ambiguous and "
+                               "error-prone, it is forbidden. You can clarify your code by moving both the view and "
+                               "the inplace either both inside the inference_mode block (if you don't want the inplace "
+                               "to be tracked) or both outside (if you want the inplace to be tracked).")
         if origin.kind == "several":
             if tensor._node is None and node_of(root_of(tensor)) is None:
                 break

@@ -19,6 +19,8 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from ..autograd.function import FunctionNode
+from ..core.class_hooks import hooks as class_hooks
+from ..core.class_hooks import is_own
 from ..core.dispatch import apply, namespace, shared, wrap, xp
 from ..core.engine import grad
 from ..core.fused import composed
@@ -161,10 +163,25 @@ def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
     if len(results) != len(node.shape):
         raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected "
                            f"{len(node.shape)} but got {len(results)})")
-    for t, shape in zip(results, node.shape, strict=True):
-        if t is not None:
-            check_size(shape, t)
+    for i, t in enumerate(results):
+        if t is not None and node.dtype[i] is not None:
+            _check_tangent(node, i, t, given)
     return list(results)
+
+
+def _check_tangent(node: Any, i: int, t: Any, given: list[Any]) -> None:
+    """Raise PyTorch's error for a tangent that does not fit the i-th result of a Function."""
+    if node.results[i] is None:
+        raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output "
+                           "is not a differentiable Tensor.You should return None at that position instead.")
+    check_size(node.shape[i], t)
+    if i in node.written and given[node.written[i]] is not t:
+        raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace. If the "
+                           "forward is modifying an input inplace, then the jvp function must modify the corresponding "
+                           "gradient inplace.")
+    if i in node.views and t.origin is None:
+        raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is not "
+                           "returning a view.")
 
 
 def check_continuous(primal: Any, tangent: Any) -> None:
@@ -182,8 +199,13 @@ def check_size(shape: Any, tangent: Any) -> None:
                            f"gradient is of size {list(tangent.array.shape)}.")
 
 
+def _alias(tensor: Any) -> Any:
+    """Return a tensor that shares the memory, without history."""
+    return class_hooks.detached(tensor) if is_own(tensor) else wrap(tensor.array, shared(tensor))
+
+
 def _zeros(shape: Any, dtype: Any, storage: Any) -> Any:
-    backend = type(storage)
+    backend = storage.beside()
     return wrap(backend.xp.zeros(shape, dtype=dtype), backend())
 
 
@@ -240,7 +262,7 @@ class Level:
     def dual(self, tensor: Any, tangent: Any) -> Any:
         """Return a tensor that shares the memory and has this tangent in this level."""
         check_size(tensor.array.shape, tangent)
-        out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
+        out, node = _alias(tensor), node_of(tensor)
         out._node = Dual(out, None if quiet(node) else node)
         see.hand_on(node, out._node)
         self.tangents[out._node] = tangent
@@ -249,7 +271,7 @@ class Level:
 
     def primal(self, tensor: Any, before: float = inf) -> Any:
         """Return a tensor that shares the memory, without a tangent in this level. (`before`: see `settled`.)"""
-        out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
+        out, node = _alias(tensor), node_of(tensor)
         leads = leads_somewhere(node, before)
         held = [(level, t) for level in mode.tangents.levels if level is not self and (t := level[node]) is not None]
         if leads or held:
@@ -300,7 +322,7 @@ def leads_somewhere(node: Any, before: float = inf) -> bool:
 
 def stand_in(tensor: Any, recorded: bool) -> Any:
     """Return an alias whose later steps stay on the tape; its edge leads to the tensor's history only if `recorded`."""
-    out, node = wrap(tensor.array, shared(tensor)), node_of(tensor)
+    out, node = _alias(tensor), node_of(tensor)
     out._node = Dual(out, node if recorded and not quiet(node) else None, requires_grad=True)
     if mode.tangents.see is not None:
         see.hand_on(node, out._node)

@@ -13,9 +13,11 @@ import numpy as np
 from ..api import DTYPES, Size, Tensor, device, dtype, layout, memory_format
 from ..api.storage_objects import TypedStorage, UntypedStorage, line_of
 from ..api.tensor_types import tensortype
+from .._tensor.copying import slots_of
+from ..core.class_hooks import is_own
 from ..core.dispatch import shared
 from ..core.inplace import address
-from ..dtype import sparse_bsr, sparse_coo, sparse_csr
+from ..dtype import sparse_bsr, sparse_coo, sparse_csr, strided
 from ..generator import Generator
 from ..nn.parameter import Parameter, is_lazy
 from ..utils.hooks import warn_if_has_hooks
@@ -40,6 +42,7 @@ PARAMETER, PARAMETER_WITH_STATE = (Global("torch._utils", "_rebuild_parameter"),
                                    Global("torch._utils", "_rebuild_parameter_with_state"))
 OF_TYPE, META = (Global("torch._tensor", "_rebuild_from_type_v2"),
                  Global("torch._utils", "_rebuild_meta_tensor_no_storage"))
+WRAPPER = Global("torch._utils", "_rebuild_wrapper_subclass")
 SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
 LAYOUT = Global("torch.serialization", "_get_layout")
 
@@ -130,10 +133,14 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         warn_if_has_hooks(tensor)
         function, arguments = self._recipe(tensor)
         if type(tensor) is not Tensor or state:
-            return OF_TYPE, (function, type(tensor), arguments, state)
+            slots = {name: getattr(tensor, name) for name in slots_of(tensor)} if type(tensor) is not Tensor else {}
+            return OF_TYPE, (function, type(tensor), arguments, (state, slots) if slots else state)
         return function, arguments
 
     def _recipe(self, tensor: Any) -> tuple[Any, tuple[Any, ...]]:
+        if is_own(tensor) and tensor._storage.hollow:
+            return WRAPPER, (type(tensor), tensor.dtype, tuple(tensor.shape), tensor.stride(), 0, strided,
+                             tensor.device, tensor.requires_grad)
         if not tensor.is_leaf:
             tensor = tensor.detach().requires_grad_(tensor.requires_grad)
         if tensor.is_meta:

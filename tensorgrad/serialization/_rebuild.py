@@ -1,6 +1,7 @@
 """The functions and classes that any file may name; each checks its arguments."""
 from __future__ import annotations
 
+import copyreg
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, empty_strided, sparse_compressed_tensor, sparse_coo_tensor
 from ..api.tensor_types import TYPES
+from ..core.tape import TensorBase
 from ..dtype import dtype as Dtype
 from ..dtype import layout as Layout
 from ..generator import Generator
@@ -46,6 +48,21 @@ def _meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
         made = empty_strided(size, stride, dtype=dtype, device="meta")
     except RuntimeError as error:
         raise Refused(f"a meta tensor: {error}") from None
+    return _requiring(made, requires_grad)
+
+
+def _wrapper(kind: Any, dtype: Any, size: Any, stride: Any, offset: Any, layout: Any, place: Any,
+             requires_grad: Any) -> Any:
+    """Return a tensor of a class that defines `__torch_dispatch__`, which holds its values as attributes."""
+    check_bounds(0, size, stride, LARGEST)
+    if isinstance(kind, Name):
+        kind = kind.function
+    if not (isinstance(kind, type) and issubclass(kind, Tensor) and type(dtype) is Dtype):
+        raise Refused("a wrapper's class or dtype is malformed")
+    try:
+        made = Tensor._make_wrapper_subclass(kind, size, stride, dtype=dtype, device=place)
+    except (RuntimeError, TypeError) as error:
+        raise Refused(f"a wrapper: {error}") from None
     return _requiring(made, requires_grad)
 
 
@@ -106,7 +123,13 @@ def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
         if not (isinstance(kind, type) and issubclass(kind, Tensor) and kind in user_classes.values()):
             raise Refused("a tensor's class is malformed")
         tensor = tensor.as_subclass(kind)
-    tensor.__dict__.update(attributes_of(state[0] if isinstance(state, tuple) and len(state) == 2 else state))
+    state, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
+    hides = function.function is _wrapper           # what such a tensor holds may have the name of a method
+    tensor.__dict__.update(attributes_of(state, hides))
+    for name, value in attributes_of(slots, hides).items() if slots else ():
+        if name not in copyreg._slotnames(type(tensor)) or name in TensorBase.__slots__:  # type: ignore[attr-defined]
+            raise Refused("a tensor's slots are malformed")
+        setattr(tensor, name, value)
     return tensor
 
 
@@ -139,13 +162,13 @@ def _check_tensor(value: Any) -> None:
 OURS = ("_hooks_at_rest", "_grad_dtype")       # this package's own entries among a tensor's attributes
 
 
-def attributes_of(state: Any) -> dict[str, Any]:
-    """Return the checked attributes that a file gives a tensor or an OrderedDict."""
+def attributes_of(state: Any, hides: bool = False) -> dict[str, Any]:
+    """Return the checked attributes that a file gives a tensor or an OrderedDict. They may hide methods if `hides`."""
     if state is None:
         return {}
     if type(state) is not dict or any(type(key) is not str or key.startswith("__") or key in OURS for key in state):
         raise Refused("the attributes of a tensor are malformed")
-    if hidden := methods() & state.keys():
+    if not hides and (hidden := methods() & state.keys()):
         raise Refused(f"the attribute {sorted(hidden)[0]!r} would hide a method")
     return state
 
@@ -217,13 +240,14 @@ def _device(*arguments: Any) -> Any:
 
 COPYING = (_encode, _bytearray, set_of, ordered, counter)
 STATEFUL, LEAST_ATTRIBUTE = (_parameter_with_state, _of_type), 7
-RECIPES = (_tensor, _tensor_v2, _tensor_v3, _meta_tensor, _sparse, _parameter, _parameter_with_state)
+RECIPES = (_tensor, _tensor_v2, _tensor_v3, _meta_tensor, _wrapper, _sparse, _parameter, _parameter_with_state)
 
 
 CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_tensor"): _tensor, ("torch._utils", "_rebuild_tensor_v2"): _tensor_v2,
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_v3,
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
+    ("torch._utils", "_rebuild_wrapper_subclass"): _wrapper,
     ("torch._utils", "_rebuild_sparse_tensor"): _sparse, ("torch._utils", "_rebuild_sparse_csr_tensor"): _sparse,
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,

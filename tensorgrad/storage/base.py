@@ -187,6 +187,11 @@ class Storage:
             raise TypeError(f"{cls.__name__} cannot be the storage of the device {str(cls.device)!r}: it does not "
                             f"define {', '.join(missing)}")
 
+    @classmethod
+    def beside(cls) -> type[Storage]:
+        """Return the storage class of plain tensors on the same device."""
+        return cls
+
     @staticmethod
     def assign(array: Any, values: Any) -> None:
         array[...] = values

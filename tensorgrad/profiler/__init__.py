@@ -15,8 +15,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from .autograd import profiler as _profiler
-from .autograd.profiler import DeviceType, kineto_available, record_function
+from ..autograd import profiler as _profiler
+from ..autograd.profiler import DeviceType, kineto_available, record_function
+from . import itt
 
 __all__ = ["DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function",
            "schedule", "supported_activities",
