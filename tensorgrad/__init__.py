@@ -23,6 +23,7 @@ from .api.first_version import with_makers as _with_makers
 
 __version__ = "0.1.0"
 globals().update(_namespaced(_api.FUNCTIONS, __name__))
+_segment_reduce = globals()["segment_reduce"]
 _with_makers(globals()["tensor"])
 
 _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random",

@@ -42,12 +42,10 @@ class dtype:
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> dtype:
-        """Return the complex dtype whose parts have this dtype."""
-        if self.is_complex:
-            return self
-        if self in EIGHT_BITS:
+        """Return the complex dtype whose parts have this dtype, or the nearest one for bfloat16."""
+        if self.category < FLOATING or self in EIGHT_BITS:
             raise RuntimeError(f"Unknown Complex ScalarType for {SCALAR_TYPES[self.name]}")
-        return complex128 if self is float64 else complex64
+        return NOMINAL["complex32"] if self is float16 else in_complex(self)
 
     def common(self, a: dtype, b: dtype) -> dtype | None:
         """Hook: what a and b promote to, if this dtype, one of them, says so; RuntimeError for nothing; None: rules."""
@@ -150,6 +148,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
         return found
 
 
+NOMINAL: dict[str, dtype] = {}       # the dtypes that no tensor has, see nominal_dtypes.py
 _PROMOTED: dict[tuple[dtype, dtype], dtype] = {}
 
 
@@ -198,7 +197,7 @@ def _outrank(higher: dtype, lower: dtype) -> dtype:
     if lower.category <= higher.category:
         return higher
     if higher.is_floating_point:
-        return higher.to_complex()
+        return in_complex(higher)
     return lower if lower.is_complex else promote_types(higher, lower)
 
 
@@ -233,7 +232,12 @@ def set_default_dtype(d: Any, /) -> None:
 
 
 def default_complex() -> dtype:
-    return get_default_dtype().to_complex()
+    return in_complex(get_default_dtype())
+
+
+def in_complex(dtype: dtype) -> dtype:
+    """Return the complex dtype that computes with values of a dtype: tensors have no complex numbers of halves."""
+    return dtype if dtype.is_complex else complex128 if dtype is float64 else complex64
 
 
 def of_number(kind: type) -> dtype:
@@ -258,6 +262,15 @@ def can_cast(from_: dtype, to: dtype) -> Any:
 # ── limits ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _with_limits(given: Any, name: str) -> dtype:
+    """Return the dtype that `finfo` or `iinfo` was asked about."""
+    try:
+        return as_dtype(given)
+    except TypeError:
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not "
+                        f"{given.__class__.__name__}") from None
+
+
 class finfo:
     """Limits of a floating point dtype. https://pytorch.org/docs → type-info
 
@@ -267,7 +280,7 @@ class finfo:
     """
 
     def __init__(self, type: dtype | None = None) -> None:
-        d = get_default_dtype() if type is None else as_dtype(type)
+        d = get_default_dtype() if type is None else _with_limits(type, "finfo")
         if not (d.is_floating_point or d.is_complex):
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle "
                             "'torch.finfo'")
@@ -305,7 +318,7 @@ class iinfo:
     """
 
     def __init__(self, type: dtype) -> None:
-        d = as_dtype(type)
+        d = _with_limits(type, "iinfo")
         if d.category > INTEGER:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if d is bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import dtype as dtypes
-from .dtype import COMPLEX, FLOATING, INTEGER, SCALAR_TYPES, dtype
+from .dtype import COMPLEX, FLOATING, INTEGER, NOMINAL, SCALAR_TYPES, dtype
 
 
 class NominalDtype(dtype):
@@ -77,12 +77,12 @@ def _whole(names: str, scalar_type: Any, signed: bool | str) -> list[NominalDtyp
     return [NominalDtype(name, scalar_type(name), INTEGER, bytes_of.get(name, 1), signed) for name in names.split()]
 
 
-def nominal(name: str) -> NominalDtype:
+def nominal(name: str) -> dtype:
     """Return the dtype of a pickle."""
     return NOMINAL[name]
 
 
-NOMINAL = {d.name: d for d in (
+_ALL = (
     NominalDtype("complex32", "ComplexHalf", COMPLEX, 4, True),
     NominalDtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", FLOATING, 1, True),
     *_whole("uint1 uint2 uint3 uint4 uint5 uint6 uint7", lambda name: f"UInt{name[-1]}", False),
@@ -90,6 +90,7 @@ NOMINAL = {d.name: d for d in (
     *_whole("qint8 qint32", lambda name: f"QInt{name[4:]}", "isSignedType not supported for quantized types"),
     *_whole("quint8 quint4x2 quint2x4", lambda name: f"QUInt{name[5:]}",
             "isSignedType not supported for quantized types"),
-    *_whole("bits8 bits16 bits1x8 bits2x4 bits4x2", str.capitalize, "Bits types are undefined"))}
-SCALAR_TYPES.update({d.name: d.scalar_type for d in NOMINAL.values()})
+    *_whole("bits8 bits16 bits1x8 bits2x4 bits4x2", str.capitalize, "Bits types are undefined"))
+NOMINAL.update({d.name: d for d in _ALL})
+SCALAR_TYPES.update({d.name: d.scalar_type for d in _ALL})
 globals().update(NOMINAL)

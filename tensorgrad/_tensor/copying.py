@@ -59,7 +59,7 @@ def deep(tensor: Any, memo: dict[int, Any]) -> Any:
                            "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     out = (_copied_by_class(tensor, memo) if is_own(tensor) and tensor._storage.hollow else
-           made(type(tensor), *_copied_memory(tensor, memo), tensor.requires_grad, {}))
+           made(type(tensor), *copied_memory(tensor, memo), tensor.requires_grad, {}))
     memo[id(tensor)] = out
     for name in slots_of(tensor) if type(tensor) not in dispatch.PLAIN else ():
         setattr(out, name, copy.deepcopy(getattr(tensor, name), memo))
@@ -89,7 +89,7 @@ def slots_of(tensor: Any) -> list[str]:
     return [name for name in names if name not in TensorBase.__slots__ and hasattr(tensor, name)]
 
 
-def _copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
+def copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
     """The array copied, and its storage; a block that several tensors share is copied once for all of them."""
     storage, memory = tensor._storage, tensor._storage.memory
     if storage.dense is not None:

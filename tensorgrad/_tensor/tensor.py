@@ -418,6 +418,7 @@ class Tensor(TensorBase):
             raise TypeError(f"Got unsupported ScalarType {dtypes.SCALAR_TYPES[self.dtype.name]}")
         if self._storage.memory is None:
             self._storage.memory = self.array
+        self._storage.fixed = True
         return self._host()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -491,7 +492,7 @@ class Tensor(TensorBase):
             notes=() if mode.tangents.see is None else mode.tangents.see.notes(self)))
 
     def __format__(self, spec: str) -> str:
-        if not self.array.ndim and type(self) in PLAIN:
+        if not self.array.ndim and type(self) in PLAIN and not self.is_meta:
             return format(self.item(), spec)
         return format(str(self), spec) if spec == "" else object.__format__(self, spec)
 

@@ -20,13 +20,17 @@ LISTS = frozenset((list, tuple))
 PYTHON = frozenset(dtypes.PYTHON)
 # protocol → the function that makes a tensor of an object with it; modules that have such functions register them
 READERS: dict[str, Any] = {}
+DEEPEST = 1000       # axes: a list that has more contains itself
 OVERFLOW = "Overflow when unpacking long long"
 
 
 def array_of(data: Any, wanted: Any) -> np.ndarray[Any, Any]:
     """Return a host array of `data` in the dtype `wanted`, or else in the common dtype of its elements."""
-    sizes = _sizes(data)
-    nested, inferred = _read(data, wanted)
+    try:
+        sizes = _sizes(data)
+        nested, inferred = _read(data, wanted)
+    except RecursionError:
+        raise TypeError("new(): self-referential lists are incompatible") from None
     target = inferred if wanted is None else wanted
     if 0 in sizes:
         return np.empty(sizes, target.numpy)
@@ -119,7 +123,12 @@ def _sizes(data: Any) -> tuple[int, ...]:
         sizes.append(len(data))
         if not sizes[-1]:
             break
-        data = data[0]
+        try:
+            data = data[0]
+        except (TypeError, IndexError, KeyError):
+            raise ValueError(f"could not determine the shape of object type '{type(data).__name__}'") from None
+        if len(sizes) > DEEPEST:
+            raise TypeError("new(): self-referential lists are incompatible")
     if sizes and isinstance(data, str):
         raise ValueError("too many dimensions 'str'")
     if isinstance(data, TensorBase):

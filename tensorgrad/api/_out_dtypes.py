@@ -55,6 +55,7 @@ same | amax amin
      | Expected the dtype for input and out to match, but got {{2}} for input's dtype and {{3}} for out's dtype.
 same | complex polar | Expected object of scalar type {{2}} but got scalar type {{3}} for argument 'out'
 same | searchsorted bucketize | torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype {{3}} and out_int32 flag is {{6}}
+any | bernoulli |
 bool | all any | {{4}} only supports bool tensor for result, got: {{3}}
 bool | isneginf isposinf signbit | {{4}} does not support non-boolean outputs.
 complex | fft_fft fft_ifft fft_rfft fft_ihfft | {{4}} expects a complex output tensor, but got {{3}}
@@ -78,7 +79,7 @@ cast | mvlgamma | mvlgamma: result type {{2}} can't be cast to the desired outpu
 cast | ldexp | ldexp can't be cast to the desired output type {{3}}
 """  # noqa: E501
 FITS: dict[str, Callable[[Any, Any], bool]] = {
-    "same": lambda made, out: made is out, "cast": can_cast,
+    "any": lambda made, out: True, "same": lambda made, out: made is out, "cast": can_cast,
     "bool": lambda made, out: out.name in ("bool", "uint8"), "complex": lambda made, out: out.is_complex,
     "floating": lambda made, out: out.is_floating_point,
     "floats": lambda made, out: out.is_floating_point or out.is_complex}

@@ -16,7 +16,7 @@ from ..core import inplace
 from ..core.mode import mode
 from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
-from ._arguments import C_NAMES
+from ._arguments import C_NAMES, warn
 from .return_types import given
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}    # everything that becomes a name of the root package
@@ -34,7 +34,8 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
     function: as a name of the root package; method: as a method of Tensor (the first argument is the tensor); inplace:
     also with a trailing underscore; out: the root function takes `out=`, of any dtype that the result can be cast to. A
     string of words restricts it: "same", it must have the result's dtype; "parts", only if there are several results;
-    "apart", it may not overlap an argument; "given", the result has its dtype unless `dtype=` is given.
+    "apart", it may not overlap an argument; "given", the result has its dtype unless `dtype=` is given; "filled", it
+    keeps its shape if it has as many elements as the result.
     """
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__
@@ -44,7 +45,7 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
         if out:
             words = str(out).split()
             call_with_out = _with_out(call, "same" in words, "apart" in words, "given" in words, "parts" in words,
-                                      "device" in takes, "keepdim" in takes, kept)
+                                      "device" in takes, "keepdim" in takes, kept, "filled" in words)
         for n in (kept, *aliases):
             if function:
                 FUNCTIONS[n] = call_with_out if out else call
@@ -121,7 +122,7 @@ PICKING = frozenset("aminmax kthvalue max min mode topk".split())
 
 
 def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool = False, parts: bool = False,
-              places: bool = False, reduces: bool = False, key: str = "") -> Any:
+              places: bool = False, reduces: bool = False, key: str = "", filled: bool = False) -> Any:
     picks = call.__name__ in PICKING
 
     @wraps(call)
@@ -144,6 +145,8 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
                                "refer to a single memory location. Please clone() the tensor before performing the "
                                "operation.")
         result = call(*args, **kwargs)
+        if filled and isinstance(out, TensorBase):
+            result = _in_shape(result, out, key)
         if picks and args and isinstance(result, tuple) and isinstance(out, (tuple, list)) and len(out) == len(result):
             for o in out:
                 if isinstance(o, TensorBase) and o._storage is args[0]._storage:
@@ -151,6 +154,20 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
         return write_out(result, out, exact or parts and type(out) is not Tensor, call.__name__, key)
     with_out.bare = getattr(call, "bare", call)  # type: ignore[attr-defined]
     return with_out
+
+
+def _in_shape(result: Any, out: Any, name: str) -> Any:
+    """Return a sequence in the shape of `out`, if this has as many elements; else `out` takes the sequence's."""
+    if result.array.size == out.array.size:
+        return result.reshape(out.array.shape)
+    if out.array.size and name in ("arange", "range"):
+        warn(f"The number of elements in the out tensor of shape {list(out.array.shape)} is {out.array.size} which "
+             f"does not match the computed number of elements {result.array.size}. Note that this may occur as a "
+             f"result of rounding error. The out tensor will be resized to a tensor of shape ({result.array.size},).")
+    if mode.grad and out.requires_grad:
+        return result
+    _resize(out, result.array.shape, quiet=True)
+    return result
 
 
 def _given_dtype(out: Any, dtype: Any) -> Any:
@@ -307,8 +324,8 @@ def _check_out(result: Any, out: Any, exact: bool, name: str, key: str = "", pla
     inplace.check_cast(out, result)
 
 
-def _resize(out: Any, shape: Any) -> None:
-    if out.array.size:
+def _resize(out: Any, shape: Any, quiet: bool = False) -> None:
+    if out.array.size and not quiet:
         import warnings
         warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, "
                       f"which does not match the required output shape {list(shape)}. This behavior is deprecated, and "

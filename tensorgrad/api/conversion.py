@@ -8,7 +8,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core import inplace as _inplace
-from ..core.dispatch import SCALAR_TYPES, apply, move, xp
+from ..core.dispatch import SCALAR_TYPES, apply, move, shared, xp
 from ..core.formats import in_channels_last
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
@@ -253,7 +253,7 @@ def copy_(input: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
             [1., 2.]])
     """
     if isinstance(src, complex):
-        src = input.new_tensor(src, dtype=input.dtype.to_complex())     # type: ignore[attr-defined]
+        src = input.new_tensor(src, dtype=dtypes.in_complex(input.dtype))  # type: ignore[attr-defined]
     if isinstance(src, (bool, int, float)):
         return input.fill_(src)  # type: ignore[attr-defined]
     if not isinstance(src, TensorBase):
@@ -313,6 +313,22 @@ def set_(input: Tensor, source: Storage | Tensor | None = None, storage_offset: 
 
 
 @public(function=False)
+def is_set_to(input: Tensor, tensor: Tensor) -> bool:
+    """Return True if both tensors look at the same memory, from the same element on, in one shape and stride.
+
+    https://pytorch.org/docs → torch.Tensor.is_set_to
+
+    >>> import tensorgrad as torch
+    >>> x = torch.ones(2, 3)
+    >>> x.is_set_to(torch.empty(0).set_(x)), x.is_set_to(x.t())
+    (True, False)
+    """
+    a, b = input, tensor
+    return (shared(a).memory is shared(b).memory and a.dtype is b.dtype and a.shape == b.shape
+            and a.stride() == b.stride() and a.storage_offset() == b.storage_offset())
+
+
+@public(function=False)
 def apply_(input: Tensor, callable: Callable[..., Any]) -> Tensor:
     """Replace each element by a Python function of it: slow.
 
@@ -324,10 +340,26 @@ def apply_(input: Tensor, callable: Callable[..., Any]) -> Tensor:
     >>> torch.tensor([1., 2.]).apply_(lambda v: v * v)
     tensor([1., 4.])
     """
-    if input.requires_grad:
-        raise RuntimeError("Can't call apply_() on Variable that requires grad. Use var.detach().apply_() instead.")
-    values = [callable(v) for v in input.detach().reshape(-1).tolist()]
+    refuse_grad("apply_", input)
+    return _put_numbers(input, [callable(v) for v in input.detach().reshape(-1).tolist()])
+
+
+def _put_numbers(input: Any, values: list[Any]) -> Any:
+    """Copy numbers into a tensor; TypeError for other objects."""
+    whole = input.array.dtype.kind in "biu"
+    for value in values:
+        if not hasattr(value, "__index__" if whole else "__complex__" if input.is_complex() else "__float__") and (
+                not isinstance(value, (int, float, complex))):
+            kind = value.__class__.__name__
+            raise TypeError(f"'{kind}' object cannot be interpreted as an integer" if whole else
+                            f"must be real number, not {kind}")
     return copy_(input, input.new_tensor(values).reshape(input.shape))
+
+
+def refuse_grad(name: str, *tensors: Any) -> None:
+    """Raise PyTorch's error for a tensor that requires grad, in a method that calls a Python function of elements."""
+    if any(t.requires_grad for t in tensors):
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
 
 
 @public(function=False)
@@ -336,17 +368,18 @@ def map_(input: Tensor, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
 
     Input: a tensor broadcastable to this one
     Output: the tensor itself, changed
-    Errors: RuntimeError if it does not broadcast, or for a leaf that requires grad
+    Errors: RuntimeError if it does not broadcast, or for a tensor that requires grad
     https://pytorch.org/docs → torch.Tensor.map_
 
     >>> import tensorgrad as torch
     >>> torch.tensor([1., 2.]).map_(torch.tensor([3., 4.]), lambda a, b: a * b)
     tensor([3., 8.])
     """
+    refuse_grad("map_", input, tensor)
     if tensor.array.dtype != input.array.dtype:
         raise TypeError(f"map_: expected {input.type()} for 'other' (got {tensor.type()})")
     pairs = zip(input.detach().reshape(-1).tolist(), tensor.detach().expand_as(input).reshape(-1).tolist(), strict=True)
-    return copy_(input, input.new_tensor([callable(a, b) for a, b in pairs]).reshape(input.shape))
+    return _put_numbers(input, [callable(a, b) for a, b in pairs])
 
 
 for _same in ("resolve_conj", "resolve_neg"):

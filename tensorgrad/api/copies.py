@@ -1,6 +1,7 @@
 """Copies of views: `f_copy(x, …)` is `f(x, …)` in new memory. Functions that repeat or combine elements."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import comb, prod
 from typing import Any
 
@@ -97,6 +98,8 @@ def repeat_interleave(input: Tensor, repeats: Tensor | Index | None = None, dim:
                                       f"'{SCALAR_TYPES[counts.dtype.name]}'")
         if counts.array.ndim != 1:
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+        if not is_hollow(counts) and counts.array.size and int(counts.array.min()) < 0:
+            raise RuntimeError("repeats can not be negative")
         return fresh(type(counts._storage).xp.repeat(type(counts._storage).xp.arange(counts.array.size), counts.array),
                      type(counts._storage))
     x = input.reshape(-1) if dim is None else input
@@ -112,7 +115,8 @@ def repeat_interleave(input: Tensor, repeats: Tensor | Index | None = None, dim:
         raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{counts.size} and input.size({d}) = {n}")
     if counts.size and int(counts.min()) < 0:
-        raise RuntimeError("repeats can not be negative")
+        raise RuntimeError("repeats can not be negative" if isinstance(repeats, TensorBase)
+                           else "Repeats must be non-negative")
     total = int(counts[0]) * n if counts.size == 1 else int(counts.sum())
     if output_size is not None and output_size != total:
         raise RuntimeError(f"repeat_interleave: Invalid output_size, expected {total} but got {output_size}")
@@ -124,10 +128,13 @@ def repeat_interleave(input: Tensor, repeats: Tensor | Index | None = None, dim:
 @public(method=False)
 def unravel_index(indices: Tensor, shape: Ints1) -> tuple[Tensor, ...]:
     """Numbers of elements as their coordinates. https://pytorch.org/docs → torch.unravel_index"""
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    shape = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {_named(shape)}")
     for n in shape:
         if not isinstance(n, int):
-            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {_named(n)}")
+    shape = tuple(shape)
     if indices.array.dtype.kind not in "iu":
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if any(n < 0 for n in shape):
@@ -136,6 +143,11 @@ def unravel_index(indices: Tensor, shape: Ints1) -> tuple[Tensor, ...]:
         return ()
     steps = indices.new_tensor([prod(shape[i + 1:]) for i in range(len(shape))], dtype=dtypes.int64)
     return (indices.long().unsqueeze(-1) // steps % indices.new_tensor(shape, dtype=dtypes.int64)).unbind(-1)  # type: ignore[no-any-return]
+
+
+def _named(value: Any) -> str:
+    """Return the class of a value as PyTorch prints it."""
+    return "<class 'torch.Tensor'>" if isinstance(value, Tensor) else str(type(value))
 
 
 @public(method=False)

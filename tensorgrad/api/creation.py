@@ -40,7 +40,7 @@ def tensor(data: object, *, dtype: Dtype | None = None, device: Device | None = 
     `name`, which PyTorch does not take, is a label for drawings.
 
     Input: data: a number, an array or nested sequences of equal lengths; the dtype follows from them: floats give the
-        default dtype, integers int64
+        default dtype, integers int64; or a storage, whose memory the tensor shares
     Output: a leaf of the data's shape
     Errors: ValueError for sequences of unequal lengths or too large an integer; TypeError for strings or arrays of
         other dtypes; RuntimeError for other objects, numbers outside the dtype's range, or integers that require grad
@@ -98,6 +98,8 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
         _check_array(array)
     elif hasattr(data, "__array_interface__") or hasattr(data, "__array__"):
         return _host_array(np.asarray(data), wanted, copy=True)
+    elif hasattr(data, "_given"):       # a storage, whose memory the tensor shares
+        return data._given(wanted)
     elif isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     else:
@@ -109,6 +111,8 @@ def _host_array(data: Any, dtype: Any, copy: bool = False) -> Any:
 
 def _placed(host: Any, device: Any) -> Any:
     backend = backend_of(device)
+    if isinstance(host, TensorBase):
+        return host if device is None else host.to(device)  # type: ignore[attr-defined]
     return fresh(host if type(host) is backend.array_type else backend.asarray(host), backend)
 
 
@@ -154,6 +158,8 @@ def asarray(obj: object, *, dtype: Dtype | None = None, device: Device | None = 
     >>> torch.asarray(x) is x, torch.asarray(x, copy=True) is x
     (True, False)
     """
+    if copy is False and isinstance(obj, np.generic):
+        raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
     if not isinstance(obj, (TensorBase, np.ndarray, np.generic)):
         if hasattr(obj, "__dlpack__") or type(obj).__name__ == "PyCapsule":
             obj = from_dlpack(obj)
@@ -216,7 +222,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     backend = backend_of("cpu")
     storage = backend()
     plain = known(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
-    storage.memory = plain
+    storage.memory, storage.fixed = plain, True
     return wrap(plain, storage)
 
 
@@ -334,9 +340,41 @@ def frombuffer(buffer: object, *, dtype: Dtype, count: int = -1, offset: int = 0
     if count >= 0 and offset + count * item > size:
         raise ValueError(f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be "
                          f"greater than actual buffer length ({size} bytes)")
-    array = np.frombuffer(view, as_dtype(dtype).numpy, count, offset)
-    out = wrap(array, backend_of("cpu")())
+    if view.readonly:
+        warn("The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
+             "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the "
+             "buffer to protect its data or make it writable before converting it to a tensor. This type of warning "
+             "will be suppressed for the rest of this program.")
+    storage = backend_of("cpu")()
+    storage.memory = np.frombuffer(view, as_dtype(dtype).numpy, count, offset)
+    storage.fixed = True
+    out = wrap(storage.memory, storage)
     return as_leaf(out, requires_grad)
+
+
+@public(method=False)
+def from_file(filename: str, shared: bool | None = None, size: int | None = 0, *, dtype: Dtype | None = None,
+              layout: Layout | None = None, device: Device | None = None, requires_grad: bool = False,
+              pin_memory: bool | None = False) -> Tensor:
+    """A tensor in the memory of a mapped file; with `shared`, writes go to the file, which is made or extended.
+
+    Output: (size)
+    Errors: RuntimeError if the file cannot be opened, or is too short and not shared
+    https://pytorch.org/docs → torch.from_file
+
+    >>> import tempfile, tensorgrad as torch
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     torch.from_file(file.name, shared=True, size=2, dtype=torch.int32)
+    tensor([0, 0], dtype=torch.int32)
+    """
+    if not isinstance(filename, str):
+        raise TypeError(f"from_file(): argument 'filename' (position 1) must be str, not {type(filename).__name__}")
+    from .storage_objects import UntypedStorage
+    kind = dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
+    made = UntypedStorage.from_file(filename, bool(shared), (size or 0) * kind.itemsize)
+    array, storage = made.block(kind)
+    storage.fixed, storage.filename = True, made.filename  # type: ignore[attr-defined]
+    return as_leaf(wrap(array, storage), requires_grad)
 
 
 # ── filled ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -377,9 +415,14 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
         raise unmade(error, maker, shape) from None
     out._storage, out._node, out._grad, out.origin = storage, None, None, None
     if fill_memory and maker == "empty":
-        backend.assign(out.array, np.nan if kind.is_floating_point or kind.is_complex
-                       else True if kind is dtypes.bool else dtypes.iinfo(kind).max)
+        backend.assign(out.array, unlikely(kind))
     return as_leaf(out, requires_grad)
+
+
+def unlikely(kind: Any) -> Any:
+    """Return the value that fills memory which a program should not read: NaN, True or the greatest integer."""
+    return (np.nan if kind.is_floating_point or kind.is_complex
+            else True if kind is dtypes.bool else dtypes.iinfo(kind).max)
 
 
 def unmade(error: Exception, function: str, shape: tuple[int, ...]) -> Exception:
@@ -582,6 +625,8 @@ def empty_strided(size: Ints, stride: Ints, *, dtype: Dtype | None = None, layou
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
                            f"({len(stride)})")
     length = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
+    if length >= 1 << 60:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     out = empty(length, dtype=dtype, device=device).as_strided(size, stride)
     out.origin = None
     return as_leaf(out, requires_grad)

@@ -18,7 +18,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.indexing import ARRAY
 from ..runtime.numpy_state import compute
-from ._arguments import check_tensor, converted, integer, is_batched, normalize_dim, refuse, warn
+from ._arguments import check_tensor, converted, integer, is_batched, is_hollow, normalize_dim, refuse, warn
 from ._kinds import Index, Indices, Ints, Number
 from ._register import public
 from ._sparse import rules
@@ -113,6 +113,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         if index.array.size != 1:
             raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.array.size} "
                                f"value(s)")
+        if not is_hollow(index) and index.array.item() not in (0, -1):
+            raise IndexError("index out of range in self")
         return xp.clone(input)
     d = normalize_dim(dim, input.array.ndim)
     index = xp.reshape(index, shape=(index.array.size,))
@@ -120,6 +122,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     if index.array.size and (int(index.array.min()) < 0 or int(index.array.max()) >= n):
         if not input.is_cpu:
             raise IndexError("index out of range")
+        if not n:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
         if d and input.array.ndim > 1:
             wrong = next(int(i) for i in index.array if not 0 <= i < n)
             raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={n}")
@@ -294,6 +298,15 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
     return value
 
 
+def _unmoved(input: Any, src: Any) -> Any:
+    """Return a copy of input that depends on src, but on none of its elements."""
+    out = xp.clone(input)
+    if isinstance(src, TensorBase) and src.requires_grad and src.array.dtype == input.array.dtype:
+        none = xp.get_slice(xp.reshape(src, shape=(src.array.size,)), index=(slice(0, 0),))
+        out = xp.add(out, xp.sum(none))
+    return out
+
+
 @public(inplace=True, out="same")
 def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *, reduce: str | None = None,
             value: Number | None = None) -> Tensor:
@@ -322,7 +335,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *
         given = _value_for(input, index, given, "scatter")
         return scatter_reduce(input, dim, index, given, "sum" if reduce == "add" else "prod")
     if not index.array.size:
-        return xp.clone(input)
+        return _unmoved(input, given)
     d = _check_gather(input, dim, index, "scatter")
     given = _value_for(input, index, given, "scatter")
     out = xp.scatter(_with_axis(input), _with_axis(given), _with_axis(index), axis=d)
@@ -338,7 +351,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """
     check_tensor(src, "scatter_add", "src", 4)
     if not index.array.size:
-        return xp.clone(input)
+        return _unmoved(input, src)
     d = _check_gather(input, dim, index, "scatter_add")
     src = _value_for(input, index, src, "scatter")
     return _of_shape(xp.scatter_add(_with_axis(input), _with_axis(src), _with_axis(index), axis=d), input.array.shape)
@@ -367,9 +380,9 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     dim = integer(dim, "dim")
-    if not index.array.size:
-        return xp.clone(input)
     check_tensor(src, "scatter_reduce", "src", 4)
+    if not index.array.size:
+        return _unmoved(input, src)
     d = _check_gather(input, dim, index, "scatter_reduce")
     src = _value_for(input, index, src, "scatter")
     shape = input.array.shape
@@ -591,8 +604,8 @@ def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Ten
     count = min(shape)
     input.as_strided((count,), (step,)).fill_(fill_value)
     if wrap and len(shape) == 2 and shape[0] > shape[1] + 1:
-        flat = input.reshape(-1)
-        flat[(shape[1] + 1) * shape[1]::shape[1] + 1] = fill_value
+        for top in range(shape[1] + 1, shape[0], shape[1] + 1):
+            input[top:].fill_diagonal_(fill_value)  # type: ignore[attr-defined]
     return input
 
 

@@ -43,6 +43,8 @@ def cat(tensors: Tensors, dim: int = 0) -> Tensor:
         shapes.append(shape)
     kept = tensors
     if (0,) in shapes:       # PyTorch lets the old empty tensor pass
+        if not any(shape != (0,) for shape in shapes):
+            dim = 0
         kept = [t for t in tensors if t.array.shape != (0,)] or list(tensors)
         shapes = [t.array.shape for t in kept]
     shape, *others = shapes
@@ -324,6 +326,8 @@ def meshgrid(*tensors: Tensor | Tensors, indexing: str | None = None) -> tuple[T
                            f"{next(t for t in tensors if t.array.ndim > 1)}")
     if any(t.array.dtype != tensors[0].array.dtype for t in tensors):
         raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    if any(t.device != tensors[0].device for t in tensors):
+        raise RuntimeError("meshgrid expects all tensors to have the same device")
     swap = indexing == "xy" and len(tensors) >= 2
     order = (1, 0, *range(2, len(tensors))) if swap else tuple(range(len(tensors)))
     shape = tuple(tensors[i].array.size for i in order)

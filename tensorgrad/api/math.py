@@ -36,7 +36,7 @@ def _scaled(input: Any, other: Any, alpha: Any) -> Any:
     if isinstance(alpha, complex) and not target.is_complex:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
     if not isinstance(other, Tensor):
-        return other * alpha
+        return other * alpha if target.category != dtypes.BOOL else bool(other and alpha)
     return xp.multiply(in_dtype(other, target), alpha if target.category != dtypes.BOOL else bool(alpha))
 
 

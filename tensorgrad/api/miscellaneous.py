@@ -16,7 +16,7 @@ from ._arguments import check_tensor, integer, normalize_dim
 from ._kinds import Device, Ints1, MemoryFormat
 from ._register import public
 from .activation import check_floating
-from .conversion import copy_
+from .conversion import copy_, refuse_grad
 from .creation import empty, empty_like, from_numpy, ones_like, tensor
 from .norms import norm
 
@@ -116,8 +116,7 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[..., Any]) -> T
 
     https://pytorch.org/docs → torch.Tensor.map_
     """
-    if node_of(self) is not None:
-        raise RuntimeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
+    refuse_grad("map2_", self, x, y)
     for name, other in (("x", x), ("y", y)):
         if other.array.dtype != self.array.dtype:
             raise TypeError(f"map2_: expected {self.type()} for argument '{name}' (got {other.type()})")

@@ -13,6 +13,7 @@ from ..advice import wrote
 from ..core.dispatch import NUMBERS, PLAIN, binary, fresh, unary, xp
 from ..core.inplace import in_place
 from ..core.mode import mode
+from ..dtype import FROM_NUMPY
 from ..ops.base import OPS
 from ..runtime.numpy_state import compute
 from ..storage.cpu import NumpyStorage
@@ -21,9 +22,32 @@ from . import comparison, math, matrix, pointwise
 
 def operand(value: Any) -> Any:
     """Convert the other operand: a NumPy array becomes a tensor; objects of foreign classes give NotImplemented."""
-    if isinstance(value, (Tensor, int, float, complex, np.generic)):
+    if isinstance(value, (Tensor, int, float, complex)):
         return value
+    if isinstance(value, np.generic):
+        if isinstance(value, (np.longdouble, np.clongdouble)):
+            return float(value) if isinstance(value, np.longdouble) else complex(value)
+        return value if isinstance(value, (np.number, np.bool_)) else NotImplemented
     return fresh(value, NumpyStorage) if isinstance(value, np.ndarray) else NotImplemented
+
+
+def by_numpy(op: str, a: Any, b: Any) -> Any:
+    """Return `a ∘ b` for a plain tensor off the tape and a NumPy array, with NumPy's dtype; bytes for bools.
+
+    PyTorch leaves this operation to NumPy and wraps its result. NotImplemented where it raises: for tensors that
+    require grad or that NumPy cannot hold, and where NumPy has no such operation.
+    """
+    if type(b) is not np.ndarray or type(a) not in PLAIN or type(a._storage) is not NumpyStorage or a.requires_grad:
+        return NotImplemented
+    if op not in ARRAY_OPS or a.array.dtype.kind == "V":
+        return NotImplemented
+    try:
+        y = np.asarray(compute(getattr(np, op), a.array, b))
+    except (TypeError, ValueError):
+        return NotImplemented
+    if y.dtype not in FROM_NUMPY:
+        return NotImplemented
+    return fresh(y.astype(np.uint8) if y.dtype.kind == "b" else y, NumpyStorage)
 
 
 def foreign(name: str, a: Any, b: Any) -> Any:
@@ -44,6 +68,8 @@ def _self(value: Any) -> Any:
 def forward(name: str, op: str, function: Callable[..., Any], numbers: Any = NUMBERS) -> Callable[[Any, Any], Any]:
     """Return a method for `a ∘ b`: a fast path of the op; `function` takes other kinds of operands."""
     def other_ways(a: Any, b: Any) -> Any:
+        if (found := by_numpy(op, a, b)) is not NotImplemented:
+            return found
         other = operand(b)
         return foreign(name, a, b) if other is NotImplemented else function(_self(a), other)
     return binary(OPS[op], other_ways, numbers)
@@ -62,6 +88,8 @@ def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], 
     def method(a: Tensor, b: Any) -> Tensor:
         if directly(op, a, b):
             return a
+        if (found := by_numpy(op, a, b)) is not NotImplemented:     # a new tensor, as in PyTorch
+            return found
         b = operand(b)
         if b is NotImplemented:
             return b
@@ -136,6 +164,8 @@ def _reflected_divide(b: Tensor, a: Any) -> Tensor:
         return xp.reciprocal(b)
     if isinstance(a, Tensor):
         return xp.multiply(xp.reciprocal(b), a)
+    if type(a) is np.ndarray and (found := by_numpy("multiply", xp.reciprocal(_self(b)), a)) is not NotImplemented:
+        return found
     a = operand(a)
     return NotImplemented if a is NotImplemented else xp.divide(a, _self(b))
 
@@ -160,6 +190,9 @@ ARITHMETIC = {"add": ("+", "add", math.add), "sub": ("-", "subtract", math.sub),
 COMPARISONS = {"eq": ("==", "equal"), "ne": ("!=", "not_equal"), "lt": ("<", "less"), "le": ("<=", "less_equal"),
                "gt": (">", "greater"),
                "ge": (">=", "greater_equal")}
+
+
+ARRAY_OPS = frozenset(op for _, op, _ in ARITHMETIC.values()) | {"matmul"}
 
 
 def _attach(name: str, method: Any, doc: str) -> None:

@@ -8,7 +8,7 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
 from ._arguments import normalize_dim
 from ._kinds import Number
-from ._register import FUNCTIONS, public
+from ._register import public
 
 START = {"sum": 0.0, "mean": 0.0, "max": -inf, "min": inf, "prod": 1.0}
 
@@ -94,9 +94,9 @@ def _reduced(values: Any, index: Any, count: int, reduce: str, initial: Any) -> 
         lengths = xp.embedding_add(values.new_ones(index.shape), index, rows=count).reshape(-1, *[1] * len(rest))
         return out / lengths if initial is None else out / lengths.clamp(min=1)
     wide = index.reshape(-1, *[1] * len(rest)).expand(values.shape)
-    name = {"max": "amax", "min": "amin"}.get(reduce, "prod")
-    out = FUNCTIONS["scatter_reduce"](values.new_full((count, *rest), START[reduce]), 0, wide, values, name,
-                                      include_self=reduce == "prod")
+    out = xp.scatter_extreme(values.new_full((count, *rest), START[reduce]), values, wide, axis=0,
+                             reduce={"max": "amax", "min": "amin"}.get(reduce, "prod"), include_self=reduce == "prod",
+                             equal_nan=True)
     if initial is None:
         return out
     if reduce == "prod":

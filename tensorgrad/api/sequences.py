@@ -23,7 +23,7 @@ from ._register import public
 from .creation import _placed, as_leaf
 
 
-@public(method=False, out="given")
+@public(method=False, out="given filled")
 def arange(start: Number | None = None, end: Number | None = None, step: Number = 1, *, dtype: Dtype | None = None,
            layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False,
            pin_memory: bool | None = False) -> Tensor:
@@ -74,7 +74,7 @@ def _steps(backend: Any, start: Any, step: Any, count: int, dtype: Any) -> Any:
     return backend.cast(places * number(step) + number(start), dtype)
 
 
-@public("range", method=False, out="given", name="range")
+@public("range", method=False, out="given filled", name="range")
 def range_(start: Number, end: Number, step: Number = 1, *, dtype: Dtype | None = None, layout: Layout | None = None,
            device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
     """arange with the end included (deprecated in PyTorch).
@@ -121,7 +121,7 @@ def _kind_between(name: str, start: Any, end: Any, dtype: Any) -> Any:
     return kind
 
 
-@public(method=False, out="given")
+@public(method=False, out="given filled")
 def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype: Dtype | None = None,
              layout: Layout | None = None, device: Device | None = None, requires_grad: bool | None = False) -> Tensor:
     """`steps` values from start to end, both included, evenly spaced.
@@ -166,7 +166,7 @@ def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype:
     return as_leaf(out, requires_grad)
 
 
-@public(method=False, out="given")
+@public(method=False, out="given filled")
 def logspace(start: Tensor | Number, end: Tensor | Number, steps: int, base: float = 10.0, *,
              dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
              requires_grad: bool | None = False) -> Tensor:

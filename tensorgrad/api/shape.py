@@ -15,6 +15,8 @@ from ..core.mode import mode
 from ..core.tape import Leaf, TensorBase, node_of
 from ..ops.base import OPS
 from ..size import Size
+from ..storage.out_of_memory import overflowed
+from . import creation
 from ._arguments import check_format, normalize_dim, normalize_dims, warn
 from ._kinds import Dtype, Index, Ints, Ints1, MemoryFormat, Tensors
 from ._register import FUNCTIONS, public
@@ -314,6 +316,9 @@ def t(input: Tensor) -> Tensor:
     torch.Size([3, 2])
     """
     if input.array.ndim > 2:
+        if input._storage.dense is not None and (found := getattr(input, "sparse_dim", None)):
+            raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {found()} sparse "
+                               f"and {input.dense_dim()} dense dimensions")  # type: ignore[attr-defined]
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.array.ndim}D")
     return xp.t(input)
 
@@ -680,8 +685,11 @@ for _name in ("unsqueeze", "squeeze", "transpose", "swapaxes", "swapdims", "t", 
 def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = None, **keywords: Any) -> Tensor:
     """Change the shape, keeping elements in order; new ones are uninitialized.
 
+    Views of memory that has to grow keep the old memory.
+
     Output: size
-    Errors: RuntimeError if the tensor requires grad, or if a size is negative
+    Errors: RuntimeError if the tensor requires grad, a size is negative, or memory that NumPy or a buffer holds is too
+        small
     https://pytorch.org/docs → torch.Tensor.resize_
 
     >>> import tensorgrad as torch
@@ -691,21 +699,42 @@ def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = No
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
     shape = _sizes(_given(size, "resize_", "size", keywords))
-    if any(n < 0 for n in shape):
-        raise RuntimeError(f"numel: integer multiplication overflow: a size is negative in {list(shape)}")
+    _check_size(shape, input.array.itemsize)
+    if memory_format is dtypes.preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    check_format(len(shape), memory_format)
     if shape == input.array.shape and memory_format is None:
         return input
-    backend = type(input._storage)
-    memory = input._storage.memory if input._storage.memory is not None else input.array
-    flat = memory.ravel("K")[input.storage_offset():]
-    if prod(shape) > flat.size:
-        grown = backend.xp.zeros(prod(shape), dtype=flat.dtype)
-        grown[:flat.size] = flat
-        flat, version, input._storage = grown, input._storage.version, backend()
-        input._storage.memory, input._storage.version = flat, version
-    input.array = flat[:prod(shape)].reshape(shape)
+    backend, storage, count = type(input._storage), shared(input), prod(shape)
+    start = input.storage_offset()
+    memory = storage.memory.ravel("K")
+    if start + count > memory.size:
+        if storage.fixed:
+            raise RuntimeError("Trying to resize storage that is not resizable")
+        grown = backend.xp.zeros(start + count, dtype=memory.dtype)
+        grown[:memory.size] = memory
+        if creation.fill_memory:
+            backend.assign(grown[memory.size:], creation.unlikely(input.dtype))
+        memory, version, input._storage = grown, storage.version, backend()
+        input._storage.memory, input._storage.version = memory, version
+    flat = memory[start:start + count]
+    if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+        rows, channels, *rest = shape
+        input.array = flat.reshape(rows, *rest, channels).transpose(0, -1, *range(1, len(shape) - 1))
+    else:
+        input.array = flat.reshape(shape)
     input._storage.wrote()
     return input
+
+
+def _check_size(shape: tuple[int, ...], itemsize: int) -> None:
+    """Raise PyTorch's errors for sizes that are negative, or whose product no number holds."""
+    if any(n < 0 for n in shape) or prod(shape) >= 2 ** 63:
+        raise RuntimeError("numel: integer multiplication overflow")
+    if prod(max(n, 1) for n in shape[1:]) >= 2 ** 63:
+        raise RuntimeError("Stride calculation overflowed")
+    if prod(shape) * itemsize >= 2 ** 63:
+        raise overflowed(shape)
 
 
 @public()
@@ -716,6 +745,10 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: MemoryForm
     Errors: RuntimeError if the tensor requires grad, or if a size is negative
     https://pytorch.org/docs → torch.Tensor.resize_as_
     """
-    return resize_(input, the_template.array.shape)
+    if memory_format is dtypes.preserve_format:
+        memory_format = next((kind for kind, ndim in ((dtypes.channels_last, 4), (dtypes.channels_last_3d, 5))
+                              if the_template.dim() == ndim and not the_template.is_contiguous()
+                              and the_template.is_contiguous(memory_format=kind)), None)
+    return resize_(input, the_template.array.shape, memory_format=memory_format)
 
 

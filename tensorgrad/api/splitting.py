@@ -224,13 +224,17 @@ def tensor_split(input: Tensor, indices_or_sections: Tensor | int | Ints | None 
     if len(given) != 1:
         raise TypeError("tensor_split() takes the sections or the indices, once")
     where: Any = given[0]
-    _check_has_dims(input, "tensor_split")
+    if not input.array.ndim:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     d = normalize_dim(dim, input.array.ndim)
     n = input.array.shape[d]
     if isinstance(where, TensorBase):
         if where.array.dtype.name != "int64":
             raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
                                f"{SCALAR_TYPES[where.dtype.name]}")  # type: ignore[attr-defined]
+        if where.array.ndim > 1:
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                               f"one-dimensional tensor, but got a tensor with {where.array.ndim} dims")
         where = where.tolist()  # type: ignore[attr-defined]
     if isinstance(where, bool):
         raise TypeError("tensor_split() received an invalid combination of arguments")

@@ -9,6 +9,8 @@ https://pytorch.org/docs/stable/storage.html
 """
 from __future__ import annotations
 
+import os
+import struct
 import sys
 import weakref
 from operator import index as integer
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from .._tensor.copying import copied_memory
 from ..core.dispatch import shared, wrap
 from ..core.inplace import address
 from ..device import device as Device
@@ -77,10 +80,8 @@ class UntypedStorage:
     [2, 3]
     """
 
-    __slots__ = ("_line", "_backend", "_blocks", "_owner", "__weakref__")
     __module__ = "torch.storage"
     is_sparse = is_sparse_csr = is_hpu = False
-    filename = None
 
     def __init__(self, *arguments: Any, device: Any = None) -> None:
         if len(arguments) > 1:
@@ -132,8 +133,16 @@ class UntypedStorage:
 
         https://pytorch.org/docs → torch.UntypedStorage.from_file
         """
-        return cls._over(np.memmap(filename, np.uint8, "r+" if shared else "c",
-                                   shape=(nbytes if size is None else size,)).view(np.ndarray))
+        made = cls._over(mapped(filename, shared, nbytes if size is None else size))
+        made._file = filename if shared else None
+        return made
+
+    _file: str | None = None
+
+    @property
+    def filename(self) -> str | None:
+        """Return the name of the file whose bytes these are, if writes go there."""
+        return self._file if self._owner is None else self._owner.__dict__.get("filename", self._file)
 
     # properties
 
@@ -170,23 +179,42 @@ class UntypedStorage:
 
         https://pytorch.org/docs → torch.UntypedStorage.share_memory_
         """
+        if self.device.type == "meta":
+            self._share_fd_cpu_()
         if self.device.type == "cpu":
             wrap(*self.block(DTYPES["uint8"])).share_memory_()
         return self
+
+    def _share_fd_cpu_(self) -> Any:
+        raise self._no_handle("fd")
+
+    def _share_filename_cpu_(self) -> Any:
+        raise self._no_handle("filename")
+
+    def _write_file(self, file: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the bytes to an open file, after the number of elements if `save_size` is True."""
+        data = self._host().tobytes()
+        file.write((struct.pack("<q", len(data) // element_size) if save_size else b"") + data)
+
+    def _no_handle(self, kind: str) -> Exception:
+        if self.device.type != "cpu":
+            return RuntimeError(f"_share_{kind}_: only available on CPU")
+        return NotImplementedError(f"_share_{kind}_cpu_(): storages hand out no handles: share_memory_() moves the "
+                                   "memory to where processes share it")
 
     def is_pinned(self, device: Any = "cuda") -> bool:
         """Return False: memory is never pinned."""
         return False
 
     def resizable(self) -> bool:
-        """Return True if `resize_` may grow the storage: not while tensors use it."""
-        return self._owner is None
+        """Return True unless the memory is a NumPy array's, a buffer's or shared between processes."""
+        return self._owner is None or not (self._owner.fixed or self._owner.shared)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
 
     def __repr__(self) -> str:
-        shown = "\n".join(f" {byte}" for byte in self.tolist()) or " "
+        shown = "..." if self.device.type == "meta" else "\n".join(f" {byte}" for byte in self.tolist()) or " "
         return f"{shown}\n[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
     # contents
@@ -196,12 +224,19 @@ class UntypedStorage:
 
     def tolist(self) -> list[int]:
         """The bytes."""
+        self._check_bytes()
         return self._host().tolist()  # type: ignore[no-any-return]
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
 
+    def _check_bytes(self) -> None:
+        """Raise PyTorch's error for a storage without memory."""
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+
     def __getitem__(self, index: Any) -> Any:
+        self._check_bytes()
         if isinstance(index, slice):
             if index.step not in (None, 1):
                 raise RuntimeError(f"Trying to slice with a step of {index.step}, but only a step of 1 is supported")
@@ -261,6 +296,8 @@ class UntypedStorage:
             if size > self._line.size:
                 raise RuntimeError(NOT_RESIZABLE)
             self._owner.cut = size
+        elif self.device.type == "meta":
+            self._line = self._backend.asarray(np.zeros(size, np.uint8))
         else:
             line = np.zeros(size, np.uint8)
             kept = min(size, self.nbytes())
@@ -278,7 +315,8 @@ class UntypedStorage:
 
     def __deepcopy__(self, memo: Any) -> UntypedStorage:
         if id(self) not in memo:
-            memo[id(self)] = self.clone()
+            memo[id(self)] = self.clone() if self._owner is None else storage_of(
+                wrap(*copied_memory(wrap(self._owner.memory, self._owner), memo)))     # tensors in it are copied once
         return memo[id(self)]  # type: ignore[no-any-return]
 
     def __reduce__(self) -> Any:
@@ -335,6 +373,30 @@ class UntypedStorage:
     def _as_tensor(self, like: Any) -> Any:
         return wrap(*self.block(like.dtype))
 
+    def _given(self, dtype: Any) -> Any:
+        """Return the tensor that `torch.tensor` makes of the storage: of int64 unless a dtype is asked for."""
+        return wrap(*self.block(dtype or DTYPES["int64"]))
+
+
+def mapped(filename: str, shared: bool, nbytes: int) -> Any:
+    """Map the bytes of a file; if shared, it is made or extended to this size."""
+    try:
+        if shared:
+            with open(filename, "ab") as file:
+                if file.tell() < nbytes:
+                    file.truncate(nbytes)
+        held = os.stat(filename).st_size
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}> in {'read-write' if shared else 'read-only'} mode: "
+                           f"{error.strerror} ({error.errno})") from None
+    if nbytes < 0:
+        raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{filename}>: Cannot allocate memory (12)")
+    if held < nbytes:
+        raise RuntimeError(f"file <{filename}> size <{held}> is smaller than the required mapping size <{nbytes}>")
+    if not nbytes:
+        return np.zeros(0, np.uint8)
+    return np.memmap(filename, np.uint8, "r+" if shared else "c", shape=(nbytes,)).view(np.ndarray)
+
 
 def _unpickled(data: bytes) -> UntypedStorage:
     return UntypedStorage._over(np.frombuffer(bytearray(data), np.uint8))
@@ -345,7 +407,7 @@ class TypedStorage:
 
     __module__ = "torch.storage"
     is_sparse = is_hpu = False
-    filename = None
+    filename = property(lambda self: self._untyped_storage.filename)
 
     def __init__(self, *arguments: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None,
                  _internal: bool = False) -> None:
@@ -400,6 +462,17 @@ class TypedStorage:
                                f"UntypedStorage, but got type {SCALAR_TYPES[self.dtype.name]} for argument 1 'storage'")
         return wrap(*self._untyped_storage.block(self.dtype))
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def _given(self, dtype: Any) -> Any:
+        """Return the tensor that `torch.tensor` makes of the storage, whose dtype must be the one that is asked for."""
+        dtype = dtype or get_default_dtype()
+        if dtype is not self.dtype:
+            raise RuntimeError(f"Expected a Storage of type {SCALAR_TYPES[dtype.name]} or an UntypedStorage, but got "
+                               f"{SCALAR_TYPES[self.dtype.name]}")
+        return self._as_tensor()
+
     def size(self) -> int:
         """The number of elements."""
         return self._untyped_storage.nbytes() // self.dtype.itemsize  # type: ignore[no-any-return]
@@ -432,8 +505,17 @@ class TypedStorage:
         return False
 
     def resizable(self) -> bool:
-        """Return True if `resize_` may grow the storage: not while tensors use it."""
+        """Return True unless the memory is a NumPy array's, a buffer's or shared between processes."""
         return self._untyped_storage.resizable()
+
+    def _share_fd_cpu_(self) -> Any:
+        return self._untyped_storage._share_fd_cpu_()
+
+    def _write_file(self, *arguments: Any) -> None:
+        self._untyped_storage._write_file(*arguments)
+
+    def _share_filename_cpu_(self) -> Any:
+        return self._untyped_storage._share_filename_cpu_()
 
     def get_device(self) -> int:
         """The index of the CUDA device, -1 on the CPU."""
@@ -441,12 +523,14 @@ class TypedStorage:
 
     def tolist(self) -> list[Any]:
         """The elements."""
+        self._untyped_storage._check_bytes()
         return self._as_tensor()[:self.size()].tolist()  # type: ignore[no-any-return]
 
     def __iter__(self) -> Any:
         return iter(self.tolist())
 
     def __getitem__(self, index: Any) -> Any:
+        self._untyped_storage._check_bytes()
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(index, int):

@@ -98,7 +98,7 @@ def _type(name: str, cuda: bool) -> Any:
     module = "torch.cuda" if cuda else "torch"
     return tensortype(name, (), {"__module__": module, "__qualname__": name, "__doc__": None, "dtype": DTYPES[name],
                                  "layout": strided,
-                                 "is_cuda": cuda, "is_sparse": False})
+                                 "is_cuda": cuda, "is_sparse": False, "is_xpu": False})
 
 
 TYPES: dict[str, Any] = {_name(cls): cls for name in DTYPES for cls in (_type(name, False), _type(name, True))}

@@ -393,8 +393,8 @@ def _number_dtype(number: Any) -> dtypes.dtype:
     for kind in (bool, int, float, complex):
         if isinstance(number, kind):
             return dtypes.of_number(kind)
-    if hasattr(number, "dtype"):     # a NumPy scalar counts as the Python number it stands for
-        return dtypes.of_number(type(number.item()))
+    if hasattr(number, "dtype"):     # a NumPy scalar counts as the Python number it stands for; a bool as a float
+        return dtypes.of_number(float if number.dtype.kind == "b" else type(number.item()))
     raise TypeError(f"expected a Tensor or a number, got {type(number).__name__}")
 
 

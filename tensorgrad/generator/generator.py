@@ -399,6 +399,8 @@ class Generator(Stream):
             raise RuntimeError("Cauchy distribution is a continuous probability distribution. "
                                f"dtype must be a floating point but you specified {TYPES[dtype].c_name}")
         sigma, median = float(sigma), float(median)
+        if math.isinf(median):      # which 0 · sigma does not move
+            return fill(shape, dtype, self._doubles, lambda u: np.full(u.shape, median))
         return fill(shape, dtype, self._doubles,
                     lambda u: streams.fma(libm("tan", math.pi * (u - 0.5), dtype), sigma, median))
 

@@ -90,7 +90,7 @@ def scatter_add(xp: Any, x: Any, value: Any, index: Any, *, axis: int) -> Any:
 
 @in_arrays("scatter_extreme")
 def scatter_extreme(xp: Any, x: Any, value: Any, index: Any, *, axis: int, reduce: str,
-                    include_self: bool = True) -> Any:
+                    include_self: bool = True, equal_nan: bool = False) -> Any:
     out, where = x.copy(), along(xp, index, axis)
     value = value[tuple(map(slice, index.shape))]
     if not include_self:

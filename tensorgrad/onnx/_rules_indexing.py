@@ -117,7 +117,7 @@ def gather(g: Graph, x: Any, index: Any, *, axis: int) -> Any:
 
 @rule("scatter scatter_add scatter_extreme")
 def scatter(g: Graph, x: Any, value: Any, index: Any, *, axis: int, reduce: str | None = None,
-            include_self: bool = True) -> Any:
+            include_self: bool = True, equal_nan: bool = False) -> Any:
     how = {"scatter": None, "scatter_add": "add"}.get(g.op,
                                                       {"amax": "max", "amin": "min", "prod": "mul"}.get(reduce or ""))
     if not include_self:

@@ -201,7 +201,8 @@ class MaskedFill(Movement):
 
 class ScatterExtreme(Movement):
     """x with `value` reduced into it along an axis at index: by the largest (amax), the smallest (amin) or the
-    product.
+    product. With `equal_nan`, the NaNs that make an extreme NaN share its gradient, and one in a product is left
+    out of its own.
     """
 
     kinds = Op.kinds
@@ -210,32 +211,41 @@ class ScatterExtreme(Movement):
     axes = ("axis",)
     infer = as_first
 
-    def forward(xp, x, value, index, *, axis, reduce, include_self=True):
+    def forward(xp, x, value, index, *, axis, reduce, include_self=True, equal_nan=False):
         return xp.scatter_extreme(x, value, index, axis=axis, reduce=reduce, include_self=include_self)
 
-    def grad_x(xp, g, x, value, index, out, axis, reduce, include_self=True):
-        return (factors if reduce == "prod" else shares)(xp, g, x, value, index, out, axis, reduce, include_self)[0]
+    def grad_x(xp, g, x, value, index, out, axis, reduce, include_self=True, equal_nan=False):
+        if reduce == "prod":
+            return factors(xp, g, x, value, index, out, axis, include_self, equal_nan)[0]
+        return shares(xp, g, x, value, index, out, axis, include_self, equal_nan)[0]
 
-    def grad_value(xp, g, x, value, index, out, axis, reduce, include_self=True):
-        return (factors if reduce == "prod" else shares)(xp, g, x, value, index, out, axis, reduce, include_self)[1]
+    def grad_value(xp, g, x, value, index, out, axis, reduce, include_self=True, equal_nan=False):
+        if reduce == "prod":
+            return factors(xp, g, x, value, index, out, axis, include_self, equal_nan)[1]
+        return shares(xp, g, x, value, index, out, axis, include_self, equal_nan)[1]
 
 
-def shares(xp, g, x, value, index, out, axis, reduce, include_self):
+def shares(xp, g, x, value, index, out, axis, include_self, equal_nan):
     """Return the gradients of an extreme: equal elements share it, even x's if only `value` is reduced."""
     part = xp.get_slice(value, index=tuple(map(slice, index.shape)))
     there = lambda t: xp.gather(t, index, axis=axis)  # noqa: E731
+    met = part == there(out)
+    if equal_nan:
+        met = met | (part != part)
     hit_x, hit_value = (xp.where(x == out, xp.ones_like(g), 0),
-                        xp.where(part == there(out), xp.ones(index.shape, dtype=g.dtype), 0))
+                        xp.where(met, xp.ones(index.shape, dtype=g.dtype), 0))
     share = g / xp.scatter_add(hit_x, hit_value, index, axis=axis)
     return outside(xp, hit_x * share, index, axis, include_self), grown(xp, hit_value * there(share), value.shape)
 
 
-def factors(xp, g, x, value, index, out, axis, reduce, include_self):
+def factors(xp, g, x, value, index, out, axis, include_self, equal_nan):
     """The gradient of a product is that of the other factors; a zero is left out, not divided by."""
     part = xp.get_slice(value, index=tuple(map(slice, index.shape)))
     there = lambda t: xp.gather(t, index, axis=axis)  # noqa: E731
-    product = lambda x, part: xp.scatter_extreme(x, part, index, axis=axis, reduce=reduce, include_self=include_self)  # noqa: E731
+    product = lambda x, part: xp.scatter_extreme(x, part, index, axis=axis, reduce="prod", include_self=include_self)  # noqa: E731
     filled_x, zero = xp.where(x == 0, 1, x), part == 0
+    if equal_nan:
+        zero = zero | (part != part)
     zeros = there(xp.scatter_add(xp.zeros_like(g), xp.where(zero, xp.ones(index.shape, dtype=g.dtype), 0), index,
                                  axis=axis))
     alone = zero & (zeros == 1)

@@ -20,6 +20,7 @@ class Settings:
     """The program's settings."""
 
     deterministic = 0                # an index of DEBUG_MODES
+    warn_only = False                # as it was asked for, even without deterministic algorithms
     fill_uninitialized_memory = True
     precision = "highest"
 
@@ -41,7 +42,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     if not isinstance(mode, bool):
         raise TypeError(f"_set_deterministic_algorithms(): argument 'mode' (position 1) must be bool, not "
                         f"{type(mode).__name__}")
-    _set(0 if not mode else 1 if warn_only else 2)
+    _set(0 if not mode else 1 if warn_only else 2, warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -57,7 +58,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
     https://pytorch.org/docs → torch.is_deterministic_algorithms_warn_only_enabled
     """
-    return settings.deterministic == 1
+    return settings.warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -74,7 +75,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         debug_mode = DEBUG_MODES.index(debug_mode)
     if debug_mode not in (0, 1, 2):
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    _set(debug_mode)
+    _set(debug_mode, debug_mode == 1)
 
 
 def get_deterministic_debug_mode() -> int:
@@ -82,10 +83,15 @@ def get_deterministic_debug_mode() -> int:
     return settings.deterministic
 
 
-def _set(mode: int) -> None:
+def _set(mode: int, warn_only: bool) -> None:
+    settings.deterministic, settings.warn_only = mode, warn_only
+    fill_or_not()
+
+
+def fill_or_not() -> None:
+    """Tell the functions that make memory whether to fill it."""
     from ..api import creation
-    settings.deterministic = mode
-    creation.fill_memory = mode > 0 and settings.fill_uninitialized_memory
+    creation.fill_memory = settings.deterministic > 0 and settings.fill_uninitialized_memory
 
 
 def set_float32_matmul_precision(precision: str) -> None:

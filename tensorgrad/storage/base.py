@@ -167,6 +167,7 @@ class Storage:
     watched = False   # has views that must notice every write, recorded or not
     memory: Any = None  # the array that spans the block, known once a second tensor shares it
     shared: Any = None  # the block of memory that other processes see, too
+    fixed = False     # True if the memory is not ours alone: a NumPy array's, or a buffer's
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

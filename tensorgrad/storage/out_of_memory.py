@@ -44,15 +44,17 @@ def in_units(size: float) -> str:
 def in_words(bytes_: int | None, name: str = "") -> HostMemoryError:
     """PyTorch's error for memory that the system refuses."""
     asked = "" if bytes_ is None else f": you tried to allocate {bytes_} bytes. Error code 12 (Cannot allocate memory)"
-    place = f" (in {name})" if name else ""
+    place = f"\n(in {name})" if name else ""
     return HostMemoryError(f"[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate "
                            f"memory{asked}{place}")
 
 
 def overflowed(shape: Any = None, name: str = "") -> RuntimeError:
-    """PyTorch's error for a size in bytes that no number holds."""
+    """PyTorch's error for a size in bytes that no number holds, or for a stride."""
+    if shape is not None and not prod(shape):
+        return RuntimeError("Stride calculation overflowed")
     sizes = "" if shape is None else f" with sizes={list(shape)}"
-    return RuntimeError(f"Storage size calculation overflowed{sizes}" + (f" (in {name})" if name else ""))
+    return RuntimeError(f"Storage size calculation overflowed{sizes}" + (f"\n(in {name})" if name else ""))
 
 
 def beyond(error: BaseException | None) -> bool:

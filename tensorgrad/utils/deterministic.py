@@ -15,7 +15,7 @@ class _Deterministic(ModuleType):
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, fill: bool) -> None:
         settings.settings.fill_uninitialized_memory = fill
-        settings.set_deterministic_debug_mode(settings.get_deterministic_debug_mode())
+        settings.fill_or_not()
 
 
 sys.modules[__name__].__class__ = _Deterministic

@@ -151,6 +151,13 @@ class Tables(ast.NodeTransformer):
                    for key, value in zip(node.keys, node.values)]
         return ast.copy_location(ast.Dict([None] * len(entries), entries), node)
 
+    def visit_ClassDef(self, node: Any) -> Any:
+        """Leave decorators and statements of the class itself: a lambda does not see the names of a class."""
+        for function in node.body:
+            if isinstance(function, ast.FunctionDef):
+                function.body = [self.visit(statement) for statement in function.body]
+        return node
+
 
 def entry(make: Any) -> Any:
     """The entry of a table; none if its key is absent."""
