@@ -23,6 +23,8 @@ enum { C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, ALIGNED = 0x100, WRITEABLE = 0x400 };
 extern PyTypeObject *array_type;                /* NULL until NumPy's table of functions is known */
 extern Dtype *float32, *float64;
 Array *new_array(Dtype *dtype, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);      /* strides: NULL for C order */
+int is_half(const Dtype *dtype);                /* float16, bfloat16 */
+PyObject *widened(PyObject *value), *narrowed(PyObject *value, Dtype *half);
 
 static inline Py_ssize_t size_of(const Array *a)
 {

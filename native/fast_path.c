@@ -237,8 +237,9 @@ typedef struct FastPath {
     Vectorcall call;
     PyObject *otherwise, *op, *kernels, *plans, *plan[1 << MOST_OPERANDS], *dict, *weak;
     char letters[32];
-    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images;
-    /* shows: 1 if the result may be a view, 2 if it always is; composite: without gradient formulas; mixed: operands may be of several dtypes; images: of Op.images */
+    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images, rounds;
+    /* shows: 1 if the result may be a view, 2 if it always is; composite: without gradient formulas; mixed: operands may be of several dtypes;
+       images: of Op.images; rounds: operands of 16 bits compute in float32, and the result is rounded once */
 } FastPath;
 
 static int is_plain(PyObject *value)
@@ -276,6 +277,7 @@ static PyObject *pack(PyObject *const *values, int count)
 typedef struct Call {
     FastPath *path;
     PyObject *record, *operands, *edges, *params, *pair, *residual;         /* record: the function that records the step, or NULL */
+    Dtype *half;                                                            /* the operands' dtype of 16 bits, or NULL */
     int needs;
 } Call;
 
@@ -367,6 +369,16 @@ static PyObject *computed(Call *call, PyObject *kernel, PyObject **values, int c
     return served(call, kernel, values, count, keywords);
 }
 
+/* Return the result of operands of 16 bits, which were widened, in their dtype; bools and integers as they are. Takes the reference y. */
+static PyObject *rounded(PyObject *y, Dtype *half)
+{
+    if (!y || Py_TYPE(y) != array_type || ((Array *)y)->dtype->kind != 'f') return y;
+    PyObject *found = ((Array *)y)->dtype == float32 && ((Array *)y)->flags & C_CONTIGUOUS ? narrowed(y, half)
+                    : PyObject_CallMethod((PyObject *)cpu, "cast", "OO", y, half);
+    Py_DECREF(y);
+    return found;
+}
+
 static int is_view(FastPath *path, PyObject *y, PyObject *x)
 {
     PyObject *base = ((Array *)y)->base;
@@ -441,6 +453,7 @@ static PyObject *result_of(Call *call, PyObject *kernel, PyObject **values, PyOb
     int plain = !call->record || call->record == own_record || call->record == careful, pair = Py_TYPE(kernel) == pair_type;
     if ((pair ? !plain : path->composite) || (path->shows && call->needs && !(plain && call->record))) return NULL;
     PyObject *y = computed(call, kernel, values, path->operands, keywords);
+    if (call->half) y = rounded(y, call->half);
     if (y && path->elementwise && !path->shows && may_stray(values, path->operands)) y = in_order(y, values, path->operands);
     int seen = y && is_view(path, y, values[0]);
     PyObject *out = !y ? NULL : seen ? new_view(call, y) : new_tensor(y, new_object(cpu), Py_None);
@@ -453,21 +466,33 @@ static PyObject *value_of(FastPath *path, int i, PyObject *a, Dtype **dtype)
 {
     if (!is_plain(a))
         return i && (a == Py_None ? path->operands > 2
-                                  : path->numbers && (*dtype)->kind == 'f' && (Py_TYPE(a) == &PyFloat_Type || Py_TYPE(a) == &PyLong_Type)) ? Py_NewRef(a) : NULL;
+                                  : path->numbers && ((*dtype)->kind == 'f' || (path->rounds && is_half(*dtype))) && (Py_TYPE(a) == &PyFloat_Type || Py_TYPE(a) == &PyLong_Type)) ? Py_NewRef(a) : NULL;
     PyObject *x = SLOT(a, tensor_at[ARRAY]), *storage = SLOT(a, tensor_at[STORAGE]);
     if (!x || !storage || Py_TYPE(x) != array_type || Py_TYPE(storage) != cpu) return NULL;
     if (!*dtype) {
         *dtype = ((Array *)x)->dtype;
-        if (!strchr(path->letters, (*dtype)->letter)) return NULL;
+        if (!strchr(path->letters, (*dtype)->letter) && !(path->rounds && is_half(*dtype))) return NULL;
     } else if (((Array *)x)->dtype != *dtype && (!path->mixed || strchr("Ve", ((Array *)x)->dtype->letter))) return NULL;
     return Py_NewRef(x);
 }
 
+/* Put float32 in place of the arrays of 16 bits; return 0 if one has another layout. */
+static int widen(PyObject **values, int count)
+{
+    for (int i = 0; i < count; i++) {
+        PyObject *wide = widened(values[i]);
+        if (!wide) return 0;
+        Py_DECREF(values[i]);
+        values[i] = wide;
+    }
+    return 1;
+}
+
 /* Return the result of operands whose references are held; NULL without an error if Python's function must compute it. */
-static PyObject *run_held(FastPath *path, PyObject *const *args, PyObject **values, PyObject *kernel, PyObject *keywords)
+static PyObject *run_held(FastPath *path, PyObject *const *args, PyObject **values, PyObject *kernel, PyObject *keywords, Dtype *half)
 {
     PyObject *edges[MOST_OPERANDS], *out = NULL;
-    Call call = {.path = path};
+    Call call = {.path = path, .half = half};
     int count = path->operands, held = 0;
     for (; held < count; held++) {
         edges[held] = values[held] == args[held] ? Py_NewRef(Py_None) : edge_of(args[held]);
@@ -509,7 +534,8 @@ static PyObject *run(FastPath *path, PyObject *const *args, PyObject *keywords)
     while (held < count && (values[held] = value_of(path, held, args[held], &dtype))) held++;
     PyObject *kernel = held == count && !(path->images && may_be_channels_last(values, count)) ? Py_XNewRef(PyDict_GetItemWithError(path->kernels, (PyObject *)cpu)) : NULL;
     for (Py_ssize_t i = 0; i < named; i++) values[count + i] = args[count + i];
-    if (kernel) out = run_held(path, args, values, kernel, keywords);
+    Dtype *half = path->rounds && is_half(dtype) ? dtype : NULL;
+    if (kernel && (!half || widen(values, count))) out = run_held(path, args, values, kernel, keywords, half);
     Py_XDECREF(kernel);
     while (held) Py_DECREF(values[--held]);
     return out;
@@ -581,15 +607,16 @@ static PyType_Spec spec = {"tensorgrad._compiled.FastPath", sizeof(FastPath), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR | VECTORCALL, slots};
 static PyTypeObject *path_type;
 
-/* fast_path(otherwise, op, kernels, plans, letters, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images): `otherwise` is Python's function. */
+/* fast_path(otherwise, op, kernels, plans, letters, operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images, rounds): `otherwise` is
+   Python's function. */
 PyObject *new_path(PyObject *self, PyObject *args)
 {
     PyObject *otherwise, *op, *kernels, *plans;
     const char *letters;
-    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images;
+    int operands, tracked, numbers, parameters, shows, elementwise, composite, mixed, images, rounds;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOO!Osipppipppp:fast_path", &otherwise, &op, &PyDict_Type, &kernels, &plans, &letters, &operands, &tracked, &numbers, &parameters,
-                          &shows, &elementwise, &composite, &mixed, &images)) return NULL;
+    if (!PyArg_ParseTuple(args, "OOO!Osipppippppp:fast_path", &otherwise, &op, &PyDict_Type, &kernels, &plans, &letters, &operands, &tracked, &numbers, &parameters,
+                          &shows, &elementwise, &composite, &mixed, &images, &rounds)) return NULL;
     if (!path_type || operands < 1 || operands > MOST_OPERANDS || strlen(letters) >= sizeof ((FastPath *)0)->letters)
         return PyErr_SetString(PyExc_ValueError, "no fast path for such an op"), NULL;
     FastPath *path = (FastPath *)new_object(path_type);
@@ -597,7 +624,7 @@ PyObject *new_path(PyObject *self, PyObject *args)
     path->call = call_path, path->otherwise = Py_NewRef(otherwise), path->op = Py_NewRef(op), path->kernels = Py_NewRef(kernels), path->plans = Py_NewRef(plans);
     strcpy(path->letters, letters);
     path->operands = operands, path->tracked = tracked, path->numbers = numbers, path->parameters = parameters, path->shows = shows;
-    path->elementwise = elementwise, path->composite = composite, path->mixed = mixed, path->images = images;
+    path->elementwise = elementwise, path->composite = composite, path->mixed = mixed, path->images = images, path->rounds = rounds;
     return (PyObject *)path;
 }
 

@@ -137,7 +137,7 @@ extern PyObject *use_memory(PyObject *, PyObject *), *empty_memory(PyObject *, P
 extern PyObject *use_state(PyObject *, PyObject *), *enter_region(PyObject *, PyObject *), *leave_region(PyObject *, PyObject *);        /* numpy_state.c */
 extern PyObject *regions_forked(PyObject *, PyObject *), *compute(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 extern PyObject *outside(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
-extern PyObject *use_arrays(PyObject *, PyObject *), *new_map(PyObject *, PyObject *);                                              /* ufuncs.c */
+extern PyObject *use_arrays(PyObject *, PyObject *), *new_map(PyObject *, PyObject *), *use_halves(PyObject *, PyObject *);          /* ufuncs.c */
 extern PyObject *learn(PyObject *, PyObject *), *results_are(PyObject *, PyObject *), *new_path(PyObject *, PyObject *);             /* fast_path.c */
 extern PyObject *wrap(PyObject *, PyObject *const *, Py_ssize_t), *fresh(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *record_step(PyObject *, PyObject *const *, Py_ssize_t), *record_careful(PyObject *, PyObject *const *, Py_ssize_t), *step_back(PyObject *, PyObject *const *, Py_ssize_t);
@@ -154,6 +154,7 @@ static PyMethodDef functions[] = {
                                     {"twister", twister, METH_O, NULL}, {"use_memory", use_memory, METH_NOARGS, NULL},
                                     {"empty_memory", empty_memory, METH_NOARGS, NULL}, {"memory_use", memory_use, METH_NOARGS, NULL},
                                     {"use_arrays", use_arrays, METH_NOARGS, NULL}, {"map", new_map, METH_VARARGS, NULL},
+                                    {"use_halves", use_halves, METH_VARARGS, NULL},
                                     {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"fast_path", new_path, METH_VARARGS, NULL},
                                     FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step), FAST("record_careful", record_careful),
                                     {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back),

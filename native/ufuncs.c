@@ -232,6 +232,57 @@ PyObject *new_map(PyObject *self, PyObject *args)
     return (PyObject *)map;
 }
 
+/* ── numbers of 16 bits ───────────────────────────────────────────────────────────────────────────────────────────────────────────────── */
+
+static Dtype *half_dtypes[2];                   /* float16 and bfloat16 */
+
+int is_half(const Dtype *dtype) { return dtype && (dtype == half_dtypes[0] || dtype == half_dtypes[1]); }
+
+static void convert(const char *name, const void *arguments, Py_ssize_t n)
+{
+    Kernel kernel = entry_of(name)->f32;
+    if (n < LONG) {
+        if (n) kernel(arguments);
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    kernel(arguments);
+    Py_END_ALLOW_THREADS
+}
+
+/* Return an operand in float32, if it is a contiguous array of 16 bits, and itself if it is none; NULL without an error for other layouts. */
+PyObject *widened(PyObject *value)
+{
+    Array *x = (Array *)value;
+    if (Py_TYPE(value) != array_type || !is_half(x->dtype)) return Py_NewRef(value);
+    if (!(x->flags & C_CONTIGUOUS) || (uintptr_t)x->data % 2) return NULL;
+    Array *out = new_array(float32, x->ndim, x->shape, NULL);
+    if (!out) return NULL;
+    widen_call arguments = {.halves = x->data, .x = out->data, .n = size_of(x), .upper = x->dtype == half_dtypes[1]};
+    convert("widen", &arguments, arguments.n);
+    return (PyObject *)out;
+}
+
+/* Return a contiguous array of float32 in a dtype of 16 bits. */
+PyObject *narrowed(PyObject *value, Dtype *half)
+{
+    Array *x = (Array *)value, *out = new_array(half, x->ndim, x->shape, NULL);
+    if (!out) return NULL;
+    narrow_call arguments = {.x = x->data, .halves = out->data, .n = size_of(x), .upper = half == half_dtypes[1]};
+    convert("narrow", &arguments, arguments.n);
+    return (PyObject *)out;
+}
+
+/* use_halves(float16, bfloat16): set the dtypes of 16 bits. */
+PyObject *use_halves(PyObject *self, PyObject *args)
+{
+    PyObject *float16, *bfloat16;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OO:use_halves", &float16, &bfloat16)) return NULL;
+    half_dtypes[0] = (Dtype *)Py_NewRef(float16), half_dtypes[1] = (Dtype *)Py_NewRef(bfloat16);
+    Py_RETURN_NONE;
+}
+
 /* use_arrays(): learn how NumPy's arrays are made. */
 PyObject *use_arrays(PyObject *self, PyObject *nothing)
 {

@@ -14,7 +14,7 @@ from typing import Any
 from ..api import FUNCTIONS, Tensor
 from ..messages.missing_names import MissingName
 
-_MODULES = ("fft", "linalg", "nn", "special")
+_MODULES = ("_conversions", "fft", "linalg", "nn", "special")
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,7 @@ from ..dtype import as_dtype
 from ..dtype import bool as boolean
 from . import return_types
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
+from ._halves import once_rounded
 from ._kinds import Dtype, Ints, Number, Numbers, Tensors
 from ._register import public
 from .reduction import cast
@@ -206,7 +207,12 @@ def gradient(input: Tensor, *, spacing: Number | Numbers | Tensors | None = 1, d
     if input.array.dtype.kind == "b":
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
                            "`logical_xor()` operator instead.")
-    return tuple(_slope(floating(input), s, a, edge_order) for s, a in zip(spacings, axes, strict=True))
+    return _slopes(floating(input), axes, edge_order, *spacings)
+
+
+@once_rounded
+def _slopes(f: Any, axes: tuple[int, ...], edge_order: int, *spacings: Any) -> tuple[Any, ...]:
+    return tuple(_slope(f, s, a, edge_order) for s, a in zip(spacings, axes, strict=True))
 
 
 def _slope(f: Any, spacing: Any, axis: int, edge_order: int) -> Any:

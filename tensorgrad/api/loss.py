@@ -84,6 +84,11 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: boo
         raise RuntimeError("kl_div: Complex inputs not supported.")
     if not (input.is_floating_point() and target.is_floating_point()):
         raise RuntimeError("kl_div: Integral inputs not supported.")
+    return _divergence(input, target, reduction, log_target)
+
+
+@once_rounded
+def _divergence(input: Any, target: Any, reduction: int, log_target: bool) -> Any:
     return reduced(target.exp() * (target - input) if log_target else target.xlogy(target) - target * input, reduction)
 
 
@@ -102,7 +107,11 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
     tensor([1.])
     """
     check_tensor(target, "poisson_nll_loss", "target", 2)
-    reduction = integer(reduction, "reduction")
+    return _poisson(input, target, log_input, full, eps, integer(reduction, "reduction"))
+
+
+@once_rounded
+def _poisson(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * pi * target).log()

@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
-from ..core.dispatch import SCALAR_TYPES, is_half, namespace, xp
+from ..core.dispatch import SCALAR_TYPES, is_half, namespace, result_type, xp
 from ._arguments import (
     C_NAMES,
     check_elements,
@@ -373,7 +373,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     Input: input broadcastable to (n, m), vec1 (n), vec2 (m)
     Output: (n, m)
     Errors: RuntimeError if a vector is not 1-D, input does not broadcast to (n, m), or beta or alpha is a float for
-        integers
+        integers, or a bool unless the result is one
     https://pytorch.org/docs → torch.addr
 
     >>> import tensorgrad as torch
@@ -384,13 +384,15 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
     for name, t in (("vec1", vec1), ("vec2", vec2)):
         if t.array.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {t.array.ndim}-D")
+    kind = result_type(input, vec1, vec2)
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, bool) and kind.name != "bool":
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+        if isinstance(factor, (float, complex)) and kind.category < dtypes.FLOATING:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     if input.dtype is vec1.dtype is vec2.dtype and is_half(input.array):
         return _plus_product(input, vec1, vec2, outer, beta, alpha)
     input, product = promoted(input, outer(vec1, vec2))
-    if input.array.dtype.kind in "biu":
-        for name, factor in (("beta", beta), ("alpha", alpha)):
-            if isinstance(factor, float):
-                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     if input.array.dtype.kind == "b":
         beta, alpha = bool(beta), bool(alpha)
     return _plus(input, product, beta, alpha)
@@ -466,10 +468,9 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     check_elements(matrices)
-    for i, m in enumerate(matrices):
+    for m in matrices:
         if m.array.ndim != 2:
-            raise RuntimeError(f"Tensor {i} must be a matrix" if len(matrices) > 1
-                               else f"chain_matmul(): Tensor {i} must be a matrix")
+            raise RuntimeError(f"Tensor dimension is {m.array.ndim}, expected 2 instead.")
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices)
 
 

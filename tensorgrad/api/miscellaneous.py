@@ -263,7 +263,7 @@ def frobenius_norm(input: Tensor, dim: Ints1, keepdim: bool = False) -> Tensor:
     return norm(input, "fro", (int(dim),) if isinstance(dim, Tensor) and dim.array.dtype.kind in "iu" else dim, keepdim)
 
 
-@public(method=False)
+@public(method=False, out=True)
 def nuclear_norm(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False) -> Tensor:
     """The sum of the singular values. https://pytorch.org/docs → torch.linalg.matrix_norm"""
     _warn_of_norm("nuclear_norm", "matrix_norm(A, 'nuc', dim, keepdim)")

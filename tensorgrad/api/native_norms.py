@@ -1,6 +1,6 @@
 """Normalisations with the statistics that they used: PyTorch's operators beneath `layer_norm` and its kin.
 
-Each returns (output, mean, 1 / √(σ² + ε)); only the output has a gradient.
+Each returns (output, mean, 1 / √(σ² + ε)); of the statistics, only those of `native_group_norm` have gradients.
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .normalization import _shape_of, batch_norm, group_norm, layer_norm
 def _statistics(x: Any, dims: Any, eps: float, weight: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
     """Mean and 1 / √(σ² + ε) over some axes, computed in float32 at least, in the dtype of the parameters."""
     kept = x.dtype if weight is None else weight.dtype
-    wide = x.detach().to(promote_types(x.dtype, float32))
+    wide = x.to(promote_types(x.dtype, float32))
     mean = wide.mean(dims, keepdim=keepdim)
     variance = wide.var(dims, correction=0, keepdim=keepdim)
     return mean.to(kept), (variance + eps).rsqrt().to(kept)
@@ -39,7 +39,7 @@ def native_layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | Non
     """
     shape = _shape_of(normalized_shape, input, "native_layer_norm", weight, bias)
     out = layer_norm(input, shape, weight, bias, eps)
-    return (out, *_statistics(input, tuple(range(-len(shape), 0)), eps, weight, True))
+    return (out, *_statistics(input.detach(), tuple(range(-len(shape), 0)), eps, weight, True))
 
 
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int,
@@ -59,7 +59,7 @@ def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
         raise RuntimeError("Expected X.numel() == N * C * HxW to be true, but got false.  (Could this error message be "
                            "improved?  If so, please report an enhancement request to PyTorch.)")
     out = group_norm(input, group, weight, bias, eps)
-    return (out, *_statistics(input.reshape(N, group, -1), (2,), eps, weight, False))
+    return (out, *_statistics(input.reshape(N, group, C * HxW // group), (2,), eps, weight, False))
 
 
 def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
@@ -80,7 +80,7 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
     result = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
     if training:
         dims = (0, *range(2, input.dim()))
-        found = (result, *_statistics(input, dims, eps, weight, False))
+        found = (result, *_statistics(input.detach(), dims, eps, weight, False))
     else:
         kind = next((t.dtype for t in (weight, running_mean) if t is not None), input.dtype)
         found = (result, *[empty(0, dtype=kind, device=input.device) for _ in range(2)])

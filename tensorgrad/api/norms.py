@@ -4,9 +4,12 @@ Those of `torch.linalg` are in linalg.py. https://pytorch.org/docs/stable/torch.
 """
 from __future__ import annotations
 
+from typing import Any
+
 from .._tensor import Tensor
 from ..core.dispatch import xp
 from ._arguments import check_tensor, normalize_dim
+from ._halves import once_rounded
 from ._kinds import Dtype, Ints1, Number
 from ._register import public
 from .linalg import matrix_norm
@@ -64,6 +67,11 @@ def dist(input: Tensor, other: Tensor, p: Number = 2) -> Tensor:
     """
     check_tensor(input, "dist", "input", 1)
     check_tensor(other, "dist", "other", 2)
+    return _distance(input, other, p)
+
+
+@once_rounded
+def _distance(input: Any, other: Any, p: Number) -> Any:
     return vector_norm(sub(input, other), p)
 
 
@@ -93,7 +101,11 @@ def renorm(input: Tensor, p: Number, dim: int, maxnorm: Number) -> Tensor:
     if ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions")
     axis = normalize_dim(dim, ndim)
-    others = tuple(a for a in range(ndim) if a != axis)
+    return _scaled_down(input, p, tuple(a for a in range(ndim) if a != axis), maxnorm)
+
+
+@once_rounded
+def _scaled_down(input: Any, p: Number, others: tuple[int, ...], maxnorm: Number) -> Any:
     above = xp.greater(vector_norm(input.detach(), p, others, True), maxnorm)
     # slices that are not scaled, NaN included, have no gradient through the norm
     size = vector_norm(xp.where(above, input, 1), p, others, True)

@@ -11,6 +11,7 @@ from ..dtype import as_dtype
 from ..ops.reduction import count_of
 from . import return_types
 from ._arguments import check_tensor, floating, in_dtype, normalize_dim, normalize_dims
+from ._halves import once_rounded
 from ._kinds import Dtype, Ints, Ints1, Number
 from ._register import public
 
@@ -277,13 +278,14 @@ def var_mean(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: 
     (tensor(1.), tensor(2.))
     """
     how = _spread_arguments(input, dim, flags, correction, keepdim, unbiased, "var_mean")
-    return xp.variance(input, **how), _running_mean(input, how)
+    return _with_mean(input, xp.variance, how)
 
 
-def _running_mean(input: Any, how: dict[str, Any]) -> Any:
-    """Return the mean of var_mean, which is NaN if an element is infinite."""
+@once_rounded
+def _with_mean(input: Any, spread: Any, how: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the spread, and the mean of var_mean, which is NaN if an element is infinite."""
     mean = xp.mean(input, axis=how["axis"], keepdims=how["keepdims"])
-    return xp.add(mean, xp.multiply(mean, 0.0))
+    return spread(input, **how), xp.add(mean, xp.multiply(mean, 0.0))
 
 
 @public(method=False)
@@ -301,7 +303,7 @@ def std_mean(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: 
     (tensor(1.), tensor(2.))
     """
     how = _spread_arguments(input, dim, flags, correction, keepdim, unbiased, "std_mean")
-    return xp.deviation(input, **how), _running_mean(input, how)
+    return _with_mean(input, xp.deviation, how)
 
 
 # ── the greatest and the least ────────────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
+from ._halves import once_rounded
 from ._register import public
 
 MODES = ("bilinear", "nearest", "bicubic")
@@ -38,6 +39,11 @@ def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: int, padding_m
                            f"{interpolation_mode} and {padding_mode}")
     mode, padding = MODES[interpolation_mode], PADDING_MODES[padding_mode]
     _check(input, grid, mode)
+    return _sampled(input, grid, mode, padding, align_corners)
+
+
+@once_rounded
+def _sampled(input: Any, grid: Any, mode: str, padding: str, align_corners: bool) -> Any:
     n, sizes = input.ndim - 2, input.shape[2:]
     flat = input.reshape(*input.shape[:2], prod(sizes))
     points = grid.reshape(grid.shape[0], -1, n)

@@ -167,6 +167,8 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *,
     rows = as_column(b) if vectors else b
     if rcond is None:
         rcond = _precision(input) * max(m, n)
+    elif driver == "gelsd" and not 0 < rcond < 1:       # LAPACK's rule for this driver alone
+        rcond = _precision(input)
     sizes = svdvals(input.detach())
     rank = _rank_of(sizes, 0.0, rcond if driver != "gels" else _precision(input) * max(m, n))
     if driver == "gels":
@@ -177,7 +179,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *,
     solution = xp.in_columns(xp.matmul(xp.pseudo_inverse(input, 0.0, rcond if driver != "gels" else 0.0), rows))
     residuals, full = xp.absolute(xp.reshape(solution, (-1,)).narrow(0, 0, 0)), bool((rank.array == n).all())
     if m > n and driver != "gelsy" and full:
-        away = xp.subtract(xp.matmul(input, solution), rows)
+        away = xp.subtract(xp.matmul(input, solution), rows if n else xp.zeros_like(rows))
         residuals = xp.sum(xp.square(xp.absolute(away)), axis=(-2,), keepdims=False)
     none = sizes.new_empty((0,))
     return return_types.linalg_lstsq(from_column(solution) if vectors else solution, residuals,

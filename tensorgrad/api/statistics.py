@@ -11,6 +11,7 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from ..storage.out_of_memory import check_room
 from . import return_types
 from ._arguments import C_NAMES, anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
+from ._halves import once_rounded
 from ._kinds import Floats, Index, Ints, Number, Tensors
 from ._register import public
 from .sequences import linspace
@@ -210,6 +211,11 @@ def corrcoef(input: Tensor) -> Tensor:
     if input.array.ndim > 2:
         raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with "
                            f"{input.array.ndim} dimensions")
+    return _correlations(input)
+
+
+@once_rounded
+def _correlations(input: Any) -> Any:
     c = cov(input)
     if not c.array.ndim:
         return c / c

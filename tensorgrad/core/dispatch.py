@@ -471,9 +471,10 @@ def compiled_form(op: type[Op], operands: int, numbers: bool = False, parameters
         if compiled is None:
             return function
         views = 2 if op.view == "always" else int(bool(op.view))
+        rounds = "f" in op.kinds and "V" not in op.kinds and not views
         form: Callable[..., Any] = compiled.fast_path(
             function, op, op.kernels, plans_of(op), op.chars, operands, op.differentiable or op.composite, numbers,
-            parameters, views, op.elementwise and not op.row_major, op.composite, mixed, bool(op.images))
+            parameters, views, op.elementwise and not op.row_major, op.composite, mixed, bool(op.images), rounds)
         return update_wrapper(form, function)
     return decorate
 

@@ -9,6 +9,7 @@ import os
 from types import FunctionType
 from typing import Any
 
+from ..dtype import bfloat16, float16
 from ..ops.base import Pair
 from ..runtime.native import native
 from ..storage.base import clock
@@ -29,6 +30,7 @@ if native is not None and not os.environ.get("TENSORGRAD_KERNELS") and \
                      refuse_inference, Origin):
     compiled = native
     compiled.learn_steps(Leaf, FREED, fitted, added)
+    compiled.use_halves(float16.numpy, bfloat16.numpy)
     writers.register(plain=compiled.record, careful=compiled.record_careful)
 # the classes of methods
 FUNCTIONS: tuple[Any, ...] = (FunctionType, *([compiled.FastPath] if compiled is not None else []))

@@ -14,7 +14,6 @@ from .categorical import Categorical
 from .cauchy import Cauchy
 from .continuous_bernoulli import ContinuousBernoulli
 from .dirichlet import Dirichlet
-from .exp_family import ExponentialFamily
 from .exponential import Exponential
 from .gamma import Gamma
 from .geometric import Geometric
@@ -43,18 +42,6 @@ def instead(values: Any, places: Any, value: Tensor) -> Any:
 
 
 # ── families of distributions ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-@register_kl(ExponentialFamily, ExponentialFamily)
-def kl_exponential_families(p: Any, q: Any) -> Any:
-    """The Bregman divergence of the log normalizer F: F(θq) − F(θp) − ⟨θq − θp, ∇F(θp)⟩"""
-    if type(p) is not type(q):
-        raise NotImplementedError("The cross KL-divergence between different exponential families cannot               "
-                                  "              be computed using Bregman divergences")
-    ours, normalizer, slopes = p._normalized()
-    theirs = q._natural_params
-    terms = [sum_rightmost((b - a) * g, len(q.event_shape)) for a, b, g in zip(ours, theirs, slopes, strict=True)]
-    return q._log_normalizer(*theirs) - normalizer - sum(terms)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

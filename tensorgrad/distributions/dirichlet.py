@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["Dirichlet"]
 
 
+def _Dirichlet_backward(x: Tensor, concentration: Tensor, grad_output: Tensor) -> Tensor:
+    """Return the gradient of the concentration for draws x, whose gradient is `grad_output`."""
+    total = concentration.sum(-1, True).expand_as(concentration)
+    along = (x * grad_output).sum(-1, True)
+    return tg._dirichlet_grad(x, concentration, total) * (grad_output - along)  # type: ignore[no-any-return]
+
+
 class _Dirichlet(Function):
     """Draws, differentiable with respect to the concentration."""
 
@@ -28,9 +35,7 @@ class _Dirichlet(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g: Any) -> Any:
-        x, concentration = ctx.saved_tensors
-        total = concentration.sum(-1, True).expand_as(concentration)
-        return tg._dirichlet_grad(x, concentration, total) * (g - (x * g).sum(-1, True))
+        return _Dirichlet_backward(*ctx.saved_tensors, g)
 
 
 class Dirichlet(ExponentialFamily):

@@ -8,6 +8,9 @@ import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from .exp_family import ExponentialFamily
+from .utils import sum_rightmost
+
 if TYPE_CHECKING:
     from .._tensor import Tensor
     from .distribution import Distribution
@@ -77,3 +80,15 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         raise NotImplementedError(f"No KL(p || q) is implemented for p type {p.__class__.__name__} and q type "
                                   f"{q.__class__.__name__}")
     return function(p, q)
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
+    """The Bregman divergence of the log normalizer F: F(θq) − F(θp) − ⟨θq − θp, ∇F(θp)⟩"""
+    if type(p) is not type(q):
+        raise NotImplementedError("The cross KL-divergence between different exponential families cannot               "
+                                  "              be computed using Bregman divergences")
+    ours, normalizer, slopes = p._normalized()
+    theirs = q._natural_params
+    terms = [sum_rightmost((b - a) * g, len(q.event_shape)) for a, b, g in zip(ours, theirs, slopes, strict=True)]
+    return q._log_normalizer(*theirs) - normalizer - sum(terms)

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import api as tg
 from .._tensor import Tensor
+from ..api._halves import once_rounded
 from ..api._kinds import Dtype
 from ._masks import axes, kept, parts, strided
 from ._reductions import norm
@@ -120,6 +121,11 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
     """
     values, mask = parts(input, mask)
     strided(values, "normalize")
+    compute = once_rounded(_normalized) if dtype in (None, values.dtype) else _normalized
+    return compute(values, mask, ord, dim, eps, dtype)
+
+
+def _normalized(values: Any, mask: Any, ord: float, dim: int, eps: float, dtype: Dtype | None) -> Any:
     length = norm(values, ord, dim, keepdim=True, dtype=dtype or values.dtype, mask=mask)
     return kept("sum", values, mask) / tg.maximum(length, length.new_full((), eps))
 

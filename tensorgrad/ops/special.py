@@ -51,7 +51,10 @@ class Erfinv(Special):
     """The inverse of erf"""
 
     def forward(xp, x):      return special.erfinv(xp, x)
-    def grad_x(xp, g, out):  return g * (ROOT_PI / 2 * xp.exp(out * out))
+
+    def grad_x(xp, g, x):
+        y = xp.erfinv(x)        # not the result, whose rounding to 16 bits would be seen
+        return g * (ROOT_PI / 2 * xp.exp(y * y))
 
 
 class Ndtr(Special):

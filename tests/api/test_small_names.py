@@ -184,3 +184,34 @@ def test_references_are_the_functions():
     from tensorgrad import _refs
     assert _refs.sum is tg.sum and _refs.linalg.vector_norm is tg.linalg.vector_norm and _refs.add_ is tg.Tensor.add_
     assert _refs.nn.functional.relu is tg.nn.functional.relu and not hasattr(_refs, "no_such_function")
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int64", "float16", "bfloat16", "float64", "complex64", "float8_e5m2"])
+def test_helpers_of_definitions_of_operators(name):
+    torch = pytest.importorskip("torch")
+    from torch import _prims_common as theirs
+
+    from tensorgrad import _prims_common as ours
+    from tensorgrad._refs import _conversions
+
+    def answers(lib, helpers):
+        dtype, found = getattr(lib, name), []
+        for helper in ("is_boolean_dtype", "is_integer_dtype", "is_float_dtype", "is_complex_dtype", "is_grad_dtype",
+                       "is_low_precision_dtype", "corresponding_real_dtype", "corresponding_complex_dtype",
+                       "dtype_to_type", "get_computation_dtype"):
+            try:
+                found.append(str(getattr(helpers, helper)(dtype)))
+            except KeyError:
+                found.append("KeyError")
+        for kind in helpers.ELEMENTWISE_TYPE_PROMOTION_KIND:
+            if not name.startswith("float8"):
+                x = lib.ones(2, dtype=dtype)
+                found.append(str(helpers.elementwise_dtypes(x, 2, type_promotion_kind=kind)))
+        x = lib.ones(2, 3, 4, 5)
+        turned = x.contiguous(memory_format=lib.channels_last)
+        return [*found, str(helpers.suggest_memory_format(turned)), helpers.make_channels_last_strides_for(x.shape),
+                helpers.make_contiguous_strides_for((2, 0, 3)), helpers.canonicalize_dims(3, (0, -1)),
+                helpers.check_all_strides(x, turned, only_cuda=False), helpers.reduction_dims((2, 3), None),
+                helpers.check_significant_strides(x[:, :1], turned[:, :1], only_cuda=False)]
+    assert answers(tg, ours) == answers(torch, theirs)
+    assert _conversions.double(tg.ones(2)).dtype is tg.float64

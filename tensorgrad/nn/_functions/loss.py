@@ -147,6 +147,13 @@ def _of_probabilities(input: Any, target: Any, weight: Any, ignore_index: int, r
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
                            f"classes but got weight tensor of shape: {list(weight.shape)}")
+    return _expected(input, target, weight, axis, classes, reduction, label_smoothing)
+
+
+@once_rounded
+def _expected(input: Any, target: Any, weight: Any, axis: int, classes: int, reduction: str,
+              label_smoothing: float) -> Any:
+    """−Σ w y log softmax(x) over the classes."""
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / classes
     weighed = tg.log_softmax(input, axis) * target
@@ -627,6 +634,11 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
                 raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not valid")
+    return _gaussian(input, target, var, full, eps, reduction)
+
+
+@once_rounded
+def _gaussian(input: Any, target: Any, var: Any, full: bool, eps: float, reduction: str) -> Any:
     floor = var.clone()
     with tg.no_grad():
         floor.clamp_(min=eps)
