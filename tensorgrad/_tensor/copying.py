@@ -17,18 +17,20 @@ from ..core.tape import Leaf, TensorBase, new
 from ..ops.base import OPS
 from ..storage.base import backend_of
 from . import sparse_copying
+from .states import restore, slots_in, state_of
 
 # the latest version that NumPy supports
 DLPACK = (1, 0) if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else (0, 8)
 
 
-def made(cls: Any, array: Any, storage: Any, requires_grad: bool, attributes: dict[str, Any]) -> Any:
-    """A leaf of this class."""
+def made(cls: Any, array: Any, storage: Any, requires_grad: bool, state: Any = None) -> Any:
+    """Return a leaf of this class, with the state that `state_of` returned."""
     out = new(cls)
     out.array, out._storage, out._node, out._grad, out.origin = array, storage, None, None, None
     if requires_grad:
         out._node = Leaf(out)
-    out.__dict__.update(attributes)
+    if state:
+        restore(out, state)
     return out
 
 
@@ -47,7 +49,7 @@ def shallow(tensor: Any) -> Any:
     storage = tensor._storage
     if storage.memory is None:
         storage.memory = tensor.array
-    return made(type(tensor), tensor.array, storage, tensor.requires_grad, tensor.__dict__)
+    return made(type(tensor), tensor.array, storage, tensor.requires_grad, state_of(tensor, ()))
 
 
 def deep(tensor: Any, memo: dict[int, Any]) -> Any:
@@ -59,14 +61,14 @@ def deep(tensor: Any, memo: dict[int, Any]) -> Any:
                            "at the moment.  If you were attempting to deepcopy a module, this may be because of a "
                            "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     out = (_copied_by_class(tensor, memo) if is_own(tensor) and tensor._storage.hollow else
-           made(type(tensor), *copied_memory(tensor, memo), tensor.requires_grad, {}))
+           made(type(tensor), *copied_memory(tensor, memo), tensor.requires_grad))
     memo[id(tensor)] = out
-    for name in slots_of(tensor) if type(tensor) not in dispatch.PLAIN else ():
-        setattr(out, name, copy.deepcopy(getattr(tensor, name), memo))
     if tensor._grad is not None:
         out._grad = copy.deepcopy(tensor._grad, memo)
     if tensor.__dict__:
         out.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    for name, value in slots_in(tensor).items():
+        setattr(out, name, copy.deepcopy(value, memo))
     return out
 
 
@@ -80,13 +82,6 @@ def _copied_by_class(tensor: Any, memo: dict[int, Any]) -> Any:
     if tensor.requires_grad:
         out._node = Leaf(out)
     return out
-
-
-def slots_of(tensor: Any) -> list[str]:
-    """Return the names of a subclass's own slots that are set."""
-    import copyreg
-    names: Any = copyreg._slotnames(type(tensor))  # type: ignore[attr-defined]
-    return [name for name in names if name not in TensorBase.__slots__ and hasattr(tensor, name)]
 
 
 def copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
@@ -107,49 +102,47 @@ def copied_memory(tensor: Any, memo: dict[int, Any]) -> tuple[Any, Any]:
 
 def reduced(tensor: Any) -> Any:
     """Return what pickle writes for a tensor: its values on the host, ordered by their strides."""
-    attributes = {name: value for name, value in tensor.__dict__.items() if name != "_hooks_at_rest"}
+    state = state_of(tensor)
     # None is Tensor itself, which is `torch.Tensor` at times
     kind = None if type(tensor) is dispatch.Tensor else type(tensor)
     if tensor._storage.dense is not None:
-        return sparse_copying.reduced(tensor, attributes)
+        return sparse_copying.reduced(tensor, state)
     if is_own(tensor) and tensor._storage.hollow:
-        attributes |= {name: getattr(tensor, name) for name in slots_of(tensor)}
         return rebuild_wrapper, (type(tensor), tensor.array.shape, tensor.stride(), tensor.dtype.name,
-                                 str(tensor.device), tensor.requires_grad, attributes)
+                                 str(tensor.device), tensor.requires_grad, state)
     if tensor.is_meta:
         layout = tensor.array.shape, tensor.array.strides
-        return rebuild_meta, (kind, *layout, tensor.dtype.name, tensor.requires_grad, attributes)
+        return rebuild_meta, (kind, *layout, tensor.dtype.name, tensor.requires_grad, state)
     host = type(tensor._storage).host(tensor.detach().array)
     axes = tuple(sorted(range(host.ndim), key=lambda i: -host.strides[i]))
     values = np.ascontiguousarray(host.transpose(axes)).reshape([host.shape[i] for i in axes])
     if values.dtype.kind == "V":
         values = values.view(np.uint16 if values.itemsize == 2 else np.uint8)
     return rebuild, (kind, values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad,
-                     attributes)
+                     state)
 
 
 def rebuild(cls: Any, values: Any, axes: tuple[int, ...], dtype_name: str, device: str, requires_grad: bool,
-            attributes: dict[str, Any]) -> Any:
+            state: Any) -> Any:
     """Make a pickled tensor again."""
     backend = backend_of(device)
     values = values.view(dtypes.NAMED[dtype_name].numpy).transpose([axes.index(i) for i in range(len(axes))])
-    return made(cls or dispatch.Tensor, backend.asarray(values), backend(), requires_grad, attributes)
+    return made(cls or dispatch.Tensor, backend.asarray(values), backend(), requires_grad, state)
 
 
-def rebuild_meta(cls: Any, shape: Any, strides: Any, dtype_name: str, requires_grad: bool, attributes: Any) -> Any:
+def rebuild_meta(cls: Any, shape: Any, strides: Any, dtype_name: str, requires_grad: bool, state: Any) -> Any:
     """Make a pickled tensor of the device "meta" again."""
     backend = backend_of("meta")
     array = backend.array_type(shape, dtypes.NAMED[dtype_name].numpy, strides)
-    return made(cls or dispatch.Tensor, array, backend(), requires_grad, attributes)
+    return made(cls or dispatch.Tensor, array, backend(), requires_grad, state)
 
 
 def rebuild_wrapper(cls: Any, shape: Any, strides: Any, dtype_name: str, device: str, requires_grad: bool,
-                    attributes: dict[str, Any]) -> Any:
+                    state: Any) -> Any:
     """Make a pickled wrapper subclass again."""
     out = dispatch.Tensor._make_wrapper_subclass(cls, shape, strides, dtype=dtypes.NAMED[dtype_name], device=device,
                                                  requires_grad=requires_grad)
-    for name, value in attributes.items():
-        setattr(out, name, value)
+    restore(out, state)
     return out
 
 

@@ -12,6 +12,7 @@ from ..core.tape import Leaf, new
 from ..storage.base import backend_of
 from ..storage.sparse import Coo, SparseArray, sparse_of
 from . import printing
+from .states import restore
 
 
 def parts(pattern: Any) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def text(tensor: Any) -> str:
     return printing._with_suffixes(body, suffixes, indent, new_line=isinstance(own, Coo))
 
 
-def reduced(tensor: Any, attributes: dict[str, Any]) -> Any:
+def reduced(tensor: Any, state: Any) -> Any:
     """Return what pickle writes for a sparse tensor."""
     own = tensor.array.pattern
     indices = [own.backend.host(part) for part in parts(own).values()]
@@ -58,11 +59,11 @@ def reduced(tensor: Any, attributes: dict[str, Any]) -> Any:
     if values.dtype.kind == "V":
         values = values.view(np.uint16 if values.itemsize == 2 else np.uint8)
     return rebuild, (type(tensor), own.layout.name, indices, values, tuple(own.shape), getattr(own, "coalesced", False),
-                     tensor.dtype.name, str(tensor.device), tensor.requires_grad, attributes)
+                     tensor.dtype.name, str(tensor.device), tensor.requires_grad, state)
 
 
 def rebuild(cls: Any, layout_name: str, indices: Any, values: Any, shape: Any, coalesced: bool, dtype_name: str,
-            device: str, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+            device: str, requires_grad: bool, state: Any) -> Any:
     """Make a pickled sparse tensor again; RuntimeError for indices that are out of range."""
     from ..interpret import sparse_products, sparse_rules  # noqa: F401
     from ..storage.sparse_patterns import compressed, coo
@@ -83,5 +84,6 @@ def rebuild(cls: Any, layout_name: str, indices: Any, values: Any, shape: Any, c
     out._node, out._grad, out.origin = None, None, None
     if requires_grad:
         out._node = Leaf(out)
-    out.__dict__.update(attributes)
+    if state:
+        restore(out, state)
     return out

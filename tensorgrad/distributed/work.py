@@ -168,15 +168,7 @@ class Pending(Future[Any]):
 
     def then(self, callback: Callable[[Future[Any]], Any]) -> Future[Any]:
         """Return a Future of the result of `callback(future)`."""
-        after = Pending(self._work)
-
-        def run(_: Any) -> None:
-            try:
-                after.set_result(callback(self._plain()))
-            except Exception as error:
-                after.set_exception(error)
-        self.add_done_callback(run)
-        return after
+        return self._chained(callback, Pending(self._work), self._plain())
 
     def _plain(self) -> Future[Any]:
         """Return a Future without the handle: in callbacks the handle has not ended, and its `wait` would block."""

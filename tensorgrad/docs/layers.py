@@ -49,7 +49,7 @@ LAYERS = [
         "interpret.symbol interpret.symbol_functions interpret.symbol_storage "
         "autograd.grad_mode autograd.anomaly_mode autograd.variable autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
-        "_tensor.dlpack _tensor.sparse_copying _tensor.copying _tensor.usual_types _tensor.torch_function",
+        "_tensor.dlpack _tensor.states _tensor.sparse_copying _tensor.copying _tensor.usual_types _tensor.torch_function",
         "_tensor overrides _C"]),
     Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings",
           ["autograd.forward_ad autograd.profiler", "api return_types"]),

@@ -257,6 +257,8 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
 
 def wait(future: Future) -> Any:
     """Return the result of the Future. https://pytorch.org/docs → torch.jit.wait"""
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()
 
 

@@ -34,6 +34,7 @@ from ._kinds import told
 from ._map_location import Location, default_restore_location, location_tag, register_package, validate_cuda_device
 from ._options import (
     LoadEndianness,
+    decoding,
     get_crc32_options,
     get_default_load_endianness,
     get_default_mmap_options,
@@ -144,7 +145,7 @@ def load(f: Any, map_location: Any = None, pickle_module: Any = None, *, weights
     unpickle = _unpickle(weights_only, pickle_module, pickle_load_args)
     location = Location(map_location)
     try:
-        with _explaining(safe=unpickle is None):
+        with _explaining(safe=unpickle is None), decoding(pickle_load_args.get("encoding", "utf-8")):
             return _load(f, location, unpickle, options.mmap if mmap is None else mmap)
     except (pickle.UnpicklingError, RuntimeError, ValueError) as error:
         if unpickle is None and (kind := told(f)) and error.args and isinstance(error.args[0], str):
@@ -208,6 +209,8 @@ def _unpickle(weights_only: bool | None, pickle_module: Any, arguments: dict[str
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if arguments:
         warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=3)
+        for name in arguments.keys() - {"encoding"}:
+            raise TypeError(f"Unpickler.__init__() got an unexpected keyword argument '{name}'")
     return None
 
 

@@ -222,7 +222,8 @@ class Archive:
 
 
 def _check_sum(name: str, data: Any, entry: Entry) -> None:
-    if zlib.crc32(data) != entry.checksum:
+    """Raise RuntimeError if the checksum is wrong. 0 is none: PyTorch writes it after `set_crc32_options(False)`."""
+    if entry.checksum and zlib.crc32(data) != entry.checksum:
         raise damaged(f"failed reading file {name:.80} (the checksum is wrong)")
 
 

@@ -52,15 +52,22 @@ def read(file: Any, location: Location, unpickle: Any) -> Any:
         shown = protocol if type(protocol) is int and abs(protocol) < LARGEST else type(protocol).__name__
         raise RuntimeError(f"Invalid protocol version: {shown}")
     system = reader.pickle()
-    if isinstance(system, dict) and system.get("little_endian", True) is not True:
+    if isinstance(system, dict) and system.get("little_endian", system.get(b"little_endian", True)) is not True:
         raise RuntimeError("the file was written on a machine with the other order of bytes")
     result = reader.pickle()
     keys = reader.pickle()
+    keys = [text_of(key) for key in keys] if type(keys) is list else keys
     if type(keys) is not list or not all(type(key) is str for key in keys) or sorted(keys) != sorted(reader.storages):
         raise damaged("its list of storages is not that of its tensors")
     for key in keys:
         reader.fill(key)
+    reader.finish()
     return result
+
+
+def text_of(value: Any) -> Any:
+    """Return the text of bytes, as which files of Python 2 are read with encoding="bytes"; others as they are."""
+    return value.decode("latin1") if type(value) is bytes else value
 
 
 class Reader:
@@ -72,21 +79,27 @@ class Reader:
         self.storages: dict[str, tuple[UntypedStorage, TypedStorage]] = {}
         self.views: dict[tuple[str, str], TypedStorage] = {}
         self.promised = 0
+        self.pending: list[Any] = []        # what to do once the storages are filled
 
     def pickle(self) -> Any:
         """Read the next pickle of the file."""
-        own.later = True
+        own.later = self.pending
         try:
             if self.unpickle is None:
                 return RestrictedUnpickler(self.file, self.storage, self.length, self.names).load()
             return self.unpickle(self.file, self.storage)
         finally:
-            own.later = False
+            own.later = None
+
+    def finish(self) -> None:
+        """Fill the sparse tensors, once the storages of their indices are read."""
+        for fill in self.pending:
+            fill()
 
     def storage(self, pid: Any) -> Any:
         """Return the storage that a pickle refers to; its bytes come later in the file."""
-        if isinstance(pid, tuple) and pid and isinstance(pid[0], bytes):
-            pid = (pid[0].decode("ascii"), *pid[1:])
+        if isinstance(pid, tuple):
+            pid = tuple(map(text_of, pid))
         if self.unpickle is not None and isinstance(pid, tuple) and pid and pid[0] == "module":
             return pid[1]           # a class, which is stored with its source
         kind, key, place, count = checked_id(pid, 5)
@@ -111,10 +124,10 @@ class Reader:
     def view(self, whole: TypedStorage, key: str, described: Any) -> TypedStorage:
         """Return a part of a storage that is a storage itself, as in the oldest files: (key, offset, number of
         elements)."""
-        if (type(described) is not tuple or len(described) != 3 or type(described[0]) is not str
-                or len(described[0]) > 255):
+        if (type(described) is not tuple or len(described) != 3
+                or type(described[0]) not in (str, bytes) or len(described[0]) > 255):
             raise Refused("the part of a storage is malformed")
-        name, offset, count = described
+        name, offset, count = text_of(described[0]), *described[1:]
         if (key, name) not in self.views:
             self.views[key, name] = part_of(whole, offset, count)
         return self.views[key, name]

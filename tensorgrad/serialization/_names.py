@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import re
+from types import FunctionType
 from typing import Any
 
 from ..api import DTYPES, Size, Tensor, device, dtype
@@ -25,7 +26,7 @@ UNTYPED = StorageType("torch.storage", "UntypedStorage", None)
 STORAGE_TYPES = ({("torch", t.name): t for t in BY_DTYPE.values()}
                  | {("torch.storage", "UntypedStorage"): UNTYPED, ("torch", "UntypedStorage"): UNTYPED})
 
-CLASSES = {Tensor: ("torch", "Tensor"), Size: ("torch", "Size"), device: ("torch", "device"), dtype: ("torch", "dtype"),
+CLASSES: dict[Any, tuple[str, str]] = {Tensor: ("torch", "Tensor"), Size: ("torch", "Size"), device: ("torch", "device"), dtype: ("torch", "dtype"),
            Parameter: ("torch.nn.parameter", "Parameter"), Generator: ("torch._C", "Generator")}
 
 
@@ -47,7 +48,7 @@ def missing(module: str, name: str) -> str | None:
 
 def torch_name(thing: Any) -> tuple[str, str] | None:
     """Return PyTorch's (module, name) of a class or function of this package; None for others."""
-    if isinstance(thing, type) and thing in CLASSES:
+    if isinstance(thing, (type, FunctionType)) and thing in CLASSES:
         return CLASSES[thing]
     if isinstance(thing, tensortype) or isinstance(thing, type) and issubclass(thing, (TypedStorage, UntypedStorage)):
         return thing.__module__, thing.__name__

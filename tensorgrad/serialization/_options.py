@@ -37,7 +37,8 @@ class OfThread(threading.local):
     """The options that are per thread."""
 
     skip: bool = False          # values are left out
-    later: bool = False         # the values of the tensors come later in the file
+    later: list[Any] | None = None      # what to do once the values of the tensors are read, if they come later
+    encoding: str = "utf-8"     # of the texts of Python 2; "bytes" keeps them as bytes
 
 
 options, own = Options(), OfThread()
@@ -110,6 +111,18 @@ class set_default_mmap_options(_Setting):
             raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
                              f"mmap.MAP_SHARED, but got {flags}")
         self._set(flags)
+
+
+class decoding(_Setting):
+    """A context manager in which files are read with this encoding of the texts of Python 2."""
+
+    _of, _name = own, "encoding"
+
+    def __init__(self, encoding: Any) -> None:
+        self._encoding = encoding
+
+    def __enter__(self) -> None:
+        self._set(str(self._encoding))
 
 
 class skip_data(_Setting):

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from .._tensor.states import state_of
 from ..api import DTYPES, Size, Tensor, device, dtype, layout, memory_format
 from ..api.storage_objects import TypedStorage, UntypedStorage, line_of
 from ..api.tensor_types import tensortype
-from .._tensor.copying import slots_of
 from ..core.class_hooks import is_own
 from ..core.dispatch import shared
 from ..core.inplace import address
@@ -126,15 +126,14 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
     # tensors
 
     def _tensor(self, tensor: Any) -> Any:
-        state = {name: value for name, value in tensor.__dict__.items() if name not in OURS}
+        state = state_of(tensor, OURS)
         if isinstance(tensor, Parameter) and type(tensor) is Parameter:
             recipe = tensor.data, tensor.requires_grad, OrderedDict()
             return (PARAMETER_WITH_STATE, (*recipe, state)) if state else (PARAMETER, recipe)
         warn_if_has_hooks(tensor)
         function, arguments = self._recipe(tensor)
         if type(tensor) is not Tensor or state:
-            slots = {name: getattr(tensor, name) for name in slots_of(tensor)} if type(tensor) is not Tensor else {}
-            return OF_TYPE, (function, type(tensor), arguments, (state, slots) if slots else state)
+            return OF_TYPE, (function, type(tensor), arguments, state)
         return function, arguments
 
     def _recipe(self, tensor: Any) -> tuple[Any, tuple[Any, ...]]:

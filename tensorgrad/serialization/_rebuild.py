@@ -1,7 +1,6 @@
 """The functions and classes that any file may name; each checks its arguments."""
 from __future__ import annotations
 
-import copyreg
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from functools import cache
@@ -9,14 +8,15 @@ from importlib import import_module
 from pickle import UnpicklingError
 from typing import Any
 
+from .._tensor.states import restore as set_state
+from .._tensor.states import slots_of
 from ..api import DTYPES, Size, Tensor, device, empty_strided, sparse_compressed_tensor, sparse_coo_tensor
 from ..api.tensor_types import TYPES
-from ..core.tape import TensorBase
 from ..dtype import dtype as Dtype
 from ..dtype import layout as Layout
 from ..generator import Generator
 from ..nn.parameter import Parameter, _rebuild_parameter, _rebuild_parameter_with_state
-from ._allowed import Name, Refused, user_classes
+from ._allowed import Name, Refused, trusting, user_classes
 from ._keys import Keys
 from ._names import CLASSES, PACKAGE, STORAGE_TYPES, missing
 from ._options import own
@@ -67,7 +67,8 @@ def _wrapper(kind: Any, dtype: Any, size: Any, stride: Any, offset: Any, layout:
 
 
 def _sparse(layout: Any, data: Any) -> Any:
-    """Return a sparse tensor of indices, which are checked, and values."""
+    """Return a sparse tensor of indices, which are checked, and values: an empty one, which is filled later, if the
+    values come later in the file."""
     if type(layout) is not Layout or type(data) is not tuple:
         raise Refused("a sparse tensor is made of a layout and its parts")
     count = 1 if layout.name == "sparse_coo" else 2
@@ -76,15 +77,33 @@ def _sparse(layout: Any, data: Any) -> Any:
             and rest and type(rest[0]) in (Size, tuple) and all(type(n) is int for n in rest[0])
             and all(type(flag) is bool for flag in rest[1:])):
         raise Refused("the parts of a sparse tensor are malformed")
-    if own.later:
-        raise Refused("the indices of a sparse tensor come later in the file, unchecked: write it in the format of zip "
-                      "archives")
+    if own.later is None:
+        return _sparse_of(layout, tensors, rest)
+    made = _sparse_of(layout, _without_values(layout, tensors), rest)
+
+    def fill() -> None:
+        filled = _sparse_of(layout, tensors, rest).array
+        made.array.pattern, made.array.values = filled.pattern, filled.values
+    own.later.append(fill)
+    return made
+
+
+def _sparse_of(layout: Any, tensors: Any, rest: Any) -> Any:
     try:
         if layout.name == "sparse_coo":
             return sparse_coo_tensor(*tensors, tuple(rest[0]), is_coalesced=bool(rest[1:] and rest[1]))
         return sparse_compressed_tensor(*tensors, tuple(rest[0]), layout=layout)
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError) as error:
         raise Refused(f"a sparse tensor: {error}") from None
+
+
+def _without_values(layout: Any, tensors: Any) -> Any:
+    """Return the parts of a sparse tensor with room for no values."""
+    *lines, plain, values = tensors
+    axis = plain.ndim - 1 if lines else 0
+    if axis < 0 or plain.ndim < 1 or values.ndim <= axis:
+        raise RuntimeError("the indices and values of a sparse tensor have too few axes")
+    return (*(line.new_zeros(line.shape) for line in lines), plain.narrow(-1, 0, 0), values.narrow(axis, 0, 0))
 
 
 def _requiring(tensor: Any, requires_grad: Any) -> Any:
@@ -123,13 +142,8 @@ def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
         if not (isinstance(kind, type) and issubclass(kind, Tensor) and kind in user_classes.values()):
             raise Refused("a tensor's class is malformed")
         tensor = tensor.as_subclass(kind)
-    state, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     hides = function.function is _wrapper           # what such a tensor holds may have the name of a method
-    tensor.__dict__.update(attributes_of(state, hides))
-    for name, value in attributes_of(slots, hides).items() if slots else ():
-        if name not in copyreg._slotnames(type(tensor)) or name in TensorBase.__slots__:  # type: ignore[attr-defined]
-            raise Refused("a tensor's slots are malformed")
-        setattr(tensor, name, value)
+    trusting(set_state, tensor, _checked_state(type(tensor), state, hides))
     return tensor
 
 
@@ -143,15 +157,17 @@ def of_any_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
     return tensor
 
 
-def set_state(target: Any, state: Any) -> None:
-    if hasattr(target, "__setstate__"):
-        target.__setstate__(state)
-        return
-    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
-    if attributes:
-        target.__dict__.update(attributes)
-    for name, value in (slots or {}).items():
-        setattr(target, name, value)
+def _checked_state(kind: Any, state: Any, hides: bool) -> Any:
+    """Return the state for a tensor of a class, after checking what the class does not take itself.
+
+    hides: whether an attribute may have the name of a method.
+    """
+    if hasattr(kind, "__setstate__"):
+        return state
+    attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, {})
+    if slots and (type(slots) is not dict or not slots.keys() <= set(slots_of(kind))):
+        raise Refused("the slots of a tensor are malformed")
+    return attributes_of(attributes, hides), slots
 
 
 def _check_tensor(value: Any) -> None:
@@ -257,6 +273,7 @@ CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
     ("builtins", "complex"): _complex,
     ("builtins", "bytearray"): _bytearray,
 }
+CLASSES.update((function, key) for key, function in reversed(CALLABLE.items()) if key[0].startswith("torch._"))
 VALUES: dict[tuple[str, str], Any] = {**STORAGE_TYPES, ("torch", "Tensor"): Tensor,
                                       ("torch.nn.parameter", "Parameter"): Parameter,
                                       ("torch.nn", "Parameter"): Parameter,

@@ -16,7 +16,7 @@ from typing import Any
 from ..api.storage_objects import ELEMENTS, TypedStorage, UntypedStorage
 from ._allowed import Refused
 from ._archive import _fill, damaged
-from ._legacy import Reader, part_of
+from ._legacy import Reader, part_of, text_of
 from ._map_location import Location
 from ._names import StorageType
 from ._storages import LARGEST, MOST_AXES, element_of, tensor_of
@@ -44,12 +44,15 @@ def read(file: Any, location: Location, unpickle: Any) -> Any:
     def named(pid: Any) -> Any:
         if unpickle is not None and isinstance(pid, tuple):
             return pid[0]           # a class, with the text of its source
+        pid = text_of(pid)
         if (type(pid) is not str or len(pid) > 20 or not pid.isascii() or not pid.removeprefix("-").isdigit()
                 or int(pid) not in found):
             raise Refused("a persistent id is that of no tensor or storage")
         return found[int(pid)]
     last.storage = named  # type: ignore[method-assign]
-    return last.pickle()
+    result = last.pickle()
+    last.finish()
+    return result
 
 
 def _reader(data: bytes, location: Location, unpickle: Any) -> Reader:
@@ -103,7 +106,7 @@ def _described(reader: Reader, found: dict[int, Any]) -> tuple[Any, ...]:
 
 def _read_storages(reader: Reader, found: dict[int, Any]) -> None:
     for _ in range(_count(reader.pickle())):
-        key, place, kind = _described(reader, found)
+        key, place, kind = map(text_of, _described(reader, found))
         if reader.unpickle is not None and not isinstance(kind, StorageType):
             kind = TENSOR_TYPES["torch", kind.__name__.replace("Storage", "Tensor")]
         if not isinstance(kind, StorageType) or type(place) is not str:

@@ -14,9 +14,10 @@ from typing import Any
 
 from ..api import Tensor
 from ..nn.parameter import Parameter
-from ._allowed import BLOCKED, Name, Refused, Unlisted, modern, trusting, user_classes
+from ._allowed import BLOCKED, Name, Passed, Refused, Unlisted, modern, trusting, user_classes
 from ._keys import Keys
 from ._names import missing
+from ._options import own
 from ._rebuild import (
     CALLABLE,
     COPYING,
@@ -67,6 +68,7 @@ class RestrictedUnpickler:
         self._below: list[list[Any]] = []       # the stack below each mark
         self._memo: dict[int, Any] = {}
         self._keys = Keys()
+        self._encoding = own.encoding
         self._copied = 0
 
     def load(self) -> Any:
@@ -258,6 +260,16 @@ class RestrictedUnpickler:
     def _text(self, length: int) -> None:
         self._push(self._bytes(length).decode("utf-8", "surrogatepass"))
 
+    def _old_text(self, length: int) -> None:
+        """Push a text of Python 2, which may be one of bytes."""
+        data = self._bytes(length)
+        try:
+            self._push(data if self._encoding == "bytes" else data.decode(self._encoding))
+        except (UnicodeDecodeError, LookupError) as error:
+            error.add_note("the file has texts of Python 2: load(..., encoding=\"latin1\") reads any of them, and "
+                           "encoding=\"bytes\" keeps their bytes")
+            raise Passed(error) from None
+
     def _memoize(self, index: int) -> None:
         if len(self._memo) > MOST_MEMOS:
             raise Refused("the memo is too long")
@@ -326,8 +338,7 @@ R._opcodes = {
     b"G": lambda s: s._push(_number(s, ">d")),
     b"X": lambda s: s._text(_number(s, "<I")), b"\x8c": lambda s: s._text(s._bytes(1)[0]),
     b"\x8d": lambda s: s._text(_number(s, "<Q")),
-    b"U": lambda s: s._push(s._bytes(s._bytes(1)[0]).decode("latin1")),
-    b"T": lambda s: s._push(s._bytes(_number(s, "<I")).decode("latin1")),
+    b"U": lambda s: s._old_text(s._bytes(1)[0]), b"T": lambda s: s._old_text(_number(s, "<I")),
     b"\x96": lambda s: s._push(bytearray(s._bytes(_number(s, "<Q")))),
     b"C": lambda s: s._push(s._bytes(s._bytes(1)[0])), b"B": lambda s: s._push(s._bytes(_number(s, "<I"))),
     b")": lambda s: s._push(()), b"]": lambda s: s._push([]), b"}": lambda s: s._push({}),

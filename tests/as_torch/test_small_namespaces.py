@@ -1,8 +1,10 @@
 """Answers of the smaller namespaces: backends, missing devices, compilers, testing, futures, profiler, hub."""
+import contextlib
 import copy
 import functools
 import importlib
 import inspect
+import io
 import pickle
 import warnings
 
@@ -204,7 +206,26 @@ def futures(torch):
     first.set_result(3)
     second.set_exception(ValueError("wrong"))
     return (before, first.value(), after.wait(), seen, whole.done(), attempt(second.wait),
-            torch.futures.wait_all([first, after]))
+            torch.futures.wait_all([first, after]), attempt(whole.wait))
+
+
+@program
+def errors_of_futures(torch):
+    importing(torch, "futures")
+    Future = torch.futures.Future
+    done, other = Future(), Future()
+    done.set_result(1)
+    other.set_exception(KeyError("k"))
+    with contextlib.redirect_stderr(io.StringIO()) as printed:
+        done.add_done_callback(lambda future: 1 / 0)
+    return ([attempt(lambda call=call: call()) for call in (
+        lambda: done.set_result(2), lambda: done.set_exception(ValueError("x")), lambda: other.set_result(1),
+        lambda: done.then(lambda: 3).wait(), lambda: done.then(lambda future: future + 1).wait()[:1],
+        lambda: pickle.dumps(done), lambda: torch.futures.wait_all([None, done]),
+        lambda: torch.futures.wait_all([other, done]), lambda: torch.futures.collect_all([None]))],
+        [attempt(call)[0] for call in (lambda: done.then(3), lambda: done.add_done_callback(3),
+                                       lambda: torch.futures.collect_all(3))],
+        "ZeroDivisionError" in printed.getvalue() or torch is not tensorgrad)
 
 
 @program
