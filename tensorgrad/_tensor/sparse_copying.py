@@ -30,13 +30,16 @@ def text(tensor: Any) -> str:
     prefix = "tensor(" if type(tensor) in PLAIN else f"{type(tensor).__name__}("
     indent, lines = len(prefix), []
     for name, part in {**parts(own), "values": array.values}.items():
+        if own.backend.hollow:
+            lines.append(f"{name}=tensor(..., size={part.shape})")
+            continue
         host = own.backend.host(part)
         body = printing._values(host, host.shape, indent + len(name) + 8) if host.size else "[]"
         size = "" if host.size else f", size={host.shape}"
         lines.append(f"{name}=tensor({body}{size})")
     body = prefix + (",\n" + " " * indent).join(lines)
     suffixes = [] if tensor.is_cpu else [f"device='{tensor.device}'"]
-    suffixes += [f"size={tuple(own.shape)}", f"nnz={own.count}"]
+    suffixes += [f"size={tuple(own.shape)}", *([] if own.backend.hollow else [f"nnz={own.count}"])]
     default = dtypes.get_default_dtype()
     if tensor.dtype not in (default, dtypes.int64, dtypes.bool,
                             dtypes.complex128 if default is dtypes.float64 else dtypes.complex64):

@@ -392,7 +392,7 @@ class Tensor(TensorBase):
                                else f"a Tensor with {n} elements cannot be converted to Scalar")
         if is_own(self):
             return class_hooks.number(self)
-        host = self._host()
+        host = type(self._storage).one(self.array)
         return (widen(host) if host.dtype.kind == "V" else host).item()
 
     def tolist(self) -> Any:

@@ -78,8 +78,10 @@ def wraps(raw: Any) -> Callable[[Any], Any]:
     return dress
 
 
-OWN_LAYOUT = ("windows", "sparse", "sparse_methods")      # modules whose functions check it
-SPARSE_TOO = frozenset("zeros empty zeros_like empty_like".split())       # these make tensors of sparse layouts
+OWN_LAYOUT = ("windows", "sparse", "sparse_methods", "sparse_conversions")      # modules whose functions check it
+# these make tensors of sparse layouts
+SPARSE_TOO = frozenset("zeros empty zeros_like empty_like ones_like full_like rand_like randn_like "
+                       "randint_like".split())
 
 
 # what fills the tensors of some functions, in errors

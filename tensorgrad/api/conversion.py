@@ -269,7 +269,7 @@ def copied(input: Any, src: Any) -> Any:
         src = move(src, backend)
     if src.array.dtype != input.array.dtype:
         src = cast(src, FROM_NUMPY[input.array.dtype])
-    if src.array.shape != input.array.shape:
+    if src.array.shape != input.array.shape and not hasattr(src.array, "pattern"):
         try:
             src = xp.broadcast_to(src, shape=input.array.shape)
         except ValueError:

@@ -448,7 +448,7 @@ def _filler(name: str) -> Any:
             raise TypeError(f"{name}() received an invalid combination of arguments - got (), but expected (tuple of "
                             f"ints size)")
         if layout is not None and layout is not dtypes.strided:
-            return as_leaf(empty_sparse(shape_of(size, name), layout, dtype, device), requires_grad)
+            return as_leaf(empty_sparse(shape_of(size, name), layout, dtype, device, name), requires_grad)
         if memory_format in (None, dtypes.contiguous_format):
             return made(name, shape_of(size, name), dtype, device, requires_grad)
         new = made(name, shape_of(size, name), dtype, device, False).contiguous(memory_format=memory_format)
@@ -538,7 +538,9 @@ def _filler_like(name: str) -> Any:
                 requires_grad)
         kind, place = _like(input, dtype, device)
         if layout is not None and layout is not dtypes.strided or input._storage.dense is not None:
-            return as_leaf(like_sparse(name, input, layout, kind, place), requires_grad)
+            return as_leaf(like_sparse(name, input, layout, kind, place,
+                                       lambda shape: made(name, shape, kind, place, False), memory_format),
+                           requires_grad)
         return _beside(input, laid_out(made(name, input.array.shape, kind, place, requires_grad), input.array,
                                        memory_format))
     make.__name__ = make.__qualname__ = f"{name}_like"
@@ -573,6 +575,9 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: Dtype | None = None, 
             dtype=dtype, layout=layout, device=device, memory_format=memory_format), pin_memory=pin_memory),
             requires_grad)
     kind, place = _like(input, dtype, device)
+    if layout is not None and layout is not dtypes.strided or input._storage.dense is not None:
+        return as_leaf(like_sparse("full", input, layout, kind, place,         # type: ignore[no-any-return]
+                                   lambda shape: full(shape, fill_value, dtype=kind, device=place)), requires_grad)
     return _beside(input,
                    laid_out(full(input.array.shape, fill_value, dtype=kind, device=place, requires_grad=requires_grad),
                             input.array, memory_format))

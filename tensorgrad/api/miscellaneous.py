@@ -208,6 +208,9 @@ def offer_standard(wanted: bool) -> None:
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Return a tensor of this dtype and device: sizes give uninitialized memory, a list or array its values."""
     from .tensor_types import constructed
+    if self._storage.dense is not None:
+        from .sparse import new_sparse
+        return new_sparse(self, args)  # type: ignore[no-any-return]
     return constructed(FROM_NUMPY[self.array.dtype], self._storage.__class__, args, kwargs, "new")
 
 

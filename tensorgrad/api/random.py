@@ -20,13 +20,14 @@ from ..core.dispatch import fresh, xp
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..device import device as Device
-from ..dtype import SCALAR_TYPES, as_dtype
+from ..dtype import SCALAR_TYPES, as_dtype, strided
 from ..generator import Generator, default_generator, states
 from ..ops.shape import inverse
 from ..storage.base import backend_of
 from ._arguments import broadcast_shape, check_long, integer
 from ._kinds import Dtype, Index, Ints, Ints1, Layout, MemoryFormat
 from ._register import public, write_out
+from ._sparse import like_sparse
 from .creation import as_leaf, axes_in_memory, empty_like, shape_of, unmade
 
 # ── generators ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -251,6 +252,10 @@ def _like_sampler(name: str, method: str) -> Any:
              requires_grad: bool | None = False, memory_format: MemoryFormat | None = None,
              pin_memory: bool | None = False, generator: Generator | None = None) -> Tensor:
         kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
+        if layout is not None and layout is not strided or input._storage.dense is not None:
+            return as_leaf(like_sparse(
+                name.removesuffix("_like"), input, layout, kind, device,
+                lambda shape: drawn(method, shape, kind, device, generator, False)), requires_grad)
         if memory_format is not None or not input.is_contiguous():      # the numbers follow each other in memory
             made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
             return as_leaf(getattr(made, f"{method}_")(generator=generator), requires_grad)
@@ -325,6 +330,10 @@ def randint_like(input: Tensor, low: Index | None = None, high: Index | Tensor |
     if isinstance(high, TensorBase) and high.array.ndim:
         raise RuntimeError("high must be a scalar tensor and on CPU")
     kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
+    if layout is not None and layout is not strided or input._storage.dense is not None:
+        return as_leaf(like_sparse(  # type: ignore[no-any-return]
+            "randint", input, layout, kind, device,
+            lambda shape: randint(low, high, shape, generator=generator, dtype=kind, device=device)), requires_grad)
     if memory_format is not None or not input.is_contiguous():
         made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
         return as_leaf(made.random_(int(low), int(high), generator=generator), requires_grad)

@@ -16,6 +16,7 @@ from ..core.tape import Leaf, TensorBase, node_of
 from ..ops.base import OPS
 from ..size import Size
 from ..storage.out_of_memory import overflowed
+from ..storage.sparse import Coo, pattern_of
 from . import creation
 from ._arguments import check_format, normalize_dim, normalize_dims, warn
 from ._kinds import Dtype, Index, Ints, Ints1, MemoryFormat, Tensors
@@ -699,6 +700,9 @@ def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = No
     if node_of(input) is not None:
         raise RuntimeError("cannot resize variables that require grad")
     shape = _sizes(_given(size, "resize_", "size", keywords))
+    if input._storage.dense is not None:
+        from .sparse_methods import resized_rows
+        return resized_rows(input, shape)  # type: ignore[no-any-return]
     _check_size(shape, input.array.itemsize)
     if memory_format is dtypes.preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
@@ -745,6 +749,8 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: MemoryForm
     Errors: RuntimeError if the tensor requires grad, or if a size is negative
     https://pytorch.org/docs → torch.Tensor.resize_as_
     """
+    if isinstance(pattern_of(input), Coo) and isinstance(pattern_of(the_template), Coo):
+        return input.resize_as_sparse_(the_template)  # type: ignore[attr-defined, no-any-return]
     if memory_format is dtypes.preserve_format:
         memory_format = next((kind for kind, ndim in ((dtypes.channels_last, 4), (dtypes.channels_last_3d, 5))
                               if the_template.dim() == ndim and not the_template.is_contiguous()

@@ -35,7 +35,7 @@ def _indices(indices: Any, backend: Any, kinds: Any = ("int64",)) -> Any:
     if array.dtype.kind not in "iub" and array.size and not kinds == ("int64",):
         raise RuntimeError(f"expected indices of int32 or int64, but got {indices.dtype}")  # type: ignore[attr-defined]
     name = array.dtype.name if array.dtype.name in kinds else "int64"
-    return backend.module.array(array, dtype=name, order="C") if backend.module is not None else array
+    return array.astype(name) if backend.hollow else backend.module.array(array, dtype=name, order="C")
 
 
 def _made(pattern: Any, values: Any, requires_grad: bool) -> Any:
@@ -104,6 +104,20 @@ def _coo(indices: Any, values: Any, size: tuple[int, ...], check: Any, coalesced
     whole = checks["on"] if check is None else check
     pattern = coo(indices, size, type(values._storage), bool(coalesced), whole)
     return _made(pattern, values, requires_grad)
+
+
+def new_sparse(like: Any, args: tuple[Any, ...]) -> Tensor:
+    """`like.new(…)`: a sparse_coo tensor of like's dtype, of a size, or of indices and values."""
+    if like.layout is not dtypes.sparse_coo:
+        raise RuntimeError(f"Cannot map DispatchKey SparseCsr{like.device.type.upper()} to a unique layout.")
+    if isinstance(args[-1] if args else 0, int):
+        return empty_sparse(args or (0,), dtypes.sparse_coo, like.dtype, like.device)  # type: ignore[no-any-return]
+    if len(args) > 1:
+        return sparse_coo_tensor(*args, dtype=like.dtype, device=like.device)  # type: ignore[no-any-return]
+    if not isinstance(args[0], tuple):
+        raise TypeError("SparseTensor.new(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or "
+                        "construct a strided tensor and convert it to sparse via to_sparse.")
+    return empty_sparse(args[0], dtypes.sparse_coo, like.dtype, like.device)  # type: ignore[no-any-return]
 
 
 NO_LAYOUT = "sparse_compressed_tensor expected sparse compressed tensor layout but got "

@@ -1,4 +1,4 @@
-"""Parts of sparse tensors, and conversions between layouts. https://pytorch.org/docs/stable/sparse.html"""
+"""Parts of sparse tensors, and what changes their places. https://pytorch.org/docs/stable/sparse.html"""
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -6,10 +6,10 @@ from typing import Any, NoReturn
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core import inplace
-from ..core.dispatch import fresh, namespace, wrap, xp
+from ..core.dispatch import fresh, namespace, xp
 from ..storage.sparse import SHOWN, Compressed, Coo, pattern_of
 from ._arguments import normalize_dim
-from ._kinds import Dtype, Ints, Layout
+from ._kinds import Ints
 from ._register import public
 from ._sparse import rules
 
@@ -39,7 +39,7 @@ def _no_kernel(name: str, x: Any) -> NoReturn:
                               "omitted during the selective/custom build process (if using custom build).")
 
 
-def _table(x: Any) -> Any:
+def table(x: Any) -> Any:
     """The op table for a tensor's values."""
     backend = type(x._storage)
     return namespace(backend.dense or backend)
@@ -136,7 +136,7 @@ def coalesce(input: Tensor) -> Tensor:
            size=(2,), nnz=2, layout=torch.sparse_coo)
     """
     _expect(input, "coalesce", (COO,), "coordinate")
-    return rules().coalesced(_table(input), input)  # type: ignore[no-any-return]
+    return rules().coalesced(table(input), input)  # type: ignore[no-any-return]
 
 
 @public(function=False)
@@ -169,158 +169,7 @@ _line_indices("ccol_indices", COLUMNS, "column", True)
 _line_indices("row_indices", COLUMNS, "column", False)
 
 
-# ── conversions ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@public(function=False)
-def to_dense(input: Tensor, dtype: Dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
-    """The tensor as a block of memory; a dense tensor is itself.
-
-    Gradients flow to the places of the values. With masked_grad=False they are the whole gradient, in the layout of the
-    tensor.
-
-    Errors: RuntimeError for a dtype with a sparse tensor
-    https://pytorch.org/docs → torch.Tensor.to_dense
-
-    >>> import tensorgrad as torch
-    >>> torch.sparse_coo_tensor([[1]], [2.], (3,)).to_dense()
-    tensor([0., 2., 0.])
-    """
-    pattern = pattern_of(input)
-    if pattern is None:
-        return input if dtype is None else input.to(dtype)  # type: ignore[attr-defined, no-any-return]
-    if dtype is not None:
-        kind = "sparse_csr" if isinstance(pattern, Compressed) else "sparse"
-        raise RuntimeError(f"dtype argument is not supported by {kind}_to_dense")
-    return rules().dense(_table(input), input, masked_grad is not False)  # type: ignore[no-any-return]
-
-
-@public(function=False)
-def to_sparse(input: Tensor, sparse_dim: int | None = None, *, layout: Layout | None = None,
-              blocksize: Ints | None = None, dense_dim: int | None = None) -> Tensor:
-    """The tensor in a sparse layout: the nonzeros of a dense one, or another layout of a sparse one.
-
-    Input: sparse_dim: how many of the first dimensions are sparse; or layout, with blocksize for layouts of blocks, and
-        dense_dim: how many of the last dimensions are dense
-    Errors: RuntimeError if these do not fit together, or to the tensor
-    https://pytorch.org/docs → torch.Tensor.to_sparse
-
-    >>> import tensorgrad as torch
-    >>> torch.tensor([[0., 1.], [2., 0.]]).to_sparse()
-    tensor(indices=tensor([[0, 1],
-                           [1, 0]]),
-           values=tensor([1., 2.]),
-           size=(2, 2), nnz=2, layout=torch.sparse_coo)
-    """
-    if sparse_dim is not None and layout is not None:
-        raise TypeError("to_sparse() takes 0 positional arguments but 1 was given")
-    layout = COO if layout is None else layout
-    if pattern_of(input) is not None:
-        return _sparse_to_sparse(input, sparse_dim, layout, blocksize)
-    if layout is dtypes.strided:
-        return input
-    ndim = input.array.ndim
-    if blocksize is not None and layout not in (ROWS[1], COLUMNS[1]):
-        raise RuntimeError(f"dense_to_sparse: conversion from Strided to {SHOWN[layout]} with blocksize argument given "
-                           "is not supported")
-    if layout is COO:
-        sparse_dim = ndim - (dense_dim or 0) if sparse_dim is None else sparse_dim
-        if not 0 <= sparse_dim <= ndim:
-            raise RuntimeError(f"dense_to_sparse: sparse_dim argument must be in [0,{ndim}] range, but {sparse_dim} is "
-                               "given")
-        if ndim and not sparse_dim:
-            raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
-        return _nonzeros(input, sparse_dim, layout, None)
-    if blocksize is None and layout in (ROWS[1], COLUMNS[1]):
-        raise RuntimeError(f"dense_to_sparse: conversion from Strided to {SHOWN[layout]} without blocksize argument "
-                           "given is not supported")
-    return _compressed(input, layout, blocksize, dense_dim)
-
-
-def _nonzeros(x: Any, sparse_dim: int, layout: Any, blocksize: Any) -> Any:
-    """The nonzeros of a dense tensor, in a sparse layout."""
-    from ..storage.sparse_patterns import converted, of_nonzeros
-    backend = type(x._storage)
-    pattern = of_nonzeros(x.array, sparse_dim, backend)
-    if layout is not COO:
-        pattern = converted(pattern, layout, blocksize)
-    name = {COO: "ToSparseBackward1", ROWS[0]: "ToSparseCsr", COLUMNS[0]: "ToSparseCsc", ROWS[1]: "ToSparseBsr",
-            COLUMNS[1]: "ToSparseBsc"}[layout]
-    return rules().named(rules().at(_table(x), x, pattern), name)
-
-
-def _compressed(x: Any, layout: Any, blocksize: Any, dense_dim: Any) -> Any:
-    """A tensor of any layout in one of the compressed layouts."""
-    own, name = pattern_of(x), "to_sparse_" + str(layout).rpartition("_")[2]
-    if isinstance(own, Coo) and own.sparse_dim != 2:
-        raise RuntimeError(f"coo_{name}: conversion from Sparse to {SHOWN[layout]} for input tensors with "
-                           "sparse_dim()!=2 is not supported")
-    inner = dense_dim or 0 if own is None else own.dense_dim
-    if not 0 <= inner <= x.array.ndim - 2:
-        raise RuntimeError(f"{name}: expected at least 2 sparse dimensions, but the tensor has {x.array.ndim} "
-                           f"dimensions, and {inner} are dense")
-    if blocksize is not None:
-        blocksize = (blocksize, blocksize) if isinstance(blocksize, int) else tuple(blocksize)
-        sizes = x.array.shape[x.array.ndim - inner - 2:x.array.ndim - inner]
-        if any(not b or n % b for n, b in zip(sizes, blocksize, strict=True)):
-            raise RuntimeError(f"dense_to_sparse_{name[10:]}: tensor sparse size ({sizes[0]},{sizes[1]}) must be "
-                               f"divisible by given blocksize ({blocksize[0]},{blocksize[1]})")
-    if own is None:
-        return _nonzeros(x, x.array.ndim - inner, layout, blocksize)
-    if own.layout is layout and (blocksize is None or blocksize == own.blocksize):
-        return x
-    if blocksize is None and getattr(own, "blocked", False):
-        raise RuntimeError(f"sparse_compressed_{name}: expected SparseCsr or SparseCsc layout but got "
-                           f"{SHOWN[own.layout]}")
-    return rules().in_layout(_table(x), x, layout, blocksize)
-
-
-def _sparse_to_sparse(x: Any, sparse_dim: int | None, layout: Any, blocksize: Any) -> Any:
-    own = pattern_of(x)
-    if sparse_dim is not None and sparse_dim != x.sparse_dim():
-        raise RuntimeError(f"to_sparse: conversion from {SHOWN[own.layout]} to Sparse with sparse_dim argument "
-                           "!=self.sparse_dim() is not supported")
-    if layout is dtypes.strided:
-        return to_dense(x)
-    return rules().in_layout(_table(x), x, COO) if layout is COO else _compressed(x, layout, blocksize, None)
-
-
-@public(function=False)
-def to_sparse_coo(input: Tensor) -> Tensor:
-    """The tensor in the layout sparse_coo. https://pytorch.org/docs → torch.Tensor.to_sparse_coo"""
-    return to_sparse(input)
-
-
-@public(function=False)
-def to_sparse_csr(input: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The tensor in the layout sparse_csr: rows. https://pytorch.org/docs → torch.Tensor.to_sparse_csr
-
-    >>> import tensorgrad as torch
-    >>> torch.tensor([[0., 1.], [2., 3.]]).to_sparse_csr()
-    tensor(crow_indices=tensor([0, 1, 3]),
-           col_indices=tensor([1, 0, 1]),
-           values=tensor([1., 2., 3.]), size=(2, 2), nnz=3,
-           layout=torch.sparse_csr)
-    """
-    return _compressed(input, ROWS[0], None, dense_dim)  # type: ignore[no-any-return]
-
-
-@public(function=False)
-def to_sparse_csc(input: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The tensor in the layout sparse_csc: columns. https://pytorch.org/docs → torch.Tensor.to_sparse_csc"""
-    return _compressed(input, COLUMNS[0], None, dense_dim)  # type: ignore[no-any-return]
-
-
-@public(function=False)
-def to_sparse_bsr(input: Tensor, blocksize: Ints, dense_dim: int | None = None) -> Tensor:
-    """The tensor in the layout sparse_bsr: rows of blocks. https://pytorch.org/docs → torch.Tensor.to_sparse_bsr"""
-    return _compressed(input, ROWS[1], blocksize, dense_dim)  # type: ignore[no-any-return]
-
-
-@public(function=False)
-def to_sparse_bsc(input: Tensor, blocksize: Ints, dense_dim: int | None = None) -> Tensor:
-    """The tensor in the layout sparse_bsc: columns of blocks. https://pytorch.org/docs → torch.Tensor.to_sparse_bsc"""
-    return _compressed(input, COLUMNS[1], blocksize, dense_dim)  # type: ignore[no-any-return]
+# ── restrictions ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @public(function=False)
@@ -340,7 +189,7 @@ def sparse_mask(input: Tensor, mask: Tensor) -> Tensor:
     if tuple(input.shape) != wanted.shape:
         raise RuntimeError("sparse_mask(): operands have incompatible sizes; self has size "
                            f"{list(input.shape)} but mask has size {list(mask.shape)}")
-    return rules().named(rules().at(_table(input), input, wanted), "SparseMask")  # type: ignore[no-any-return]
+    return rules().named(rules().at(table(input), input, wanted), "SparseMask")  # type: ignore[no-any-return]
 
 
 @public(function=False)
@@ -354,7 +203,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise RuntimeError(f"Invalid range to narrow. range(start, start+length) must be a subset of range(0, {size}).")
     rules()
     from ..interpret.sparse_rules import narrowed
-    return narrowed(_table(input), input, dim, start + size if start < 0 else start, length)  # type: ignore[no-any-return]
+    return narrowed(table(input), input, dim, start + size if start < 0 else start, length)  # type: ignore[no-any-return]
 
 
 # ── in place ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -383,9 +232,63 @@ def _resize(x: Any, size: Any, sparse_dim: int, dense_dim: int, clear: bool, nam
     count = 0 if clear else own.count
     found = module.zeros((count, *size[sparse_dim:]), dtype=array.dtype)
     if count:
-        found[(slice(None), *map(slice, own.dense_shape))] = array.values
+        found.reshape(-1)[:array.values.size] = array.values.reshape(-1)        # in their order in memory
     indices = own.indices if count else module.zeros((sparse_dim, 0), dtype="int64")
     array.pattern, array.values = Coo(indices, size, own.backend, own.coalesced or not count), found
+    x._storage.wrote()
+    return x
+
+
+def resized_rows(x: Any, size: tuple[int, ...]) -> Any:
+    """Change the numbers of rows and columns of a sparse_csr tensor in place.
+
+    New rows have no values. Where rows are left out, the last one that stays takes over as many of the values as the
+    new size has elements.
+    """
+    own = pattern_of(x)
+    if own.layout is not ROWS[0]:
+        _no_kernel("resize_", x)
+    if min(size, default=0) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    if len(size) < 2:
+        raise RuntimeError(f"torch.resize_: Only batched sparse CSR matrices are supported, but got size {list(size)}")
+    *batch, high, wide = size
+    before = own.shape[len(own.batch) + 1]
+    if wide < before:
+        raise RuntimeError("torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported. "
+                           f"The original number of columns is {before} while the requested new number of columns is "
+                           f"{wide}.")
+    if own.dense_dim or tuple(batch) not in (own.batch, ()):
+        raise RuntimeError(f"torch.resize_: batches of the shape {list(own.batch)} cannot become those of the shape "
+                           f"{batch}")
+    module, array = own.backend.module, x.array
+    one = (0,) * (len(own.batch) - len(batch))          # of several matrices, the first stays
+    starts, plain, values = own.compressed[one], own.plain[one], array.values[one]
+    count = min(own.count, high * wide)
+    rows = module.arange(high + 1)
+    starts = starts[..., module.minimum(rows, own.lines)].copy()
+    starts[..., -1] = count
+    array.pattern = Compressed(ROWS[0], module.minimum(starts, count), plain[..., :count], size, own.backend)
+    array.values = values[..., :count].copy()
+    x._storage.wrote()
+    return x
+
+
+def _resize_as_compressed(x: Any, like: Any) -> Any:
+    """Give a compressed tensor the size and the places of another one, and zeros as values."""
+    own, other = pattern_of(x), pattern_of(like)
+    for name, found in (("self", own), ("src", other)):
+        if not isinstance(found, Compressed):
+            raise RuntimeError(f"resize_as_sparse_compressed_: {name}  expected sparse compressed tensor layout but "
+                               f"got {shown(x if name == 'self' else like)}")
+    if own.layout is not other.layout:
+        raise RuntimeError("resize_as_sparse_compressed_tensor_: self and src must have the same layout, but got: self "
+                           f"({shown(x)}) and source ({shown(like)})")
+    inplace.check(x) if x.requires_grad else None
+    kind, array = own.plain.dtype, x.array
+    array.pattern = Compressed(other.layout, other.compressed.astype(kind), other.plain.astype(kind), other.shape,
+                               own.backend, other.blocksize, other.dense_dim)
+    array.values = own.backend.module.zeros(other.values_shape, dtype=array.dtype)
     x._storage.wrote()
     return x
 
@@ -411,9 +314,11 @@ def resize_as_sparse_(input: Tensor, the_template: Tensor) -> Tensor:
     >>> torch.resize_as_sparse_(x, torch.sparse_coo_tensor(size=(5,))).shape
     torch.Size([5])
     """
+    if isinstance(pattern_of(input), Compressed) or isinstance(pattern_of(the_template), Compressed):
+        return _resize_as_compressed(input, the_template)  # type: ignore[no-any-return]
     other = _expect(the_template, "resize_as_sparse_", (COO,), "coordinate")
     return _resize(input, other.shape, other.sparse_dim, other.dense_dim, False,  # type: ignore[no-any-return]
                    "resize_as_sparse_")
 
 
-__all__ = ["shown", "wrap"]
+__all__ = ["shown", "table"]

@@ -317,6 +317,8 @@ def setitem(self: Tensor, index: Any, value: Any) -> None:
     number = isinstance(value, (int, float, complex, np.integer))
     if not number and not isinstance(value, TensorBase):
         raise TypeError(f"can't assign a {_type_name(value)} to a {self.type()}")
+    if self._storage.dense is not None:
+        raise TypeError("Cannot assign to a sparse tensor")
     if isinstance(index, bool):
         if not index:
             return

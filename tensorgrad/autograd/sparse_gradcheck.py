@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from ..api._sparse import rules
-from ..api.sparse_methods import _table
+from ..api.sparse_methods import table
 from ..core.dispatch import xp
 from ..storage.sparse import Coo, pattern_of
 
@@ -63,7 +63,7 @@ def _pattern(x: Any, masked: bool) -> Any:
 
 
 def _varied(x: Any, pattern: Any) -> Any:
-    at = rules().at(_table(x), x.detach(), pattern)
+    at = rules().at(table(x), x.detach(), pattern)
     return xp.sparse_values(at, pattern=pattern, own=pattern).requires_grad_(x.requires_grad)
 
 

@@ -83,6 +83,8 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     if CLASSES and among((target, *args, *kwargs.values())):
         return class_hooks.written(target, function, args, kwargs)
     check_mode(target)
+    if target._storage.dense is not None:
+        type(target._storage).hooks["check_in_place"](target, function.__name__)
     for other in args:
         if isinstance(other, TensorBase) and other._storage is target._storage:
             name = function.__name__

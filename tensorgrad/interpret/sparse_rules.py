@@ -5,10 +5,11 @@ import builtins
 from functools import partial
 from typing import Any
 
-from ..core.dispatch import move, namespace
+from ..core.dispatch import fresh, move, namespace
 from ..dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from ..ops.base import OPS
 from ..ops.sparse import sampled
-from ..storage.sparse import Compressed, Coo
+from ..storage.sparse import SHOWN, Compressed, Coo
 from .sparse import (
     at,
     coalesced,
@@ -28,12 +29,6 @@ from .sparse import (
 
 # ── elementwise ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-# f(0) = 0: a function of the values. The second are linear, and need not know the sums of places that occur twice.
-KEEP_ZERO = ("absolute sign sgn floor ceil trunc round sqrt square sin sinh arcsin arcsinh arctan arctanh tan tanh "
-             "expm1 log1p relu deg2rad rad2deg erf erfinv isinf isnan signbit nan_to_num tanh_gradient").split()
-LINEAR = "negative conj clone contiguous real imag".split()
-
-
 def _on_values(name: str, combine: bool, xp: Any, x: Any, *others: Any, **params: Any) -> Any:
     if params.get("decimals"):
         refuse("round.decimals", x)
@@ -43,10 +38,29 @@ def _on_values(name: str, combine: bool, xp: Any, x: Any, *others: Any, **params
     return made(xp, pattern(x), getattr(xp, name)(values(xp, x), *others, **params))
 
 
-for _name in KEEP_ZERO:
-    rule(_name)(partial(_on_values, _name, True))
-for _name in LINEAR:
-    rule(_name)(partial(_on_values, _name, False))
+for _op in list(OPS.values()):
+    if _op.zeros:       # an additive op need not know the sums of places that occur twice
+        rule(_op.opname)(partial(_on_values, _op.opname, _op.zeros != "additive"))
+
+
+@rule("angle")
+def angle(xp: Any, x: Any) -> Any:
+    if isinstance(pattern(x), Coo):
+        refuse("angle", x)
+    return made(xp, pattern(x), xp.angle(values(xp, x)))
+
+
+# PyTorch's functions of values whose forms in place want places that occur once
+COALESCED = frozenset("abs absolute arcsin arcsinh arctan arctanh asin asinh atan atanh ceil deg2rad erf erfinv expm1 "
+                      "floor frac log1p nan_to_num rad2deg relu round sgn sign sin sinh sqrt tan tanh trunc".split())
+
+
+@hook
+def check_in_place(x: Any, name: str) -> None:
+    """Raise PyTorch's error for a function that cannot replace the values of this tensor."""
+    own = pattern(x)
+    if isinstance(own, Coo) and not own.coalesced and name in COALESCED:
+        raise RuntimeError(f"{name}_ requires coalesced input")
 
 
 @rule("cast")
@@ -82,6 +96,10 @@ def add(xp: Any, a: Any, b: Any) -> Any:
     if isinstance(two, Compressed):
         return add(xp, a, in_layout(xp, b, sparse_coo))
     if one.sparse_dim != two.sparse_dim:
+        if not one.count or not two.count:
+            kept, other = (b, a) if not one.count else (a, b)
+            found = values(xp, kept)
+            return made(xp, pattern(kept), xp.add(found, xp.zeros(tuple(found.shape), dtype=other.dtype)))
         raise RuntimeError(f"add: expected 'self' and 'other' to have same number of sparse dimensions, but got "
                            f"{one.sparse_dim} != {two.sparse_dim}")
     module = one.backend.module
@@ -107,8 +125,10 @@ def subtract(xp: Any, a: Any, b: Any) -> Any:
 
 @rule("multiply")
 def multiply(xp: Any, a: Any, b: Any) -> Any:
-    if not is_sparse(a):
+    if not is_sparse(a) or is_sparse(b) and not pattern(a).shape:
         a, b = b, a
+    if is_sparse(b) and not pattern(b).shape:
+        b = dense(xp, b)
     if not getattr(b, "shape", ()):
         return made(xp, pattern(a), xp.multiply(values(xp, a), b))
     if not is_sparse(b):
@@ -120,7 +140,8 @@ def multiply(xp: Any, a: Any, b: Any) -> Any:
         fit("mul", a, b)
         found = multiply(xp, in_layout(xp, a, sparse_coo), in_layout(xp, b, sparse_coo))
         return found if isinstance(one, Coo) else in_layout(xp, found, one.layout, one.blocksize)
-    if one.shape != two.shape or one.sparse_dim != two.sparse_dim:
+    places = one.shape[:one.sparse_dim]
+    if len(one.shape) != len(two.shape) or places != two.shape[:two.sparse_dim]:
         raise RuntimeError("sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, "
                            "number of sparse dimensions, and shape of sparse dimensions")
     if one.coalesced or not two.coalesced:
@@ -128,9 +149,10 @@ def multiply(xp: Any, a: Any, b: Any) -> Any:
     # the places of the one that need not be coalesced, as far as the other has them
     module = one.backend.module
     there = module.nonzero(module.isin(one.keys, two.keys))[0]
-    common = Coo(one.indices[:, there], one.shape, one.backend, one.coalesced)
+    common = Coo(one.indices[:, there], two.shape, one.backend, one.coalesced)
     there_in_b = sampled(xp, b, common)  # type: ignore[no-untyped-call]
-    return made(xp, common, xp.multiply(take(xp, values(xp, a), there), there_in_b))
+    found = xp.multiply(take(xp, values(xp, a), there), there_in_b)
+    return made(xp, Coo(common.indices, (*places, *found.shape[1:]), one.backend, one.coalesced), found)
 
 
 def _times_dense(xp: Any, a: Any, b: Any) -> Any:
@@ -139,6 +161,11 @@ def _times_dense(xp: Any, a: Any, b: Any) -> Any:
         for size in shape[:len(shape) - len(own.shape)][::-1]:
             a = repeated(xp, in_layout(xp, a, sparse_coo), size)
         own = pattern(a)
+    lead = len(own.shape) - len(shape)
+    for axis, size in enumerate(shape, lead):
+        if own.shape[axis] == 1 != size:
+            a = stretched(xp, in_layout(xp, a, sparse_coo), axis, size)
+            own = pattern(a)
     if shape != own.shape:
         b = xp.broadcast_to(b, shape=own.shape)
     return made(xp, own, xp.multiply(values(xp, a), sampled(xp, b, own)))  # type: ignore[no-untyped-call]
@@ -152,6 +179,20 @@ def repeated(xp: Any, x: Any, size: int) -> Any:
     order = module.tile(module.arange(own.count), size)
     indices = module.concatenate([which[None], own.indices[:, order]])
     return made(xp, Coo(indices, (size, *own.shape), own.backend, own.coalesced), take(xp, values(xp, x), order))
+
+
+def stretched(xp: Any, x: Any, axis: int, size: int) -> Any:
+    """The tensor with so many times the only element of an axis."""
+    own = pattern(x)
+    module, shape, place = own.backend.module, (*own.shape[:axis], size, *own.shape[axis + 1:]), axis - own.sparse_dim
+    if place >= 0:
+        found = values(xp, x)
+        found = xp.broadcast_to(found, shape=(*found.shape[:place + 1], size, *found.shape[place + 2:]))
+        return made(xp, Coo(own.indices, shape, own.backend, own.coalesced), found)
+    order = module.repeat(module.arange(own.count), size)
+    indices = own.indices[:, order].copy()
+    indices[axis] = module.tile(module.arange(size), own.count)
+    return made(xp, Coo(indices, shape, own.backend), take(xp, values(xp, x), order))
 
 
 def has_axes(x: Any) -> bool:
@@ -259,12 +300,18 @@ def permute_dims(xp: Any, x: Any, *, axes: Any) -> Any:
         return _turned(xp, x, axes)
     sparse_dim = own.sparse_dim
     if sorted(axes[:sparse_dim]) != list(range(sparse_dim)):
-        raise RuntimeError("transpose: transposed dimensions must be either both sparse or both dense"
-                           if len(axes) == 2 else "permute: sparse and dense dimensions may not be exchanged")
+        raise RuntimeError("permute(sparse_coo): transpositions between sparse and dense dimensions are not "
+                           "allowed.Only transpositions within sparse and dense dimensions are supported.")
     moved = Coo(own.indices[list(axes[:sparse_dim])], tuple(own.shape[a] for a in axes), own.backend)
     found = values(xp, x)
     inner = tuple(a - sparse_dim + 1 for a in axes[sparse_dim:])
-    return made(xp, moved, xp.permute_dims(found, axes=(0, *inner)) if inner else found)
+    out = made(xp, moved, xp.permute_dims(found, axes=(0, *inner)) if inner else found)
+    if not own.coalesced or axes[0]:
+        moved.coalesced = False
+        return out
+    if axes[:sparse_dim] == tuple(range(sparse_dim)):
+        moved.coalesced = True
+    return coalesced(xp, out)       # as PyTorch says of it; there, without putting the places in order
 
 
 OTHER = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr}
@@ -290,14 +337,25 @@ def t(xp: Any, x: Any) -> Any:
     if pattern(x).dense_dim:
         raise RuntimeError("t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
                            f"{pattern(x).sparse_dim} sparse and {pattern(x).dense_dim} dense dimensions")
-    return permute_dims(xp, x, axes=tuple(range(len(x.shape)))[::-1]) if len(x.shape) > 1 else x
+    return swapaxes(xp, x, axis1=0, axis2=1) if len(x.shape) > 1 else x
 
 
 @rule("swapaxes")
 def swapaxes(xp: Any, x: Any, *, axis1: int, axis2: int) -> Any:
-    axes = list(range(len(x.shape)))
+    axes, own = list(range(len(x.shape))), pattern(x)
     axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
-    return permute_dims(xp, x, axes=tuple(axes))
+    if isinstance(own, Compressed):
+        kinds = ["Batch"] * len(own.batch) + ["Sparse"] * 2 + ["Dense"] * own.dense_dim
+        if kinds[axis1] != kinds[axis2]:
+            raise RuntimeError("transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), "
+                               f"got {axis1}({kinds[axis1]}) and {axis2}({kinds[axis2]})")
+    elif (axis1 < own.sparse_dim) is not (axis2 < own.sparse_dim):
+        raise RuntimeError("sparse transpose: transposed dimensions must be sparse "
+                           f"Got sparse_dim: {own.sparse_dim}, d0: {axis1}, d1: {axis2}")
+    out = permute_dims(xp, x, axes=tuple(axes))
+    if isinstance(own, Coo) and not own.count:
+        pattern(out).coalesced = True
+    return out
 
 
 @rule("expand_dims")
@@ -412,6 +470,11 @@ def selected(xp: Any, x: Any, axis: int, index: int) -> Any:
     """The part at one index of an axis: one dimension less."""
     own = pattern(x)
     if isinstance(own, Compressed):
+        if not len(own.batch) <= axis < len(own.batch) + 2:
+            return _selected_outside(xp, x, axis, index)
+        if own.batch:
+            raise RuntimeError("select(): selecting sparse dimensions is not supported for batched sparse compressed "
+                               "tensors.")
         x = in_layout(xp, x, sparse_coo)
         own = pattern(x)
     shape = (*own.shape[:axis], *own.shape[axis + 1:])
@@ -422,9 +485,23 @@ def selected(xp: Any, x: Any, axis: int, index: int) -> Any:
     order = module.nonzero(own.indices[axis] == index)[0]
     found = take(xp, values(xp, x), order)
     if own.sparse_dim == 1:
-        return xp.sum(found, axis=(0,))
+        return xp.cast(xp.sum(found, axis=(0,)), dtype=getattr(x, "array", x).dtype)
     rest = [i for i in range(own.sparse_dim) if i != axis]
     return made(xp, Coo(own.indices[rest][:, order], shape, own.backend, own.coalesced), found)
+
+
+def _selected_outside(xp: Any, x: Any, axis: int, index: int) -> Any:
+    """One matrix of a batch, or, along a dense axis, one number of each value."""
+    own = pattern(x)
+    shape, count = (*own.shape[:axis], *own.shape[axis + 1:]), len(own.batch)
+    place = axis if axis < count else axis - count - 2 + len(own.values_shape) - own.dense_dim
+    found = xp.get_item(values(xp, x), index=(*[slice(None)] * place, index))
+    if axis >= count:
+        return made(xp, Compressed(own.layout, own.compressed, own.plain, shape, own.backend, own.blocksize,
+                                   own.dense_dim - 1), found)
+    one, module = (*[slice(None)] * axis, index), own.backend.module
+    lines, plain = (module.ascontiguousarray(part[one]) for part in (own.compressed, own.plain))
+    return made(xp, Compressed(own.layout, lines, plain, shape, own.backend, own.blocksize, own.dense_dim), found)
 
 
 def narrowed(xp: Any, x: Any, axis: int, start: int, length: int) -> Any:
@@ -451,6 +528,8 @@ def get_item(xp: Any, x: Any, *, index: Any) -> Any:
             axis += 1
         elif isinstance(part, slice):
             if part != slice(None) and part.indices(x.shape[axis]) != (0, x.shape[axis], 1):
+                if isinstance(pattern(x), Compressed):
+                    raise RuntimeError("Sparse CSR tensors do not have strides")
                 refuse("as_strided", x) if is_sparse(x) else None
                 x = xp.get_item(x, index=(*[slice(None)] * axis, part))
             axis += 1
@@ -483,6 +562,10 @@ def broadcast_to(xp: Any, x: Any, *, shape: Any) -> Any:
 def moved(tensor: Any, target: Any) -> Any:
     """The tensor on another device: called by `core.dispatch.move`, on Tensors."""
     own, target = pattern(tensor), target.dense or target
+    if target.hollow:       # without values, as PyTorch
+        none = empty(own, target)
+        zeros = target.xp.zeros(none.values_shape, dtype=tensor.array.dtype)
+        return made(namespace(target), none, fresh(zeros, target))
     def sent(array: Any) -> Any: return target.asarray(own.backend.host(array))
     if isinstance(own, Coo):
         there: Any = Coo(sent(own.indices), own.shape, target, own.coalesced)
@@ -492,33 +575,58 @@ def moved(tensor: Any, target: Any) -> Any:
     return made(namespace(target), there, move(values(namespace(own.backend), tensor), target))
 
 
-def empty(own: Any) -> Any:
-    """The pattern of a tensor of the layout and shape that has no values."""
-    module = own.backend.module
+def empty(own: Any, backend: Any = None) -> Any:
+    """The pattern of a tensor of the layout and shape that has no values, on its own backend or another one."""
+    backend = backend or own.backend
+    zeros = backend.xp.zeros
     if isinstance(own, Coo):
-        return Coo(module.zeros((own.sparse_dim, 0), dtype="int64"), own.shape, own.backend, True)
-    return Compressed(own.layout, module.zeros(own.compressed.shape, dtype=own.compressed.dtype),
-                      module.zeros((*own.batch, 0), dtype=own.plain.dtype), own.shape, own.backend, own.blocksize,
-                      own.dense_dim)
+        return Coo(zeros((own.sparse_dim, 0), dtype="int64"), own.shape, backend, True)
+    return Compressed(own.layout, zeros(own.compressed.shape, dtype=own.compressed.dtype),
+                      zeros((*own.batch, 0), dtype=own.plain.dtype), own.shape, backend, own.blocksize, own.dense_dim)
 
 
 @rule("zeros_like", "filled")
 def zeros_like(xp: Any, x: Any, *, value: Any = 0, dtype: Any = None) -> Any:
+    if isinstance(own := pattern(x), Compressed) and value != 0:
+        return made(xp, own, xp.full(own.values_shape, value, dtype=dtype or x.dtype))
     if value != 0:
         refuse("fill_.Scalar", x)
     none = empty(pattern(x))
     return made(xp, none, xp.zeros(none.values_shape, dtype=dtype or x.dtype))
 
 
+def _check_copy(own: Any, source: Any) -> None:
+    """Raise PyTorch's error for a compressed tensor that cannot take over the places of another."""
+    if not isinstance(own, Compressed):
+        raise RuntimeError("copy_sparse_compressed_ expected sparse compressed tensor layout but got "
+                           f"{'Strided' if own is None else SHOWN[own.layout]}")
+    layout = "Strided" if source is None else SHOWN[source.layout]
+    if layout != SHOWN[own.layout]:
+        raise RuntimeError("torch.copy_: copy of sparse compressed tensors having different layouts is not supported. "
+                           f"self layout is {SHOWN[own.layout]} and src layout is {layout}")
+    for axis, (wanted, found) in enumerate(zip(own.shape, source.shape)):
+        if wanted != found:
+            raise RuntimeError(f"torch.copy_: expected shapes of self and src to match along dimension {axis} for "
+                               f"{SHOWN[own.layout]} layout but the corresponding dimensions of self and src are "
+                               f"{wanted} and {found}, respectively.")
+    if own.count != source.count:
+        raise RuntimeError("torch.copy_: only sparse compressed tensors with the same number of specified elements are "
+                           "supported.")
+    if own.blocksize != source.blocksize:
+        raise RuntimeError("torch.copy_: copy of sparse compressed tensors having different block sizes is not "
+                           f"supported. self and src block sizes are {list(own.blocksize)} and "
+                           f"{list(source.blocksize)}, respectively")
+
+
 @rule("copied")
 def copied(xp: Any, x: Any, src: Any) -> Any:
     """The values and places of `src`, for a tensor of the layout of x."""
+    if isinstance(pattern(x), Compressed) or isinstance(pattern(src), Compressed):
+        _check_copy(pattern(x), pattern(src))
     if not is_sparse(x) or not is_sparse(src):
         kinds = [getattr(t, "type", str)() for t in (x, src)]
         raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = "
                            f"{kinds[0]} and src type = {kinds[1]}")
-    if isinstance(pattern(x), Coo) is not isinstance(pattern(src), Coo):
-        raise RuntimeError("copy_() between tensors of different sparse layouts is not implemented")
     return made(xp, pattern(src), xp.clone(values(xp, src)))
 
 

@@ -55,6 +55,13 @@ def kept(name: str, input: Any, mask: Any, *more: Any) -> Any:
     return tg.where(mask, input, identity)
 
 
+def kept_strided(name: str, input: Any, mask: Any, *more: Any, like: str = "") -> Any:
+    """Return the values of an operation on strided tensors alone, with the identity of `like` where none is kept."""
+    values, mask = parts(input, mask)
+    strided(values, name)
+    return kept(like or name, values, mask, *more)
+
+
 def _lowest(name: str, dtype: Any) -> Any:
     return -INF if dtype.is_floating_point else tg.iinfo(_ordered(name, dtype)).min
 

@@ -11,7 +11,7 @@ from .. import api as tg
 from .. import linalg
 from .._tensor import Tensor
 from ..api._kinds import Dtype, Ints1, Number
-from ._masks import axes, is_sparse, kept, mask_for, parts, strided
+from ._masks import axes, is_sparse, kept, kept_strided, mask_for, parts, strided
 from ._sparse import reduced
 
 __all__ = ["amax", "amin", "argmax", "argmin", "logsumexp", "mean", "median", "norm", "prod", "std", "sum", "var"]
@@ -140,9 +140,7 @@ def _extreme(name: str, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: An
 
 
 def _place(name: str, input: Any, dim: Any, keepdim: Any, dtype: Any, mask: Any) -> Any:
-    values, mask = parts(input, mask)
-    strided(values, name)
-    values = kept(name, values, mask)
+    values = kept_strided(name, input, mask)
     return getattr(tg, name)(values, dim, bool(keepdim)).to(dtype=dtype or values.dtype)
 
 
@@ -272,9 +270,7 @@ def norm(input: Tensor, ord: Number | None = 2.0, dim: Ints1 | None = None, *, k
     >>> torch.masked.norm(torch.tensor([3., 7., 4.]), 2, 0, mask=torch.tensor([True, False, True]))
     tensor(5.)
     """
-    values, mask = parts(input, mask)
-    strided(values, "norm")
-    values = kept("norm", values, mask, ord)
+    values = kept_strided("norm", input, mask, ord)
     return linalg.vector_norm(values, ord, axes(dim, values.ndim), bool(keepdim), dtype=dtype or values.dtype)
 
 
@@ -291,7 +287,5 @@ def logsumexp(input: Tensor, dim: Ints1 | None = None, *, keepdim: bool = False,
     >>> torch.masked.logsumexp(torch.tensor([0., 9., 0.]), 0, mask=torch.tensor([True, False, True]))
     tensor(0.6931)
     """
-    values, mask = parts(input, mask)
-    dims = axes(dim, values.ndim)
-    strided(values, "logsumexp")
-    return tg.logsumexp(kept("logsumexp", values, mask), dims, keepdim).to(dtype=dtype or input.dtype)
+    values = kept_strided("logsumexp", input, mask)
+    return tg.logsumexp(values, axes(dim, values.ndim), keepdim).to(dtype=dtype or input.dtype)

@@ -12,18 +12,16 @@ from .. import api as tg
 from .._tensor import Tensor
 from ..api._halves import once_rounded
 from ..api._kinds import Dtype
-from ._masks import axes, kept, parts, strided
+from ._masks import axes, kept, kept_strided, parts, strided
 from ._reductions import norm
 
 __all__ = ["cumprod", "cumsum", "log_softmax", "logaddexp", "normalize", "softmax", "softmin"]
 
 
-def _prepared(name: str, like: str, input: Any, dim: Any, dtype: Any, mask: Any) -> tuple[Any, int, Any]:
-    """Return the values that are kept, with the identity of `like` elsewhere; the axis; and the dtype of the result."""
-    dtype, (axis, *_) = dtype or input.dtype, axes(dim, input.ndim)
-    values, mask = parts(input, mask)
-    strided(values, name)
-    return kept(like, values, mask), axis, dtype
+def _along(function: Any, name: str, like: str, input: Any, dim: Any, dtype: Any, mask: Any) -> Any:
+    """Return a function along an axis of the values that are kept, with the identity of `like` elsewhere."""
+    axis, *_ = axes(dim, input.ndim)
+    return function(kept_strided(name, input, mask, like=like), axis, dtype=dtype or input.dtype)
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -38,8 +36,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor 
     >>> torch.masked.cumsum(torch.tensor([1., 2., 3.]), 0, mask=torch.tensor([True, False, True]))
     tensor([1., 1., 4.])
     """
-    values, axis, dtype = _prepared("cumsum", "sum", input, dim, dtype, mask)
-    return tg.cumsum(values, axis, dtype=dtype)
+    return _along(tg.cumsum, "cumsum", "sum", input, dim, dtype, mask)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -54,8 +51,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor
     >>> torch.masked.cumprod(torch.tensor([2., 5., 3.]), 0, mask=torch.tensor([True, False, True]))
     tensor([2., 2., 6.])
     """
-    values, axis, dtype = _prepared("cumprod", "prod", input, dim, dtype, mask)
-    return tg.cumprod(values, axis, dtype=dtype)
+    return _along(tg.cumprod, "cumprod", "prod", input, dim, dtype, mask)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -70,8 +66,7 @@ def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor
     >>> torch.masked.softmax(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
     tensor([0.1192, 0.0000, 0.8808])
     """
-    values, axis, dtype = _prepared("softmax", "amax", input, dim, dtype, mask)
-    return tg.softmax(values, axis, dtype=dtype)
+    return _along(tg.softmax, "softmax", "amax", input, dim, dtype, mask)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -86,8 +81,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Te
     >>> torch.masked.log_softmax(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
     tensor([-2.1269,    -inf, -0.1269])
     """
-    values, axis, dtype = _prepared("log_softmax", "amax", input, dim, dtype, mask)
-    return tg.log_softmax(values, axis, dtype=dtype)
+    return _along(tg.log_softmax, "log_softmax", "amax", input, dim, dtype, mask)
 
 
 def softmin(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -102,8 +96,7 @@ def softmin(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor
     >>> torch.masked.softmin(torch.tensor([-3., -2., -1.]), 0, mask=torch.tensor([True, False, True]))
     tensor([0.8808, 0.0000, 0.1192])
     """
-    values, axis, dtype = _prepared("softmin", "amin", input, dim, dtype, mask)
-    return tg.softmax(-values, axis, dtype=dtype)
+    return _along(lambda x, axis, dtype: tg.softmax(-x, axis, dtype=dtype), "softmin", "amin", input, dim, dtype, mask)
 
 
 def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Dtype | None = None,

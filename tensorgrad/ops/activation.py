@@ -46,6 +46,7 @@ class Relu(Bent):
     kinds = "fiu"
     onnx = "Relu"
     lands = True
+    zeros = "kept"
 
     def forward(xp, x):        return positive(xp, x)
     def grad_x(xp, g, out):    return xp.relu_gradient(g, out)

@@ -90,6 +90,8 @@ class Op(metaclass=OpType):
     core: ClassVar[tuple[int, ...]] = ()
     # groups of inputs in which it is linear while the others stay fixed: "x b" moves both at once
     linear: ClassVar[tuple[str, ...]] = ()
+    # of an op f of one array, for sparse arrays: "kept" if f(0) = 0, "additive" if also f(x + y) = f(x) + f(y)
+    zeros: ClassVar[str] = ""
     # PyTorch's name of an op whose result has a shape that depends on values
     by_values: ClassVar[str] = ""
     notation: ClassVar[str] = ""                  # its notation in formulas: "{} · {}", or the name of a function, "Σ"

@@ -74,6 +74,7 @@ class Isnan(Elementwise):
     takes_float8 = True
     onnx = "IsNaN"
     notation = "{} is NaN"
+    zeros = "kept"
 
     def forward(xp, x): return xp.isnan(x)
 
@@ -83,6 +84,7 @@ class Isinf(Elementwise):
 
     onnx = "IsInf"
     notation = "{} is infinite"
+    zeros = "kept"
 
     def forward(xp, x): return xp.isinf(x)
 

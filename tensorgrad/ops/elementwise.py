@@ -90,6 +90,7 @@ class Negative(Elementwise):
     onnx = "Neg"
     lands = True
     notation = "−{}"
+    zeros = "additive"
 
     def forward(xp, x):    return xp.negative(x)
     def grad_x(xp, g):     return -g
@@ -284,6 +285,7 @@ class Square(Elementwise):
 
     torch_name = "Pow"
     notation = "{}²"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.square(x)
     def grad_x(xp, g, x):  return g * (2 * x)
@@ -295,6 +297,7 @@ class Sqrt(Floating):
     onnx = "Sqrt"
     lands = True
     notation = "√{}"
+    zeros = "kept"
 
     def forward(xp, x):      return xp.sqrt(x)
     def grad_x(xp, g, out):  return g / (2 * out)
@@ -329,6 +332,7 @@ class Rounding(Elementwise):
 
     __slots__ = ()
     kinds = "f"
+    zeros = "kept"
 
 
 class Floor(Rounding):
@@ -386,6 +390,7 @@ class Sgn(Elementwise):
     native = False
     analytic = False
     onnx = "Sign"
+    zeros = "kept"
 
     def forward(xp, x):
         if x.dtype.kind != "c":
@@ -412,6 +417,7 @@ class Absolute(Elementwise):
     onnx = "Abs"
     lands = True
     notation = "|{}|"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.absolute(x)
     def grad_x(xp, g, x):  return g * xp.sgn(x)
@@ -433,6 +439,7 @@ class Signbit(Elementwise):
 
     native = False
     kinds = "biuf"
+    zeros = "kept"
 
     def forward(xp, x): return xp.signbit(x) if x.dtype.kind in "if" else xp.zeros(x.shape, dtype=bool)
 
@@ -460,6 +467,8 @@ class Nextafter(Elementwise):
 
 class NanToNum(Elementwise):
     """x with NaN and the infinities replaced by numbers"""
+
+    zeros = "kept"
 
     def forward(xp, x, *, nan=0.0, posinf=None, neginf=None):
         return xp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
@@ -574,6 +583,7 @@ class Real(Op):
     batch = "trailing"
     onnx = "Identity"
     notation = "Re"
+    zeros = "additive"
 
     def forward(xp, x): return xp.real(x)
     def grad_x(xp, g):  return g
@@ -587,6 +597,7 @@ class Imag(Op):
     view = "maybe"
     batch = "trailing"
     notation = "Im"
+    zeros = "additive"
 
     def forward(xp, x): return xp.imag(x)
     def grad_x(xp, g):  return g * 1j
@@ -598,6 +609,7 @@ class Conj(Elementwise):
     analytic = False
     onnx = "Identity"
     notation = "{}\u0304"
+    zeros = "additive"
 
     def forward(xp, x): return xp.conj(x)
     def grad_x(xp, g):  return xp.conj(g)
@@ -683,6 +695,7 @@ class Clone(Op):
     kinds = ANY
     linear = ("x",)
     notation = "{}"
+    zeros = "additive"
 
     def batch(lot, kernel, x):
         return x.copy(order="K")

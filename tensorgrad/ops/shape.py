@@ -493,6 +493,7 @@ class Contiguous(Movement):
     torch_name = "Clone"
     batch = "trailing"
     linear = ("x",)
+    zeros = "additive"
 
     infer = as_first
 

@@ -26,6 +26,7 @@ class Erf(Special):
     """2/√π ∫₀ˣ exp(−t²) dt"""
 
     onnx = "Erf"
+    zeros = "kept"
 
     def forward(xp, x):    return special.erf(xp, x)
     def grad_x(xp, g, x):  return g * (2 / ROOT_PI * xp.exp(-(x * x)))
@@ -49,6 +50,8 @@ class Erfcx(Special):
 
 class Erfinv(Special):
     """The inverse of erf"""
+
+    zeros = "kept"
 
     def forward(xp, x):      return special.erfinv(xp, x)
 

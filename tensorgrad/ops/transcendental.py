@@ -37,6 +37,7 @@ class Expm1(Floating):
     """eˣ − 1, exact near 0"""
 
     notation = "exp({}) − 1"
+    zeros = "kept"
 
     def forward(xp, x):      return xp.expm1(x)
     def grad_x(xp, g, out):  return g * (out + 1)
@@ -70,6 +71,7 @@ class Log1p(Floating):
 
     torch_name = "Log1P"
     notation = "log(1 + {})"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.log1p(x)
     def grad_x(xp, g, x):  return g / (x + 1)
@@ -173,6 +175,7 @@ class Sin(Floating):
     """sin x"""
 
     onnx = "Sin"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.sin(x)
     def grad_x(xp, g, x):  return g * xp.cos(x)
@@ -191,6 +194,7 @@ class Tan(Floating):
     """tan x"""
 
     onnx = "Tan"
+    zeros = "kept"
 
     def forward(xp, x):      return xp.tan(x)
     def grad_x(xp, g, out):  return g * (out * out + 1)
@@ -201,6 +205,7 @@ class Arcsin(Floating):
 
     torch_name = "Asin"
     onnx = "Asin"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.arcsin(x)
     def grad_x(xp, g, x):  return g / xp.sqrt(1 - x * x)
@@ -221,6 +226,7 @@ class Arctan(Floating):
 
     torch_name = "Atan"
     onnx = "Atan"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.arctan(x)
     def grad_x(xp, g, x):  return g / (x * x + 1)
@@ -264,6 +270,7 @@ class Deg2rad(Floating):
     kernel_name = "deg2rad_cpu"
     torch_name = "Deg2Rad"
     kinds = "f"
+    zeros = "kept"
 
     def forward(xp, x):  return xp.deg2rad(x)
     def grad_x(xp, g):   return g * (pi / 180)
@@ -275,6 +282,7 @@ class Rad2deg(Floating):
     kernel_name = "rad2deg_cpu"
     torch_name = "Rad2Deg"
     kinds = "f"
+    zeros = "kept"
 
     def forward(xp, x):  return xp.rad2deg(x)
     def grad_x(xp, g):   return g * (180 / pi)
@@ -287,6 +295,7 @@ class Sinh(Floating):
     """sinh x"""
 
     onnx = "Sinh"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.sinh(x)
     def grad_x(xp, g, x):  return g * xp.cosh(x)
@@ -306,6 +315,7 @@ class Tanh(Floating):
 
     onnx = "Tanh"
     lands = True
+    zeros = "kept"
 
     def forward(xp, x):      return xp.tanh(x)
     def grad_x(xp, g, out):  return xp.tanh_gradient(g, out)
@@ -317,6 +327,7 @@ class TanhGradient(Floating):
     torch_name = "TanhBackward"
     native = False
     onnx = "definition"
+    zeros = "kept"
 
     def forward(xp, slope, y):      return slope * (1 - y * y)
     def grad_slope(xp, g, y):       return xp.tanh_gradient(g, y)
@@ -328,6 +339,7 @@ class Arcsinh(Floating):
 
     torch_name = "Asinh"
     onnx = "Asinh"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.arcsinh(x)
     def grad_x(xp, g, x):  return g / xp.sqrt(x * x + 1)
@@ -348,6 +360,7 @@ class Arctanh(Floating):
 
     torch_name = "Atanh"
     onnx = "Atanh"
+    zeros = "kept"
 
     def forward(xp, x):    return xp.arctanh(x)
     def grad_x(xp, g, x):  return g / (1 - x * x)

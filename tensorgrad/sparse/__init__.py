@@ -17,9 +17,10 @@ from ..api._sparse import rules as _rules
 from ..api.matrix import addmm as _addmm
 from ..api.matrix import mm as _mm
 from ..api.sparse import sparse_coo_tensor as _coo_tensor
-from ..api.sparse_methods import _table
+from ..api.sparse_methods import table as _table
 from ..autograd.sparse_gradcheck import as_sparse_gradcheck
 from ..dtype import SCALAR_TYPES as _SCALAR_TYPES
+from ..dtype import int64 as _int64
 from ..dtype import sparse_coo as _coo
 from ..dtype import sparse_csc as _csc
 from ..dtype import sparse_csr as _csr
@@ -223,6 +224,8 @@ def spdiags(diagonals: Tensor, offsets: Tensor, shape: tuple[int, int], layout: 
         raise RuntimeError("Diagonals must be vector or matrix")
     if offsets.ndim > 1:
         raise RuntimeError("Offsets must be scalar or vector")
+    if offsets.dtype is not _int64:
+        raise RuntimeError(f"Offset Tensor must have dtype Long but got {_SCALAR_TYPES[offsets.dtype.name]}")
     places = [int(o) for o in offsets.reshape(-1).tolist()]  # type: ignore[attr-defined]
     if len(places) != lines.shape[0]:
         raise RuntimeError(f"Number of diagonals ({lines.shape[0]}) does not match the number of offsets "

@@ -235,6 +235,11 @@ class Storage:
         raise NotImplementedError(f"{cls.__name__} does not say how its arrays are read: define host")
 
     @classmethod
+    def one(cls, array: Any) -> np.ndarray[Any, Any]:
+        """Return the only element as a NumPy array."""
+        return cls.host(array)
+
+    @classmethod
     def judge(cls) -> Any:
         """Return the `xp` for checks of values, whose `any` and `all` give an answer; None if arrays have no values."""
         return None if cls.hollow else cls.xp

@@ -223,7 +223,7 @@ class Compressed(Pattern):
             batches = prod(self.batch)
             plain = self.plain.reshape(-1).astype("int64")
             which = module.repeat(module.arange(batches), count)
-            starts = self.compressed.reshape(batches, -1)[:, :-1].astype("int64")
+            starts = self.compressed.reshape(batches, self.lines + 1)[:, :-1].astype("int64")
             ends = (starts + which_start(module, batches, count)).reshape(-1)
             place = module.arange(batches * count)
             lines = (module.searchsorted(ends, place, side="right") - 1) - which * self.lines
@@ -460,6 +460,14 @@ class SparseStorage(Storage):
     @classmethod
     def host(cls, array: Any) -> Any:
         raise TypeError(f"can't convert {SHOWN[array.layout]} layout tensor to numpy. Use Tensor.to_dense() first.")
+
+    @classmethod
+    def one(cls, array: Any) -> Any:
+        """The sum of the values at the only place, on the host."""
+        if not isinstance(array.pattern, Coo):
+            cls.hooks["refuse"]("_local_scalar_dense", array)
+        values = array.values.reshape(-1)
+        return cls.dense.host(added(cls.dense, values, cls.dense.module.zeros(values.shape, dtype="int64"), 1))
 
     @staticmethod
     def assign(array: Any, values: Any) -> None:

@@ -1,8 +1,8 @@
 """Tensors that bring a mask of their valid elements. https://pytorch.org/docs/stable/masked.html
 
-A MaskedTensor is the tensor of its values, with its history, and one attribute more: the mask. An operation computes
-with all values, as with those of any tensor; `operations` says which mask the result has, and has reductions leave the
-invalid elements out.
+A MaskedTensor is the tensor of its values, with its history, and one attribute more: the mask, of the same layout. An
+operation computes with all values, as with those of any tensor; `operations` says which mask the result has, and has
+reductions leave the invalid elements out. `sparse` is about those of sparse layouts.
 """
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class MaskedTensor(tg.Tensor):
     _masked_mask: Any
 
     def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> Any:
-        checked(data, mask)
+        data, mask = checked(data, mask)
         warnings.warn(PROTOTYPE, UserWarning, stacklevel=2)
         if data.requires_grad:
             warnings.warn(HISTORY, UserWarning, stacklevel=2)
@@ -73,15 +73,20 @@ class MaskedTensor(tg.Tensor):
         return self.get_data().masked_fill(~self.get_mask(), value)
 
     def is_sparse_coo(self) -> bool:
-        """Return False: the values are strided."""
-        return False
+        """Return True for values of the layout sparse_coo."""
+        return self.layout is tg.sparse_coo
 
     def is_sparse_csr(self) -> bool:  # type: ignore[override]
-        """Return False: the values are strided."""
-        return False
+        """Return True for values of the layout sparse_csr."""
+        return self.layout is tg.sparse_csr
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        """True for values of a sparse layout."""
+        return self.is_sparse_coo() or self.is_sparse_csr()
 
     def __repr__(self) -> str:  # type: ignore[override]
-        data, mask = self.detach().get_data(), self.get_mask()
+        data, mask = (t.to_dense() for t in (self.detach().get_data(), self.get_mask()))
         if not data.ndim:
             return f"MaskedTensor({_element(data) if mask.item() else '--'}, {mask.item()})"
         return "MaskedTensor(\n" + _indented(_rows(data, mask)) + "\n)"
@@ -104,16 +109,18 @@ def _rows(data: Any, mask: Any) -> str:
     return "[" + ", ".join("--".rjust(width) if e is None else e for e in elements) + "]"
 
 
-def checked(data: Any, mask: Any) -> None:
-    """Raise PyTorch's errors for values or a mask that make no MaskedTensor."""
+def checked(data: Any, mask: Any) -> tuple[Any, Any]:
+    """Return values and mask, sparse ones at the places of the mask.
+
+    Raises PyTorch's errors for a pair that makes no MaskedTensor.
+    """
     for name, part in (("data", data), ("mask", mask)):
         if isinstance(part, MaskedTensor) or not isinstance(part, tg.Tensor):
             raise TypeError(f"{name} must be a Tensor")
     if data.layout != mask.layout:
         raise TypeError("data and mask must have the same layout.")
     if data.layout is not tg.strided:
-        raise NotImplementedError("MaskedTensor: data and mask are strided tensors here; torch.masked's functions take "
-                                  "to_dense() of sparse ones")
+        data, mask = _at_places(data, mask)
     if type(data) is not type(mask):
         raise TypeError(f"data and mask must have the same type. Got {type(data)} and {type(mask)}")
     if mask.dtype is not tg.bool:
@@ -124,6 +131,22 @@ def checked(data: Any, mask: Any) -> None:
         raise ValueError("data.dim() must equal mask.dim()")
     if data.shape != mask.shape:
         raise ValueError("data.size() must equal mask.size()")
+    return data, mask
+
+
+def _at_places(data: Any, mask: Any) -> tuple[Any, Any]:
+    """Return sparse values and mask, with each place once, and as many values as the mask has."""
+    if data.layout not in (tg.sparse_coo, tg.sparse_csr):
+        raise TypeError(f"data layout of {data.layout} is not supported.")
+    if coo := data.layout is tg.sparse_coo:
+        data, mask = data.coalesce(), mask.coalesce()
+    if data._nnz() != mask._nnz():
+        data = data.sparse_mask(mask)
+    kind = ("indices",) if coo else ("crow_indices", "col_indices")
+    if data.shape == mask.shape and not all(tg.equal(getattr(data, k)(), getattr(mask, k)()) for k in kind):
+        raise ValueError("data and mask are both sparse COO tensors but do not have the same indices." if coo else
+                         "data and mask are both sparse CSR tensors but do not share either crow or col indices.")
+    return data, mask
 
 
 def tensors_match(a: Any, b: Any, exact: bool = True, rtol: float = 1e-5, atol: float = 1e-8) -> bool:
@@ -132,6 +155,8 @@ def tensors_match(a: Any, b: Any, exact: bool = True, rtol: float = 1e-5, atol: 
         raise ValueError("Neither `a` nor `b` can be a MaskedTensor.")
     if a.layout != b.layout:
         raise ValueError(f"`a` and `b` must have the same layout. Got {a.layout} and {b.layout}")
+    if a.layout is not tg.strided:
+        a, b = a.to_dense(), b.to_dense()
     b = b.to(a.dtype)
     return a.ndim == b.ndim and bool((a == b).all() if exact else tg.allclose(a, b, rtol=rtol, atol=atol))
 
@@ -171,6 +196,6 @@ def as_masked_tensor(data: Any, mask: Any) -> MaskedTensor:
 
     https://pytorch.org/docs → torch.masked.as_masked_tensor
     """
-    checked(data, mask)
+    data, mask = checked(data, mask)
     warnings.warn(PROTOTYPE, UserWarning, stacklevel=2)
     return masked(data.clone(), mask.clone())   # type: ignore[no-any-return]

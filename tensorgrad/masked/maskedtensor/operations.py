@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import api as tg
 from .. import _reductions, _scans
+from . import sparse
 from .core import RULES, MaskedTensor, checked, masked, tensors_match
 
 UNARY = frozenset("""abs absolute acos arccos acosh arccosh angle asin arcsin asinh arcsinh atan arctan atanh arctanh
@@ -84,22 +85,30 @@ def wrapped(data: Any, mask: Any) -> Any:
     """Return tensors with their masks as MaskedTensors."""
     if isinstance(data, (tuple, list)):
         return type(data)(map(wrapped, data, mask))
-    data = data.as_subclass(tg.Tensor)
-    checked(data, mask)
-    return masked(data, mask)
+    return masked(*checked(data.as_subclass(tg.Tensor), mask))
 
 
 # ── the groups ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def plainly(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    if name == "is_contiguous":
+        has_strides(args[0])
     return func(*args, **kwargs)
+
+
+def has_strides(x: Any) -> None:
+    """Raise PyTorch's error for a tensor of sparse values."""
+    if sparse.is_sparse(x):
+        raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
 
 
 def unary(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     """f(x): the mask of x."""
     if any(isinstance(a, tg.Tensor) for a in (*args[1:], *kwargs.values())):
         raise TypeError("MaskedTensor unary ops do not support additional Tensor arguments")
+    if sparse.is_sparse(args[0]):
+        return sparse.elementwise(func, args, kwargs)
     found = func(*args, **kwargs)
     return found if found is args[0] else wrapped(found, args[0].get_mask())
 
@@ -109,6 +118,8 @@ def binary(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     masks = [x.get_mask() for x in (*args, *kwargs.values()) if is_masked(x)]
     if not all(tensors_match(x, masks[0]) for x in masks[1:]):
         raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
+    if any(map(sparse.is_sparse, args)):
+        return sparse.elementwise(func, args, kwargs)
     found = func(*args, **kwargs)
     return found if found is args[0] else wrapped(found, masks[0].expand_as(found))
 
@@ -121,6 +132,8 @@ def view(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 def copy(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     """The tensor in another form: the mask is on its device. `detach` makes a copy."""
+    if name == "contiguous":
+        has_strides(args[0])
     found = func(*args, **kwargs)
     if name == "detach":
         found = found.clone()
@@ -134,6 +147,11 @@ def reduction(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     x, *rest = args
     if not is_masked(x):
         return NotImplemented
+    if sparse.is_sparse(x):
+        if rest or kwargs.get("dim") is not None:
+            return NotImplemented
+        found = reduction(func, name, (sparse.valid(x),), kwargs)
+        return masked(sparse.place(x, found.get_data()), found.get_mask()) if name in ("argmin", "argmax") else found
     mask = x.get_mask()
     if name == "all":
         found = x.get_data().masked_fill(~mask, True).all(*rest, **kwargs)
@@ -179,7 +197,8 @@ def refused(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 Group = Callable[[Any, str, Any, Any], Any]
 GROUPS: dict[Group, frozenset[str]] = {
     unary: UNARY, binary: BINARY, view: VIEWS, copy: COPIES, reduction: REDUCTIONS, plainly: PLAIN, number: NUMBERS,
-    softmax: frozenset({"softmax"}), where: frozenset({"where"}),
+    sparse.converted: frozenset("to_dense to_sparse to_sparse_coo to_sparse_csr".split()),
+    sparse.parts: frozenset({"_values", "_indices"}), softmax: frozenset({"softmax"}), where: frozenset({"where"}),
     refused: frozenset({"tolist", "numpy"})}
 GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
 IN_PLACE = {name: GROUP_OF[name] for name in UNARY | BINARY}
