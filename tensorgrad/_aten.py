@@ -11,7 +11,7 @@ from typing import Any
 
 from ._tensor.torch_function import ASKING, asked, overriding, state
 from .api import FUNCTIONS, Tensor
-from .dtype import float32
+from .dtype import float32, get_default_dtype
 from .messages.unsupported import unsupported
 
 PACKAGE = __name__.partition(".")[0]
@@ -92,6 +92,73 @@ def _softmax(name: str) -> Callable[..., Any]:
     return softmax
 
 
+def _functional(name: str) -> Any:
+    return getattr(import_module(f"{PACKAGE}.nn.functional"), name)
+
+
+def _convolution(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+                 output_padding: Any, groups: int) -> Any:
+    name = f"conv{'_transpose' if transposed else ''}{weight.dim() - 2}d"
+    if transposed:
+        return _functional(name)(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _functional(name)(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _conv(dims: int) -> Callable[..., Any]:
+    def conv(input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+             groups: int = 1) -> Any:
+        single = isinstance(padding, (list, tuple)) and len(padding) == 1
+        return _functional(f"conv{dims}d")(input, weight, bias, stride, padding[0] if single else padding, dilation,
+                                           groups)
+    return conv
+
+
+def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+                momentum: float, eps: float, cudnn_enabled: bool = True) -> Any:
+    return _functional("batch_norm")(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def _layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+                cudnn_enable: bool = True) -> Any:
+    return _functional("layer_norm")(input, normalized_shape, weight, bias, eps)
+
+
+def _group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5,
+                cudnn_enabled: bool = True) -> Any:
+    return _functional("group_norm")(input, num_groups, weight, bias, eps)
+
+
+def _elu(input: Any, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
+    negative = (input.clamp(max=0) * input_scale).expm1() * (alpha * scale)
+    return FUNCTIONS["where"](input > 0, input * scale, negative)
+
+
+def _embedding(weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False,
+               sparse: bool = False) -> Any:
+    return _functional("embedding")(indices, weight, None if padding_idx == -1 else padding_idx, None, 2.0,
+                                    scale_grad_by_freq, sparse)
+
+
+def _to_kind(input: Any, dtype: Any, non_blocking: bool = False, copy: bool = False, memory_format: Any = None) -> Any:
+    return input.to(dtype, copy=copy)
+
+
+def _filled_with(value: Any) -> Callable[..., Any]:
+    """zeros or ones, whose options may be None."""
+    def make(size: Any, *, pin_memory: Any = None, layout: Any = None, **kwargs: Any) -> Any:
+        return FUNCTIONS["full"](size, value, **{"dtype": kwargs.pop("dtype", None) or get_default_dtype(), **kwargs})
+    return make
+
+
+def _cross_entropy(name: str) -> Callable[..., Any]:
+    def loss(input: Any, target: Any, weight: Any = None, reduction: int = 1, ignore_index: int = -100,
+             label_smoothing: float = 0.0) -> Any:
+        options = {"label_smoothing": label_smoothing} if name == "cross_entropy" else {}
+        return _functional(name)(input, target, weight, ignore_index=ignore_index,
+                                 reduction=("none", "mean", "sum")[reduction], **options)
+    return loss
+
+
 def _reducing(name: str) -> Callable[..., Any]:
     """A loss, whose reduction is a number in `aten`: 0, 1, 2 for none, mean, sum."""
     def loss(input: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
@@ -102,19 +169,28 @@ def _reducing(name: str) -> Callable[..., Any]:
     return loss
 
 
-LOSSES = {"mse_loss": ["reduction"], "l1_loss": ["reduction"], "binary_cross_entropy": ["weight", "reduction"],
+LOSSES = {"binary_cross_entropy_with_logits": ["weight", "pos_weight", "reduction"], "mse_loss": ["reduction"], "l1_loss": ["reduction"], "binary_cross_entropy": ["weight", "reduction"],
           "smooth_l1_loss": ["reduction", "beta"], "huber_loss": ["reduction", "delta"],
           "soft_margin_loss": ["reduction"]}
 # gradients: of the loss in the result, g, to that in the input, from the result or the input
 BACKWARDS: dict[str, Callable[..., Any]] = {
     "tanh_backward": lambda g, out: g * (1 - out * out.conj()),
     "sigmoid_backward": lambda g, out: g * (out * (1 - out)).conj(),
+    "silu_backward": lambda g, x: g * x.sigmoid() * (1 + x * (1 - x.sigmoid())),
     "threshold_backward": lambda g, x, threshold: g.masked_fill(x <= threshold, 0),
     "_softmax_backward_data": lambda g, out, dim, input_dtype: out * (g - (g * out).sum(dim, keepdim=True)),
     "_log_softmax_backward_data": lambda g, out, dim, input_dtype: g - out.exp() * g.sum(dim, keepdim=True)}
 OWN: dict[str, Callable[..., Any]] = {
     "slice": _slice, "index": _index, "_to_copy": _to_copy, "_softmax": _softmax("softmax"),
     "_log_softmax": _softmax("log_softmax"),
+    "convolution": _convolution, "conv1d": _conv(1), "conv2d": _conv(2), "conv3d": _conv(3), "batch_norm": _batch_norm,
+    "layer_norm": _layer_norm, "group_norm": _group_norm, "elu": _elu, "embedding": _embedding,
+    "cross_entropy_loss": _cross_entropy("cross_entropy"), "nll_loss_nd": _cross_entropy("nll_loss"),
+    "log_sigmoid": lambda input: _functional("logsigmoid")(input), "zeros": _filled_with(0), "ones": _filled_with(1),
+    "unfold": lambda input, dimension, size, step: input.unfold(dimension, size, step),
+    "im2col": lambda *args: _functional("unfold")(*args),
+    "alias": lambda input: input.view_as(input), "lift_fresh_copy": lambda input: input.clone(),
+    "_assert_tensor_metadata": lambda *args, **kwargs: None,
     "lift_fresh": lambda input: input, "lift": lambda input: input,
     "_unsafe_view": lambda input, size: input.view(size), "sym_size": lambda input, dim: input.shape[dim],
     "sym_stride": lambda input, dim: input.stride(dim), "sym_numel": lambda input: input.numel(),

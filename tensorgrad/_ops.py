@@ -13,7 +13,7 @@ from ._tensor.torch_function import ASKING, asked, overriding, state
 from .api import Tensor, no_grad
 from .autograd.function import Function
 
-__all__ = ["OPERATORS", "OpOverload", "OpOverloadPacket", "Operator", "ops"]
+__all__ = ["OPERATORS", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "Operator", "ops"]
 OPERATORS: dict[str, Operator] = {}
 
 
@@ -87,6 +87,41 @@ class Operator:
                                        "registered. Please use register_autograd to add one.")
                 return operator.backward(ctx, *gradients)
         return Step.apply(*args)
+
+
+class HigherOrderOperator:
+    """An operator whose arguments include functions: `py_impl` registers what it runs.
+
+    Kernels of autograd, of transforms and of tracers are kept, and not called: the kernel for tensors runs on the tape.
+    """
+
+    def __init__(self, name: str, *, cacheable: bool = False) -> None:
+        self._name = self.__name__ = name
+        self.namespace, self.py_kernels = "higher_order", dict[Any, Callable[..., Any]]()
+
+    def py_impl(self, key: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Return a decorator that registers a function for a dispatch key, a transform or a mode."""
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            self.py_kernels[key] = function
+            return function
+        return register
+
+    def fallthrough(self, key: Any) -> None:
+        """Accept a key that has no kernel of its own."""
+
+    def name(self) -> str:
+        """The operator's name."""
+        return self._name
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        by_name = {getattr(key, "name", key): kernel for key, kernel in self.py_kernels.items()}
+        for name in ("CompositeExplicitAutograd", "CompositeImplicitAutograd", "CPU"):
+            if name in by_name:
+                return by_name[name](*args, **kwargs)
+        raise NotImplementedError(f"{self._name} has no kernel for tensors: register one with py_impl")
 
 
 class _OpNamespace:

@@ -66,6 +66,15 @@ def _is_torch_function_all_disabled() -> bool:
     return state.disabled
 
 
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    """Return False: vmap has no slow path that it could warn of."""
+    return False
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """Do nothing: vmap has no slow path that it could warn of."""
+
+
 def _len_torch_function_stack() -> int:
     """Return the number of active modes."""
     return len(state.modes)

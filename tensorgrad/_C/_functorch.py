@@ -5,11 +5,18 @@ axis of its memory. Gradients of functions need no such tensors.
 """
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from .._tensor import Tensor
 from ..core.mode import mode
 from ..interpret import batching
+
+
+class TransformType(Enum):
+    """The kinds of function transforms, as keys for what operators of a program's own do inside them."""
+
+    Torch, Vmap, Grad, Jvp, Functionalize = range(5)
 
 
 def is_batchedtensor(tensor: Any) -> bool:
@@ -87,3 +94,27 @@ def _remove_batch_dim(tensor: Any, level: int, batch_size: int, out_dim: int) ->
 
 def _set_vmap_fallback_warning_enabled(enabled: bool) -> None:
     """Do nothing: no warning tells of functions that vmap runs example by example."""
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Do nothing: vmap falls back on nothing that could be turned off."""
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    """Return True, PyTorch's default."""
+    return True
+
+
+def reshape_dim_into(src: int, dst: int, x: Any) -> Any:
+    """Merge an axis into another: the result has x.shape[src] times as many rows there, those of one index together."""
+    src %= x.dim()
+    dst %= x.dim() - 1
+    return x.movedim(src, dst).flatten(dst, dst + 1)
+
+
+def reshape_dim_outof(src: int, size1: int, x: Any) -> Any:
+    """Split an axis in two, the first of which has this length."""
+    return x.unflatten(src, (size1, x.shape[src] // size1 if size1 else 0))
+
+
+dlevel = maybe_get_level

@@ -37,3 +37,16 @@ def stacked(results: list[Any]) -> Any:
     rows, specs = zip(*[pytree.tree_flatten(result) for result in results])
     return pytree.tree_unflatten([None if column[0] is None else FUNCTIONS["stack"](column) for column in zip(*rows)],
                                  specs[0])
+
+
+def unstacked(structure: Any) -> list[Any]:
+    """Return the structures of the elements of all leaves along their first axis: the inverse of `stacked`."""
+    leaves, spec = pytree.tree_flatten(structure)
+    if not all(isinstance(leaf, Tensor) for leaf in leaves):
+        raise RuntimeError(f"Leaves of xs must be Tensor {leaves}")
+    if any(leaf.shape[0] != leaves[0].shape[0] for leaf in leaves):
+        raise RuntimeError(f"Leaves of xs must have same leading dimension size {[leaf.shape for leaf in leaves]}")
+    return [pytree.tree_unflatten(list(row), spec) for row in zip(*leaves, strict=True)]
+
+
+_stack_pytree, _unstack_pytree = stacked, unstacked

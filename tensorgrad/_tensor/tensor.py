@@ -207,6 +207,9 @@ class Tensor(TensorBase):
     def is_contiguous(self, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> bool:
         """Return True if the elements are contiguous in the order of their indices, or in that of `memory_format`."""
         if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
+            if type(self._storage).rank:
+                raise RuntimeError("NYI: querying is_contiguous inside of vmap for memory_format other than "
+                                   "torch.contiguous_format")
             axes = (0, 2, 3, 1) if memory_format is dtypes.channels_last else (0, 2, 3, 4, 1)
             return self.array.ndim == len(axes) and bool(self.array.transpose(axes).flags.c_contiguous)
         return bool(self.array.flags.c_contiguous)
@@ -227,12 +230,16 @@ class Tensor(TensorBase):
     @property
     def data(self) -> Any:
         """A leaf that shares the memory but not the version counter: writes to it go unnoticed by autograd."""
+        if type(self._storage).rank:
+            raise RuntimeError("accessing `data` under vmap transform is not allowed")
         return _alias(self, shared=False)
 
     @data.setter
     def data(self, value: Any) -> None:
         if not isinstance(value, TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if type(self._storage).rank:
+            raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
         if self.requires_grad and value.array.dtype.kind not in "fcV":
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._point_to(value.array, value._storage)

@@ -84,6 +84,21 @@ def placed(values: Any, backend: Any) -> Any:
     return fresh(array, type(array).storage)
 
 
+def memory(array: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return an array of the layout for which numbers are drawn in place, and the lengths of its hidden axes.
+
+    Different numbers are drawn in the order of the whole batch's memory, common ones for a new example.
+    """
+    hidden, values = hidden_axes(), getattr(array, "values", array)
+    whole = (*hidden, *array.shape)
+    return values if hidden and values.shape == whole else np.empty(whole, array.dtype), hidden
+
+
+def examples(values: Any, hidden: tuple[int, ...]) -> Any:
+    """Return drawn numbers, whose first axes are these, as a batch."""
+    return built(values, len(hidden), NumpyStorage)
+
+
 def check_in_place(tensor: Any) -> None:
     """Raise RuntimeError if examples would get different numbers, but share the tensor's memory."""
     if len(hidden_axes()) > type(tensor._storage).rank:

@@ -720,5 +720,9 @@ def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor
     >>> torch.clone(torch.tensor([1., 2.], requires_grad=True))
     tensor([1., 2.], grad_fn=<CloneBackward0>)
     """
+    if memory_format in (dtypes.channels_last, dtypes.channels_last_3d) and type(input._storage).rank:
+        name = "ChannelsLast" if memory_format is dtypes.channels_last else "ChannelsLast3d"
+        raise RuntimeError(f"NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format "
+                           f"torch.preserve_format or torch.contiguous_format (got {name})")
     copied = xp.clone(input)
     return copied if memory_format in (None, dtypes.preserve_format) else copied.contiguous(memory_format=memory_format)

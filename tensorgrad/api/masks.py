@@ -9,6 +9,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import fresh, result_type, xp
 from ..core.tape import TensorBase
+from ..interpret._batched_subscripts import examples_of
 from ..ops.indexing import ARRAY
 from ._arguments import broadcast_shape, each_example, in_batch, in_dtype, is_batched, is_hollow
 from ._kinds import Number
@@ -128,6 +129,8 @@ def where(condition: Tensor, input: Tensor | Number | None = None, other: Tensor
     tensor([1., 0., 3.])
     """
     if input is None and other is None:
+        if type(condition._storage).rank:
+            raise examples_of("where")
         return nonzero(condition, as_tuple=True)
     if not isinstance(condition, TensorBase):
         raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {type(condition).__name__}")

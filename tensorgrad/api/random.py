@@ -517,28 +517,41 @@ def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
 # ── filling tensors ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def filled(input: Any, draw: Any) -> Any:
-    """Write the numbers that draw(generator, shape, dtype) gives, in place; the history gives no gradient."""
+def filled(input: Any, draw: Any, generator: Any = None) -> Any:
+    """Write the numbers that draw(generator, shape, dtype, axes, contiguous) gives, in place.
+
+    The history gives no gradient. `axes` are the tensor's axes by decreasing stride, those of `shape`.
+    """
     if mode.batches:
         from ._batched_random import check_in_place
         check_in_place(input)
     if mode.record and node_of(input) is not None:
         _inplace.check(input)
-        return _inplace.in_place(input, lambda x: xp.copied(x, _drawn_like(x, draw)))
+        return _inplace.in_place(input, lambda x: xp.copied(x, _drawn_like(x, draw, generator)))
     _inplace.check_mode(input)
-    _inplace.write(input, _drawn_like(input, draw).array)
+    _inplace.write(input, _drawn_like(input, draw, generator).array)
     return input
 
 
-def _drawn_like(input: Any, draw: Any) -> Any:
+def _drawn_like(input: Any, draw: Any, generator: Any) -> Any:
     """Draw numbers for a tensor in the order of its elements in memory, as PyTorch does."""
-    backend, shape = type(input._storage), input.array.shape
-    if not input.array.size and input.array.dtype.kind not in "fV":       # no kernel runs: the arguments are checked
-        draw(generator_of(backend, None), shape, np.dtype("float32"))
+    backend, array, hidden = type(input._storage), input.array, ()
+    if not array.size and array.dtype.kind not in "fV":       # no kernel runs: the arguments are checked
+        shape = array.shape
+        draw(generator_of(backend, generator), shape, np.dtype("float32"), range(len(shape)), True)
         return input
-    order = range(len(shape)) if input.array.flags.c_contiguous else axes_in_memory(input.array)
-    values = draw(generator_of(backend, None), tuple(shape[d] for d in order), input.array.dtype)
-    return tensor_of(values.transpose(inverse(order)) if len(shape) > 1 else values, backend)
+    source: Any = generator_of(backend, generator)
+    if mode.batches:
+        from ._batched_random import memory
+        array, hidden = memory(array)
+        source = source.source
+    order = range(array.ndim) if array.flags.c_contiguous else axes_in_memory(array)
+    values = draw(source, tuple(array.shape[d] for d in order), array.dtype, order, array.flags.c_contiguous)
+    values = values.transpose(inverse(order)) if array.ndim > 1 else values
+    if mode.batches:
+        from ._batched_random import examples
+        values = examples(values, hidden)
+    return tensor_of(values, backend)
 
 
 def _filler(name: str, what: str, errors: str, **defaults: Any) -> None:
@@ -551,13 +564,18 @@ def _filler(name: str, what: str, errors: str, **defaults: Any) -> None:
         values = [given[n] for n in names]
         if name != "bernoulli" and any(isinstance(v, TensorBase) and v.array.ndim for v in values):
             raise TypeError(f"{name}_(): arguments must be float, not Tensor")
-        if isinstance(values[0], TensorBase) and values[0].array.ndim:
+        if name == "bernoulli" and isinstance(values[0], TensorBase):
+            if mode.batches:
+                _inplace.check_room(self, values[0], name="bernoulli_")
             values[0] = values[0].expand(self.shape)    # type: ignore[attr-defined]
 
-        def draw(own: Any, shape: Any, dtype: Any) -> Any:
-            source = own if generator is None else generator_of(type(self._storage), generator)
-            return DRAW[name](source, shape, dtype, self, *values)
-        return filled(self, draw)
+        def draw(source: Any, shape: Any, dtype: Any, axes: Any, contiguous: bool) -> Any:
+            if name == "normal":
+                values[2:] = [contiguous]
+            elif name == "bernoulli" and isinstance(values[0], TensorBase):
+                return DRAW[name](source, shape, dtype, values[0], axes)
+            return DRAW[name](source, shape, dtype, *values)
+        return filled(self, draw, generator)
     method.__name__, method.__qualname__ = f"{name}_", f"Tensor.{name}_"
     method.__doc__ = (f"{what}\n\nOutput: the tensor itself, changed\n"
                       f"Errors: RuntimeError for {errors}, or a leaf that requires grad\n"
@@ -573,15 +591,15 @@ def _real(dtype: Any, p: Any) -> bool:
 
 
 DRAW = {
-    "uniform": lambda g, shape, dtype, x, low, high: g.uniform(shape, float(low), float(high), dtype),
-    "normal": lambda g, shape, dtype, x, mean, std: g.normal(shape, float(mean), float(std), dtype,
-                                                             contiguous=x.array.flags.c_contiguous),
-    "log_normal": lambda g, shape, dtype, x, mean, std: g.log_normal(shape, float(mean), float(std), dtype),
-    "exponential": lambda g, shape, dtype, x, lambd: g.exponential(shape, float(lambd), dtype),
-    "cauchy": lambda g, shape, dtype, x, median, sigma: g.cauchy(shape, float(median), float(sigma), dtype),
-    "geometric": lambda g, shape, dtype, x, p: g.geometric(shape, float(p), dtype),
-    "bernoulli": lambda g, shape, dtype, x, p: _real(dtype, p)
-    and g.bernoulli(_host(p) if isinstance(p, TensorBase) else float(p), shape, dtype),
+    "uniform": lambda g, shape, dtype, low, high: g.uniform(shape, float(low), float(high), dtype),
+    "normal": lambda g, shape, dtype, mean, std, contiguous: g.normal(shape, float(mean), float(std), dtype,
+                                                                      contiguous=contiguous),
+    "log_normal": lambda g, shape, dtype, mean, std: g.log_normal(shape, float(mean), float(std), dtype),
+    "exponential": lambda g, shape, dtype, lambd: g.exponential(shape, float(lambd), dtype),
+    "cauchy": lambda g, shape, dtype, median, sigma: g.cauchy(shape, float(median), float(sigma), dtype),
+    "geometric": lambda g, shape, dtype, p: g.geometric(shape, float(p), dtype),
+    "bernoulli": lambda g, shape, dtype, p, axes=None: _real(dtype, p)
+    and g.bernoulli(float(p) if axes is None else _host(p).transpose(axes), shape, dtype),
 }
 _filler("uniform", "Filled with uniform numbers on [from, to).", "from > to", **{"from": 0.0, "to": 1.0})
 _filler("normal", "Filled with normal numbers.", "std < 0", mean=0.0, std=1.0)
@@ -614,7 +632,5 @@ def random_(input: Tensor, *args: Any, generator: Generator | None = None, to: i
     elif to is not None and low is None:
         low = 0
     check_long(*(int(v) for v in (low, to) if v is not None))
-    return filled(input, lambda own, shape, dtype: (own if generator is None
-                                                    else generator_of(type(input._storage), generator)).random_(
-        shape, dtype, low, to))
+    return filled(input, lambda source, shape, dtype, *_: source.random_(shape, dtype, low, to), generator)
 

@@ -1,5 +1,5 @@
-"""`import torchx` and `import pytorch_symbolic` as other names of `layers` and `symbolic`, for programs that use this
-package as torch.
+"""`import functorch`, `import torchx` and `import pytorch_symbolic` as other names of `_functorch`, `layers` and
+`symbolic`, for programs that use this package as torch.
 
 Where such a package is installed, it is the installed one. Modules below `pytorch_symbolic`, and those below `torchx`
 that have one place here, are the very
@@ -15,9 +15,10 @@ from types import ModuleType
 from typing import Any
 
 PACKAGE = "tensorgrad"
-NAMES = "torchx", "pytorch_symbolic"
+NAMES = "torchx", "pytorch_symbolic", "functorch"
 # Modules of this package under another name: their submodules are found below them.
 PLACES = {
+    "functorch": "_functorch",
     "pytorch_symbolic": "symbolic", "pytorch_symbolic.symbolic_data": "symbolic.data",
     "pytorch_symbolic.symbolic_model": "symbolic.model", "pytorch_symbolic.symbolic_tensor": "symbolic.data",
     "pytorch_symbolic.code_generator": "symbolic.codegen", "pytorch_symbolic.symbolic_api_2": "symbolic.config",

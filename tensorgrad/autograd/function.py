@@ -292,8 +292,12 @@ class Function(metaclass=FunctionMeta):
             bound = signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             args, kwargs = bound.args, bound.kwargs
-        if mode.batches:
-            if (found := batches.by_own_rule(cls, args, apart)) is not NotImplemented:
+        if mode.batches or mode.transforms:
+            if not apart:
+                raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
+                                   "jacrev, ...), it must override the setup_context staticmethod. For more details, "
+                                   "please see https://pytorch.org/docs/main/notes/extending.func.html")
+            if mode.batches and (found := batches.by_own_rule(cls, args)) is not NotImplemented:
                 return found
         nodes = [node_of(a) if isinstance(a, TensorBase) else None for a in args]
         ctx.needs_input_grad = tuple(node is not None and node.requires_grad for node in nodes)

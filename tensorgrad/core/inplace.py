@@ -66,7 +66,12 @@ def check(target: Any) -> None:
     if type(node) is Leaf and target.origin is None:
         raise advised(RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."),
                       "of_leaf", target)
-    if target.origin is not None and type(node_of(root_of(target))) is Leaf:
+    root = root_of(target)
+    while (crossed := root._storage.crossed) is not None and crossed.batch() is root:
+        target, root = target if target is not root else crossed.parent, root_of(crossed.parent)
+        if type(node_of(root)) is Leaf and target is root:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if target is not root and type(node_of(root)) is Leaf:
         raise advised(RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place "
                                    "operation."), "of_leaf", target)
 
@@ -340,6 +345,8 @@ def adopt(target: Any, result: Any) -> None:
         return
     base._node = node
     target._storage.rebased = next(clock)
+    if (crossed := target._storage.crossed) is not None:
+        crossed.adopted(base)
     if mode.tangents.see is not None:
         mode.tangents.see.track(base)
 

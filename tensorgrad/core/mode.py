@@ -88,6 +88,7 @@ class Mode(threading.local):
         # a generator for all random numbers, while a model runs on tensors without values
         self.quiet: Any = None
         self.batches: tuple[Any, ...] = ()      # the running vmaps, the outermost first
+        self.transforms = 0                     # the number of running derivatives of functions
         self.sweep: Any = None                  # the running backward
         self.watching = Watching()
         self.tangents = Tangents()

@@ -44,7 +44,7 @@ LAYERS = [
         "core.fused core.inplace core.anomaly core.sweep core.composed core.engine"), "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
-        "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batching "
+        "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batch_views interpret.batching "
         "interpret.sparse interpret.sparse_rules interpret.sparse_products autograd.function interpret.forward "
         "interpret.symbol interpret.symbol_functions interpret.symbol_storage "
         "autograd.grad_mode autograd.anomaly_mode autograd.variable autograd.graph autograd")),
@@ -61,8 +61,8 @@ LAYERS = [
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
         "_aten _ops _custom_ops _subclasses _tensor_str _copying storages "
-        "_dynamo _higher_order_ops _jit_internal _prims_common _refs _utils _utils_internal ao cpu export fx library masked "
-        "mps mtia nested onnx profiler quantization quasirandom sparse xpu "
+         "_dynamo _functorch _higher_order_ops _jit_internal _prims_common _refs _utils _utils_internal ao cpu export fx "
+         "library masked mps mtia nested onnx profiler quantization quasirandom sparse xpu "
         "utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]

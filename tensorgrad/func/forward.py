@@ -89,11 +89,13 @@ def _recording(forward: bool = False, grad: bool | None = None) -> Iterator[None
     """Turn the tape on, whatever the mode around: for tangents only, or for gradients, too."""
     before = mode.grad, mode.inference, mode.tangents.on
     mode.inference, mode.tangents.on = False, forward or mode.tangents.on
+    mode.transforms += 1
     mode.set_grad(mode.grad if grad is None else grad)
     try:
         yield
     finally:
         _, mode.inference, mode.tangents.on = before
+        mode.transforms -= 1
         mode.set_grad(before[0])
 
 

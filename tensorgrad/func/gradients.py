@@ -40,11 +40,13 @@ class Scope:
         """Run the block with the tape on, whatever the mode around it."""
         before = mode.grad, mode.inference
         mode.inference = False
+        mode.transforms += 1
         mode.set_grad(True)
         try:
             with disable_saved_tensors_hooks(NO_HOOKS):
                 yield
         finally:
+            mode.transforms -= 1
             mode.inference = before[1]
             mode.set_grad(before[0])
 

@@ -21,6 +21,7 @@ from ..graph.lowered import Lowered
 from ..graph.nesting import aggregate
 from ..graph.node import Node
 from ..ops.base import OPS, Op
+from .aten import translated
 
 
 class OpFunction:
@@ -74,7 +75,8 @@ def shaped(node: Node) -> Any:
 
 
 def copied(lowered: Lowered, copies: dict[Node, Node], graph: Graph, only: Any = ("call_function",)) -> Any:
-    """Copy the nodes of a lowered program to a graph, where ops are functions, and return its result.
+    """Copy the nodes of a lowered program to a graph, and return its result. Ops become PyTorch's operators, or, where
+    there are none, functions of this module.
 
     `copies` maps the nodes that are not of the kinds `only` to those in the graph.
     """
@@ -82,11 +84,14 @@ def copied(lowered: Lowered, copies: dict[Node, Node], graph: Graph, only: Any =
         return copies[leaf] if isinstance(leaf, Node) else _of_tensors(leaf)
     for node in lowered.nodes:
         if node.op in only:
-            target = node.target
+            target, args, params = node.target, aggregate(node.args, argument), aggregate(node.kwargs, argument)
+            meta = {key: node.meta[key] for key in ("scope", "source") if key in node.meta}
+            new: Any = NotImplemented
             if isinstance(target, type) and issubclass(target, Op):
-                target = function_of(target.opname)
-            new = graph.create_node(node.op, target, aggregate(node.args, argument), aggregate(node.kwargs, argument),
-                                    node.name)
-            new.meta = {**{key: node.meta[key] for key in ("scope", "source") if key in node.meta}, "val": shaped(node)}
+                new, target = translated(target, graph, args, params, meta), function_of(target.opname)
+            if new is NotImplemented:
+                new = graph.create_node(node.op, target, args, params, node.name)
+                new.meta = meta
+            new.meta["val"] = shaped(node)
             copies[node] = new
     return aggregate(lowered.output_node().args[0], argument)

@@ -176,12 +176,13 @@ class Stream:
         """Return the state, a tensor of bytes in PyTorch's layout."""
         return states.show(self._state())
 
-    def set_state(self, new_state: Any) -> None:
-        """Set a state from `get_state`.
+    def set_state(self, new_state: Any) -> Self:
+        """Set a state from `get_state`, and return the generator.
 
         Raises TypeError for another object, RuntimeError for bytes of another generator.
         """
         self._set_state(states.read(new_state))
+        return self
 
     def clone_state(self) -> Self:
         """Return a generator in the same state."""

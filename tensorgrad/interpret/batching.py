@@ -23,6 +23,7 @@ from ..core.vmap_hooks import batches as asked
 from ..ops.base import OPS
 from ..storage.base import clock
 from . import batched as batches
+from .batch_views import Crossed, be_view, parent_of
 
 
 class Level:
@@ -102,12 +103,26 @@ def hidden(tensor: Any, axis: int, depth: int) -> Any:
     """Hide an axis of a tensor as the batch of a level."""
     inner, size = base_of(type(tensor._storage)), tensor.array.shape[axis]
     storage = lend(batches.batched_backend(inner, depth)(), tensor._storage)
-    return cross(tensor, lambda x: batches.hide(x, axis, depth, inner),
-                 lambda x: batches.show(x, axis, depth, size, inner), "AddBatchDim", storage)
+    out = cross(tensor, lambda x: batches.hide(x, axis, depth, inner),
+                lambda x: batches.show(x, axis, depth, size, inner), "AddBatchDim", storage)
+    storage.crossed = Crossed(tensor, axis, out, lambda batch: crossed_back(batch, axis, depth, size))
+    return out
 
 
 def shown(tensor: Any, axis: int, depth: int, size: int) -> Any:
-    """Show the batch of a level as an axis of the tensor."""
+    """Show the batch of a level as an axis of the tensor: a view of the tensor that the batch was made of, or that
+    tensor itself, if it shares its memory."""
+    parent, whole = parent_of(tensor, axis)
+    if whole:
+        return parent
+    out = crossed_back(tensor, axis, depth, size)
+    if parent is not None:
+        be_view(out, parent)
+    return out
+
+
+def crossed_back(tensor: Any, axis: int, depth: int, size: int) -> Any:
+    """Show the batch of a level in a new tensor."""
     inner, storage = base_of(type(tensor._storage)), tensor._storage
     target = batches.batched_backend(inner, depth - 1) if depth > 1 else inner
     if storage.lender is None:
@@ -203,15 +218,12 @@ class VmapInfo(NamedTuple):
 SEE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
-def by_own_rule(function: Any, args: tuple[Any, ...], apart: bool) -> Any:
+def by_own_rule(function: Any, args: tuple[Any, ...]) -> Any:
     """Run a Function's `vmap` on batches; NotImplemented if its forward should run on batched tensors instead."""
     depth = max((type(a._storage).rank for a in args if isinstance(a, TensorBase)), default=0)
     if not depth:
         return NotImplemented
     name, own = function.__name__, "vmap" in {attribute for cls in function.__mro__[:-2] for attribute in cls.__dict__}
-    if not apart:
-        raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, "
-                           f"...), it must override the setup_context staticmethod. {SEE}")
     if function.generate_vmap_rule and own:
         raise RuntimeError(f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden "
                            f"vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap "

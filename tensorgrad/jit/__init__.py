@@ -105,6 +105,10 @@ class TopLevelTracedModule(TracedModule):
 class TracerWarning(Warning):
     """PyTorch's warning that a trace may miss a part of the computation."""
 
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Do nothing: the package gives no such warnings."""
+
 
 class TracingCheckError(Exception):
     """PyTorch's error for a trace that differs from its function."""

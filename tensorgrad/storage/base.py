@@ -159,6 +159,7 @@ class Storage:
     makers: ClassVar[dict[str, Callable[[int], type[Storage]]]] = {}
 
     written = 0       # clock of the last write in place
+    crossed: Any = None     # of a batch inside vmap: the way back to the tensor that it was made of
     rebased = 0       # clock of the last write in place that autograd recorded
     replaced = 0      # clock of when a tensor's memory was replaced by this
     version = 0       # number of writes in place

@@ -52,12 +52,15 @@ def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode
         inputs = iter(lowered.find_nodes(op="placeholder"))
         for i, leaf in enumerate(leaves):
             if isinstance(leaf, Tensor):
-                copies[next(inputs)] = graph.placeholder(f"{next(names)}_1")
+                node = next(inputs)
+                copies[node] = graph.placeholder(f"{next(names)}_1")
+                copies[node].meta["val"] = table.shaped(node)
             else:
                 graph.placeholder(f"arg{i}_1")
         root = {}
         for node in lowered.find_nodes(op="get_attr"):
             copies[node] = graph.get_attr(node.target)
+            copies[node].meta["val"] = table.shaped(node)
             root[node.target] = lowered.tensors[node.target]
         graph.output(table.copied(lowered, copies, graph))
         if not all(child.is_leaf() for child in spec.children()):

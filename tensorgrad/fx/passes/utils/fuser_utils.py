@@ -117,6 +117,7 @@ def fuse_by_partitions(gm: GraphModule, partitions: list[dict[Node, Any]], prefi
         insert_subgm(gm, fused, inputs, outputs)
         erase_nodes(gm, nodes)
     _sort(gm.graph)
+    gm.recompile()
     return gm
 
 

@@ -1,0 +1,60 @@
+"""Batches as views of the tensors that vmap made them of: their writes in place, and results that share their memory.
+
+A tensor with a hidden axis shares the memory of its parent. The storage of the batch remembers the parent, so that a
+recorded write in the batch gives the parent a new history, and a result of vmap that is a view of the batch is a view of
+the parent.
+"""
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from ..core.dispatch import shared, view_kind
+from ..core.inplace import address, adopt
+from ..core.mode import mode
+from ..core.tape import Origin, node_of, root_of
+from ..ops.base import OPS
+
+
+class Crossed:
+    """The way from a batch to its parent: `show` makes a tensor of the parent's shape of a batch."""
+
+    __slots__ = ("parent", "axis", "batch", "show")
+
+    def __init__(self, parent: Any, axis: int, batch: Any, show: Any) -> None:
+        self.parent, self.axis, self.batch, self.show = parent, axis, weakref.ref(batch), show
+
+    def adopted(self, batch: Any) -> None:
+        """Give the parent the new history of its batch."""
+        if batch is self.batch():
+            adopt(self.parent, self.show(batch))
+
+
+def parent_of(tensor: Any, axis: int) -> Any:
+    """Return (parent, True) if a batch is its parent's, with the hidden axis at this place; (parent, False) if it is
+    a view of such a batch; (None, False) otherwise."""
+    root = root_of(tensor)
+    crossed = root._storage.crossed
+    if crossed is None or root is not crossed.batch() or tensor._storage is not root._storage:
+        return None, False
+    return crossed.parent, tensor is root and crossed.axis == axis
+
+
+def be_view(out: Any, parent: Any) -> None:
+    """Make a tensor in a parent's memory a view of it, if steps in memory describe it."""
+    array, values = out.array, getattr(out.array, "values", out.array)
+    if type(values) is not np.ndarray or array.dtype != parent.array.dtype:
+        return
+    memory, item = shared(parent).memory, array.itemsize
+    if any(step < 0 or step % item for step in (*array.strides, *parent.array.strides)):
+        return
+    steps, here = [tuple(step // item for step in each.strides) for each in (array, parent.array)], address(memory)
+    offset, start = ((address(each) - here) // item if each.size else 0 for each in (array, parent.array))
+    out.origin = Origin(parent, OPS["as_strided"], (parent,), {
+        "size": tuple(array.shape), "stride": steps[0], "offset": offset,
+        "layout": (tuple(parent.array.shape), steps[1], start), "length": memory.size},
+        None if mode.grad else view_kind())
+    if node_of(parent) is not None:
+        out._storage.watched = True
