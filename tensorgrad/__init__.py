@@ -68,6 +68,8 @@ _ELSEWHERE = {name: module for module, names in {
     "api.storage_objects": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
                 "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage "
                 "TypedStorage UntypedStorage _storage_classes",
+    "nn._functions.native_attention": "_native_multi_head_attention _transform_bias_rescale_qkv "
+                                      "_transformer_encoder_layer_fwd",
     "runtime.settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode "
                 "get_float32_matmul_precision init_num_threads is_deterministic_algorithms_warn_only_enabled "
                 "is_warn_always_enabled set_anomaly_enabled set_deterministic_debug_mode set_float32_matmul_precision "

@@ -100,7 +100,7 @@ class Tensor(TensorBase):
         if require_grad:
             if out.array.dtype.kind not in "fcV":
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-            out.requires_grad_(True)
+            torch_function.disabled(Tensor.requires_grad_, (), (out,))
         return out
 
     _make_wrapper_subclass = staticmethod(_make_wrapper_subclass)

@@ -44,13 +44,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     b = bias.array
     if b.shape == w.shape[:1] and b.dtype is w.dtype:
         return xp.linear(input, weight, bias)
-    check_product(input, weight, bias)
+    if b.dtype is w.dtype or x.ndim != 3 or input.is_contiguous():     # else PyTorch adds the bias in place
+        check_product(input, weight, bias)
     product, rows = xp.linear_without_bias(input, weight), max(x.size // x.shape[-1], 1) if x.shape[-1] else 1
-    if b.ndim == 1 and b.size != 1:
+    if b.ndim == 1 and b.size not in (1, w.shape[0]):
         raise misfit(f"The expanded size of the tensor ({w.shape[0]}) must match the existing size ({b.shape[0]}) at "
                            f"non-singleton dimension 1.  Target sizes: {[rows, w.shape[0]]}.  Tensor sizes: "
                            f"{list(b.shape)}")
-    return product + bias
+    return product + bias if b.dtype is w.dtype else product.add_(bias)
 
 
 def _check_linear(input: Any, weight: Any, bias: Any) -> None:

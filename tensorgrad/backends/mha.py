@@ -1,16 +1,15 @@
-"""torch.backends.mha: the fast path of attention and Transformer layers, a switch without effect.
+"""torch.backends.mha: the path of attention and encoder layers that evaluation takes when nothing is recorded.
 
 https://pytorch.org/docs → torch.backends.mha
 """
-_is_fastpath_enabled = True
+from ..nn._functions import native_attention
 
 
 def get_fastpath_enabled() -> bool:
-    """Return the switch's value."""
-    return _is_fastpath_enabled
+    """Return True if attention modules and encoder layers may take the path of inference."""
+    return native_attention.enabled
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Set the switch, which has no effect: there is one implementation of attention layers."""
-    global _is_fastpath_enabled
-    _is_fastpath_enabled = value
+    """Let attention modules and encoder layers take the path of inference, or always that of training."""
+    native_attention.enabled = value

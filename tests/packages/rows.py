@@ -16,7 +16,6 @@ class Row:
     packages: str               # requirements, the first of which names the row
     program: str
     needs: str = ""             # further requirements
-    tests: str = ""             # files of the first package's source distribution that pytest runs, or of `suites`
     apart: bool = False         # others find the package and import it: on the path of this program alone
 
     @property
@@ -32,26 +31,20 @@ class Row:
 
 
 ROWS = [
-    Row("transformers==5.24.0", "transformers_models.py", needs="parameterized==0.9.0",
-        tests="suites/transformers_models.py"),
+    Row("transformers==5.24.0", "transformers_models.py"),
     Row("sentence-transformers==6.2.0", "sentence_embeddings.py"),
     Row("safetensors==0.8.0", "safetensors_files.py"),
-    Row("accelerate==1.15.0", "accelerate_loop.py", needs="parameterized==0.9.0",
-        tests="tests/test_hooks.py tests/test_data_loader.py tests/test_modeling_utils.py tests/test_optimizer.py "
-        "tests/test_scheduler.py tests/test_offload.py tests/test_utils.py"),
+    Row("accelerate==1.15.0", "accelerate_loop.py"),
     Row("lightning==2.6.6", "lightning_trainer.py"),
     Row("timm==1.0.31", "timm_models.py"),
     Row("diffusers==0.42.1", "diffusers_unet.py"),
     Row("fastai==2.8.12", "fastai_learner.py"),
     Row("peft==0.21.2", "peft_adapters.py"),
     Row("captum==0.9.0", "captum_attributions.py"),
-    Row("gpytorch==1.15.2", "gaussian_processes.py", tests="test/kernels test/distributions test/likelihoods "
-        "test/priors test/means test/mlls test/constraints test/functions test/variational"),
+    Row("gpytorch==1.15.2", "gaussian_processes.py"),
     Row("pyro-ppl==1.9.2", "pyro_inference.py"),
     Row("stable-baselines3==2.9.2", "reinforcement_learning.py"),
-    Row("skorch==1.4.0", "skorch_nets.py", needs="flaky pandas", tests="skorch/tests/test_dataset.py "
-        "skorch/tests/test_classifier.py skorch/tests/test_regressor.py skorch/tests/test_history.py "
-        "skorch/tests/test_helper.py skorch/tests/test_utils.py skorch/tests/callbacks"),
+    Row("skorch==1.4.0", "skorch_nets.py"),
     Row("torchmetrics==1.9.0", "metrics.py", needs="scipy"),
     Row("einops==0.8.2", "einops_layers.py"),
     Row("e3nn==0.6.0", "e3nn_equivariance.py"),

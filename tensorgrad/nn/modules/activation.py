@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..._tensor.torch_function import PUBLIC
 from .. import functional as F
 from .. import init as initial
+from .._functions import native_attention
 from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 from .utils import Functional, declare, named, settings
@@ -695,6 +696,8 @@ class MultiheadAttention(Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+        if not self.training and query is key is value and not self._obstacle(query, attn_mask, key_padding_mask):
+            return self._inferred(query, attn_mask, key_padding_mask, need_weights, average_attn_weights)
         batch_first = self.batch_first and query.dim() == 3
         if batch_first:  # one tensor for what is one: the function then projects query, key and value at once
             turned = {id(x): x.transpose(0, 1) for x in (query, key, value)}
@@ -709,14 +712,35 @@ class MultiheadAttention(Module):
         )  # fmt: skip
         return (output.transpose(0, 1) if batch_first else output), weights
 
+    def _obstacle(self, query, attn_mask, key_padding_mask):
+        """Return why evaluation does not take the path of inference; "" if it does."""
+        if any(mask is not None and mask.is_floating_point() for mask in (attn_mask, key_padding_mask)):
+            return "floating-point masks are not supported for fast path."
+        for name in ("in_proj_bias", "in_proj_weight"):
+            if (weight := getattr(self, name)) is not None and query.dtype is not weight.dtype:
+                return f"dtypes of query ({query.dtype}) and self.{name} ({weight.dtype}) don't match"
+        return native_attention.obstacle(self, query, (query, self.in_proj_weight, self.in_proj_bias,
+                                                       self.out_proj.weight, self.out_proj.bias))
+
+    def _inferred(self, query, attn_mask, key_padding_mask, need_weights, average_attn_weights):
+        key_padding_mask = F._canonical_mask(key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask),
+                                             "attn_mask", query.dtype)
+        attn_mask = F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
+        mask, kind = self.merge_masks(attn_mask, key_padding_mask, query)
+        return native_attention._native_multi_head_attention(
+            query, query, query, self.embed_dim, self.num_heads, self.in_proj_weight,
+            self.in_proj_bias, self.out_proj.weight, self.out_proj.bias, mask, need_weights, average_attn_weights, kind)
+
     def merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None,
                     query: Tensor) -> tuple[Tensor | None, int | None]:
         """Both masks as one, and its kind: None for no mask, 1 for key_padding_mask alone, 2 for all heads."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1
         batch, length, _ = query.shape
-        merged = attn_mask.view(batch if attn_mask.dim() == 3 else 1, -1, length, length)
-        merged = merged.expand(batch, self.num_heads, -1, -1)
+        if attn_mask.dim() == 3:
+            merged = attn_mask.view(batch, -1, length, length)
+        else:
+            merged = attn_mask.view(1, 1, length, length).expand(batch, self.num_heads, -1, -1)
         if key_padding_mask is not None:
             merged = merged + key_padding_mask.view(batch, 1, 1, length)
         return merged, 2

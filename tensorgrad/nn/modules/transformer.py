@@ -10,6 +10,7 @@ from ... import api as tg
 from ...api._arguments import is_hollow, is_unknown
 from .. import functional as F
 from .. import init
+from .._functions import native_attention
 from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
@@ -138,11 +139,37 @@ class TransformerEncoderLayer(_Layer):
                 is_causal: bool = False) -> Tensor:
         src_key_padding_mask, src_mask = _canonical_masks(
             src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype)
+        if not self.training and not self._has_hooks() and not self._obstacle(src):
+            return self._inferred(src, src_mask, src_key_padding_mask)
         x = self._residual(src, self.norm1, self._sa_block, src_mask, src_key_padding_mask, is_causal)
         return self._residual(x, self.norm2, self._ff_block)
 
     def _ff_block(self, x):
         return self.dropout2(self._feed_forward(x))
+
+    def _has_hooks(self):
+        return any(module._forward_hooks or module._forward_pre_hooks for module in self.modules())
+
+    def _weights(self):
+        """Return the weights of both blocks, in the order of `_transformer_encoder_layer_fwd`."""
+        parts = (self.self_attn.out_proj, self.norm1, self.norm2, self.linear1, self.linear2)
+        return (self.self_attn.in_proj_weight, self.self_attn.in_proj_bias,
+                *(weight for part in parts for weight in (part.weight, part.bias)))
+
+    def _obstacle(self, src):
+        """Return why evaluation does not take the path of inference; "" if it does."""
+        if not self.activation_relu_or_gelu:
+            return "activation_relu_or_gelu was not True"
+        if self.norm1.eps != self.norm2.eps:
+            return "norm1.eps is not equal to norm2.eps"
+        return native_attention.obstacle(self.self_attn, src, (src, *self._weights()))
+
+    def _inferred(self, src, mask, padding_mask):
+        mask, kind = self.self_attn.merge_masks(mask, padding_mask, src)
+        weights = self._weights()
+        return native_attention._transformer_encoder_layer_fwd(
+            src, self.self_attn.embed_dim, self.self_attn.num_heads, *weights[:4],
+            self.activation_relu_or_gelu == 2, self.norm_first, self.norm1.eps, *weights[4:], mask, kind)
 
 
 class TransformerDecoderLayer(_Layer):
