@@ -6,9 +6,10 @@ from typing import Any
 from . import errors
 from .errors import OnnxExporterError
 
-_HERE = {"export": "_export", "TrainingMode": "_export", "OperatorExportTypes": "_export", "ONNXProgram": "_program"}
-__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export", "register_custom_op_symbolic",
-           "unregister_custom_op_symbolic"]
+_HERE = {"export": "_export", "TrainingMode": "_export", "OperatorExportTypes": "_export", "ONNXProgram": "_program",
+         "load": "reading.loading", "OnnxModel": "reading.model"}
+__all__ = ["ONNXProgram", "OnnxExporterError", "errors", "export", "is_in_onnx_export", "load",
+           "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,12 @@
-"""Errors and warnings of exports. https://pytorch.org/docs → torch.onnx"""
+"""Errors and warnings of exports and of loading. https://pytorch.org/docs → torch.onnx"""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-__all__ = ["OnnxExporterError", "OnnxExporterWarning", "SymbolicValueError", "UnsupportedOperatorError"]
+from ..messages.escaping import escaped
+
+__all__ = ["InvalidModelError", "OnnxExporterError", "OnnxExporterWarning", "SymbolicValueError",
+           "UnsupportedModelError", "UnsupportedOperatorError"]
 
 
 class OnnxExporterError(RuntimeError):
@@ -31,3 +34,20 @@ class UnsupportedOperatorError(OnnxExporterError):
 
 class SymbolicValueError(OnnxExporterError):
     """A number depends on the sizes of dynamic axes in a way that the exporter cannot determine."""
+
+
+class InvalidModelError(ValueError):
+    """A file is no ONNX model, is damaged, or asks for what a model may not have."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(escaped(message))
+
+
+class UnsupportedModelError(RuntimeError):
+    """A model uses operators that are not supported; the message lists them with the number of their nodes."""
+
+    def __init__(self, operators: Mapping[str, int]) -> None:
+        self.operators = dict(operators)
+        listed = escaped(", ".join(f"{name} ({count})" for name, count in self.operators.items()))
+        super().__init__(f"this ONNX model uses operators that are not supported: {listed}. The argument `operators` "
+                         f"of torch.onnx.load takes functions for them.")

@@ -64,6 +64,13 @@ def written(obj, **options):
     return file.getvalue()
 
 
+def network():
+    """A small ONNX model."""
+    net = tg.nn.Sequential(tg.nn.Conv2d(1, 2, 3), tg.nn.BatchNorm2d(2), tg.nn.ReLU(), tg.nn.MaxPool2d(2),
+                           tg.nn.Flatten(), tg.nn.Linear(2, 3), tg.nn.Softmax(-1))
+    return tg.onnx.export(net.eval(), (tg.ones(1, 1, 4, 4),), do_constant_folding=False).model_proto.SerializeToString()
+
+
 def text(value):
     return b"X" + struct.pack("<I", len(value.encode())) + value.encode()
 
@@ -413,7 +420,7 @@ def sources():
     codes, old_codes = opcodes(parts[f"{top}/data.pkl"]), opcodes_of_all(old)
     tensors = safetensors.save({"a": tg.ones(2, 3), "b": tg.ones(3, dtype=tg.int8)}, {"k": "v"})
     stored, packed = arrays()
-    oldest = tar()
+    oldest, model = tar(), network()
     pickled = lambda data, r: zip_with(flipped(data, r), parts)
     return [
         (6, "zip", whole, lambda data, r: zip_with(restructured(codes, r), parts)),
@@ -433,6 +440,7 @@ def sources():
         (1, "npz", packed, flipped),
         (1, "npz", stored, relabelled),
         (2, "npz", stored, described_array),
+        (2, "onnx", model, flipped),
     ]
 
 
@@ -493,6 +501,8 @@ def read(kind, data, path):
         return tg.load(path, mmap=True)
     if kind == "npz":
         return npz.load_file(path)
+    if kind == "onnx":
+        return tg.onnx.load(data)
     return safetensors.load(data) if kind == "safetensors" else tg.load(io.BytesIO(data))
 
 

@@ -55,9 +55,11 @@ class Watch:
 
 def documented(kind):
     """The errors that reading a file of this format may give."""
+    from tensorgrad.onnx.errors import InvalidModelError, UnsupportedModelError
     from tensorgrad.utils.safetensors import SafetensorError
 
-    return {"safetensors": (SafetensorError,), "npz": (ValueError,)}.get(
+    onnx = (InvalidModelError, UnsupportedModelError)
+    return {"safetensors": (SafetensorError,), "npz": (ValueError,), "onnx": onnx}.get(
         kind, (pickle.UnpicklingError, RuntimeError, EOFError, ValueError)
     )
 
@@ -93,6 +95,9 @@ def use(loaded, tg):
                 attempt(lambda v=value: (v.tolist(), v.clone(), v.sum(), v.contiguous()))
         elif isinstance(value, dict):
             waiting += [*list(value.values())[:50], *list(value)[:50]]
+        elif isinstance(value, tg.nn.Module):
+            attempt(value, tg.ones(1, 1, 4, 4))
+            waiting.append(value.state_dict())
         elif isinstance(value, (list, tuple, set, frozenset)):
             waiting += list(value)[:50]
         elif not isinstance(value, (int, str, bytes)):

@@ -1,0 +1,1 @@
+"""ONNX files in: the wire format, tensors, operators, and the module that a file becomes."""
