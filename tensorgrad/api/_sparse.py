@@ -69,7 +69,7 @@ def like_sparse(name: str, input: Any, layout: Any, dtype: Any, device: Any, fil
         raise NotImplementedError(f"Could not run 'aten::empty_strided' with arguments from the '{kind}CPU' backend. "
                                   "This could be because the operator doesn't exist for this backend, or was omitted "
                                   "during the selective/custom build process (if using custom build).")
-    if name != "zeros" and compressed and layout is not own.layout:
+    if compressed and layout is not own.layout and (name != "zeros" or layout is dtypes.strided):
         raise RuntimeError(f"empty_like with different sparse layout is not supported (self is {SHOWN[own.layout]} but "
                            f"you requested {SHOWN.get(layout, 'Strided')})")
     if layout is dtypes.strided:
@@ -77,10 +77,12 @@ def like_sparse(name: str, input: Any, layout: Any, dtype: Any, device: Any, fil
     inner, blocks = (0, ()) if own is None else (own.dense_dim, own.blocksize if getattr(own, "blocked", False) else ())
     if name == "zeros":
         return empty_sparse(input.shape, layout, dtype, device, "zeros_like", inner, blocks)
-    if name == "rand" or not compressed and name != "empty":
-        rules().refuse(FILLS.get(name, "fill_.Scalar"), input)
     if not compressed:
-        return empty_sparse(input.shape, layout, dtype, device, "empty", inner if layout is own.layout else 0)
+        found = empty_sparse(input.shape, layout, dtype, device, "empty", inner if layout is own.layout else 0)
+        if name == "empty":
+            return found
+    if name == "rand" or not compressed:
+        rules().refuse(FILLS.get(name, "fill_.Scalar"), input)
     values = fill(own.values_shape)
     if (backend := type(values._storage)) is not own.backend:
         lines, plain = (backend.asarray(own.backend.host(part)) if not own.backend.hollow else

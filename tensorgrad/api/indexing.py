@@ -557,10 +557,11 @@ def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
         return input.copy_(value.expand(input.array.shape))  # type: ignore[attr-defined]
     if is_own(input):
         return class_hooks.written(input, fill, (value,), {})  # type: ignore[no-any-return]
-    if input._storage.dense is not None:
+    sparse = input._storage.dense is not None
+    if sparse and input.layout is dtypes.sparse_coo:
         input._storage.hooks["refuse"]("fill_.Scalar", input)
     value = converted(value, input.dtype, single=input.array.size == 1)
-    if mode.record and node_of(input) is not None:
+    if sparse or mode.record and node_of(input) is not None:
         return _inplace.in_place(input, lambda x: xp.filled(x, value=value))
     _inplace.check_mode(input)
     _inplace.write(input, value, one_value=True)

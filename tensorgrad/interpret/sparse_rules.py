@@ -615,7 +615,7 @@ def _check_copy(own: Any, source: Any) -> None:
     if own.blocksize != source.blocksize:
         raise RuntimeError("torch.copy_: copy of sparse compressed tensors having different block sizes is not "
                            f"supported. self and src block sizes are {list(own.blocksize)} and "
-                           f"{list(source.blocksize)}, respectively")
+                           f"{list(source.blocksize)}, respectively.")
 
 
 @rule("copied")

@@ -158,3 +158,28 @@ def test_operators_of_aten_ask_the_class_once():
         x = tensorgrad.masked.masked_tensor(tensorgrad.tensor([1., -2.]), tensorgrad.tensor([True, False]))
         assert repr(ops.aten.abs(x)) == repr(ops.aten.abs.default(x)) == repr(x)
         assert ops.aten.neg_(x) is x and x[0].item() == -1
+
+
+def test_sparse_values():
+    """They keep their places, and the mask has an element for each."""
+    def program(torch):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data, valid = torch.tensor([[1., 2, 0], [3, 4, 5]]), torch.tensor([[1, 0, 1], [0, 1, 1]]).bool()
+            found = []
+            for convert in ("to_sparse", "to_sparse_csr"):
+                mask = getattr(valid, convert)()
+                x = torch.masked.masked_tensor(data.sparse_mask(mask), mask)
+                for function in (lambda x: x, torch.exp, lambda x: x + x, lambda x: 2 * x, lambda x: x == x, torch.sum,
+                                 torch.mean, torch.amax, lambda x: torch.sum(x, 0), lambda x: x.to_dense(),
+                                 lambda x: x.clone(), lambda x: x.is_sparse, lambda x: x + x.get_data()):
+                    found.append(attempt(lambda x=x, f=function: found.append(repr(f(x)))))
+                w = data.clone().requires_grad_()
+                dense = getattr(torch.masked.as_masked_tensor(w, valid), convert)().exp().to_dense()
+                dense.sum().backward()
+                plain = w.grad.get_data() if torch.masked.is_masked_tensor(w.grad) else w.grad      # PyTorch masks it
+                found.append(plain[valid].tolist())
+            found.append(attempt(lambda: torch.masked.masked_tensor(data.to_sparse_csc(), valid.to_sparse_csc())))
+            found.append(attempt(lambda: torch.masked.masked_tensor(data.to_sparse(), valid)))
+            return found
+    same(program)
