@@ -339,7 +339,7 @@ class iinfo:
 class layout:
     """The memory layout of a tensor.
 
-    Every tensor here is strided; the other names exist for programs that compare with them.
+    Tensors are strided, sparse, or, if nested, jagged; see docs/guide/sparse.md.
     """
 
     def __init__(self, name: str) -> None:
@@ -356,6 +356,7 @@ strided = layout("strided")
 sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(layout,
                                                                  ("sparse_coo", "sparse_csr", "sparse_csc",
                                                                   "sparse_bsr", "sparse_bsc"))
+jagged = layout("jagged")
 
 
 class memory_format:

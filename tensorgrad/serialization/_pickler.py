@@ -82,6 +82,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Tensor):
+            if obj.is_nested:       # its class says how it is pickled
+                return NotImplemented
             return (type(obj), (obj.requires_grad,)) if is_lazy(obj) else self._tensor(obj)
         if type(obj) is Size:
             return Size, (tuple(obj),)

@@ -1,0 +1,1 @@
+"""PyTorch's package of jagged nested tensors."""

@@ -1,0 +1,294 @@
+"""What functions do with nested tensors: one rule for each group of functions.
+
+A rule is `rule(func, name, args, kwargs)`; overrides are off while it runs. It calls the function on the values, which
+lack the axis of the components: axis d of a nested tensor is axis d − 1 of its values.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import api as tg
+from .tensor import RULES, is_nested, like, nested, outer_shape, plain
+
+Rule = Callable[[Any, str, Any, Any], Any]
+GROUP_OF: dict[str, Rule] = {}
+
+# of each element, or of elements at one place of several tensors
+ELEMENTWISE = """abs absolute acos arccos acosh angle asin arcsin asinh atan arctan atanh atan2 add addcdiv addcmul
+bitwise_and bitwise_not bitwise_or bitwise_xor ceil celu clamp clamp_max clamp_min clip conj_physical copysign cos cosh
+deg2rad digamma div divide dropout alpha_dropout elu eq erf erfc erfinv exp exp2 expm1 fill floor floor_divide
+float_power fmax fmin fmod frac ge gelu greater greater_equal gt hardshrink hardsigmoid hardswish hardtanh
+heaviside hypot isfinite isinf isnan isneginf isposinf isreal ldexp le leaky_relu lerp less less_equal lgamma
+log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit logsigmoid lt
+masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative nextafter not_equal positive pow prelu
+rad2deg real reciprocal relu relu6 remainder round rrelu rsqrt rsub rtruediv selu sgn sigmoid sign signbit silu
+sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold true_divide
+trunc where xlogy zero copy clone contiguous detach to float double half bfloat16 int long short char byte bool
+cpu cuda type type_as zeros_like ones_like empty_like full_like rand_like randn_like randint_like bernoulli
+normal uniform data grad""".split()
+# of the values as a whole, or of the tape
+PLAIN = """element_size is_floating_point is_complex is_signed is_inference storage_offset get_device backward
+register_hook retain_grad requires_grad_ detach_ data_ptr is_conj is_neg __hash__ __dir__ __contains__ item
+__bool__ __float__ __int__ register_post_accumulate_grad_hook""".split()
+OPERATORS = dict(pair.split(":") for pair in (
+    "__and__:bitwise_and __rand__:bitwise_and __or__:bitwise_or __ror__:bitwise_or __xor__:bitwise_xor "
+    "__rxor__:bitwise_xor __invert__:bitwise_not __eq__:eq __floordiv__:floor_divide __pow__:pow __rpow__:pow "
+    "__rsub__:rsub __rtruediv__:rtruediv __matmul__:matmul __rmatmul__:matmul").split())
+
+
+def rule(names: str) -> Callable[[Rule], Rule]:
+    """Decorate the rule of some functions."""
+    def register(function: Rule) -> Rule:
+        GROUP_OF.update(dict.fromkeys(names.split(), function))
+        return function
+    return register
+
+
+def apply(func: Any, args: Any, kwargs: Any) -> Any:
+    """Compute a function whose arguments contain nested tensors. Raises NotImplementedError for one without a rule."""
+    if func.__name__ in ("__get__", "__set__"):
+        return _property(func, args)
+    name = func.__name__.partition(".")[0]
+    name = OPERATORS.get(name, name)
+    found = GROUP_OF.get(name) or (GROUP_OF.get(name[:-1]) if name[-1:] == "_" else None)
+    if found is None:
+        raise NotImplementedError(f"aten.{name}.default")
+    if not args and "input" in kwargs:
+        args, kwargs = (kwargs["input"],), {key: value for key, value in kwargs.items() if key != "input"}
+    return found(func, name, args, kwargs)
+
+
+def _property(func: Any, args: Any) -> Any:
+    """Read or write a property of the values: tensors of their shape are nested."""
+    x = args[0]
+    if getattr(func, "__self__", None) is tg.Tensor.T:
+        raise ValueError("Permute is not supported on the batch dimension for jagged NT")
+    found = func(x, *(plain(a) if is_nested(a) else a for a in args[1:]))
+    return like(x, found) if isinstance(found, tg.Tensor) and found.array.shape == x.array.shape else found
+
+
+def axis_of(x: Any, dim: int) -> int:
+    """The number of an axis, from the front. Raises PyTorch's IndexError for one that is out of range."""
+    ndim = x.ndim
+    if not -ndim <= dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
+    return int(dim) % ndim
+
+
+def inner_axis(x: Any, dim: int, name: str, ragged: bool = False) -> int:
+    """The axis of the values. Raises PyTorch's RuntimeError for that of the components, and for the ragged one."""
+    axis = axis_of(x, dim)
+    if axis == 0:
+        raise RuntimeError(f"{name}(): not supported for NestedTensor on dim=0")
+    if axis == x._ragged_idx and not ragged:
+        raise RuntimeError(f"{name}(): not supported for NestedTensor on ragged dim")
+    return axis - 1
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return tuple(outer_shape(x) if is_nested(x) else x.shape)
+
+
+# ── elements ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rule(" ".join(PLAIN))
+def plainly(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    return func(*args, **kwargs)
+
+
+@rule(" ".join(ELEMENTWISE))
+def elementwise(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """f of the values; other tensors broadcast to the shape of the nested ones."""
+    x = next(a for a in (*args, *kwargs.values()) if is_nested(a))
+    if is_nested(args[0]) and (name == "contiguous" or name == "clone" and kwargs):
+        x = packed(x)
+        args, kwargs = (x, *args[1:]), {}
+
+    def at_values(a: Any) -> Any:
+        return aligned(x, a, name, args) if isinstance(a, tg.Tensor) else a
+    kwargs = {key: at_values(a) for key, a in kwargs.items() if key != "layout"}
+    if name.endswith("_") and is_nested(args[0]):
+        func(args[0], *map(at_values, args[1:]), **kwargs)
+        return args[0]
+    return like(x, func(*map(at_values, args), **kwargs))
+
+
+def packed(x: Any) -> Any:
+    """The nested tensor without holes between components."""
+    from .ragged import of_lengths
+    if x._ragged.lengths is None:
+        return x
+    ragged = of_lengths(x._ragged.counts, x._ragged.offsets.device)
+    return nested(x._ragged.packed(plain(x), x._ragged_idx - 1), ragged, x._ragged_idx, x._layout)
+
+
+def aligned(x: Any, other: Any, name: str, args: Any) -> Any:
+    """The values of an operand, in a shape that broadcasts with the values of x."""
+    if is_nested(other):
+        same = other._ragged is x._ragged or (x._layout is tg.strided is other._layout
+                                              and other._ragged.counts.tolist() == x._ragged.counts.tolist())
+        if same and other._ragged_idx == x._ragged_idx:
+            return plain(other)
+        raise misfit(name, args)
+    if not other.ndim:
+        return other
+    ndim, place = x.ndim, x._ragged_idx
+    if other.ndim > ndim:
+        raise misfit(name, args)
+    sizes = (1,) * (ndim - other.ndim) + tuple(other.shape)
+    other = other.reshape(sizes)
+    if sizes[place] == 1:
+        if sizes[0] == 1:
+            return other.squeeze(0)
+        if sizes[0] == x._ragged.batch:
+            return x._ragged.spread(other.squeeze(place), place - 1)
+    elif sizes[place] == x._ragged.longest and sizes[0] in (1, x._ragged.batch):
+        return x._ragged.unpadded(other.expand(x._ragged.batch, *sizes[1:]), place - 1)
+    raise misfit(name, args)
+
+
+def misfit(name: str, args: Any) -> RuntimeError:
+    shapes = " and ".join(str(shape_of(a)) for a in args if isinstance(a, tg.Tensor))
+    return RuntimeError(f"cannot call binary pointwise function {name}.Tensor with inputs of shapes {shapes}")
+
+
+# ── layers ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@rule("linear")
+def linear(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    x = args[0]
+    if not is_nested(x) or x._ragged_idx == x.ndim - 1:
+        raise RuntimeError("linear(): not supported for NestedTensor on ragged dim")
+    return like(x, func(plain(x), *args[1:], **kwargs))
+
+
+@rule("embedding")
+def embedding(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    return like(args[0], func(plain(args[0]), *args[1:], **kwargs))
+
+
+@rule("layer_norm rms_norm")
+def layer_norm(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Norms over the last axes, none of which is ragged."""
+    x, shape = args[0], args[1] if len(args) > 1 else kwargs["normalized_shape"]
+    if len(shape) >= x.ndim - x._ragged_idx:
+        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape "
+                           f"[*, {', '.join(map(str, shape))}], but got input of size{list(x.array.shape)}")
+    return like(x, func(plain(x), *args[1:], **kwargs))
+
+
+@rule("softmax log_softmax")
+def softmax(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Along an axis of the values, or along the components: padded with −∞."""
+    x, *rest = args
+    dim = rest.pop(0) if rest else kwargs.pop("dim")
+    axis = axis_of(x, dim)
+    if axis == 0:
+        raise RuntimeError(f"{name}(): not supported when reducing across the batch dimension for NestedTensor")
+    if axis != x._ragged_idx:
+        return like(x, func(plain(x), axis - 1, *rest, **kwargs))
+    if x._ragged.lengths is not None:
+        raise RuntimeError(f"{name}(): not supported where lengths is not None if reducing across the ragged dimension "
+                           "for NestedTensor")
+    batch = x._ragged.padded(plain(x), axis - 1, -float("inf"))
+    return like(x, x._ragged.unpadded(func(batch, axis, *rest, **kwargs), axis - 1))
+
+
+@rule("matmul bmm")
+def matmul(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Products with a matrix, with one for each component, or of two nested tensors along their ragged axes."""
+    a, b = args
+    if is_nested(a) and is_nested(b):
+        if a._ragged_idx == a.ndim - 1 and b._ragged_idx == b.ndim - 2 and a._ragged is b._ragged:
+            return func(*(t._ragged.padded(plain(t), t._ragged_idx - 1) for t in (a, b)))
+    elif is_nested(a) and a._ragged_idx < a.ndim - 1:
+        if b.ndim == 2:
+            return like(a, func(plain(a), b))
+        if b.ndim == a.ndim and b.shape[0] == a._ragged.batch:
+            batch = a._ragged.padded(plain(a), a._ragged_idx - 1)
+            return like(a, a._ragged.unpadded(func(batch, b), a._ragged_idx - 1))
+    raise RuntimeError(f"{'matmul' if name != 'bmm' else 'bmm'}(): not supported between inputs of shapes "
+                       f"{shape_of(a)} and {tg.Size(shape_of(b)) if not is_nested(b) else outer_shape(b)}")
+
+
+@rule("scaled_dot_product_attention")
+def attention(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    """Attention of each component alone: padded, with a mask that leaves out the padding of the keys."""
+    names = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+    given = {**dict(zip(names, args)), **kwargs}
+    q, k, v = (given.pop(key) for key in names[:3])
+    if given.pop("attn_mask", None) is not None:
+        raise RuntimeError("Masks are not yet supported!")
+    if not all(map(is_nested, (q, k, v))) or k._ragged.counts.tolist() != v._ragged.counts.tolist():
+        raise RuntimeError("scaled_dot_product_attention(): query, key and value must be nested tensors, and keys as "
+                           "long as values")
+    padded = [t._ragged.padded(plain(t), t._ragged_idx - 1) for t in (q, k, v)]
+    places = tg.arange(k._ragged.longest, device=padded[1].device)
+    mask = places < k._ragged.index(k._ragged.counts).reshape(-1, *[1] * (k.ndim - 1))
+    if given.pop("is_causal", False):
+        mask = mask & (places <= tg.arange(q._ragged.longest, device=padded[0].device).unsqueeze(1))
+    found = func(*padded, attn_mask=mask, **given)
+    return like(q, q._ragged.unpadded(found, q._ragged_idx - 1))
+
+
+# ── reductions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+# what a reduction along the components has in the place of padding
+PADDING: dict[str, Any] = dict(sum=0, mean=0, prod=1, any=False, all=True, amax=-float("inf"), max=-float("inf"),
+                               argmax=-float("inf"), amin=float("inf"), min=float("inf"), argmin=float("inf"))
+
+
+@rule(" ".join(PADDING))
+def reduction(func: Any, name: str, args: Any, kwargs: Any) -> Any:
+    x, *rest = args
+    dims = rest.pop(0) if rest and not isinstance(rest[0], bool) else kwargs.pop("dim", None)
+    keepdim = bool(rest.pop(0) if rest else kwargs.pop("keepdim", False))
+    if is_nested(dims):
+        return elementwise(func, name, args, kwargs)
+    if dims is None or dims == ():
+        return func(plain(packed(x)), **kwargs)
+    several = isinstance(dims, (tuple, list))
+    axes = sorted(axis_of(x, d) for d in (dims if several else (dims,)))
+    place = x._ragged_idx
+    if place not in axes:
+        if 0 in axes:
+            raise RuntimeError(f"{name}(): reducing along the batch dimension but not the ragged dimension is not "
+                               "supported for nested tensors")
+        inner = [a - 1 for a in axes]
+        found = func(plain(x), inner if several else inner[0], keepdim=keepdim, **kwargs)
+        left = place if keepdim else place - sum(a < place for a in axes)
+        parts = found if isinstance(found, tuple) else (found,)
+        made = [like(x, part, left) for part in parts]
+        return type(found)(made) if isinstance(found, tuple) and not hasattr(found, "_fields") else (
+            type(found)(*made) if isinstance(found, tuple) else made[0])
+    if 0 in axes:
+        found = func(plain(packed(x)), [a - 1 for a in axes if a], keepdim=keepdim, **kwargs)
+        return found.unsqueeze(0) if keepdim else found
+    if len(axes) > 1:
+        raise RuntimeError(f"{name}(): reducing along a ragged and non-batch dimension is not supported for nested "
+                           "tensors")
+    return _along_components(func, name, x, keepdim, kwargs)
+
+
+def _along_components(func: Any, name: str, x: Any, keepdim: bool, kwargs: Any) -> Any:
+    """A reduction of each component along its ragged axis."""
+    place, ragged, values = x._ragged_idx, x._ragged, plain(x)
+    if ragged.lengths is not None:
+        raise RuntimeError(f"{name}(): reducing across the ragged dimension is not supported for non-contiguous nested "
+                           "tensors with holes")
+    fill = PADDING[name]
+    if abs(fill) == float("inf") and not values.is_floating_point():
+        fill = (tg.iinfo(values.dtype).min if fill < 0 else tg.iinfo(values.dtype).max)
+    if name == "mean":
+        found = tg.sum(ragged.padded(values, place - 1), place, keepdim=keepdim, **kwargs)
+        counts = ragged.index(ragged.counts).reshape(-1, *[1] * (found.ndim - 1))
+        return found / counts
+    return func(ragged.padded(values, place - 1, fill), place, keepdim=keepdim, **kwargs)
+
+
+RULES.append(apply)
+__all__ = ["apply", "inner_axis", "packed"]

@@ -1,0 +1,133 @@
+"""Where the components of a nested tensor are among its values: their lengths along one axis, which is ragged."""
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from .. import api as tg
+
+_numbers = count(1)
+
+
+class NestedInt(int):
+    """The length of a ragged axis: it equals itself alone, and is at least 2. It prints as j and a number."""
+
+    number: int
+
+    def __new__(cls, longest: int) -> NestedInt:
+        made = int.__new__(cls, max(longest, 2))
+        made.number = next(_numbers)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"j{self.number}"
+
+    __str__ = __repr__
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(other < 2)
+
+    def __ge__(self, other: Any) -> bool:
+        return self is other or bool(other <= 2)
+
+    def __lt__(self, other: Any) -> bool:
+        return not self >= other
+
+    def __le__(self, other: Any) -> bool:
+        return not self > other
+
+
+class Ragged:
+    """The components' places along the ragged axis of the values: component i begins at `offsets[i]`.
+
+    It ends before `offsets[i + 1]`, or, with lengths, after `lengths[i]` elements: then there are holes between
+    components. Nested tensors that share their Ragged have the same shape.
+    """
+
+    def __init__(self, offsets: Any, lengths: Any = None) -> None:
+        self.offsets, self.lengths = offsets, lengths
+        self.size = NestedInt(self.longest)
+
+    @cached_property
+    def starts(self) -> np.ndarray[Any, Any]:
+        """Where each component begins."""
+        return np.asarray(self.offsets.tolist(), dtype="int64")[:-1]
+
+    @cached_property
+    def counts(self) -> np.ndarray[Any, Any]:
+        """The length of each component."""
+        return (np.diff(np.asarray(self.offsets.tolist(), dtype="int64")) if self.lengths is None
+                else np.asarray(self.lengths.tolist(), dtype="int64"))
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest component."""
+        return int(self.counts.max(initial=0))
+
+    @property
+    def batch(self) -> int:
+        """The number of components."""
+        return len(self.counts)
+
+    @cached_property
+    def component(self) -> np.ndarray[Any, Any]:
+        """Of each element of a component, the number of the component."""
+        return np.repeat(np.arange(self.batch), self.counts)
+
+    @cached_property
+    def place(self) -> np.ndarray[Any, Any]:
+        """Of each element of a component, its place in it."""
+        ends = np.cumsum(self.counts)
+        return np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - self.counts, self.counts)
+
+    def index(self, numbers: np.ndarray[Any, Any]) -> Any:
+        """Numbers as a tensor on the device of the offsets."""
+        return tg.from_numpy(np.ascontiguousarray(numbers)).to(device=self.offsets.device)
+
+    def packed(self, values: Any, axis: int) -> Any:
+        """The values without holes between components."""
+        if self.lengths is None:
+            return values
+        return values.index_select(axis, self.index(self.starts[self.component] + self.place))
+
+    def padded(self, values: Any, axis: int, fill: Any = 0.0, length: int | None = None) -> Any:
+        """The components, each of one length, in a batch: (batch, *), with `fill` behind their ends."""
+        length = self.longest if length is None else length
+        rows, place, which = self.packed(values, axis).movedim(axis, 0), self.place, self.component
+        if length < self.longest:
+            kept = np.flatnonzero(place < length)
+            rows, place, which = rows.index_select(0, self.index(kept)), place[kept], which[kept]
+        out = rows.new_full((self.batch * length, *rows.shape[1:]), fill)
+        out = out.index_copy(0, self.index(which * length + place), rows)
+        return out.reshape(self.batch, length, *rows.shape[1:]).movedim(1, axis + 1)
+
+    def unpadded(self, batch: Any, axis: int) -> Any:
+        """The values of components that a padded batch holds, the reverse of `padded`."""
+        length = batch.shape[axis + 1]
+        rows = batch.movedim(axis + 1, 1).flatten(0, 1)
+        return rows.index_select(0, self.index(self.component * length + self.place)).movedim(0, axis)
+
+    def spread(self, each: Any, axis: int) -> Any:
+        """Values along the ragged axis: for each element, what `each` (batch, *) has for its component."""
+        return each.index_select(0, self.index(self.component)).movedim(0, axis)
+
+
+def of_lengths(lengths: Any, device: Any = None) -> Ragged:
+    """Components one after another, of the given lengths."""
+    ends = np.cumsum(np.asarray(lengths, dtype="int64"))
+    return Ragged(tg.from_numpy(np.concatenate([[0], ends])).to(device=device or "cpu"))
+
+
+__all__ = ["NestedInt", "Ragged", "of_lengths"]
