@@ -9,7 +9,7 @@ from ..api._kinds import Device, Dtype, Layout
 from . import shapes  # noqa: F401
 from .operations import packed
 from .ragged import Ragged, of_lengths
-from .tensor import is_nested, nested, plain
+from .tensor import is_nested, nested
 
 
 def nested_tensor(tensor_list: Any, *, dtype: Dtype | None = None, layout: Layout | None = None,
@@ -123,24 +123,8 @@ def to_padded_tensor(input: Tensor, padding: float, output_size: tuple[int, ...]
     """
     if not is_nested(input):
         raise RuntimeError("Could not run 'aten::to_padded_tensor' with arguments from the 'CPU' backend.")
-    x: Any = input
-    if x._ragged.lengths is not None:
-        raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
-    place = x._ragged_idx
-    length = None if output_size is None else int(output_size[place])
-    found = x._ragged.padded(plain(x), place - 1, padding, length)
-    if x.layout is tg.strided and output_size is not None:
-        if any(wanted < size for wanted, size in zip(output_size[1:], found.shape[1:])) or length < x._ragged.longest:
-            raise RuntimeError("Value in output_size is less than NestedTensor padded size. Truncation is not "
-                               "supported.")
-        widths = [w for size, wanted in zip(found.shape[::-1], output_size[::-1]) for w in (0, wanted - size)]
-        found = _pad(found, widths, padding)
+    found = input.to_padded_tensor(padding, output_size)  # type: ignore[attr-defined]
     return found if out is None else out.copy_(found)  # type: ignore[no-any-return, attr-defined]
-
-
-def _pad(x: Any, widths: list[int], padding: float) -> Any:
-    from ..nn.functional import pad
-    return pad(x, widths, value=padding)
 
 
 def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, layout: Layout | None = None) -> Tensor:

@@ -106,10 +106,23 @@ class NestedTensor(tg.Tensor):
         self._check_jagged("lengths")
         return self._ragged.lengths
 
-    def to_padded_tensor(self, padding: float, output_size: Any = None, out: Any = None) -> Any:
+    def to_padded_tensor(self, padding: float, output_size: Any = None) -> Any:
         """Return the components in one dense tensor. https://pytorch.org/docs → torch.nested.to_padded_tensor"""
-        from .functions import to_padded_tensor
-        return to_padded_tensor(self, padding, output_size, out)
+        ragged, place = self._ragged, self._ragged_idx
+        if ragged.lengths is not None:
+            raise RuntimeError("to_padded_tensor(): not supported for nested tensors with holes")
+        if output_size is None:
+            return ragged.padded(plain(self), place - 1, padding)
+        length = int(output_size[place])
+        found = ragged.padded(plain(self), place - 1, padding, length)
+        if self._layout is not tg.strided:
+            return found
+        if length < ragged.longest or any(n < size for n, size in zip(output_size, found.shape)):
+            raise RuntimeError("Value in output_size is less than NestedTensor padded size. Truncation is not "
+                               "supported.")
+        out = found.new_full(tuple(output_size), padding)
+        out[tuple(map(slice, found.shape))] = found
+        return out
 
     def _check_jagged(self, name: str) -> None:
         if self._layout is tg.strided:
