@@ -17,7 +17,7 @@ from .signatures import signature_of
 
 # Each page's modules: the first names it, the others are sections of it.
 MODULES = [
-    ["linalg"], ["fft"], ["special"], ["signal.windows"], ["sparse"], ["masked"],
+    ["linalg"], ["fft"], ["special"], ["signal.windows"], ["sparse"], ["masked"], ["nested"],
     ["nn.init"], ["nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations"], ["nn.parallel"],
     ["nn.attention", "nn.attention.flex_attention"],
     ["optim"], ["optim.lr_scheduler"],

@@ -491,7 +491,7 @@ def selected(xp: Any, x: Any, axis: int, index: int) -> Any:
 
 
 def _selected_outside(xp: Any, x: Any, axis: int, index: int) -> Any:
-    """One matrix of a batch, or, along a dense axis, one number of each value."""
+    """The matrix of a batch that has a number, or, along a dense axis, that element of each value."""
     own = pattern(x)
     shape, count = (*own.shape[:axis], *own.shape[axis + 1:]), len(own.batch)
     place = axis if axis < count else axis - count - 2 + len(own.values_shape) - own.dense_dim

@@ -1,4 +1,4 @@
-"""What functions do with nested tensors: one rule for each group of functions.
+"""Rules of functions of nested tensors: one for each group of functions.
 
 A rule is `rule(func, name, args, kwargs)`; overrides are off while it runs. It calls the function on the values, which
 lack the axis of the components: axis d of a nested tensor is axis d − 1 of its values.

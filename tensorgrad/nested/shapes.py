@@ -1,4 +1,4 @@
-"""What functions that move axes and elements do with nested tensors: components and the ragged axis stay whole."""
+"""Rules of functions that move axes and elements: components and the ragged axis stay whole."""
 from __future__ import annotations
 
 from typing import Any
@@ -106,7 +106,7 @@ def select(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 
 def component(x: Any, number: int) -> Any:
-    """One of the tensors that a nested tensor is made of."""
+    """The tensor of that number among those that a nested tensor is made of."""
     ragged = x._ragged
     if not -ragged.batch <= number < ragged.batch:
         raise IndexError("tuple index out of range")
@@ -125,7 +125,7 @@ def unbind(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 
 @rule("__getitem__")
 def getitem(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """One component by its number, and parts of it; or slices of axes that are not ragged."""
+    """A component by its number, and parts of it; or slices of axes that are not ragged."""
     x, index = args
     index = index if isinstance(index, tuple) else (index,)
     if Ellipsis in index:

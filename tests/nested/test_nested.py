@@ -99,7 +99,7 @@ def test_reductions():
 
 
 def test_strided_layout():
-    """It has no shape, and another repr."""
+    """Its tensors have no shape, and another repr."""
     beside("x.shape ; x.size(0), x.size(2) ; x.size(1) ; x.dim() ; repr(x) ; repr(make(requires_grad=True)) ; x * 2 ; "
            "x + make() ; x.to_padded_tensor(0., (2, 4, 4)) ; x.to_padded_tensor(0., (2, 1, 3)) ; F.linear(x, w) ; "
            "torch.softmax(x, -1) ; x.unbind(1) ; len(x) ; grad(lambda y: y.to_padded_tensor(0.).pow(2).sum()) ; x[1]",

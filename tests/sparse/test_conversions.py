@@ -37,7 +37,7 @@ def made(torch, layout, kind="plain", dtype="int64"):
 
 
 def each(torch, calls):
-    """What each call comes to, as text."""
+    """The result or the error of each call."""
     def result(call):
         found = []
         error = attempt(lambda: found.append(shown(call())))
