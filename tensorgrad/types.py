@@ -16,7 +16,7 @@ _bool, _bytes, _complex, _float, _int, _str = bool, bytes, complex, float, int, 
 
 
 class SymInt:
-    """The class of PyTorch's symbolic integers, for isinstance: it has no instances."""
+    """The class of PyTorch's symbolic integers, for isinstance: lengths of ragged axes are its only instances."""
 
 
 class SymFloat:

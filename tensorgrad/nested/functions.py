@@ -25,7 +25,7 @@ def nested_tensor(tensor_list: Any, *, dtype: Dtype | None = None, layout: Layou
     >>> torch.nested.nested_tensor([[1., 2.], [3.]], layout=torch.jagged).unbind()
     (tensor([1., 2.]), tensor([3.]))
     """
-    if not isinstance(tensor_list, (list, tuple, Tensor)):
+    if not isinstance(tensor_list, (list, tuple)) and not (isinstance(tensor_list, Tensor) and layout is tg.jagged):
         raise TypeError("Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor")
     parts = [part.detach() if isinstance(part, Tensor) else tg.tensor(part, dtype=dtype) for part in tensor_list]
     made = _joined(parts, layout, dtype, device)
@@ -50,6 +50,8 @@ def as_nested_tensor(ts: Any, dtype: Dtype | None = None, device: Device | None 
         return ts if dtype is None and device is None else ts.to(dtype=dtype, device=device)  # type: ignore[no-any-return]
     if not (isinstance(ts, Tensor) or isinstance(ts, (list, tuple)) and all(isinstance(t, Tensor) for t in ts)):
         raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors ")
+    if isinstance(ts, Tensor) and ts.ndim < 2:
+        raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
     return _joined(list(ts), layout, dtype, device)  # type: ignore[no-any-return]
 
 
@@ -57,6 +59,8 @@ def _joined(parts: list[Any], layout: Any, dtype: Any, device: Any) -> Any:
     """A nested tensor of its components, with their history."""
     if layout not in (None, tg.strided, tg.jagged):
         raise RuntimeError(f"Specified layout is unsupported for nested tensors: {layout}")
+    if not parts and layout is not tg.jagged:
+        return nested(tg.zeros(0, dtype=dtype, device=device), of_lengths([], device), 1, tg.strided)
     if not parts:
         raise RuntimeError("Cannot construct a nested tensor from an empty tensor list")
     if len({part.ndim for part in parts}) > 1:

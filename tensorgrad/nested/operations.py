@@ -160,6 +160,8 @@ def misfit(name: str, args: Any) -> RuntimeError:
 @rule("linear")
 def linear(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     x = args[0]
+    if is_nested(x) and x._layout is tg.strided and not x.is_contiguous():
+        raise RuntimeError("for now linear only supports contiguous nested tensor")
     if not is_nested(x) or x._ragged_idx == x.ndim - 1:
         raise RuntimeError("linear(): not supported for NestedTensor on ragged dim")
     return like(x, func(plain(x), *args[1:], **kwargs))
@@ -174,6 +176,8 @@ def embedding(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 def layer_norm(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     """Norms over the last axes, none of which is ragged."""
     x, shape = args[0], args[1] if len(args) > 1 else kwargs["normalized_shape"]
+    if x.ndim <= 2:
+        raise RuntimeError(f"{name}(): not supported for NestedTensor objects with 2 or fewer dimensions")
     if len(shape) >= x.ndim - x._ragged_idx:
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape "
                            f"[*, {', '.join(map(str, shape))}], but got input of size{list(x.array.shape)}")

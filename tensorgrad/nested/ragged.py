@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from .. import api as tg
+from ..types import SymInt
 
 _numbers = count(1)
 
 
-class NestedInt(int):
+class NestedInt(int, SymInt):
     """The length of a ragged axis: it equals itself alone, and is at least 2. It prints as j and a number."""
 
     number: int

@@ -31,6 +31,11 @@ class NestedTensor(tg.Tensor):
     _ragged_idx: int
     _layout: Any
 
+    def __new__(cls, values: Any, offsets: Any = None, *, lengths: Any = None, _ragged_idx: int = 1,
+                **metadata: Any) -> Any:
+        """Join values, offsets and lengths, as `torch.nested.nested_tensor_from_jagged` does."""
+        return nested(values, Ragged(offsets, lengths), _ragged_idx)
+
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with DisableTorchFunctionSubclass():
@@ -124,12 +129,20 @@ class NestedTensor(tg.Tensor):
         out[tuple(map(slice, found.shape))] = found
         return out
 
+    def _nested_tensor_size(self) -> Any:
+        """Return the shape of each component, as rows of a tensor."""
+        sizes = tg.tensor(self.array.shape, dtype=tg.int64).repeat(self._ragged.batch, 1)
+        sizes[:, self._ragged_idx - 1] = self._ragged.index(self._ragged.counts)
+        return sizes
+
     def _check_jagged(self, name: str) -> None:
         if self._layout is tg.strided:
             raise AttributeError(f"'Tensor' object has no attribute '{name}'")
 
     _max_seqlen = property(lambda self: self._ragged.longest)
     _min_seqlen = property(lambda self: int(self._ragged.counts.min(initial=self._ragged.longest)))
+    _max_seqlen_tensor, _min_seqlen_tensor = (property(lambda self, name=name: tg.zeros(getattr(self, name), 0))
+                                              for name in ("_max_seqlen", "_min_seqlen"))
     _lengths, _offsets, _values = (property(lambda self, name=name: getattr(self, name)())
                                    for name in ("lengths", "offsets", "values"))
 
