@@ -533,6 +533,7 @@ def frac_(input: _Tensor) -> _Tensor: ...
 def frexp(input: _Tensor, *, out: Tensors | None = None) -> _return_types.frexp: ...
 def frobenius_norm(input: _Tensor, dim: Ints1, keepdim: _bool = False, *, out: _Tensor | None = None) -> _Tensor: ...
 def from_dlpack(ext_tensor: Any, *, device: _device | None = None, copy: _bool | None = None) -> _Tensor: ...
+def from_file(filename: str, shared: _bool | None = None, size: _int | None = 0, *, dtype: Dtype | None = None, layout: Layout | None = None, device: _device | None = None, requires_grad: _bool = False, pin_memory: _bool | None = False) -> _Tensor: ...
 def from_numpy(ndarray: np.ndarray) -> _Tensor: ...
 def frombuffer(buffer: object, *, dtype: Dtype, count: _int = -1, offset: _int = 0, requires_grad: _bool = False) -> _Tensor: ...
 def full(size: Ints, fill_value: Number, *, dtype: Dtype | None = None, layout: Layout | None = None, device: _device | None = None, requires_grad: _bool | None = False, pin_memory: _bool | None = False, out: _Tensor | None = None) -> _Tensor: ...
@@ -764,7 +765,7 @@ def norm_except_dim(v: _Tensor, pow: _int = 2, dim: _int = 0) -> _Tensor: ...
 def normal(mean: _Tensor | _float = 0.0, std: _Tensor | _float = 1.0, size: Ints | None = None, *, generator: _Generator | None = None, out: _Tensor | None = None, dtype: Dtype | None = None, layout: Layout | None = None, device: _device | None = None, requires_grad: _bool | None = False, pin_memory: _bool | None = False) -> _Tensor: ...
 def not_equal(input: _Tensor, other: _Tensor | Number, *, out: _Tensor | None = None) -> _Tensor: ...
 @overload
-def nuclear_norm(input: _Tensor, dim: Ints1 | None = None, keepdim: _bool = False) -> _Tensor: ...
+def nuclear_norm(input: _Tensor, dim: Ints1 | None = None, keepdim: _bool = False, *, out: _Tensor | None = None) -> _Tensor: ...
 @overload
 def nuclear_norm(input: _Tensor, keepdim: _bool = ..., *, out: _Tensor | None = None) -> _Tensor: ...
 def numel(input: _Tensor) -> _int: ...
@@ -1112,6 +1113,7 @@ __all__ = [
     "from_numpy",
     "from_dlpack",
     "frombuffer",
+    "from_file",
     "zeros",
     "ones",
     "empty",
@@ -1131,6 +1133,25 @@ __all__ = [
     "eye",
     "tril_indices",
     "triu_indices",
+    "reshape",
+    "flatten",
+    "ravel",
+    "unflatten",
+    "unsqueeze",
+    "squeeze",
+    "transpose",
+    "swapdims",
+    "swapaxes",
+    "t",
+    "permute",
+    "movedim",
+    "moveaxis",
+    "adjoint",
+    "broadcast_to",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "as_strided",
+    "resize_as_",
     "is_tensor",
     "is_floating_point",
     "is_complex",
@@ -1324,25 +1345,6 @@ __all__ = [
     "triangular_solve",
     "inverse",
     "pinverse",
-    "reshape",
-    "flatten",
-    "ravel",
-    "unflatten",
-    "unsqueeze",
-    "squeeze",
-    "transpose",
-    "swapdims",
-    "swapaxes",
-    "t",
-    "permute",
-    "movedim",
-    "moveaxis",
-    "adjoint",
-    "broadcast_to",
-    "broadcast_shapes",
-    "broadcast_tensors",
-    "as_strided",
-    "resize_as_",
     "unbind",
     "split",
     "split_with_sizes",

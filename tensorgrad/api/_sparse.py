@@ -61,7 +61,7 @@ def like_sparse(name: str, input: Any, layout: Any, dtype: Any, device: Any, fil
     """
     own = pattern_of(input)
     layout = layout or own.layout
-    if memory_format not in (None, dtypes.preserve_format) and layout is not dtypes.strided:
+    if memory_format is not None and layout is not dtypes.strided:
         raise RuntimeError("memory format option is only supported by strided tensors")
     compressed = isinstance(own, Compressed)
     if name != "zeros" and own is None:

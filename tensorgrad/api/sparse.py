@@ -340,6 +340,24 @@ def _validate_sparse_compressed_tensor_args(compressed_indices: Tensor, plain_in
     sparse_compressed_tensor(compressed_indices, plain_indices, values, size, layout=layout, check_invariants=True)
 
 
+@public(method=False)
+def _validate_compressed_sparse_indices(is_crow: bool, compressed_idx: Tensor, plain_idx: Tensor, cdim: int, dim: int,
+                                        nnz: int) -> None:
+    """Raise RuntimeError for indices that are not those of `nnz` values of a matrix with `cdim` rows, or columns.
+
+    https://pytorch.org/docs → torch.sparse_compressed_tensor
+    """
+    from ..storage.sparse_patterns import compressed
+    backend = type(compressed_idx._storage)
+    lines, plain = (_indices(part, backend, ("int32", "int64")) for part in (compressed_idx, plain_idx))
+    if plain.shape[-1] != nnz or lines.shape[-1] != cdim + 1:
+        raise RuntimeError(f"expected {cdim + 1} compressed and {nnz} plain indices, but got {lines.shape[-1]} and "
+                           f"{plain.shape[-1]}")
+    shape = (cdim, dim) if is_crow else (dim, cdim)
+    compressed(dtypes.sparse_csr if is_crow else dtypes.sparse_csc, lines, plain, (*lines.shape[:-1], *shape), backend,
+               whole=True)
+
+
 def _validator(name: str, layout: Any) -> None:
     def by_rows(crow_indices: Tensor, col_indices: Tensor, values: Tensor, size: Ints,
                 check_pinning: bool = False) -> None:

@@ -20,6 +20,7 @@ from ..core.mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
+from ..core.step import SavedTensor as SavedTensor
 from .function import Function as Function, FunctionCtx as FunctionCtx
 from .grad_mode import (
     is_multithreading_enabled as is_multithreading_enabled,
@@ -41,6 +42,7 @@ __all__ = [
     "set_grad_enabled",
     "set_multithreading_enabled",
     "is_multithreading_enabled",
+    "SavedTensor",
     "detect_anomaly",
     "set_detect_anomaly",
     "Variable",

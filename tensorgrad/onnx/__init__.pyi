@@ -7,6 +7,7 @@ from ...__future__ import annotations as annotations
 from ._export import export as export
 from ._program import ONNXProgram as ONNXProgram
 from .errors import OnnxExporterError as OnnxExporterError
+from .reading.loading import load as load
 
 def is_in_onnx_export() -> bool: ...
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None: ...
@@ -18,6 +19,7 @@ __all__ = [
     "errors",
     "export",
     "is_in_onnx_export",
+    "load",
     "register_custom_op_symbolic",
     "unregister_custom_op_symbolic",
 ]
