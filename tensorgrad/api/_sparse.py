@@ -59,7 +59,7 @@ def like_sparse(name: str, input: Any, layout: Any, dtype: Any, device: Any, fil
 
     `fill(shape)` makes a dense tensor: of the shape, or the values of a compressed tensor, whose places stay.
     """
-    own = pattern_of(input)
+    own: Any = pattern_of(input)
     layout = layout or own.layout
     if memory_format is not None and layout is not dtypes.strided:
         raise RuntimeError("memory format option is only supported by strided tensors")

@@ -143,8 +143,9 @@ def test_gradients():
 
 
 def test_methods_do_not_ask_before_the_class_is_used():
-    """`torch.masked` alone costs the methods of other tensors nothing."""
+    """`torch.masked` and `torch.nested` alone cost the methods of other tensors nothing."""
     assert fresh_process("import tensorgrad as torch\n"
+                         "torch.nested\n"
                          "torch.masked.sum(torch.ones(3), mask=torch.tensor([True, False, True]))\n"
                          "print(type(vars(torch.Tensor)['sum']).__name__)\n"
                          "torch.masked.MaskedTensor\n"

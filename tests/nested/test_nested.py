@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 from side_by_side import attempt, same
-from support import cpu_only, fresh_process
+from support import cpu_only
 
 import tensorgrad
 
@@ -180,9 +180,3 @@ def test_copies_and_files(tmp_path):
     tensorgrad.save(x, tmp_path / "x.pt")
     for other in (copy.deepcopy(x), tensorgrad.load(tmp_path / "x.pt", weights_only=False)):
         assert other.requires_grad and shown(other) == shown(x)
-
-
-def test_methods_do_not_ask_before_the_class_is_used():
-    """`torch.nested` alone costs the methods of other tensors nothing."""
-    assert fresh_process("import tensorgrad as torch\n"
-                         "torch.nested\nprint(type(vars(torch.Tensor)['sum']).__name__)\n") == "function\n"

@@ -7,6 +7,8 @@ import pytest
 from support import cpu_only
 
 import tensorgrad
+from tensorgrad.ops.base import OPS
+from tensorgrad.storage.base import backend_of
 
 pytestmark = cpu_only
 
@@ -96,3 +98,12 @@ def test_dtypes(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert program(tensorgrad) == program(pytest.importorskip("torch"))
+
+
+@pytest.mark.parametrize("name", [op.opname for op in OPS.values() if op.zeros and op.arity == 1])
+def test_what_ops_say_of_zeros(name):
+    """`Op.zeros`: f(0) = 0, and for additive ones f(x + y) = f(x) + f(y)."""
+    function, x = getattr(backend_of("cpu").xp, name), np.array([1.5, -2.0, 0.25])
+    assert not np.any(function(np.zeros(3)))
+    if OPS[name].zeros == "additive":
+        assert np.array_equal(function(x + x[::-1]), function(x) + function(x[::-1]))
