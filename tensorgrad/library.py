@@ -75,6 +75,7 @@ class CustomOpDef:
 
     def __init__(self, operator: Operator, function: Callable[..., Any]) -> None:
         self._operator, self._init_fn, self._qualname = operator, function, operator.name
+        self._opoverload = operator             # PyTorch's name for it
         self._namespace, _, self._name = operator.name.partition("::")
         self._opoverload = operator
         self.__name__, self.__doc__ = function.__name__, function.__doc__

@@ -19,6 +19,8 @@ _MODULES = ("_conversions", "fft", "linalg", "nn", "special")
 
 def __getattr__(name: str) -> Any:
     """A function of the root package; an in-place method of Tensor under its name."""
+    if name == "__all__":
+        return sorted(FUNCTIONS)
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
     if name in FUNCTIONS:

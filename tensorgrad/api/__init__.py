@@ -43,7 +43,7 @@ FAMILIES = ("creation", "sequences", "conversion", "pointwise", "math", "compari
             "statistics", "cumulative", "sorting", "shape", "splitting", "joining", "indexing", "masks", "copies",
             "random", "lowrank", "stft", "windows", "linear", "activation", "convolution", "pooling", "normalization",
             "distance", "shuffle", "sampling", "segments", "loss", "sparse", "sparse_methods", "sparse_conversions",
-            "sparse_products", "miscellaneous", "removed", "first_version")
+            "sparse_products", "integer_products", "miscellaneous", "removed", "first_version")
 for _family in FAMILIES:
     _import_module(f"{__name__}.{_family}")
 explain_methods()

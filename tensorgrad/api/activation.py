@@ -46,13 +46,16 @@ def threshold(input: Tensor, threshold: Number, value: Number) -> Tensor:
 
     Input: (*), real numbers
     Output: the input's shape and dtype
-    Errors: NotImplementedError for bools and complex numbers
+    Errors: NotImplementedError for bools and complex numbers; RuntimeError for numbers that the dtype cannot hold
     https://pytorch.org/docs → torch.nn.functional.threshold
 
     >>> import tensorgrad as torch
     >>> torch.threshold(torch.tensor([0.5, 2.]), 1, -7)
     tensor([-7.,  2.])
     """
+    for number in (threshold, value):
+        if not isinstance(number, int) or not -128 <= number < 128:
+            converted(number, input.dtype)
     if isinstance(threshold, complex) or isinstance(value, complex):
         threshold, value = converted(threshold, input.dtype), converted(value, input.dtype)
     if input.array.dtype.kind in "iu" and isfinite(threshold):

@@ -330,6 +330,7 @@ def is_nonzero(input: Tensor) -> bool:
     >>> torch.is_nonzero(torch.tensor([0.5]))
     True
     """
+    check_tensor(input, "is_nonzero", "input", 1)
     return bool(input)
 
 

@@ -198,10 +198,11 @@ def gradient(input: Tensor, *, spacing: Number | Numbers | Tensors | None = 1, d
     spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
-        wanted = (f"'self.dim() = {len(axes)}', since dim argument was not given, " if dim is None
-                  else f"its dim argument = {len(axes)}, ")
-        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                           f"{wanted}but got a list of length {len(spacings)}")
+        wanted = (f", or a list of length equal to 'self.dim() = {len(axes)}', since dim argument was not given, but got a "
+                  f"list of length {len(spacings)}" if dim is None else
+                  f" or it's spacing and dim arguments to have the same length, but got a spacing argument of length "
+                  f"{len(spacings)} and a dim argument of length {len(axes)}.")
+        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar{wanted}")
     if any(input.array.shape[a] < edge_order + 1 for a in axes):
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     if input.array.dtype.kind == "b":

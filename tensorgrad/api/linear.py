@@ -248,6 +248,8 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
                             per_sample_weights, include_last_offset,
                             padding_idx)
     check_bags(weight, indices, offsets, padding_idx, mode, per_sample_weights)
+    if per_sample_weights is not None and mode:
+        raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
     bags = offsets.shape[0] - (1 if include_last_offset else 0)
     all_bags = bag = bag_numbers(offsets[:bags] if mode != 2 else offsets[:bags].sort()[0], indices.shape[0])
     padded, quick = padding_idx is not None, _is_quick(weight, per_sample_weights)

@@ -20,6 +20,7 @@ from ._arguments import (
     promoted,
     refuse,
 )
+from ._halves import once_rounded
 from ._kinds import Number, Operand
 from ._register import public
 
@@ -376,9 +377,14 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
     tensor([8.])
     """
     check_tensors(input, other, "ldexp")
-    out = xp.multiply(input, xp.exp2(other))
+    out = _scaled_by_power(input, other)
     return (in_dtype(out, input.dtype) if other.array.dtype.kind in "biu" and input.array.dtype.kind not in "biu"
             else out)
+
+
+@once_rounded
+def _scaled_by_power(input: Any, other: Any) -> Any:
+    return xp.multiply(input, xp.exp2(other))
 
 
 @public(inplace=True, out=True)
@@ -667,7 +673,11 @@ def clamp(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Numbe
         raise NotImplementedError("clamp is not supported for complex types")
     if min is not None and max is not None and isinstance(min, Tensor) is not isinstance(max, Tensor):
         raise TypeError("clamp(): both bounds must be numbers, or both tensors")
+    if isinstance(min if max is None else max, Tensor) and (min is None or max is None):
+        return clamp_min(input, min) if max is None else clamp_max(input, max)  # type: ignore[arg-type]
     for bound in (min, max):
+        if isinstance(bound, complex):
+            raise NotImplementedError("clamp is not supported for complex types")
         if type(bound) is float and abs(bound) > LEAST_LARGEST or type(bound) is int and not -128 <= bound < 128:
             converted(bound, result_type(input, bound))
     return xp.clamp(input, min, max)
@@ -682,7 +692,7 @@ def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:  # noqa: A002
     Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for complex numbers
     https://pytorch.org/docs → torch.clamp
     """
-    return clamp(input, min) if input.array.dtype.kind != "b" else xp.maximum(input, min)
+    return _bounded(input, min, None, min)
 
 
 @public(inplace=True, out=True)
@@ -694,4 +704,20 @@ def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:  # noqa: A002
     Errors: RuntimeError if the shapes do not broadcast; NotImplementedError for complex numbers
     https://pytorch.org/docs → torch.clamp
     """
-    return clamp(input, None, max) if input.array.dtype.kind != "b" else xp.minimum(input, max)
+    return _bounded(input, None, max, max)
+
+
+def _bounded(input: Any, least: Any, most: Any, bound: Any) -> Any:
+    """Bring elements to one bound. Tensors are bounds of complex numbers in PyTorch's order of checks: shapes first."""
+    op, other = ("minimum", "max") if least is None else ("maximum", "min")
+    if not isinstance(bound, Tensor):
+        if input.array.dtype.kind == "b" and isinstance(bound, bool):
+            raise NotImplementedError(f"\"clamp_{other}_scalar_cpu\" not implemented for 'Bool'")
+        if input.array.dtype.kind != "b" or isinstance(bound, complex):
+            return clamp(input, least, most)
+    elif "c" in (input.array.dtype.kind, bound.array.dtype.kind):
+        broadcast_shape(input, bound)
+        raise NotImplementedError(f"\"{op}_cpu\" not implemented for '{SCALAR_TYPES[result_type(input, bound).name]}'")
+    elif input.array.dtype.kind != "b":
+        return xp.clamp(input, least, most)
+    return getattr(xp, op)(input, bound)

@@ -274,7 +274,7 @@ def nuclear_norm(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False)
         dim = (dim, dim)            # one number for both axes
     if isinstance(dim, bool):       # the first of two signatures: (input, keepdim)
         dim, keepdim = None, dim
-    return norm(input, "nuc", dim, keepdim)
+    return norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
 
 
 def _warn_of_norm(name: str, successor: str) -> None:

@@ -18,6 +18,7 @@ from ..ops.base import OPS
 from ..runtime.numpy_state import compute
 from ..storage.cpu import NumpyStorage
 from . import comparison, math, matrix, pointwise
+from ._halves import once_rounded
 
 
 def operand(value: Any) -> Any:
@@ -159,11 +160,16 @@ def with_lane(op: str, general: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+@once_rounded
+def _reciprocal_times(b: Any, a: Any) -> Any:
+    return xp.multiply(xp.reciprocal(b), a)
+
+
 def _reflected_divide(b: Tensor, a: Any) -> Tensor:
     if type(a) in NUMBERS and a == 1:
         return xp.reciprocal(b)
     if isinstance(a, Tensor):
-        return xp.multiply(xp.reciprocal(b), a)
+        return _reciprocal_times(b, a)
     if type(a) is np.ndarray and (found := by_numpy("multiply", xp.reciprocal(_self(b)), a)) is not NotImplemented:
         return found
     a = operand(a)

@@ -348,8 +348,8 @@ def randperm(n: Index, *, generator: Generator | None = None, out: Tensor | None
     """The numbers 0 … n − 1 in random order.
 
     Output: (n) of int64
-    Errors: RuntimeError if n is negative or n − 1 does not fit the dtype; TypeError if n is not an integer;
-        NotImplementedError for bool
+    Errors: RuntimeError if n is negative, n − 1 does not fit the dtype, or requires_grad is set for integers; TypeError
+        if n is not an integer; NotImplementedError for bool
     https://pytorch.org/docs → torch.randperm
 
     >>> import tensorgrad as torch
@@ -360,7 +360,7 @@ def randperm(n: Index, *, generator: Generator | None = None, out: Tensor | None
     backend = backend_of(device if out is None else out.device)
     kind = as_dtype(dtype) if out is None else out.dtype
     made = tensor_of(generator_of(backend, generator).randperm(n, kind.numpy), backend)
-    return made if out is None else write_out(made, out)
+    return as_leaf(made, requires_grad) if out is None else write_out(made, out)
 
 
 @public(method=False)

@@ -37,10 +37,10 @@ from .factorizations import eigvalsh, svdvals
 def _check_system(a: Any, b: Any, left: bool, name: str) -> bool:
     """Raise unless A and B form a system of equations; return True if B is a stack of vectors."""
     check_tensor(b, f"linalg_{name}", "B", 2)
-    check_matrix(a, f"linalg.{name}", kernel="lu_cpu")
-    if a.array.dtype != b.array.dtype:
+    if isinstance(a, TensorBase) and a.array.dtype != b.array.dtype and a.array.dtype.kind not in "biu":
         raise RuntimeError(f"linalg.{name}: Expected A and B to have the same dtype, but found A of type {kind_of(a)} "
                            f"and B of type {kind_of(b)} instead")
+    check_matrix(a, f"linalg.{name}", kernel="lu_cpu")
     vectors = name != "solve_triangular" and b.array.ndim > 0 and counts_as_vectors(a, b)
     if not vectors and b.array.ndim < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor B must have at least 2 dimensions.")

@@ -61,8 +61,8 @@ LAYERS = [
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
         "_aten _ops _custom_ops _subclasses _tensor_str _copying storages "
-         "_dynamo _functorch _higher_order_ops _jit_internal _prims_common _refs _utils _utils_internal ao cpu export fx "
-         "library masked mps mtia nested onnx profiler quantization quasirandom sparse xpu "
+        "_dynamo _functorch _higher_order_ops _jit_internal _linalg_utils _prims_common _refs _utils _utils_internal "
+        "ao cpu export fx library masked mps mtia nested onnx profiler quantization quasirandom sparse xpu "
         "utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]

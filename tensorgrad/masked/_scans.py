@@ -115,12 +115,13 @@ def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype:
     values, mask = parts(input, mask)
     strided(values, "normalize")
     compute = once_rounded(_normalized) if dtype in (None, values.dtype) else _normalized
-    return compute(values, mask, ord, dim, eps, dtype)
+    least = values.new_full((), eps, dtype=(dtype or values.dtype).to_real())      # as in PyTorch, 0 in float16
+    return compute(values, mask, ord, dim, least, dtype)
 
 
-def _normalized(values: Any, mask: Any, ord: float, dim: int, eps: float, dtype: Dtype | None) -> Any:
+def _normalized(values: Any, mask: Any, ord: float, dim: int, eps: Tensor, dtype: Dtype | None) -> Any:
     length = norm(values, ord, dim, keepdim=True, dtype=dtype or values.dtype, mask=mask)
-    return kept("sum", values, mask) / tg.maximum(length, length.new_full((), eps))
+    return kept("sum", values, mask) / tg.maximum(length, eps)
 
 
 def logaddexp(input: Tensor, other: Tensor, *, dtype: Dtype | None = None, input_mask: Tensor | None = None,

@@ -536,6 +536,7 @@ class Fmin(Elementwise):
 class Clamp(Elementwise):
     """min(max(x, lo), hi); a bound may be None"""
 
+    kernel_name = "clamp_cpu"
     kinds = "iuf"
     native = False
     lands = True

@@ -28,6 +28,15 @@ F.pairwise_distance(t(1.), t(3.)) ; F.pairwise_distance(t(1.), t([3.])) ; torch.
 torch.take_along_dim(x, t([7])) ; torch.fft.rfftfreq(-1) ; torch.fft.rfftfreq(-2) ; torch.fft.fftfreq(-1) ; x.scatter_reduce(0, t([[0, 0, 1]]), x[:1] * 3, 'max')
 x.scatter_reduce_(0, t([[0, 0, 1]]), x[:1] * 3, 'min', include_self=False) ; x.scatter_reduce(0, t([[0, 0, 1]]), x[:1] * 3, 'foo')
 c.copy_(1j) ; x.copy_('a') ; x.set_(x.untyped_storage(), 0, (2,)) ; x.set_(x, 1, (2, 2)) ; x.to('cpu:1') ; o(2, device='cpu:1')
+torch.addr(x, o(2), o(3), beta=True) ; torch.addr(x.long(), o(2).long(), o(3).long(), alpha=1j) ; torch.addr(x.half(), o(2).half(), o(3).half(), alpha=False)
+torch.linalg.lstsq(x.t(), o(3, 1), rcond=1., driver='gelsd').rank ; torch.linalg.lstsq(o(1, 0), o(1, 2), driver='gels') ; torch.linalg.solve(o(3, 3).bfloat16(), o(3, 2))
+torch.clamp(x.int(), 1j) ; x.clamp_max(1j) ; c.clamp_max(x) ; c.clamp_max(o(5)) ; torch.clamp(x, min=c) ; torch.clamp(x, c, x) ; b.clamp_max(True) ; b.clamp_max(b) ; b.clamp(b)
+torch._int_mm(x.char() * 50, x.t().char()) ; torch._int_mm(x.byte(), x.t().char()) ; torch._int_mm(x.char(), x.char()) ; torch._int_mm(x, x.t().char())
+torch._int_mm(x[0].char(), x.t().char()) ; torch._int_mm(x.char(), x.t().byte()) ; torch._weight_int8pack_mm(x.half(), x.char(), o(2)) ; torch._weight_int8pack_mm(x, x.char(), o(3))
+torch._weight_int8pack_mm(x, x.char(), o(2) * .5) ; torch._weight_int8pack_mm(x.double(), x.char(), o(2)) ; torch._weight_int8pack_mm(x, x, o(2))
+torch._addmm_activation(o(2), x, -x.t(), beta=9, alpha=.5) ; torch._addmm_activation(o(2), x, x.t(), alpha=.1, use_gelu=True)
+F.threshold(x, .3, 1e300) ; F.threshold(x.byte(), 3, 300) ; F.elu_(x - 3, .8, .5, -1.5) ; torch.gradient(x, spacing=[1., 2.], dim=0) ; torch.gradient(x, spacing=[1.]) ; torch.randperm(2, requires_grad=True) ; torch.is_nonzero(None)
+torch.embedding_bag(x, t([0, 1]), t([0]), False, 2, False, o(2)) ; torch.embedding_bag(x, t([0, 1]), t([0]), False, 0, False, o(2))[0]
 """  # noqa: E501
 
 

@@ -2,7 +2,9 @@
 import copy
 import pickle
 from functools import partial
+from importlib import import_module
 
+import numpy as np
 import pytest
 from side_by_side import attempt, same
 
@@ -186,7 +188,28 @@ def test_references_are_the_functions():
     assert _refs.nn.functional.relu is tg.nn.functional.relu and not hasattr(_refs, "no_such_function")
 
 
-@pytest.mark.parametrize("name", ["bool", "uint8", "int64", "float16", "bfloat16", "float64", "complex64", "float8_e5m2"])
+@pytest.mark.filterwarnings("ignore:at..nuclear_norm|torch.chain_matmul:UserWarning")
+def test_small_names_compute_what_pytorch_computes():
+    torch = pytest.importorskip("torch")
+
+    def answers(lib, linalg, dirichlet, kl):
+        a = lib.tensor([[2.0, 1.0], [1.0, 3.0]], dtype=lib.float64)
+        p, q = (lib.distributions.Gamma(lib.tensor(x), lib.tensor(2.0)) for x in (1.5, 3.0))
+        out = lib.empty(0, dtype=lib.float64)
+        lib.nuclear_norm(a, out=out)
+        with pytest.raises(RuntimeError, match="Tensor dimension is 1, expected 2 instead"):
+            lib.chain_matmul(a, a[0])
+        return [linalg.qform(a, a[:, :1]), linalg.symeig(a, largest=True)[0], linalg.matmul(None, a), out,
+                lib.nuclear_norm(a.expand(2, 2, 2), keepdim=True), kl._kl_expfamily_expfamily(p, q),
+                dirichlet._Dirichlet_backward(lib.tensor([0.2, 0.8]), lib.tensor([1.5, 2.0]), lib.tensor([1.0, 3.0]))]
+    results = [answers(lib, *(import_module(f"{lib.__name__}.{name}") for name in (
+        "_linalg_utils", "distributions.dirichlet", "distributions.kl"))) for lib in (tg, torch)]
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_allclose(one.detach().numpy(), other.detach().numpy(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int64", "float16", "bfloat16", "float64", "complex64",
+                                  "float8_e5m2"])
 def test_helpers_of_definitions_of_operators(name):
     torch = pytest.importorskip("torch")
     from torch import _prims_common as theirs

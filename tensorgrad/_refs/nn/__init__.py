@@ -1,4 +1,4 @@
 """torch._refs.nn: the functions of `torch.nn.functional`."""
-from ...nn import functional
+from . import functional
 
 __all__ = ["functional"]

@@ -8,6 +8,7 @@ from typing import Any
 from ... import api as tg
 from ..._tensor import Tensor
 from ...api._arguments import LEAST_LARGEST, converted, normalize_dim
+from ...api._halves import once_rounded
 from ...api._kinds import Dtype, Number
 from ...api.activation import SELU_ALPHA, SELU_SCALE
 from ...core.dispatch import SCALAR_TYPES, xp
@@ -248,10 +249,12 @@ def elu(input: Tensor, alpha: Number = 1.0, inplace: bool = False) -> Tensor:
     return run(xp.elu, inplace, input, alpha=alpha)
 
 
+@once_rounded
 def _scaled_elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
     if x.array.dtype.kind in "biu":
         raise NotImplementedError(f"\"elu_cpu\" not implemented for '{SCALAR_TYPES[x.dtype.name]}'")
-    return tg.where(x > 0, x, xp.elu(x * input_scale, alpha=alpha)) * scale
+    below = x.clamp(max=0)              # x · input_scale may be positive there
+    return tg.where(x > 0, x, (below * input_scale).expm1() * alpha) * scale
 
 
 def elu_(input: Tensor, alpha: Number = 1.0, scale: Number = 1.0, input_scale: Number = 1.0) -> Tensor:
