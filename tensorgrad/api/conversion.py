@@ -82,6 +82,8 @@ def to(input: Tensor, *args: Any, device: Device | None = None, dtype: Dtype | N
         out = xp.clone(input)
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         return out if in_channels_last(out, 5) else channels_last(out, memory_format)
+    if memory_format is dtypes.contiguous_format:
+        return xp.contiguous(out) if in_channels_last(out, 5) else out.contiguous()
     return out
 
 

@@ -21,7 +21,7 @@ from ..dtype import FROM_NUMPY, SCALAR_TYPES, as_dtype
 from ..runtime.numpy_state import compute
 from ..runtime.small_floats import convert, known
 from ..storage.base import backend_of
-from ..storage.layout import slowest_first
+from ..storage.layout import is_channels_last, slowest_first
 from ..storage.out_of_memory import memory_error
 from ._arguments import check_format, converted, warn
 from ._kinds import Dtype, Ints, Ints1, Layout, MemoryFormat, Number
@@ -520,8 +520,12 @@ def laid_out(tensor: Any, like: Any, memory_format: Any = None) -> Any:
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         check_format(ndim, memory_format)
         axes = [0, *range(2, ndim), 1]
-    elif memory_format is dtypes.contiguous_format or not hasattr(like, "flags") or like.flags.c_contiguous:
+    elif memory_format is dtypes.contiguous_format or not hasattr(like, "flags"):
         return tensor
+    elif like.flags.c_contiguous:
+        if not is_channels_last(like):
+            return tensor
+        axes = [0, *range(2, ndim), 1]
     else:
         axes = axes_in_memory(like)
     tensor.array = array.reshape([array.shape[a] for a in axes]).transpose([axes.index(i) for i in range(ndim)])

@@ -9,7 +9,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace
-from ..core.dispatch import SCALAR_TYPES, fresh, xp
+from ..core.dispatch import SCALAR_TYPES, SINGLE, fresh, is_half, xp
 from ..core.mode import mode
 from ..dtype import int64
 from ..runtime.numpy_state import Region
@@ -178,12 +178,16 @@ def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: flo
     if is_hollow(weight, indices) or mode.quiet is not None:
         return weight
     array, rows = weight.array, type(weight._storage).xp.unique(indices.array)
-    chosen = fresh(array[rows], type(weight._storage))
-    norms = xp.vector_norm(chosen, ord=norm_type, axis=(1,), keepdims=True).array
+    backend = type(weight._storage)
+    chosen = fresh(array[rows], backend)
+    dtype = SINGLE if is_half(array) else array.dtype       # factors of halves are halves, too
+    norms = backend.cast(xp.vector_norm(chosen, ord=norm_type, axis=(1,), keepdims=True).array, dtype)
     where = (norms > max_norm).reshape(-1)
     with Region():
         values = array.copy()
-        values[rows[where]] = array[rows[where]] * (max_norm / (norms[where] + 1e-7)).astype(array.dtype)
+        factors = backend.cast(max_norm / (norms[where] + 1e-7), array.dtype)
+        scaled = backend.cast(array[rows[where]], dtype) * backend.cast(factors, dtype)
+        values[rows[where]] = backend.cast(scaled, array.dtype)
     inplace.write(weight, values)
     return weight
 
@@ -221,7 +225,7 @@ def bag_numbers(offsets: Any, count: int) -> Any:
     return fresh(numbers.astype("int64"), backend)
 
 
-@public(method=False)
+@public("_embedding_bag", "_embedding_bag_forward_only", method=False)
 def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0,
                   sparse: bool = False, per_sample_weights: Tensor | None = None, include_last_offset: bool = False,
                   padding_idx: int | None = None) -> Tensor | tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -247,6 +251,8 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         return each_example(embedding_bag, weight, indices, offsets, scale_grad_by_freq, mode, sparse,
                             per_sample_weights, include_last_offset,
                             padding_idx)
+    if indices.ndim == 2:           # rows of indices are no bags here
+        indices, offsets = indices.flatten(), offsets.flatten()
     check_bags(weight, indices, offsets, padding_idx, mode, per_sample_weights)
     if per_sample_weights is not None and mode:
         raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
@@ -291,6 +297,12 @@ def _is_quick(weight: Any, scale: Any) -> bool:
 
 
 def check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None, mode: int, scale: Any = None) -> None:
+    if indices.ndim not in (1, 2):
+        raise RuntimeError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {indices.ndim}")
+    if indices.ndim == 1 and offsets.ndim != 1:
+        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {offsets.ndim}")
+    if weight.ndim != 2:
+        raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
     _check_indices(weight, indices, offsets, function="embedding_bag")
     if not weight.is_floating_point():
         raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
@@ -300,8 +312,6 @@ def check_bags(weight: Any, indices: Any, offsets: Any, padding_idx: int | None,
         raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
                            f"'per_sample_weights'; but type {weight.type()} does not equal {scale.type()} (while "
                            "checking arguments for embedding_bag)")
-    if not indices.ndim:
-        raise RuntimeError("input has to be a 1D or 2D Tensor, but got Tensor of dimension 0")
     count, rows = indices.shape[0], weight.shape[0]
     if offsets.shape[0] and not is_unknown(offsets):
         if int(offsets[0]) != 0:

@@ -156,7 +156,7 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
     mean, variance, w, b = (None if t is None else t.repeat(samples) for t in (running_mean, running_var, weight, bias))
     if mean is not None and mean.array.dtype != input.array.dtype and input.array.dtype.itemsize > 2:
         mean, variance = in_dtype(mean, input.dtype), in_dtype(variance, input.dtype)
-    as_channels = input.reshape(1, samples * channels, *input.shape[2:])
+    as_channels = input.contiguous().reshape(1, samples * channels, *input.shape[2:])
     out = batch_norm(as_channels, w, b, mean, variance, use_input_stats, momentum, eps, cudnn_enabled)
     for running, all_ in ((running_mean, mean), (running_var, variance)):
         if running is not None and use_input_stats:

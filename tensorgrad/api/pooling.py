@@ -13,6 +13,8 @@ import numpy as np
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, fresh, xp
+from ..core.formats import in_channels_last
+from ..dtype import channels_last_3d
 from ..ops.windows import input_length, pooled_length
 from ..storage.out_of_memory import check_room
 from ._arguments import refuse
@@ -56,8 +58,8 @@ def check_shape(shape: tuple[int, ...], n: int, function: str) -> None:
                                f"(while checking arguments for {function})")
     elif n == 1:
         if ndim not in (2, 3) or 0 in shape[-2:]:
-            raise RuntimeError(f"{function}: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
-                               f"input, but got:{list(shape)}")
+            raise RuntimeError(f"{function.removesuffix('_with_indices')}: Expected 2D or 3D (batch mode) tensor with "
+                               f"optional 0 dim batch size for input, but got:{list(shape)}")
     elif n == 2 and function == "avg_pool2d" and ndim < 3:
         raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}], but got -3)")
     elif ndim not in (n + 1, n + 2):
@@ -78,7 +80,7 @@ class Windows:
         channels, *size = shape
         self.kernel, self.stride, self.padding, self.dilation, self.size = (kernel, stride, padding, dilation,
                                                                             tuple(size))
-        (_check_max_pool1d if function == "max_pool1d" else _check_windows)(self, len(size))
+        (_check_max_pool1d if function.startswith("max_pool1d") else _check_windows)(self, len(size))
         self.length = tuple(pooled_length(*args, ceil_mode) for args in
                             zip(self.size, self.kernel, self.stride, self.padding, self.dilation, strict=True))
         # for any padding
@@ -174,7 +176,7 @@ def _check_windows(w: Windows, n: int) -> None:
 
 
 def _too_small(w: Windows, channels: int, function: str) -> str:
-    if function == "max_pool1d":
+    if function == "max_pool1d":            # with indices, PyTorch computes in two dimensions
         return f"max_pool1d() Invalid computed output size: {w.length[0]}"
     if function == "avg_pool3d":
         return "input image ({}) smaller than kernel size ({})".format(
@@ -191,7 +193,12 @@ def _too_small(w: Windows, channels: int, function: str) -> str:
 def max_pool(n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
              indices: bool = True) -> Any:
     """The largest value of each window, and, if requested, its index in the plane."""
-    w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, f"max_pool{n}d")
+    function = f"max_pool{n}d" + "_with_indices" * (indices and n == 1)
+    w = windows(input, n, kernel_size, stride, padding, dilation, ceil_mode, function)
+    if (n == 3 and input.ndim == 4 and type(input._storage).ordered is not None and not input.is_contiguous()
+            and (volume := input.unsqueeze(0)).is_contiguous(memory_format=channels_last_3d)):
+        found = max_pool(n, xp.channels_last(volume), kernel_size, stride, padding, dilation, ceil_mode, indices)
+        return tuple(part.squeeze(0) for part in found) if indices else found.squeeze(0)
     if n > 1:
         refuse(input, "bc", f"max_pool{n}d")
     if n == 1 and input.array.dtype.kind not in ("fViu" if indices else "fV"):
@@ -402,7 +409,8 @@ def adaptive_avg_pool(n: int, input: Any, output_size: Any) -> Any:
         raise NotImplementedError(f"\"adaptive_avg_pool{max(n, 2)}d{'_cpu' * (n == 3)}\" not implemented for "
                                   f"'{SCALAR_TYPES[input.dtype.name]}'")
     if all(s == 1 for s in size):
-        return xp.mean(input, axis=tuple(range(input.ndim - n, input.ndim)), keepdims=True)
+        out = xp.mean(input, axis=tuple(range(input.ndim - n, input.ndim)), keepdims=True)
+        return xp.channels_last(out) if input.ndim == n + 2 and in_channels_last(input, 5) else out
     if all(s and d % s == 0 for s, d in zip(size, input.shape[-n:], strict=True)):
         kernel = tuple(d // s for s, d in zip(size, input.shape[-n:], strict=True))
         return xp.window_sum(input, kernel=kernel, stride=kernel, widths=((0, 0),) * n, scale=1 / prod(kernel))

@@ -17,6 +17,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core import inplace as _inplace
 from ..core.dispatch import fresh, xp
+from ..core.formats import in_channels_last
 from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..device import device as Device
@@ -256,7 +257,8 @@ def _like_sampler(name: str, method: str) -> Any:
             return as_leaf(like_sparse(
                 name.removesuffix("_like"), input, layout, kind, device,
                 lambda shape: drawn(method, shape, kind, device, generator, False)), requires_grad)
-        if memory_format is not None or not input.is_contiguous():      # the numbers follow each other in memory
+        # the numbers follow each other in memory
+        if memory_format is not None or not input.is_contiguous() or in_channels_last(input, 5):
             made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
             return as_leaf(getattr(made, f"{method}_")(generator=generator), requires_grad)
         return drawn(method, input.array.shape, kind, device, generator, requires_grad)
@@ -334,7 +336,7 @@ def randint_like(input: Tensor, low: Index | None = None, high: Index | Tensor |
         return as_leaf(like_sparse(  # type: ignore[no-any-return]
             "randint", input, layout, kind, device,
             lambda shape: randint(low, high, shape, generator=generator, dtype=kind, device=device)), requires_grad)
-    if memory_format is not None or not input.is_contiguous():
+    if memory_format is not None or not input.is_contiguous() or in_channels_last(input, 5):
         made = empty_like(input, dtype=kind, device=device, memory_format=memory_format)
         return as_leaf(made.random_(int(low), int(high), generator=generator), requires_grad)
     return randint(low, high, input.array.shape, generator=generator, dtype=kind, device=device,

@@ -62,7 +62,8 @@ def _lay_out_gradients(node: Any, op: type[Op]) -> None:
     node.plan = _in_channels_last(node.plan)
     if (residual := getattr(node, "residual", None)) is not None:
         pair, *kept = residual
-        node.residual = (_pair_of_images(pair, type(node._storage)), *kept)
+        backend: Any = type(node._storage)
+        node.residual = (_pair_of_images(pair, backend), *kept)
 
 
 @cache

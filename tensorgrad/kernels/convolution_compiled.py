@@ -48,7 +48,7 @@ def convolution(x: Any, w: Any, b: Any, *, stride: Any, padding: Any, dilation: 
     if numbers is None:
         return NotImplemented
     y = np.empty(shape, x.dtype)
-    return done(native.convolution(whole(x), whole(w), b, y, *numbers), y)
+    return done(native.convolution(whole(x), whole(w), b if b is None else whole(b), y, *numbers), y)
 
 
 @register("convolution_input")
@@ -59,7 +59,7 @@ def convolution_input(y: Any, w: Any, b: Any, *, size: Any, stride: Any, padding
     if numbers is None or is_depthwise(w, groups):
         return NotImplemented
     x = np.empty(shape, y.dtype)
-    return done(native.convolution_input(whole(y), whole(w), b, x, *numbers), x)
+    return done(native.convolution_input(whole(y), whole(w), b if b is None else whole(b), x, *numbers), x)
 
 
 @register("convolution_weight")

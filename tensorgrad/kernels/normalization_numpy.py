@@ -15,7 +15,6 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..runtime.thread_pool import available, share, spans
-from ..storage.layout import is_channels_last
 from .reduction_numpy import dots, ones
 
 BLOCK = 1 << 18      # elements of rows, or channels, at a time
@@ -74,9 +73,9 @@ def register_by_places(op: str, several: bool) -> None:
     class ByPlaces:
         @staticmethod
         def forward(x: Any, *parameters: Any, **params: Any) -> Any:
-            if not is_channels_last(x) or not (flat := rows(x)).flags.c_contiguous:
+            if x.ndim not in (4, 5) or x.flags.c_contiguous or not np.moveaxis(x, 1, -1).flags.c_contiguous:
                 return NotImplemented
-            pair, found = kernels[backend].served(flat, *parameters, **params)
+            pair, found = kernels[backend].served(rows(x), *parameters, **params)
             if found is NotImplemented:
                 return found
             y = found[0]

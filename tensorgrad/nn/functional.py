@@ -8,6 +8,7 @@ from .._tensor.torch_function import namespaced as _namespaced
 from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
 from ..messages.missing_names import missing as _missing
 from . import _functions
+from . import grad as grad
 from ._functions.activation import *  # noqa: F403
 from ._functions.attention import *  # noqa: F403
 from ._functions.attention import _canonical_mask, _in_projection, _in_projection_packed, _none_or_dtype  # noqa: F401

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 from .._tensor import Tensor
 from ..api._kinds import Dtype, Index, Ints, Ints1, Number, Tensors
+from . import grad as grad
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Ints1) -> Tensor: ...
 def adaptive_avg_pool2d(input: Tensor, output_size: Ints1) -> Tensor: ...

@@ -377,7 +377,8 @@ class Flip(Movement):
 class Roll(Movement):
     """Elements pushed along axes; those that leave come in again at the other end."""
 
-    in_order = True
+    row_major = True
+    images = "x"
     batch = "along"
     axes = ("axis",)
     linear = ("x",)

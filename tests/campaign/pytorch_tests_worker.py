@@ -23,6 +23,8 @@ from types import ModuleType
 from typing import Any
 
 HELPERS = "torch.testing._internal", "torch.testing._comparison", "torch._vendor"
+# names that decorators of tests mention, before any test runs: PyTorch's kernels, and a layout of theirs
+MENTIONED = ("_mkldnn", "_C._ConvBackend")
 WITHOUT_EFFECT = {"torch._logging.scribe.open_source_signpost"}         # a count of runs
 
 
@@ -266,8 +268,8 @@ class Log(unittest.TestResult):
 
 
 def short(test: Any) -> str:
-    # tests of a function may be named after its module
-    found = test.id().replace("test_tensorgrad", "test_torch")
+    # tests of a function, or of a class of modules, may be named after its module
+    found = test.id().replace("test_tensorgrad", "test_torch").replace("_tensorgrad_nn_", "_nn_")
     return found.split(".", 1)[1] if "." in found else found
 
 
@@ -298,6 +300,10 @@ def main() -> None:
     if library == "tensorgrad":
         import tensorgrad
         tensorgrad.install_as_torch()
+        for name in MENTIONED:
+            owner, _, last = f"torch.{name}".rpartition(".")
+            if not hasattr(module := import_module(owner), last):
+                setattr(module, last, Absent(f"torch.{name}"))
         sys.meta_path.insert(0, Helpers())      # type: ignore[arg-type]
     before = {json.loads(line)[0] for line in Path(path).read_text().splitlines()}
     log = Log(Path(path), int(seconds))

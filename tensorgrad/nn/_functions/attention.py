@@ -220,10 +220,11 @@ def _attended_itself(x: Any, weight: Any, bias: Any, out_weight: Any, out_bias: 
     length, batch, _ = x.shape
     batch_first = not x.is_contiguous()
     packed = linear(x.transpose(0, 1) if batch_first else x, weight, bias)
-    packed = packed.reshape(*packed.shape[:2], 3, heads, -1)
+    width = packed.shape[2] // 3
+    packed = packed.reshape(*packed.shape[:2], 3, heads, width // heads)
     query, key, value = packed.permute(*((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4))).unbind(0)
-    out = linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, -1), out_weight,
-                 out_bias)
+    out = linear(_attended(query, key, value, None, causal).permute(2, 0, 1, 3).reshape(length, batch, width),
+                 out_weight, out_bias)
     return out, softmax((query * _scale(query)) @ key.transpose(-2, -1), -1) if need_weights else None
 
 
@@ -369,7 +370,7 @@ def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embe
         out = out.transpose(0, 1).reshape(length * batch, width)
     else:
         out = _attended_heads(q, k, v, attn_mask, causal, num_heads).reshape(length * batch, width)
-    out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, -1)
+    out = linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, len(out_proj_weight))
     weights = (_weights_of_heads(weights.reshape(batch, num_heads, length, sources), average_attn_weights, batched)
                if need_weights else None)
     return out if batched else out.squeeze(1), weights

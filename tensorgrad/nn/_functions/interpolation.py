@@ -129,7 +129,8 @@ def _resized(input: Any, sizes: list[int], scales: list[Any], mode: str, align_c
         old = input.shape[axis]
         if mode.startswith("nearest"):
             if new != old:
-                out = xp.upsample_nearest(out, _nearest(old, new, scale, mode == "nearest-exact", input.device), axis=axis)
+                places = _nearest(old, new, scale, mode == "nearest-exact", input.device)
+                out = xp.upsample_nearest(out, places, axis=axis)
         elif new != old or (scale not in (None, 1.0) or antialias) and not in_bytes:
             places = Places(old, new, scale, align_corners, precise, input.device)
             weights = places.antialiased(mode) if antialias else places.weights(mode)

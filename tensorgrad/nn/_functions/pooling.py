@@ -444,6 +444,9 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
     count, channels = batched.shape[:2]
     if in_batch(input, samples):
         return each_example(_fractional, n, input, kernel_size, output_size, output_ratio, samples)
+    if 0 in outs:
+        empty = input.new_empty(*input.shape[:-n], *outs)
+        return empty, empty.long()
     places = []
     for us in () if is_hollow(samples) else samples[:count].flatten(0, 1).tolist():
         starts = [_starts(u, *args) for u, args in zip(us[::-1] if n == 2 else us, zip(size, outs, kernel, strict=True),

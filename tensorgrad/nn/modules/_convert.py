@@ -154,28 +154,44 @@ def _replace_contents(tensor, fn):
 
 
 def parse_to(*args: Any, **kwargs: Any) -> Any:
-    """Return the arguments of `to` as (device, dtype, non_blocking, memory_format), None or False for missing ones."""
-    first = args[0] if args else kwargs.get("other")
+    """Return the arguments of `to` as (device, dtype, non_blocking, memory_format), None or False for missing ones.
+
+    TypeError for other arguments, RuntimeError for `copy`.
+    """
+    first = args[0] if args else kwargs.get("other", kwargs.get("tensor"))
     if isinstance(first, tg.Tensor):
-        given = _bind(("other", "non_blocking", "copy"), args, kwargs)
-        return first.device, first.dtype, bool(given.get("non_blocking")), given.get("memory_format")
-    if isinstance(first, tg.dtype):
+        given = _bind(("other" if "other" in kwargs else "tensor", "non_blocking", "copy"), args, kwargs)
+        given |= {"device": first.device, "dtype": first.dtype}
+    elif isinstance(first, tg.dtype):
         given = _bind(("dtype", "non_blocking", "copy"), args, kwargs)
     else:
         given = _bind(("device", "dtype", "non_blocking", "copy"), args, kwargs)
+    if given.get("copy"):
+        raise RuntimeError(".to() does not accept copy argument")
     device = given.get("device")
     if device is not None and not isinstance(device, tg.device):
         device = tg.device(device)
     return device, given.get("dtype"), bool(given.get("non_blocking")), given.get("memory_format")
 
 
+KINDS: dict[str, tuple[type, ...]] = {"dtype": (tg.dtype, type(None)), "non_blocking": (bool,), "copy": (bool,)}
+
+
 def _bind(names, args, kwargs):
     """Return the arguments by name; memory_format is keyword-only."""
-    if len(args) > len(names) or not kwargs.keys() <= {*names[len(args):], "device", "dtype", "memory_format"}:
-        raise TypeError(
-            "to() received an invalid combination of arguments - got "
-            f"({', '.join([*(type(arg).__name__ for arg in args), *(f'{name}=' for name in kwargs)])})")
-    return {**dict(zip(names, args, strict=False)), **kwargs}
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    if (len(args) > len(names) or not kwargs.keys() <= {*names[len(args):], "device", "dtype", "memory_format"}
+            or not all(isinstance(value, KINDS.get(name, object)) for name, value in given.items())):
+        from ...api._parsing import typename
+        got = ", ".join([*map(typename, args), *(f"{name}={typename(value)}" for name, value in kwargs.items())])
+        raise TypeError(f"to() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+                        " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy"
+                        " = False, *, torch.memory_format memory_format = None)\n"
+                        " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format "
+                        "memory_format = None)\n"
+                        " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format "
+                        "memory_format = None)")
+    return given
 
 
 def _check_dtype(dtype):

@@ -154,11 +154,11 @@ def pack_padded_sequence(input: Tensor, lengths: Tensor | list[int], batch_first
 
 def _check_lengths(lengths, input, steps, size):
     """Return the greatest length. RuntimeError if the lengths do not fit the input."""
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
     if lengths.ndim != 1 or lengths.device.type != "cpu":
         raise RuntimeError("'lengths' argument should be a 1D CPU int64 tensor, but got "
                            f"{lengths.ndim}D {lengths.device.type} Long tensor")
-    if input.numel() == 0:
-        raise RuntimeError("Cannot pack empty tensors.")
     counts = lengths.tolist()
     if len(counts) != size:
         raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} "
