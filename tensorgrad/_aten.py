@@ -11,6 +11,7 @@ from typing import Any
 
 from ._tensor.torch_function import ASKING, asked, overriding, state
 from .api import FUNCTIONS, Tensor
+from .core.dispatch import xp
 from .dtype import float32, get_default_dtype
 from .messages.unsupported import unsupported
 
@@ -76,6 +77,50 @@ def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None =
 
 def _index(input: Any, indices: Any) -> Any:
     return input[tuple(slice(None) if index is None else index for index in indices)]
+
+
+def _index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    out = input.clone()
+    places = tuple(slice(None) if index is None else index for index in indices)
+    if accumulate and slice(None) in places:
+        return out.index_put_(_in_full(input, indices), values, accumulate=True)
+    if accumulate:
+        return out.index_put_(places, values, accumulate=True)
+    out[places] = values
+    return out
+
+
+def _in_full(input: Any, indices: Any) -> tuple[Any, ...]:
+    """Return index tensors that broadcast, one for each axis: whole axes are counted out behind the others' places."""
+    given = [index for index in indices if index is not None]
+    lead = given[0].ndim if len(given) == 1 else max(index.ndim for index in given)
+    whole = [axis for axis in range(input.ndim) if axis >= len(indices) or indices[axis] is None]
+    if whole != list(range(whole[0], input.ndim)) and whole != list(range(len(whole))):
+        raise NotImplementedError("index_put() that adds at index tensors around a whole axis")
+    first = whole[0] == 0           # the whole axes come first, in the values, too
+    found = []
+    for axis in range(input.ndim):
+        behind = (lead if first else 0) + len(whole) - 1 - whole.index(axis) if axis in whole else 0
+        if axis in whole:
+            counted = FUNCTIONS["arange"](input.shape[axis], device=input.device)
+            found.append(counted.reshape(-1, *[1] * behind))
+        else:
+            found.append(indices[axis] if first else indices[axis].reshape(*indices[axis].shape, *[1] * len(whole)))
+    return tuple(found)
+
+
+def _convolution_backward(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any,
+                          dilation: Any, transposed: bool, output_padding: Any, groups: int,
+                          output_mask: Any) -> tuple[Any, ...]:
+    """The gradients of a convolution in its input, weight and bias; None for those that the mask leaves out."""
+    if transposed:
+        raise NotImplementedError("convolution_backward of a transposed convolution")
+    how = {"stride": tuple(stride), "padding": tuple(padding), "dilation": tuple(dilation), "groups": groups}
+    wants_input, wants_weight, wants_bias = output_mask
+    size, kernel = tuple(input.shape[2:]), tuple(weight.shape[2:])
+    return (xp.convolution_input(grad_output, weight, None, size=size, **how) if wants_input else None,
+            xp.convolution_weight(grad_output, input, size=kernel, **how) if wants_weight else None,
+            grad_output.sum((0, *range(2, grad_output.ndim))) if wants_bias else None)
 
 
 def _to_copy(input: Any, *, non_blocking: bool = False, layout: Any = None, pin_memory: Any = None,
@@ -181,7 +226,8 @@ BACKWARDS: dict[str, Callable[..., Any]] = {
     "_softmax_backward_data": lambda g, out, dim, input_dtype: out * (g - (g * out).sum(dim, keepdim=True)),
     "_log_softmax_backward_data": lambda g, out, dim, input_dtype: g - out.exp() * g.sum(dim, keepdim=True)}
 OWN: dict[str, Callable[..., Any]] = {
-    "slice": _slice, "index": _index, "_to_copy": _to_copy, "_softmax": _softmax("softmax"),
+    "slice": _slice, "index": _index, "index_put": _index_put,
+    "convolution_backward": _convolution_backward, "_to_copy": _to_copy, "_softmax": _softmax("softmax"),
     "_log_softmax": _softmax("log_softmax"),
     "convolution": _convolution, "conv1d": _conv(1), "conv2d": _conv(2), "conv3d": _conv(3), "batch_norm": _batch_norm,
     "layer_norm": _layer_norm, "group_norm": _group_norm, "elu": _elu, "embedding": _embedding,

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from . import _unregistered
 from ._aten import OpOverload, OpOverloadPacket, function_of
 from ._tensor.torch_function import ASKING, asked, overriding, state
-from .api import Tensor, no_grad
 from .autograd.function import Function
+from .core.class_hooks import CLASSES, among
+from .core.class_hooks import hooks as class_hooks
 
 __all__ = ["OPERATORS", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "Operator", "ops"]
 OPERATORS: dict[str, Operator] = {}
@@ -51,7 +53,9 @@ class Operator:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if ASKING and state.classes and (found := overriding((*args, *kwargs.values()))):
             return asked(self, found, args, kwargs)
-        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        if CLASSES and among((*args, *kwargs.values())):
+            return self._recorded(lambda *args, **kwargs: class_hooks.ask(self, args, kwargs), args, kwargs)
+        tensors = _unregistered.tensors_in((*args, *kwargs.values()))
         device = tensors[0].device.type.upper() if tensors else "CPU"
         for key in (device, "CompositeExplicitAutograd"):
             if key in self.kernels:
@@ -64,8 +68,9 @@ class Operator:
     def _recorded(self, kernel: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a kernel as one step of the tape."""
         if self.backward is None and self.function is None:
-            with no_grad():
+            if self.kernels.get("Autograd") is _unregistered.fallthrough_kernel:
                 return kernel(*args, **kwargs)
+            return _unregistered.run(self.name, kernel, args, kwargs)
         bound = signature(kernel).bind(*args, **kwargs)
         bound.apply_defaults()
         args, kwargs = bound.args, bound.kwargs

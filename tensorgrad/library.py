@@ -17,18 +17,43 @@ tensor([6.])
 """  # noqa: E501
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ._ops import OPERATORS, Operator
+from ._unregistered import fallthrough_kernel
 from .messages.unsupported import unsupported
 
 _ABSENT = "opcheck triton_op wrap_triton"
-__all__ = ["CustomOpDef", "Library", "custom_op", "define", "get_ctx", "impl", "impl_abstract", "register_autograd",
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract",
+           "register_autograd",
            "register_fake", "register_kernel",
            "register_vmap", *_ABSENT.split()]
 globals().update(unsupported(_ABSENT, "torch.library",
                              "operators run as they are written, and nothing checks or compiles them"))
+
+
+class _Registrations:
+    """What a library defined and registered. It is removed when this object is."""
+
+    def __init__(self) -> None:
+        self.defined: list[str] = []
+        self.registered: list[tuple[str, str]] = []
+        self.remove = weakref.finalize(self, _remove, self.defined, self.registered)
+        self.remove.atexit = False
+
+
+def _remove(defined: list[str], registered: list[tuple[str, str]]) -> None:
+    for name, key in registered:
+        if (operator := OPERATORS.get(name)) is not None:
+            operator.kernels.pop(key, None)
+    for name in defined:
+        OPERATORS.pop(name, None)
+
+
+_KEPT: list[Any] = []       # libraries of operators that `define` made, which stay
 
 
 class Library:
@@ -41,13 +66,20 @@ class Library:
         if kind not in ("DEF", "FRAGMENT", "IMPL"):
             raise ValueError(f"Unsupported kind: {kind}")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self.m: Any = _Registrations()
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Make an operator `name(arguments) -> results` of the namespace; its name."""
         if self.kind == "IMPL":
             raise RuntimeError("def(): cannot define an operator in a library of the kind 'IMPL'")
         name = schema.partition("(")[0].strip()
-        OPERATORS.setdefault(f"{self.ns}::{name}", Operator(f"{self.ns}::{name}", schema))
+        full = f"{self.ns}::{name}"
+        if (known := OPERATORS.get(full)) is not None and known.schema is not None:
+            raise RuntimeError(f"Tried to register an operator ({self.ns}::{schema}) with the same name and overload "
+                               "name multiple times. Each overload's schema should only be registered with a single "
+                               "call to def().")
+        OPERATORS.setdefault(full, Operator(full, schema)).schema = schema
+        self.m.defined.append(full)
         return name
 
     def impl(self, op_name: Any, fn: Callable[..., Any], dispatch_key: str = "", *, with_keyset: bool = False,
@@ -62,12 +94,24 @@ class Library:
         name, key = (name if "::" in name else f"{self.ns}::{name}",
                      dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         OPERATORS.setdefault(name, Operator(name)).kernels[key] = fn
+        self.m.registered.append((name, key))
 
     def fallback(self, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Accept a fallback kernel and ignore it: it is never called."""
 
     def _destroy(self) -> None:
-        """Operators stay."""
+        """Remove what this library defined and registered; so does the end of the object."""
+        self.m.remove()
+
+
+@contextmanager
+def _scoped_library(ns: str, kind: str, dispatch_key: str = "") -> Iterator[Library]:
+    """Make a library whose operators are removed at the end of the `with` block."""
+    library = Library(ns, kind, dispatch_key)
+    try:
+        yield library
+    finally:
+        library._destroy()
 
 
 class CustomOpDef:
@@ -125,14 +169,21 @@ def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> An
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     namespace, _, name = qualname.partition("::")
     if isinstance(schema, str):
-        Library(namespace, "FRAGMENT").define(name + schema)
+        _kept(lib, namespace).define(name + schema)
         return None
 
     # the older form: a decorator without a schema
     def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-        Library(namespace, "FRAGMENT").define(name)
+        _kept(lib, namespace).define(name)
         return function
     return wrapped
+
+
+def _kept(library: Any, namespace: str) -> Any:
+    """Return the library, or a new one of the namespace, which stays."""
+    if library is None:
+        _KEPT.append(library := Library(namespace, "FRAGMENT"))
+    return library
 
 
 def impl(qualname: Any, types: Any, func: Any = None, *, lib: Any = None) -> Any:

@@ -44,13 +44,15 @@ __all__ = ["BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctio
 METHODS = (*FUNCTIONS, AskingMethod)
 # Functions of the root package that make tensors or settings, rather than take tensors.
 PLAIN_FUNCTIONS = ("arange as_strided as_tensor asarray bartlett_window blackman_window broadcast_shapes can_cast "
-                   "empty empty_permuted empty_strided eye fill frombuffer from_file from_numpy full "
+                   "empty empty_permuted empty_strided eye fill frombuffer from_dlpack from_file from_numpy full "
                    "get_default_device get_default_dtype get_num_interop_threads get_num_threads get_rng_state "
                    "hamming_window hann_window initial_seed is_grad_enabled is_inference_mode_enabled is_storage "
                    "is_tensor kaiser_window linspace load logspace manual_seed normal ones promote_types rand "
                    "rand_like randint randint_like randn randn_like randperm range result_type save scalar_tensor seed "
                    "set_default_device set_default_dtype set_grad_enabled set_num_interop_threads set_num_threads "
-                   "set_printoptions set_rng_state tensor tril_indices triu_indices typename vander zeros").split()
+                   "set_printoptions set_rng_state sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
+                   "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor tensor to_dlpack tril_indices triu_indices "
+                   "typename vander zeros").split()
 
 
 class TorchFunctionMode:
@@ -227,7 +229,8 @@ def get_overridable_functions() -> dict[Any, list[Any]]:
     """{namespace: its overridable functions}. https://pytorch.org/docs → torch.overrides.get_overridable_functions"""
     ignored = get_ignored_functions()
     found: dict[Any, list[Any]] = {module: [f for n in module.__all__
-                                            if type(f := getattr(module, n)) is FunctionType and f not in ignored]
+                                            if type(f := getattr(module, n)) is FunctionType and f not in ignored
+                                            and not n.startswith("_") and not n.endswith("_")]
                                    for module in _namespaces().values()}
     found[Tensor] = [v.__get__ if isinstance(v, property) else v for n, v in vars(Tensor).items()
                      if n not in UNLISTED and (isinstance(v, property) or isinstance(v, METHODS))]

@@ -9,6 +9,7 @@ from typing import Any
 from .._tensor import Tensor as TensorBase
 from .._tensor.torch_function import AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, state
 from .._tensor.torch_function import disabled as _disabled_torch_function_impl
+from ..core.class_hooks import DisableTorchDispatch, disabled_dispatch
 from ..core.mode import mode
 from ..generator import Generator
 from ..messages.missing_names import MissingName
@@ -154,14 +155,19 @@ class _ExcludeDispatchKeyGuard(nullcontext):        # type: ignore[type-arg]
     """A `with` block that does nothing: in PyTorch it excludes some kernels."""
 
 
-OF_ENGINE = frozenset("_WeakTensorRef _current_autograd_node _current_graph_task_execution_order _current_graph_task_id "
-                      "_will_engine_execute_node".split())
+OF_ENGINE = frozenset("_WeakTensorRef _current_autograd_node _current_graph_task_execution_order "
+                      "_current_graph_task_id _set_fwd_grad_enabled _will_engine_execute_node is_grad_enabled".split())
+
+
+_DisableTorchDispatch, _disabled_torch_dispatch_impl = DisableTorchDispatch, disabled_dispatch
 
 
 def __getattr__(name: str) -> Any:
     """Submodules are imported when they are first used."""
     if name in ("_autograd", "_functions", "_functorch"):
         return import_module(f"{__name__}.{name}")
+    if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
+        return getattr(import_module(f"{PACKAGE}._unregistered"), name)
     if name in OF_ENGINE:
         return getattr(import_module(f"{__name__}._autograd"), name)
     raise MissingName(__name__, name)

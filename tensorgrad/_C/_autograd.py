@@ -13,13 +13,12 @@ import weakref
 from typing import Any
 
 from ..core.anomaly import saved_tensors_hooks
-from ..core.mode import mode
-from ..core.node import InputMetadata as _InputMetadata
+from ..core.mode import is_grad_enabled, mode
 from ..core.node import Node
 from ..core.step import SavedTensor
 from ..core.tape import Leaf, Output
 
-__all__ = ["SavedTensor"]
+__all__ = ["SavedTensor", "is_grad_enabled"]
 
 
 def _current_graph_task_id() -> int:
@@ -65,6 +64,11 @@ def _will_engine_execute_node(node: Any) -> bool:
         raise RuntimeError("A leaf node was passed to _will_engine_execute_node but we are currently running "
                            "autograd.grad(). This is currently not supported.")
     return bool(sweep.reaches(node))
+
+
+def _set_fwd_grad_enabled(enabled: bool) -> None:
+    """Let tangents go on from step to step, or not."""
+    mode.set_forward(enabled)
 
 
 class _WeakTensorRef:

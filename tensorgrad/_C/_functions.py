@@ -4,6 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..autograd.function import Function
+from ..core.tape import Leaf
+
+AccumulateGrad = Leaf
 
 
 class Error(Function):
@@ -48,4 +51,4 @@ class UndefinedGrad:
         return _Undefined.apply(*tensors)
 
 
-__all__ = ["DelayedError", "Error", "UndefinedGrad"]
+__all__ = ["AccumulateGrad", "DelayedError", "Error", "UndefinedGrad"]

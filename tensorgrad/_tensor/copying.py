@@ -13,7 +13,7 @@ import numpy as np
 from .. import dtype as dtypes
 from ..core import dispatch
 from ..core.class_hooks import is_own
-from ..core.tape import Leaf, TensorBase, new
+from ..core.tape import Leaf, new
 from ..ops.base import OPS
 from ..storage.base import backend_of
 from . import sparse_copying
@@ -76,9 +76,9 @@ def _copied_by_class(tensor: Any, memo: dict[int, Any]) -> Any:
     """Return a copy of a wrapper subclass, which copies what it holds in `clone`."""
     out = tensor.detach().clone()
     if type(out) is not type(tensor):
-        raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for subclass "
-                           "types that properly implement clone() such that it returns an instance of the same type. "
-                           "Either properly implement clone() for your subclass or override __deepcopy__().")
+        raise RuntimeError("The default implementation of __deepcopy__() for wrapper subclasses only works for "
+                           "subclass types that properly implement clone() such that it returns an instance of the "
+                           "same type. Either properly implement clone() for your subclass or override __deepcopy__().")
     if tensor.requires_grad:
         out._node = Leaf(out)
     return out

@@ -84,9 +84,11 @@ def tensor_repr(
     prefix: str = "tensor",
     default_dtype_name: str = "float32",
     notes: Iterable[str] = (),
+    contents: Any = None,
 ) -> str:
     """repr(tensor), as PyTorch writes it.
 
+    contents: a text in place of the values, as subclasses give it.
     array: the values, or `shown(values)` with the full `shape` beside it; None (a tensor without data) prints "...".
     dtype_name, default_dtype_name: "float32" and so on; bfloat16 values may come as a float32 array.
     device_text: "cuda:0" where the device is worth a word, else None.
@@ -96,7 +98,10 @@ def tensor_repr(
     indent = len(prefix) + 1
     suffixes = [f"device='{device_text}'"] if device_text else []
     inferred = {default_dtype_name}
-    if array is None:
+    if contents is not None:
+        body = str(contents)
+        inferred |= {_complex_of(default_dtype_name), "int64", "bool"}
+    elif array is None:
         body = "..."
         suffixes.append(f"size={size}")
     elif 0 in size:

@@ -236,12 +236,7 @@ class Tensor(TensorBase):
 
     @data.setter
     def data(self, value: Any) -> None:
-        if not isinstance(value, TensorBase):
-            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-        if type(self._storage).rank:
-            raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
-        if self.requires_grad and value.array.dtype.kind not in "fcV":
-            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        _check_data(self, value)
         self._point_to(value.array, value._storage)
 
     def _point_to(self, array: Any, storage: Storage) -> None:
@@ -484,16 +479,12 @@ class Tensor(TensorBase):
     # ── printing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        if type(self._storage).rank or self._storage.dense is not None or tensor_contents is not None:
-            return _other_repr(self, tensor_contents)
-        try:
-            fn = self.grad_fn
-            name = None if fn is None else fn.name().rpartition("::")[2]
-        except RuntimeError:      # a view that lost its history to a write in place
-            name = "Invalid"
+        if type(self._storage).rank or self._storage.dense is not None:
+            return _other_repr(self)
         return _as_param(self, printing.tensor_repr(
-            None if self.is_meta or self._storage.hollow else _shown(self), dtype_name=self.dtype.name,
-            requires_grad=self.requires_grad, grad_fn_name=name, device_text=None if self.is_cpu else str(self.device),
+            None if self._storage.hollow or tensor_contents is not None else _shown(self), dtype_name=self.dtype.name,
+            requires_grad=self.requires_grad, grad_fn_name=_step_name(self), contents=tensor_contents,
+            device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
             prefix="tensor" if type(self) in PLAIN else type(self).__name__,
             notes=() if mode.tangents.see is None else mode.tangents.see.notes(self)))
@@ -549,6 +540,19 @@ def _number(tensor: Any, target: str) -> Any:
     return number
 
 
+def _check_data(tensor: Any, value: Any) -> None:
+    """Raise PyTorch's error for a value that cannot be the .data of a tensor."""
+    if not isinstance(value, TensorBase):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if (tensor._storage.dense is None) != (value._storage.dense is None):
+        raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
+                           "incompatible tensor type.")
+    if type(tensor._storage).rank:
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
+    if tensor.requires_grad and value.array.dtype.kind not in "fcV":
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+
+
 def _check_gradient(tensor: Any, value: Any) -> None:
     """Raise PyTorch's error for a value that cannot be the .grad of a tensor."""
     if not isinstance(value, TensorBase):
@@ -580,22 +584,22 @@ def _check_memory(tensor: Any, values: bool = False) -> None:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
 
 
+def _step_name(tensor: Any) -> str | None:
+    """Return the name of the step that made a tensor, as its repr shows it."""
+    try:
+        fn = tensor.grad_fn
+        return None if fn is None else fn.name().rpartition("::")[2]
+    except RuntimeError:          # a view that lost its history to a write in place
+        return "Invalid"
+
+
 def _as_param(tensor: Any, text: str) -> str:
     """Return the repr of a tensor, which says if a tensor of a subclass is a parameter."""
     return f"Parameter({text})" if "_is_param" in tensor.__dict__ else text
 
 
-def _other_repr(tensor: Any, contents: Any = None) -> str:
-    """Return the repr of a sparse tensor, of one whose contents are given, or of one inside vmap: the hidden batch, with
-    its axis in front.
-    """
-    if contents is not None:
-        node = tensor.grad_fn
-        notes = [] if tensor.is_cpu else [f"device='{tensor.device}'"]
-        notes += ([] if tensor.dtype in (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool)
-                  else [f"dtype=torch.{tensor.dtype.name}"])
-        notes += [f"grad_fn=<{node.name().rpartition('::')[2]}>"] if node else ["requires_grad=True"] * tensor.requires_grad
-        return _as_param(tensor, f"{type(tensor).__name__}({', '.join([str(contents), *notes])})")
+def _other_repr(tensor: Any) -> str:
+    """Return the repr of a sparse tensor, or of one inside vmap: the hidden batch, with its axis in front."""
     if tensor._storage.dense is not None:
         return sparse_copying.text(tensor)
     from ..interpret.batching import shown

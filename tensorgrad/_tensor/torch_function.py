@@ -301,6 +301,9 @@ def namespaced(functions: dict[str, Any], namespace: str) -> dict[str, Any]:
 class AskingProperty(property):
     """A property of Tensor that classes may override: they get `Tensor.shape.__get__` as the function."""
 
+    __name__: str
+    __qualname__: str
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
@@ -366,7 +369,9 @@ def arm(lasting: bool = True) -> None:
         if name in NEVER:
             continue
         if type(value) is property and _is_ours(value.fget):
-            setattr(Tensor, name, AskingProperty(value.fget, value.fset, value.fdel, value.__doc__))
+            asking = AskingProperty(value.fget, value.fset, value.fdel, value.__doc__)
+            asking.__name__, asking.__qualname__ = name, f"TensorBase.{name}"
+            setattr(Tensor, name, asking)
         elif type(value) in FUNCTIONS and _is_ours(value):
             setattr(Tensor, name, AskingMethod(value, name, Tensor))
 

@@ -498,8 +498,9 @@ def _like(input: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
     return FROM_NUMPY[input.array.dtype] if dtype is None else dtype, input.device if device is None else device
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+def like_by_class(name: str, tensor: Any, *args: Any, **options: Any) -> Any:
+    """Return a tensor that a class with `__torch_dispatch__` makes like another; options that are None are left out."""
+    return class_hooks.like(name, tensor, *args, **{key: value for key, value in options.items() if value is not None})
 
 
 def _beside(source: Any, made: Any) -> Any:
@@ -537,9 +538,8 @@ def _filler_like(name: str) -> Any:
              requires_grad: bool | None = False, pin_memory: bool | None = False,
              memory_format: MemoryFormat | None = None) -> Tensor:
         if is_own(input):
-            return as_leaf(class_hooks.like(f"{name}_like", input, **_given(
-                dtype=dtype, layout=layout, device=device, memory_format=memory_format), pin_memory=pin_memory),
-                requires_grad)
+            return as_leaf(like_by_class(f"{name}_like", input, dtype=dtype, layout=layout, device=device,
+                                         memory_format=memory_format, pin_memory=pin_memory), requires_grad)
         kind, place = _like(input, dtype, device)
         if layout is not None and layout is not dtypes.strided or input._storage.dense is not None:
             return as_leaf(like_sparse(name, input, layout, kind, place,
@@ -575,9 +575,8 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: Dtype | None = None, 
     tensor([7., 7.])
     """
     if is_own(input):
-        return as_leaf(class_hooks.like("full_like", input, fill_value, **_given(
-            dtype=dtype, layout=layout, device=device, memory_format=memory_format), pin_memory=pin_memory),
-            requires_grad)
+        return as_leaf(like_by_class("full_like", input, fill_value, dtype=dtype, layout=layout, device=device,  # type: ignore[no-any-return]
+                                     memory_format=memory_format, pin_memory=pin_memory), requires_grad)
     kind, place = _like(input, dtype, device)
     if layout is not None and layout is not dtypes.strided or input._storage.dense is not None:
         return as_leaf(like_sparse("full", input, layout, kind, place,         # type: ignore[no-any-return]
@@ -594,8 +593,8 @@ def _new(maker: Any, name: str) -> None:
         if maker is not tensor and is_own(self):
             count = 1 if maker is not full else 2
             size = [list(args[0]) if isinstance(args[0], (tuple, list)) else list(args), *args[1:count]] if args else []
-            return as_leaf(class_hooks.like(name, self, *size, **_given(dtype=dtype, device=device, layout=layout),
-                                            **keywords, pin_memory=pin_memory), requires_grad)
+            return as_leaf(like_by_class(name, self, *size, dtype=dtype, device=device, layout=layout, **keywords,
+                                         pin_memory=pin_memory), requires_grad)
         kind, place = _like(self, dtype, device)
         if self._storage.dense is not None and layout is None and maker in (zeros, empty):
             layout = self.layout

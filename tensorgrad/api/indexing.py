@@ -584,7 +584,13 @@ def zero_(input: Tensor) -> Tensor:
     """Set all elements to zero. https://pytorch.org/docs → torch.Tensor.zero_"""
     if input._storage.dense is not None:
         return _inplace.in_place(input, xp.filled, value=0)
+    if is_own(input):
+        return class_hooks.written(input, zero, (), {})  # type: ignore[no-any-return]
     return fill_(input, 0)
+
+
+def zero(input: Any) -> Any:
+    return fill(input, 0)
 
 
 @public(function=False)

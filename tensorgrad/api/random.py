@@ -16,6 +16,7 @@ import numpy as np
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core import inplace as _inplace
+from ..core.class_hooks import is_own
 from ..core.dispatch import fresh, xp
 from ..core.formats import in_channels_last
 from ..core.mode import mode
@@ -29,7 +30,7 @@ from ._arguments import broadcast_shape, check_long, integer
 from ._kinds import Dtype, Index, Ints, Ints1, Layout, MemoryFormat
 from ._register import public, write_out
 from ._sparse import like_sparse
-from .creation import as_leaf, axes_in_memory, empty_like, shape_of, unmade
+from .creation import as_leaf, axes_in_memory, empty_like, like_by_class, shape_of, unmade
 
 # ── generators ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -252,6 +253,9 @@ def _like_sampler(name: str, method: str) -> Any:
     def make(input: Tensor, *, dtype: Dtype | None = None, layout: Layout | None = None, device: Device | None = None,
              requires_grad: bool | None = False, memory_format: MemoryFormat | None = None,
              pin_memory: bool | None = False, generator: Generator | None = None) -> Tensor:
+        if is_own(input):
+            return as_leaf(like_by_class(name, input, dtype=dtype, layout=layout, device=device,
+                                         memory_format=memory_format, generator=generator), requires_grad)
         kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
         if layout is not None and layout is not strided or input._storage.dense is not None:
             return as_leaf(like_sparse(
@@ -331,6 +335,10 @@ def randint_like(input: Tensor, low: Index | None = None, high: Index | Tensor |
     low, high = (0, low) if high is None else (low, high)
     if isinstance(high, TensorBase) and high.array.ndim:
         raise RuntimeError("high must be a scalar tensor and on CPU")
+    if is_own(input):
+        return as_leaf(like_by_class(  # type: ignore[no-any-return]
+            "randint_like.low_dtype", input, low, high, dtype=dtype, layout=layout, device=device,
+            memory_format=memory_format, generator=generator), requires_grad)
     kind, device = input.dtype if dtype is None else dtype, input.device if device is None else device
     if layout is not None and layout is not strided or input._storage.dense is not None:
         return as_leaf(like_sparse(  # type: ignore[no-any-return]

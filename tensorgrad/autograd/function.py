@@ -325,6 +325,9 @@ class Function(metaclass=FunctionMeta):
                                 and node_of(o) is not None else o
                                 for o in outputs)
                 return outputs if isinstance(result, tuple) else outputs[0]
+            for o in outputs if mode.grad else ():
+                if isinstance(o, TensorBase) and o.origin is not None and not any(o is a for a in args):
+                    o.origin.kind = "function" if len(outputs) == 1 else "several"
             return result
         outputs = _recorded(cls, ctx, args, outputs)
         return outputs if isinstance(result, tuple) else outputs[0]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import api
+from ..core.class_hooks import among
 from ..core.engine import grad
 from ..core.mode import enable_grad, mode, set_grad_enabled
 from ..core.tape import TensorBase
@@ -186,7 +187,9 @@ def _by_columns(func: Any, inputs: Any, create_graph: bool, strict: bool, vector
             several_outputs = isinstance(outputs, tuple)
             pairs = [forward_ad.unpack_dual(out) for out in _tensors(outputs, "outputs", "None")[1]]
             return tuple(api.zeros_like(value) if t is None else t for value, t in pairs)
-    columns = vmap(push)(*unit_vectors(points, sizes))
+    vectors = unit_vectors(points, sizes)
+    columns = vmap(push)(*vectors) if not among(points) else tuple(     # vmap does not map over classes of a program
+        map(api.stack, zip(*[push(*[v[i] for v in vectors]) for i in range(sum(sizes))], strict=True)))
     parts = []
     for column in columns:
         rows = column.movedim(0, -1).split(sizes, dim=-1)

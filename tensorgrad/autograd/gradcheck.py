@@ -21,6 +21,7 @@ from typing import Any
 
 from .. import api as tg
 from .. import autograd
+from ..core.class_hooks import among
 from .sparse_gradcheck import takes_sparse
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -598,9 +599,12 @@ def _check_batched_forward(check: _Check) -> None:
 
 
 def _compare_batched(product: Callable[..., Any], vectors: list[Any], option: str, index: int) -> None:
+    if among(vectors):          # vmap does not map over classes with __torch_dispatch__: backward runs for each vector
+        return
     vmap = _feature("vmap", option)
     expected = [tg.stack(shards) for shards in zip(*map(product, vectors))]
-    help_line = f"If this function cannot be batched, call gradcheck or gradgradcheck with {option}=False."
+    help_line = ("gradcheck or gradgradcheck failed while testing batched gradient computation. "
+                 f"If this function cannot be batched, call gradcheck or gradgradcheck with {option}=False.")
     try:
         result = vmap(product)(tg.stack(vectors))
     except RuntimeError as error:

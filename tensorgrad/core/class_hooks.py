@@ -1,7 +1,7 @@
 """Hooks for classes of tensors that run their ops themselves, by `__torch_dispatch__`.
 
-The dispatcher asks whether an operand is of such a class; interpret/class_dispatch.py, which calls the method, registers
-the functions. Without such a class nothing is asked.
+The dispatcher asks whether an operand is of such a class; interpret/class_dispatch.py, which calls the method,
+registers the functions. Without such a class nothing is asked.
 """
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ import threading
 from typing import Any
 
 CLASSES: set[type] = set()          # the classes that define `__torch_dispatch__`
-
-
-def disabled_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """The `__torch_dispatch__` of classes that define none."""
-    return func(*args, **(kwargs or {}))
 
 
 class State(threading.local):
@@ -25,11 +20,27 @@ class State(threading.local):
 state = State()
 
 
+class DisableTorchDispatch:
+    """A `with` block in which ops run on tensors of all classes as they are."""
+
+    def __enter__(self) -> None:
+        self.before, state.off = state.off, True
+
+    def __exit__(self, *exception: object) -> None:
+        state.off = self.before
+
+
+def disabled_dispatch(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """The `__torch_dispatch__` of classes that define none: run the operator on the tensors as they are."""
+    with DisableTorchDispatch():
+        return func(*args, **(kwargs or {}))
+
+
 class ClassHooks:
     """The registered functions."""
 
     __slots__ = ("run", "like", "written", "detached", "relinked", "number", "back", "note",
-                 "wrapper")
+                 "wrapper", "ask")
 
     run: Any            # run(op, args, params): apply an op of the table
     like: Any           # like(name, tensor, …): `zeros_like` and its kin
@@ -39,6 +50,7 @@ class ClassHooks:
     number: Any         # number(tensor): the only element, as a Python number
     back: Any           # back(order, grads): the gradients as Tensors, if a step of a backward is of such a class
     wrapper: Any        # wrapper(cls, size, strides, dtype, device, requires_grad): a tensor without memory
+    ask: Any            # ask(operator, args, kwargs): call the method for an operator that a program defines
     note: Any           # note(node): remember a step that such a class takes part in
 
     def register(self, **answers: Any) -> None:

@@ -76,11 +76,9 @@ def apply(op: type[Op], *args: Any, **params: Any) -> Any:
 
 def _general(op: type[Op]) -> Callable[..., Any]:
     """Make the general function of an op, which accepts all operands. Attributes of the op are read once."""
-    sequence, arity, chars, casts, kernels = op.sequence, op.arity, op.chars, op.casts, op.kernels
-    composite, several, shows, tracked = op.composite, op.several, op.view, op.differentiable
-    laid, needs_all = op.elementwise and not op.row_major, op.elementwise and arity == 2
-    if op.crosses:
-        return crossing(op)
+    sequence, arity, chars, casts, kernels, shows = op.sequence, op.arity, op.chars, op.casts, op.kernels, op.view
+    composite, several, laid = op.composite, op.several, op.elementwise and not op.row_major
+    tracked, needs_all = op.differentiable, op.elementwise and op.arity == 2
 
     def call(*args: Any, **params: Any) -> Any:
         if CLASSES and among(args):
@@ -107,20 +105,15 @@ def _general(op: type[Op]) -> Callable[..., Any]:
                 arrays.append(a.item() if isinstance(a, generic) else a)    # a NumPy scalar counts as a Python number
                 edges.append(None)
             bit <<= 1
-        if backend is None:
-            raise refused(op, args[0])
-        if backend is MOVE:
+        if backend is None or backend is MOVE:
             return call(*([_gathered(op, args)] if sequence else _gathered(op, args)), **params)
         if ((char := dtype.char) not in chars or (mixed and (casts or holds_halves(op, arrays, number)))
                 or (number and casts and char not in "fdFD")):
             arrays, result = compute(common, op, args, arrays, backend)
         kernel = kernels[backend]
         if type(kernel) is Pair:
-            if kernel.whole is not None:
-                return kernel.whole(*([args] if sequence else args), **params)
-            if not mode.watching.hooks and (served := paired(
-                    op, kernel, backend, args, arrays, edges, needs, params, result)) is not NotImplemented:
-                return served
+            if (outs := paired(op, kernel, backend, args, arrays, edges, needs, params, result)) is not NotImplemented:
+                return outs
             kernel = kernels.from_definition(backend)
         if composite and needs and mode.record:
             return by_definition(op, backend, args, params, result)
@@ -143,7 +136,7 @@ def _general(op: type[Op]) -> Callable[..., Any]:
     return call
 
 
-general: Callable[[Any], Callable[..., Any]] = cache(_general)
+general: Callable[[Any], Callable[..., Any]] = cache(lambda op: crossing(op) if op.crosses else _general(op))
 
 
 def crossing(op: type[Op]) -> Callable[..., Any]:
@@ -229,7 +222,7 @@ def view(op: type[Op], args: Any, edges: Any, needs: int, params: Any, y: Any) -
     if needs:
         if record := mode.record:
             record(plans_of(op).of(needs, args), args, edges, params, out)
-        else:
+        elif not out._storage.inference:
             out._node = Leaf(out)      # as in PyTorch, a view made in no_grad mode is a leaf that requires grad
             out._storage.watched = True
     return out
@@ -287,6 +280,9 @@ def meet(op: type[Op], args: Any) -> Any:
 
 
 def _gathered(op: type[Op], args: Any) -> list[Any]:
+    """Return the operands on one device, and at one level of vmap; raise PyTorch's error if none is a tensor."""
+    if not any(isinstance(a, TensorBase) for a in args):
+        raise refused(op, args[0])
     if any(type(a._storage).rank for a in args if isinstance(a, TensorBase)):
         return batches.gathered(args)  # type: ignore[no-any-return]
     backends = [type(a._storage) for a in args if isinstance(a, TensorBase)
@@ -407,6 +403,10 @@ def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges
 
     Results are cast to a dtype if there is one: the operands were.
     """
+    if pair.whole is not None:
+        return pair.whole(*([args] if op.sequence else args), **params)
+    if mode.watching.hooks:         # they are to see the values that the formulas save
+        return NotImplemented
     try:
         pair, served = (compute(pair.served, arrays, **params) if op.sequence
                         else compute(pair.served, *arrays, **params))

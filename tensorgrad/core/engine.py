@@ -17,7 +17,7 @@ from .dispatch import wrap, xp
 from .mode import mode
 from .step import fitted_tensor
 from .sweep import sweep
-from .tape import Output, TensorBase, node_of
+from .tape import Leaf, Output, TensorBase, node_of
 from .unbroadcast import added
 from .vmap_hooks import batches
 
@@ -212,7 +212,10 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     for i, node in enumerate(nodes):
         g, backend = found.get(node), type(node._storage)
         if g is None and materialize_grads:
+            if isinstance(targets[i], GradientEdge):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
             g = wrap(backend.xp.zeros(node.shape, dtype=node.dtype), backend())
+            g._node = Leaf(g) if create_graph else None
         elif g is None and not allow_unused:
             raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. "
                                "Set allow_unused=True if this is the desired behavior.")
@@ -231,7 +234,7 @@ def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, crea
     from ..interpret.batching import hidden, level, shown
     count = next(g for g in given if g is not None).array.shape[0]
     if CLASSES and among((*outputs, *inputs, *given)):
-        rows = [grad(outputs, inputs, [None if g is None else g[i] for g in given], retain_graph or i + 1 < count,  # type: ignore[misc]
+        rows = [grad(outputs, inputs, [None if g is None else g[i] for g in given], retain_graph or i + 1 < count,
                      create_graph, allow_unused=allow_unused, materialize_grads=materialize) for i in range(count)]
         return tuple(None if any(g is None for g in column) else xp.stack(list(column), axis=0)
                      for column in zip(*rows, strict=True))

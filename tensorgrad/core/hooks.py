@@ -100,6 +100,13 @@ def _replaced(hook: Any, node: Any, result: Any, g: Any, create_graph: bool) -> 
     return result if create_graph else result.array
 
 
+def refuse_result(hook: Any, node: Any, result: Any, tensor: Any) -> None:
+    """Raise PyTorch's error for a result of a hook that is called after the gradient was added."""
+    if result is not None:
+        _replaced(hook, node, result, tensor, True)
+        raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
 def pull_watched(node: Any, g: Any, useful: Any, create_graph: bool) -> Any:
     """Pull in anomaly mode: warn with the stack of the forward call if the step raises an error or returns NaN."""
     try:

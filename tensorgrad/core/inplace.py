@@ -31,8 +31,19 @@ def check(target: Any) -> None:
     """Raise PyTorch's error if autograd would have to record a write to this tensor and cannot."""
     if not mode.grad:      # only tangents are recorded
         return
-    kind = target.origin.kind if target.origin is not None else None
+    origin = target.origin
+    while origin is not None and origin.kind is None and origin.parent.origin is not None:
+        origin = origin.parent.origin           # a view of a view inherits what may not be written to
+    kind = origin.kind if origin is not None else None
     node = target._node if kind == "no_grad" else node_of(target)
+    if origin is not target.origin and kind in ("no_grad", "inference") and node is not None and type(node) is not Leaf:
+        block, normal = (("no_grad", "with grad mode enabled") if kind == "no_grad"
+                         else ("inference_mode", "in normal mode"))
+        raise RuntimeError(f"Output {target.output_nr} of {node.name().rpartition('Backward')[0]} is a view of a view "
+                           f"which was created in {kind} mode and is being modified inplace {normal}. Given that this "
+                           "use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+                           f"moving both the view and the inplace either both inside the {block} block (if you don't "
+                           "want the inplace to be tracked) or both outside (if you want the inplace to be tracked).")
     if kind == "inference" and not mode.inference and not target._storage.inference:
         raise RuntimeError("A view was created in inference mode and is being modified inplace in normal mode. Given "
                            "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
@@ -51,18 +62,20 @@ def check(target: Any) -> None:
                                "inplace. This view is the output of a function that returns multiple views. Such "
                                "functions do not allow the output views to be modified inplace. You should replace the "
                                "inplace operation by an out-of-place one.")
-        if kind == "no_grad" and node_of(root_of(target)) is not None:
+        if kind == "no_grad":
             raise RuntimeError("A view was created in no_grad mode and is being modified inplace with grad mode "
                                "enabled. Given that this use case is ambiguous and error-prone, it is forbidden. You "
                                "can clarify your code by moving both the view and the inplace either both inside the "
                                "no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
                                "want the inplace to be tracked).")
         if kind == "function":
-            raise RuntimeError(f"Output 0 of {name} is a view and is being modified inplace. This view was created "
-                               "inside a custom Function (or because an input was returned as-is) and the autograd "
-                               "logic to handle view+inplace would override the custom backward associated with the "
-                               "custom Function, leading to incorrect gradients. This behavior is forbidden. You can "
-                               "fix this by cloning the output of the custom Function.")
+            start = (f"Output 0 of {name} is a view and is being modified inplace." if node is not None else
+                     "A view was created in no_grad mode and is being modified inplace with grad mode enabled.")
+            raise RuntimeError(f"{start} This view was created inside a custom Function (or because an input was "
+                               "returned as-is) and the autograd logic to handle view+inplace would override the "
+                               "custom backward associated with the custom Function, leading to incorrect gradients. "
+                               "This behavior is forbidden. You can fix this by cloning the output of the custom "
+                               "Function.")
     if type(node) is Leaf and target.origin is None:
         raise advised(RuntimeError("a leaf Variable that requires grad is being used in an in-place operation."),
                       "of_leaf", target)
@@ -103,6 +116,8 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
             if function.__name__ not in DROPOUTS:
                 check(target)
         backend, node, memory = type(target._storage), node_of(target), target.array
+        if target.origin is not None and node is not None and node.hooks is not None and isinstance(node, PlainStep):
+            node = node.without_hooks()         # as in PyTorch, the step that made the view is not in the new history
         old = wrap(memory, backend(), node)
         if backend.lands and landable(target, node, function, (*args, *kwargs.values())):
             result = landed(memory, function, old, args, kwargs)

@@ -138,9 +138,9 @@ class Node:
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
         """The form of the gradient of each result, which backward gives the step."""
-        several = type(self.dtype) is tuple
-        return tuple(InputMetadata(Size(shape), FROM_NUMPY[dtype], self._storage.device) for shape, dtype in (
-            zip(self.shape, self.dtype) if several else [(self.shape, self.dtype)]) if dtype is not None and dtype.kind in "fcV")
+        results = zip(self.shape, self.dtype) if type(self.dtype) is tuple else [(self.shape, self.dtype)]
+        return tuple(InputMetadata(Size(shape), FROM_NUMPY[dtype], self._storage.device)
+                     for shape, dtype in results if dtype is not None and dtype.kind in "fcV")
 
     def register_hook(self, hook: Any) -> RemovableHandle:
         """Call `hook(grad_inputs, grad_outputs)` after this step was pulled; its result, if any, replaces
@@ -164,6 +164,15 @@ class Node:
         except AttributeError:
             self._metadata: dict[Any, Any] = {}
             return self._metadata
+
+    def without_hooks(self) -> Node:
+        """Return the same step as another node, on which no hooks hang."""
+        twin = type(self)()
+        for name in Node.__slots__:
+            if name not in ("hooks", "__weakref__") and hasattr(self, name):
+                setattr(twin, name, getattr(self, name))
+        twin.hooks = None
+        return twin
 
     def __repr__(self) -> str:
         return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"

@@ -298,7 +298,8 @@ class PlainStep(Step):
                 return class_hooks.relinked(v, self.edges[origin])
             return wrap(v.array, v._storage, self.edges[origin])
         if is_own(v):
-            return class_hooks.relinked(v, self if type(self.dtype) is not tuple else self.place(origin - arity, v.array))
+            several = type(self.dtype) is tuple
+            return class_hooks.relinked(v, self.place(origin - arity, v.array) if several else self)
         if type(self.dtype) is not tuple:
             return wrap(getattr(v, "array", v), self._storage, self)
         return wrap(v.array, v._storage, self.place(origin - arity, v.array))

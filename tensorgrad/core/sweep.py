@@ -15,11 +15,11 @@ from ..advice import noted, went_back
 from ..runtime.numpy_state import enter, leave, outside
 from ..storage.base import clock
 from ..storage.out_of_memory import memory_error
+from .accumulating import accumulate, plus
 from .class_hooks import CLASSES
 from .class_hooks import hooks as class_hooks
-from .accumulating import accumulate, plus
 from .fast_path import compiled
-from .hooks import hooked, hooked_after, hooked_before, pull_watched
+from .hooks import hooked, hooked_after, hooked_before, pull_watched, refuse_result
 from .mode import mode
 from .step import Reading
 from .tape import Leaf, Output, TensorBase
@@ -53,7 +53,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
     roots = set(grads) if wanted is not None and len(grads) == 1 else ()        # whose hooks run in any case
     useful = None if wanted is None else _useful(order, wanted)
     found: dict[Any, Any] = {}
-    before, outer, hooks = mode.grad, mode.sweep, (mode.watching.hooks, mode.watching.watchers)
+    before, outer, watched = _modes(), mode.sweep, mode.watching.anomaly
     mode.set_grad(create_graph)
     if mode.tangents.levels:      # gradients have tangents, too, which need the saved values
         create_graph = retain_graph = True
@@ -64,13 +64,14 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         create_graph = True
         if (detour := batches.detour(grads, order)).needed:
             grads = detour.begin(grads)
-    mode.sweep, watched = Sweep(order, {*last, *grads}, useful, wanted or (), outer), mode.watching.anomaly
-    mode.sweep.keeps, mode.sweep.adds = retain_graph, adding
+    mode.sweep = Sweep(order, {*last, *grads}, useful, wanted or (), outer, retain_graph, adding)
     plain = compiled is not None and useful is None and not (create_graph or watched)
+
+    def arrive(e: Leaf) -> None:
+        on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted, found)
     try:
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
-            on(leaf, _arrive)(leaf, grads.pop(leaf), owned, create_graph, None if adding and leaf in wanted else wanted,
-                              found)
+            arrive(leaf)
         for node in order:
             g = None if plain and compiled.step_back(node, grads, owned, retain_graph) else grads.pop(node, None)
             if g is not None and (useful is None or node in useful or node in roots):
@@ -87,32 +88,36 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
                     if type(node) is Output:
                         wait_at_step(node, g, grads)
                     else:
-                        mode.sweep.node = node
                         on(node, _step)(node, g, grads, owned, useful, create_graph, retain_graph, watched)
-            if node in closing:
-                for e in node.edges:
-                    if type(e) is Leaf and last[e] is node and e in grads:
-                        on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted,
-                                       found)
-        for callback in mode.sweep.callbacks if outer is None else ():
-            outside(callback)
-        if outer is not None:
-            outer.callbacks.extend(mode.sweep.callbacks)
+            for e in node.edges if node in closing else ():
+                if type(e) is Leaf and last[e] is node and e in grads:
+                    arrive(e)
+        mode.sweep.end()
     except MemoryError as error:
         raise memory_error(error, "backward") or error from None
     except Exception as error:
         noted(error)
         raise
     finally:
-        if mode.watching.hooks is not hooks[0]:         # a step entered saved_tensors_hooks, and did not leave it
-            mode.watching.hooks, mode.watching.watchers = hooks
-        mode.set_grad(before)
-        mode.sweep = outer
+        _restore(*before)
         if order and not retain_graph:
             went_back(order, next(clock))
         if detour is not None and detour.needed:
             found = detour.end(found)
     return found
+
+
+def _modes() -> tuple[Any, ...]:
+    """Return the modes that `_restore` restores."""
+    return mode.grad, mode.sweep, mode.watching.hooks, mode.watching.watchers
+
+
+def _restore(grad: bool, outer: Any, hooks: Any, watchers: Any) -> None:
+    """Restore the modes of before a sweep; a step may have entered saved_tensors_hooks, and not left it."""
+    mode.sweep = outer
+    if mode.watching.hooks is not hooks:
+        mode.watching.hooks, mode.watching.watchers = hooks, watchers
+    mode.set_grad(grad)
 
 
 def on(node: Any, function: Any) -> Any:
@@ -131,6 +136,7 @@ def wait_at_step(place: Output, g: Any, grads: dict[Any, Any]) -> None:
 def _step(node: Any, g: Any, grads: dict[Any, Any], owned: set[Any], useful: Any, create_graph: bool,
           retain_graph: bool, watched: bool) -> None:
     """Pull one node, and add its gradients to those of its edges so far."""
+    mode.sweep.node = node
     hooks, saved = node.hooks, node.saved
     if hooks is not None and hooks.before:
         g = hooked_before(node, g, create_graph)
@@ -182,10 +188,11 @@ class Sweep:
                  "adds")
     numbers = count()
 
-    def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any, outer: Any = None) -> None:
+    def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any, outer: Any = None,
+                 keeps: bool = False, adds: bool = False) -> None:
         self.order, self.leaves, self.useful, self.wanted, self.outer = order, leaves, useful, wanted, outer
         self.notes, self.callbacks, self.number, self.node = {}, [], next(self.numbers), None
-        self.keeps = self.adds = False
+        self.keeps, self.adds = keeps, adds
 
     outer: Any                # the backward that runs this one inside a step
     number: int
@@ -195,6 +202,14 @@ class Sweep:
 
     notes: dict[Any, Any]
     callbacks: list[Any]      # functions to call at the end, queued by hooks
+
+    def end(self) -> None:
+        """Call the queued functions, or leave them to the backward that runs this one."""
+        if self.outer is not None:
+            self.outer.callbacks.extend(self.callbacks)
+            return
+        for callback in self.callbacks:
+            outside(callback)
 
     def reaches(self, node: Any) -> bool:
         return node in self.useful if self.useful is not None else node in self.leaves or node in self.order
@@ -258,8 +273,7 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
         accumulate(tensor, g, leaf in owned)
         if hooks is not None:
             for hook in list(hooks.accumulated.values()):
-                if (result := outside(hook, tensor)) is not None:
-                    raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+                refuse_result(hook, leaf, outside(hook, tensor), tensor)
             if hooks.after:
                 hooked_after(leaf, [], g, create_graph)
 

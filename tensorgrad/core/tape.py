@@ -8,7 +8,7 @@ from ..ops.base import Pair
 from ..storage.base import clock
 from .class_hooks import disabled_dispatch
 from .mode import mode, refuse_inference, writers
-from .node import Node
+from .node import Hooks, Node
 from .plan import Plan, plans_of
 
 new = object.__new__
@@ -174,10 +174,20 @@ def node_of(tensor: Any) -> Any:
     return _rederived(tensor)
 
 
+VIEW_OF_INFERENCE = (
+    "A view was created in inference mode and its base or another view of its base has been modified inplace in normal "
+    "mode. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+    "both the view and the inplace either both inside the inference_mode block (if you don't want the inplace to be "
+    "tracked) or both outside (if you want the inplace to be tracked).")
+
+
 def _rederived(tensor: Any) -> Any:
     chain = []
     while ((origin := tensor.origin) is not None and tensor._storage.rebased
            >= (tensor._node.time if tensor._node is not None else 1)):
+        if (origin.kind in ("several", "function", "inference") and tensor._node is not None
+                and tensor._storage.written < tensor._node.time):
+            break           # the base requires grad since, but nothing was written
         if origin.kind == "no_grad":
             above = node_of(origin.parent)
             if above is not None and tensor._storage.watched and mode.grad:
@@ -200,11 +210,7 @@ def _rederived(tensor: Any) -> Any:
                                "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this "
                                "by cloning the output of the custom Function.")
         if origin.kind == "inference" and node_of(origin.parent) is not None and mode.grad and not mode.inference:
-            raise RuntimeError("A view was created in inference mode and its base or another view of its base has been "
-                               "modified inplace in normal mode. Given that this use case is ambiguous and "
-                               "error-prone, it is forbidden. You can clarify your code by moving both the view and "
-                               "the inplace either both inside the inference_mode block (if you don't want the inplace "
-                               "to be tracked) or both outside (if you want the inplace to be tracked).")
+            raise RuntimeError(VIEW_OF_INFERENCE)
         if origin.kind == "several":
             if tensor._node is None and node_of(root_of(tensor)) is None:
                 break
@@ -224,10 +230,12 @@ def _rederived(tensor: Any) -> Any:
             continue
         if view._node is not None and type(view._node) is not Leaf and view._node.edges[:1] == (node,):
             continue            # another tensor in this memory got a new history: this view's is still valid
-        view._node = None
+        before, view._node = view._node, None
         if node is not None and view.array.dtype.kind in "fcV":
             record(plans_of(origin.op).of(1, origin.args), origin.args, (node, *[None] * (len(origin.args) - 1)),
                    origin.params, view)
+            if before is not None:
+                Hooks.hand_on(before, view._node)
             if mode.tangents.see is not None:
                 mode.tangents.see(view._node, (view,), cut=False)
     return chain[0]._node if chain else tensor._node

@@ -39,14 +39,17 @@ LAYERS = [
         "ops.sparse ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling "
         "ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
-        "core core.mode core.vmap_hooks core.node core.plan core.unbroadcast core.tape core.module_calls advice "
-        "core.stale core.fast_path core.formats core.dispatch core.step core.accumulating core.optimizer_kernels "
-        "core.hooks core.fused core.inplace core.anomaly core.sweep core.composed core.engine"), "dispatch ops.dispatch"]),
+         "core core.mode core.vmap_hooks core.class_hooks core.node core.plan core.unbroadcast core.tape "
+         "core.module_calls advice "
+         "core.stale core.fast_path core.formats core.dispatch core.step core.accumulating core.optimizer_kernels "
+         "core.hooks core.fused core.inplace core.anomaly core.sweep core.composed core.engine"), "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
-        "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batch_views interpret.batching "
+        "interpret interpret._batched_subscripts interpret._batched_ops interpret.batched interpret.batch_views "
+        "interpret.batching "
         "interpret.sparse interpret.sparse_rules interpret.sparse_products autograd.function interpret.forward "
         "interpret.symbol interpret.symbol_functions interpret.symbol_storage "
+        "interpret._aten_rows interpret.class_dispatch "
         "autograd.grad_mode autograd.anomaly_mode autograd.variable autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
         "_tensor.dlpack _tensor.states _tensor.sparse_copying _tensor.copying _tensor.usual_types _tensor.torch_function",
@@ -60,9 +63,9 @@ LAYERS = [
         "autograd.functional futures functional types hub __future__ graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
-        "_aten _ops _custom_ops _subclasses _tensor_str _copying storages "
-        "_dynamo _functorch _higher_order_ops _jit_internal _linalg_utils _prims_common _refs _utils _utils_internal "
-        "ao cpu export fx library masked mps mtia nested onnx profiler quantization quasirandom sparse xpu "
+         "_aten _unregistered _ops _custom_ops _subclasses _tensor_str _copying storages "
+         "_dynamo _functorch _higher_order_ops _jit_internal _linalg_utils _prims_common _refs _utils _utils_internal "
+         "ao cpu export fx library masked mps mtia nested onnx profiler quantization quasirandom sparse xpu "
         "utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]

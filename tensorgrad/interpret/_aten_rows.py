@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib import import_module
 from math import prod
 from typing import Any
 
+from ..core.dispatch import fresh, number_array
 from ..core.fast_path import PLAIN
 from ..core.tape import TensorBase, node_of
 from ..dtype import FROM_NUMPY
 
 ROWS: dict[str, Callable[..., Any]] = {}
-PACKAGE = __name__.partition(".")[0]
 
 
 def row(*names: str) -> Callable[[Any], Any]:
@@ -38,18 +37,26 @@ DEFAULTS: dict[str, tuple[Any, ...]] = {
 
 
 def defined(op: Any) -> bool:
-    """Return True if an op is defined by other ops, and not by the backend's function of its name."""
-    return not op.elementwise and not op.native and op.opname not in op.forward.__code__.co_names
+    """Return True if an op is defined by other ops, and not by the backend's or the host's functions."""
+    return not (op.elementwise or op.native or op.host or op.opname in OF_ONE_NAME
+                or op.opname in op.forward.__code__.co_names)
 
 
 def generic(call: Any, op: Any, args: Any, params: Any) -> Any:
     """Run an op as the operator of PyTorch's name for it, with its parameters by position."""
+    if not op.elementwise and op.opname not in OF_ONE_NAME:
+        raise NotImplementedError(f"the op {op.opname!r} has no operator of PyTorch here, for classes that define "
+                                  "__torch_dispatch__")
     name = RENAMED.get(op.opname) or aten_name(op.torch_name)
     if op.elementwise and op.arity == 2:
         return of_two(call, name, *args)
-    if not hasattr(import_module(f"{PACKAGE}._aten").function_of(name), "__doc__"):
-        raise NotImplementedError(f"aten.{name}")
     return call(name, *args, *params.values())
+
+
+# ops whose inputs and parameters are those of PyTorch's operator
+OF_ONE_NAME = frozenset("cummax cummin cumprod cumsum logcumsumexp tril triu glu diagonal topk kthvalue determinant "
+                        "matrix_exponential bincount histc angle conj unfold argmax argmin view_as_real "
+                        "view_as_complex nanmedian_of_all square isfinite".split())
 
 
 def aten_name(name: str) -> str:
@@ -59,7 +66,12 @@ def aten_name(name: str) -> str:
 
 RENAMED = {"modified_bessel_k0": "special_modified_bessel_k0", "make_complex": "complex", "greater": "gt",
            "greater_equal": "ge", "less": "lt", "less_equal": "le", "equal": "eq", "not_equal": "ne",
-           "left_shift": "__lshift__", "right_shift": "__rshift__", "cofactors": "linalg_det"}
+           "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift"}
+RENAMED |= {name: f"special_{name}" for name in (
+    "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "
+    "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+    "shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l "
+    "legendre_polynomial_p").split()}
 
 # ── two operands ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -86,7 +98,8 @@ def overload(name: str, first: Any, *others: Any) -> str:
 def of_two(call: Any, name: str, a: Any, b: Any) -> Any:
     """Run an operator of two operands, the first of which may be a number."""
     if isinstance(a, TensorBase):
-        return call(name + overload(name, a, b), a, b)
+        found = overload(name, a, b)
+        return call(name + found, a, b if found or isinstance(b, TensorBase) else constant(b, a))
     if name in SWAPPED:
         return of_two(call, SWAPPED[name], b, a)
     if name == "sub":
@@ -95,12 +108,18 @@ def of_two(call: Any, name: str, a: Any, b: Any) -> Any:
         return call("mul.Tensor", call("reciprocal", b), a)
     if name == "pow":
         return call("pow.Scalar", a, b)
-    return call(name + overload(name, b, b), b.new_tensor(a), b)
+    return call(name + overload(name, b, b), constant(a, b), b)
+
+
+def constant(number: Any, beside: Any) -> Any:
+    """Return a number as a plain tensor, of an operand's dtype and on its device."""
+    backend = beside._storage.beside()
+    return fresh(number_array(number, beside.array.dtype, backend), backend)
 
 
 @row("floor_divide")
 def _floor_divide(call: Any, a: Any, b: Any) -> Any:
-    return call("floor_divide", a, b) if isinstance(a, TensorBase) else call("floor_divide", b.new_tensor(a), b)
+    return call("floor_divide", a if isinstance(a, TensorBase) else constant(a, b), b)
 
 
 @row("trunc_divide")
@@ -169,7 +188,8 @@ def _where(call: Any, condition: Any, a: Any, b: Any) -> Any:
 
 @row("masked_fill")
 def _masked_fill(call: Any, x: Any, value: Any, mask: Any) -> Any:
-    value = value.item() if type(value) in PLAIN and value._storage.rank == 0 and node_of(value) is None else value      # a number was given
+    if type(value) in PLAIN and value._storage.rank == 0 and node_of(value) is None:
+        value = value.item()            # a number was given
     return call("masked_fill" + overload("masked_fill", x, value), x, mask, value)
 
 
@@ -487,12 +507,35 @@ def _index_add_into(call: Any, x: Any, *indices: Any, shape: Any, template: Any)
     return call("index_put", call("new_zeros", x, list(shape)), indices_of(template, indices), x, True)
 
 
+@row("scatter_extreme")
+def _scatter_reduce(call: Any, x: Any, value: Any, index: Any, axis: int, reduce: str,
+                    include_self: bool = True, **ties: Any) -> Any:
+    return call("scatter_reduce.two", x, axis, index, value, reduce, include_self=include_self)
+
+
 @row("embedding")
 def _embedding(call: Any, x: Any, index: Any, padding: Any = None, by_frequency: bool = False) -> Any:
-    return call("embedding", x, index)
+    if x.ndim == 2:
+        return call("embedding", x, index)
+    return call("view", call("index_select", x, 0, call("view", index, [-1])), [*index.shape, *x.shape[1:]])
+
+
+@row("embedding_add")
+def _embedding_add(call: Any, x: Any, index: Any, rows: int) -> Any:
+    return call("index_put", call("new_zeros", x, [rows, *x.shape[index.ndim:]]), [index], x, True)
+
+
+@row("prelu")
+def _prelu(call: Any, x: Any, w: Any) -> Any:
+    return call("where.self", call("gt.Scalar", x, 0), x, call("mul.Tensor", w, x))
 
 
 # ── products ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@row("cross")
+def _cross(call: Any, a: Any, b: Any, axis: int) -> Any:
+    return call("linalg_cross", a, b, dim=axis)
 
 
 @row("matmul")
@@ -511,8 +554,29 @@ def _linear_without_bias(call: Any, x: Any, w: Any) -> Any:
     return call("mm", x, call("t", w)) if x.ndim == 2 else call("linear", x, w)
 
 
+def by_axes(count: int, *values: Any) -> list[list[int]]:
+    return [[n] * count if isinstance(n, int) else list(n) for n in values]
+
+
 @row("convolution")
-def _convolution(call: Any, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def _convolution(call: Any, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1) -> Any:
     axes = w.ndim - 2
-    stride, padding, dilation = ([n] * axes if isinstance(n, int) else list(n) for n in (stride, padding, dilation))
-    return call("convolution", x, w, b, stride, padding, dilation, False, [0] * axes, groups)
+    return call("convolution", x, w, b, *by_axes(axes, stride, padding, dilation), False, [0] * axes, groups)
+
+
+@row("convolution_input")
+def _convolution_input(call: Any, y: Any, w: Any, b: Any, size: Any, stride: Any, padding: Any, dilation: Any,
+                       groups: int = 1) -> Any:
+    stride, padding, dilation = by_axes(w.ndim - 2, stride, padding, dilation)
+    reached = [(n - 1) * s - 2 * p + d * (k - 1) + 1
+               for n, s, p, d, k in zip(y.shape[2:], stride, padding, dilation, w.shape[2:])]
+    return call("convolution", y, w, b, stride, padding, dilation, True, [n - m for n, m in zip(size, reached)], groups)
+
+
+@row("convolution_weight")
+def _convolution_weight(call: Any, y: Any, x: Any, size: Any, stride: Any, padding: Any, dilation: Any,
+                        groups: int = 1) -> Any:
+    axes = y.ndim - 2
+    weight = call("new_empty", x, [y.shape[1], x.shape[1] // groups, *size])        # only its shape matters
+    return call("convolution_backward", y, x, weight, None, *by_axes(axes, stride, padding, dilation), False,
+                [0] * axes, groups, [False, True, False])[1]

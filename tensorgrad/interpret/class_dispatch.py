@@ -2,15 +2,14 @@
 
 https://pytorch.org/docs → Extending PyTorch → Extending `torch` native API
 
-An op of the table whose operand is of such a class becomes calls of PyTorch's operators: `_aten_rows.py` says which, and
-ops without a row run by their definition. The method computes each call, off the tape; the tape gets the op, as for
+An op of the table whose operand is of such a class becomes calls of PyTorch's operators: `_aten_rows.py` says which,
+and ops without a row run by their definition. The method computes each call, off the tape; the tape gets the op, as for
 other tensors. Gradient formulas run on Tensors, so that the class computes them, too.
 
 Wrapper subclasses have a shape, a dtype and a device, and no memory: their arrays are symbols.
 """
 from __future__ import annotations
 
-import sys
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -24,7 +23,6 @@ from ..core.plan import plans_of
 from ..core.tape import Leaf, Origin, TensorBase, new, node_of, record, record_several, show
 from ..device import device as Device
 from ..dtype import FROM_NUMPY, as_dtype
-from ..ops.base import OPS
 from ..runtime.numpy_state import outside
 from ..storage.base import backend_of
 from ._aten_rows import DEFAULTS, ROWS, defined, generic, overload
@@ -53,9 +51,9 @@ class WrapperStorage(SymbolStorage):
 @cache
 def storage_on(device: str) -> type[WrapperStorage]:
     """Return the storage class of wrapper subclasses that say they are on a device."""
-    made = type(WrapperStorage.__name__, (WrapperStorage,), {})
+    made: Any = type(WrapperStorage.__name__, (WrapperStorage,), {})
     made.device = Device(device)        # set late: a class that defines it is the backend of the device
-    return made
+    return made  # type: ignore[no-any-return]
 
 
 def made_wrapper(cls: Any, size: Any, strides: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
@@ -85,6 +83,11 @@ def call(name: str, *args: Any, **kwargs: Any) -> Any:
     return answered(operator, found, args, kwargs)
 
 
+def ask(operator: Any, args: Any, kwargs: Any) -> Any:
+    """Hand an operator that a program defines to the classes among its arguments."""
+    return answered(operator, owners((*args, *kwargs.values())), args, kwargs)
+
+
 def owners(values: Any) -> list[Any]:
     """Return one tensor for each class that defines the method, subclasses before their bases."""
     found: list[Any] = []
@@ -111,7 +114,8 @@ def answered(operator: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
         mode.record = recording
     refusals = "\n".join(f"  - tensor subclass {kind!r}" for kind in types)
     raise TypeError(f"Multiple dispatch failed for 'torch.ops.{operator}'; all __torch_dispatch__ handlers returned "
-                    f"NotImplemented:\n\n{refusals}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+                    f"NotImplemented:\n\n{refusals}\n\nFor more information, try re-running with "
+                    "TORCH_LOGS=not_implemented")
 
 
 # ── ops ───────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -258,4 +262,4 @@ IN_PLACE = {"copied": "copy", "filled": "fill", "absolute": "abs", "_fill": "fil
 
 
 hooks.register(run=run, like=like, written=written, detached=detached, relinked=relinked,
-               number=number, back=back, note=note, wrapper=made_wrapper)
+               number=number, back=back, note=note, wrapper=made_wrapper, ask=ask)

@@ -3,20 +3,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.class_hooks import DisableTorchDispatch
 from ._python_dispatch import _disable_current_modes
 
 __all__ = ["all_same_mode", "no_dispatch"]
 
 
 class no_dispatch:
-    """A `with` block in which no `TorchDispatchMode` sees what is called."""
+    """A `with` block in which no `__torch_dispatch__` sees what is called, neither a mode's nor a class's."""
 
     def __enter__(self) -> None:
-        self.block = _disable_current_modes()
-        self.block.__enter__()
+        self.blocks = _disable_current_modes(), DisableTorchDispatch()
+        for block in self.blocks:
+            block.__enter__()
 
     def __exit__(self, *exception: Any) -> None:
-        self.block.__exit__(*exception)
+        for block in self.blocks:
+            block.__exit__(*exception)
 
 
 def all_same_mode(modes: Any) -> bool:

@@ -1,7 +1,7 @@
 """Modes that intercept operators. https://pytorch.org/docs/stable/notes/extending.html → Modes
 
 A `TorchDispatchMode` gets each public function that a program calls, as an operator of `torch.ops.aten`. There is no
-layer below autograd here: a function of several steps comes as one operator, and results have their gradients.
+layer below autograd for modes: a function of several steps comes as one operator, and results have their gradients.
 """
 from __future__ import annotations
 

@@ -39,10 +39,10 @@ def _functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, 
 @contextmanager
 def _reparametrize_module(module, parameters_and_buffers, tie_weights=False, strict=False):
     tensors = dict(parameters_and_buffers)
-    if strict:
-        _check_names(module, tensors)
     if tie_weights:
         _spread_over_ties(module, tensors)
+    if strict:
+        _check_names(module, tensors)
     replaced = {}
     try:
         for name, tensor in tensors.items():
