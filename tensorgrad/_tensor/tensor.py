@@ -418,9 +418,7 @@ class Tensor(TensorBase):
                                    "instead.")
         if self.array.dtype.kind == "V":
             raise TypeError(f"Got unsupported ScalarType {dtypes.SCALAR_TYPES[self.dtype.name]}")
-        if self._storage.memory is None:
-            self._storage.memory = self.array
-        self._storage.fixed = True
+        dispatch.shared(self).fixed = True
         return self._host()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 from .. import dtype as dtypes
 from ..core.tape import TensorBase
 from ..dtype import FROM_NUMPY, promote_types
+from ..messages.warn_once import warn
 from ..runtime.numpy_state import compute
 from ..runtime.small_floats import convert, known, widen
 
@@ -67,6 +68,9 @@ def _read(data: Any, wanted: Any) -> tuple[Any, Any]:
         if kinds <= PYTHON:
             return data, _dtype_of(*kinds) if len(kinds) == 1 else reduce(promote_types, map(_dtype_of, kinds))
         pairs = [_read(part, wanted) for part in data]
+        if all(isinstance(part, np.ndarray) for part in data):
+            warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+                 "list to a single numpy.ndarray with numpy.array() before converting to a tensor.")
         common = reduce(promote_types, dict.fromkeys(kind for _, kind in pairs)) if wanted is None else wanted
         return (type(data)(part for part, _ in pairs) if type(data) in (list, tuple) else [part for part, _ in pairs],
                 common)

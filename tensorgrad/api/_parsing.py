@@ -401,7 +401,7 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
     plain = {p.name: _plain(p.kind, bound[p.name]) for p in signature.parameters if p.name in bound}
     if not _unbound(error) and all(plain[n] is v and v is not args for n, v in bound.items()):
         return None
-    first = (plain.pop("input"),) if "input" in plain else ()
+    first = tuple(plain.pop(name) for name in ("input", "self") if name in plain)[:1]
     try:
         return Answer(function(*first, **plain))
     except TypeError:

@@ -153,7 +153,7 @@ def _with_out(call: Any, exact: bool = False, apart: bool = False, given: bool =
             for o in out:
                 if isinstance(o, TensorBase) and o._storage is args[0]._storage:
                     inplace.check_overlap(o.array, args[0].array, apart=True)
-        return write_out(result, out, exact or parts and type(out) is not Tensor, call.__name__, key)
+        return write_out(result, out, exact or parts and type(out) is not Tensor, call.__name__, key, quiet=places)
     with_out.bare = getattr(call, "bare", call)  # type: ignore[attr-defined]
     return with_out
 
@@ -278,10 +278,11 @@ def _explained(method: Any, name: str) -> Any:
 
 
 def write_out(result: Any, out: Any, exact: bool = False, name: str = "function", key: str = "",
-              place: int = 0) -> Any:
+              place: int = 0, quiet: bool = False) -> Any:
     """Put a result into the tensors that `out=` gave, and return these.
 
-    key: the name of PyTorch's compiled function, where it is another; place: which of several results this is
+    key: the name of PyTorch's compiled function, where it is another; place: which of several results this is; quiet:
+    functions that make tensors change the shape of `out` without a warning
     """
     if isinstance(result, (tuple, list)):
         if name == "nonzero":
@@ -297,7 +298,7 @@ def write_out(result: Any, out: Any, exact: bool = False, name: str = "function"
     if inplace.is_dropped(out, result.array):
         return result
     if result.array.shape != out.array.shape:
-        _resize(out, result.array.shape)
+        _resize(out, result.array.shape, quiet)
     inplace.check_mode(out)
     inplace.write(out, result.array)
     return out

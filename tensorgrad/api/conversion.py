@@ -80,11 +80,21 @@ def to(input: Tensor, *args: Any, device: Device | None = None, dtype: Dtype | N
         copy = copy and out is input
     if copy and out is input:
         out = xp.clone(input)
+    return in_format(out, input, memory_format)
+
+
+def in_format(out: Any, source: Any, memory_format: Any) -> Any:
+    """Return a conversion of `source` in a memory format; the source itself, if it is the result, may have gaps."""
+    if memory_format in (None, dtypes.preserve_format):
+        return out
+    if out is source and memory_format is dtypes.contiguous_format and not any(
+            out.is_contiguous(memory_format=kind) for kind in (dtypes.channels_last, dtypes.channels_last_3d)):
+        return out
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         return out if in_channels_last(out, 5) else channels_last(out, memory_format)
-    if memory_format is dtypes.contiguous_format:
-        return xp.contiguous(out) if in_channels_last(out, 5) else out.contiguous()
-    return out
+    if in_channels_last(out, 5):            # `out.contiguous` looks at axes of more than one element only
+        return xp.contiguous(out)
+    return out.contiguous(memory_format=memory_format)
 
 
 def become(input: Any, convert: Any) -> Any:
@@ -105,7 +115,7 @@ def become(input: Any, convert: Any) -> Any:
 @public(function=False)
 def cpu(input: Tensor, *, memory_format: MemoryFormat | None = None, inplace: bool = False) -> Tensor:
     """The tensor in host memory. https://pytorch.org/docs → torch.Tensor.cpu"""
-    return to(input, "cpu", inplace=inplace)
+    return to(input, "cpu", memory_format=memory_format, inplace=inplace)
 
 
 @public(function=False)
@@ -119,7 +129,7 @@ def cuda(input: Tensor, device: Device | None = None, non_blocking: bool = False
     target = Device("cuda", device) if isinstance(device, int) else Device("cuda" if device is None else device)
     if target.type != "cuda":
         raise RuntimeError("Invalid device, must be cuda device")
-    return to(input, target, inplace=inplace)
+    return to(input, target, memory_format=memory_format, inplace=inplace)
 
 
 def _caster(name: str, dtype: dtypes.dtype) -> None:
@@ -127,7 +137,7 @@ def _caster(name: str, dtype: dtypes.dtype) -> None:
         if inplace:
             return become(input, lambda tensor: cast(tensor, dtype))
         out = cast(input, dtype)
-        return out if memory_format in (None, dtypes.preserve_format) else out.contiguous(memory_format=memory_format)
+        return in_format(out, input, memory_format)
     method.__name__ = method.__qualname__ = name
     method.__doc__ = (f"The tensor in {dtype}; itself if it is that already.\n\nOutput: the input's shape\n"
                       "Errors: RuntimeError with inplace for a tensor that has a grad_fn\n"
@@ -178,8 +188,9 @@ def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, 
         if input.is_sparse:
             return f"torch.{'cuda.' if input.is_cuda else ''}sparse.{name}"
         return f"torch.{'cuda.' if input.is_cuda else 'meta.' if input.is_meta else ''}{name}"
+    memory_format = kwargs.get("memory_format")
     if isinstance(dtype, dtypes.dtype):
-        return cast(input, dtype)
+        return in_format(cast(input, dtype), input, memory_format)
     if not isinstance(dtype, (str, object.__class__)):
         raise TypeError("dtype must be a type, str, or dtype object")
     name = (dtype if isinstance(dtype, str) else "torch.Tensor" if dtype is Tensor
@@ -188,7 +199,7 @@ def type(input: Tensor, dtype: Dtype | None = None, non_blocking: bool = False, 
     cuda = name.startswith("torch.cuda.")
     if kind not in LEGACY_TYPES and name != "torch.Tensor":
         raise ValueError(f"invalid type: '{dtype if isinstance(dtype, str) else dtype.__name__}'")
-    out = cast(input, LEGACY_TYPES.get(kind) or dtypes.get_default_dtype())
+    out = in_format(cast(input, LEGACY_TYPES.get(kind) or dtypes.get_default_dtype()), input, memory_format)
     return out if out.is_cuda == cuda else out.cuda() if cuda else out.cpu()
 
 

@@ -212,7 +212,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     tensor([0, 1, 2])
     """
     if not isinstance(ndarray, np.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
+        raise TypeError(f"expected np.ndarray (got {_type_name(ndarray)})")
     _check_array(ndarray)
     if not ndarray.flags.writeable:
         warnings.warn("The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
@@ -224,6 +224,12 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     plain = known(ndarray if type(ndarray) is np.ndarray else ndarray.view(np.ndarray))
     storage.memory, storage.fixed = plain, True
     return wrap(plain, storage)
+
+
+def _type_name(value: Any) -> str:
+    """Return the name of a value's class as Python's errors have it: with its module, unless that is Python's own."""
+    cls = type(value)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
 
 CONSUMED = ("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
@@ -632,6 +638,9 @@ def empty_strided(size: Ints, stride: Ints, *, dtype: Dtype | None = None, layou
     if len(size) != len(stride):
         raise RuntimeError(f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
                            f"({len(stride)})")
+    shape_of((size,))
+    if any(step < 0 for step in stride):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     length = 1 + sum((n - 1) * s for n, s in zip(size, stride)) if all(size) else 0
     if length >= 1 << 60:
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")

@@ -87,8 +87,9 @@ def _check_index(index: Any, name: str, dtypes_: str = "iu") -> None:
     if index.array.dtype not in (np.int64, np.int32):
         raise RuntimeError(
             f"{name}(): Expected dtype int32 or int64 for index" if name == "index_select" else
-            f"{name}(): Expected dtype int64 for index" if not name.startswith(("gather", "index_add", "index_reduce"))
-            else "gather(): Expected dtype int32/int64 for index" if name == "gather" else
+            f"{'gather' if name == 'gather' else 'scatter'}(): Expected dtype int32/int64 for index"
+            if name.startswith(("gather", "scatter")) else
+            f"{name}(): Expected dtype int64 for index" if not name.startswith(("index_add", "index_reduce")) else
             f"{name.rstrip('_')}_(): Expected dtype int32/int64 for index but got: {_scalar(index)}")
 
 
@@ -131,7 +132,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     return xp.index_select(input, index, axis=d)
 
 
-def _check_gather(input: Any, dim: int, index: Any, name: str) -> int:
+def _check_gather(input: Any, dim: int, index: Any, name: str, src: Any = None) -> int:
     _check_index(index, name)
     d = normalize_dim(dim, input.array.ndim)
     if max(input.array.ndim, 1) != max(index.array.ndim, 1):
@@ -144,8 +145,7 @@ def _check_gather(input: Any, dim: int, index: Any, name: str) -> int:
                 raise RuntimeError(f"Size does not match at dimension {k} expected index {list(index.array.shape)} to "
                                    f"be no larger than self {list(input.array.shape)} apart from dimension {d}"
                                    if name == "gather" else
-                                   f"Expected index {list(index.array.shape)} to be no larger than self "
-                                   f"{list(input.array.shape)} apart from dimension {d}")
+                                   _too_large(input, d, index, src))
     n = input.array.shape[d] if input.array.ndim else 1
     if index.array.size:
         low, high = int(index.array.min()), int(index.array.max())
@@ -153,6 +153,13 @@ def _check_gather(input: Any, dim: int, index: Any, name: str) -> int:
             wrong = next(k for k in index.reshape(-1).tolist() if not 0 <= k < n)
             raise RuntimeError(f"index {wrong} is out of bounds for dimension {d} with size {n}")
     return d
+
+
+def _too_large(input: Any, d: int, index: Any, src: Any) -> str:
+    """Return PyTorch's message for an index that is larger than the tensor that it writes to, or than its values."""
+    than_src = f" and to be no larger size than src {list(src.array.shape)}" if isinstance(src, TensorBase) else ""
+    return (f"Expected index {list(index.array.shape)} to be no larger than self {list(input.array.shape)} apart from "
+            f"dimension {d}{than_src}")
 
 
 def _with_axis(x: Any) -> Any:
@@ -280,7 +287,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
                         accumulate=accumulate).reshape(input.array.shape)
 
 
-def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
+def _value_for(input: Any, d: int, index: Any, value: Any, name: str) -> Any:
     if not isinstance(value, TensorBase):
         backend, value = type(input._storage), converted(value, input.dtype)
         return fresh(compute(backend.xp.full, index.array.shape, value, dtype=input.array.dtype), backend)
@@ -290,11 +297,8 @@ def _value_for(input: Any, index: Any, value: Any, name: str) -> Any:
         if value.array.ndim:
             normalize_dim(index.array.ndim - 1, value.array.ndim)
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-    for k, (n, m) in enumerate(zip(index.array.shape, value.array.shape, strict=False)):
-        if n > m:
-            raise RuntimeError(f"Expected index {list(index.array.shape)} to be no larger than src "
-                               f"{list(value.array.shape)} apart from dimension {k}"
-                               if name != "gather" else "")
+    if any(n > m for n, m in zip(index.array.shape, value.array.shape, strict=False)):
+        raise RuntimeError(_too_large(input, d, index, value))
     return value
 
 
@@ -332,12 +336,13 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Tensor | None = None, *
         if isinstance(given, TensorBase):
             warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
                  "PyTorch release. Use torch.scatter_reduce instead for more reduction options.")
-        given = _value_for(input, index, given, "scatter")
+        if not isinstance(given, TensorBase):
+            given = _value_for(input, 0, index, given, "scatter")
         return scatter_reduce(input, dim, index, given, "sum" if reduce == "add" else "prod")
     if not index.array.size:
         return _unmoved(input, given)
-    d = _check_gather(input, dim, index, "scatter")
-    given = _value_for(input, index, given, "scatter")
+    d = _check_gather(input, dim, index, "scatter", given)
+    given = _value_for(input, d, index, given, "scatter")
     out = xp.scatter(_with_axis(input), _with_axis(given), _with_axis(index), axis=d)
     return _of_shape(out, input.array.shape)
 
@@ -352,8 +357,8 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     check_tensor(src, "scatter_add", "src", 4)
     if not index.array.size:
         return _unmoved(input, src)
-    d = _check_gather(input, dim, index, "scatter_add")
-    src = _value_for(input, index, src, "scatter")
+    d = _check_gather(input, dim, index, "scatter_add", src)
+    src = _value_for(input, d, index, src, "scatter")
     return _of_shape(xp.scatter_add(_with_axis(input), _with_axis(src), _with_axis(index), axis=d), input.array.shape)
 
 
@@ -376,6 +381,8 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     from . import FUNCTIONS as f
     if reduce in ("amax", "amin"):
         refuse(input, "c", f"scatter_gather_tensor_cpu_reduce_{reduce}")
+    if reduce == "mean":
+        refuse(input, "b", "scatter_gather_tensor_cpu_reduce_mean")
     reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
@@ -383,8 +390,8 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
     check_tensor(src, "scatter_reduce", "src", 4)
     if not index.array.size:
         return _unmoved(input, src)
-    d = _check_gather(input, dim, index, "scatter_reduce")
-    src = _value_for(input, index, src, "scatter")
+    d = _check_gather(input, dim, index, "scatter_reduce", src)
+    src = _value_for(input, d, index, src, "scatter")
     shape = input.array.shape
     input, index, src = _with_axis(input), _with_axis(index), _with_axis(src)
     if reduce in ("sum", "mean"):
@@ -406,8 +413,8 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
 def _slices(input: Any, dim: int, index: Any, source: Any, name: str) -> tuple[Any, Any, Any]:
     kept = source is not None and isinstance(source, TensorBase)
     if index.array.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.array.ndim} with type: "
-                         f"{_scalar(index)} and size: {list(index.array.shape)}")
+        raise IndexError(f"{name.rstrip('_')}_(): Index is supposed to be a vector, but got dim: {index.array.ndim} "
+                         f"with type: {_scalar(index)} and size: {list(index.array.shape)}")
     d = normalize_dim(dim, input.array.ndim)
     if (name == "index_copy_" and kept and source.array.ndim and input.array.ndim
             and source.array.ndim != input.array.ndim):
@@ -533,7 +540,7 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     d, index, source = _slices(input, dim, index, source, "index_reduce_")
     warn("index_reduce() is in beta and the API may change at any time.")
-    refuse(input, "c", "index_func_")
+    refuse(input, "c", {"amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce, "index_func_"))
     source = _with_axis(source)
     wide = index.reshape([-1 if k == d else 1 for k in range(max(input.array.ndim, 1))]).expand(source.array.shape)
     return scatter_reduce(input, d, wide if input.array.ndim else index, source if input.array.ndim else source, reduce,

@@ -254,7 +254,8 @@ def repeat(input: Tensor, *repeats: Ints1, **keywords: Any) -> Tensor:
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(c < 0 for c in counts):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(counts)}: {list(counts)}")
+        sizes = [n * m for n, m in zip(counts, (*(1,) * lead, *shape), strict=True)]
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}")
     full = (1,) * lead + tuple(shape)
     spread = tuple(n for pair in zip(counts, full, strict=True) for n in pair)
     single = tuple(n for size in full for n in (1, size))

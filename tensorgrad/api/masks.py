@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..core.dispatch import fresh, result_type, xp
+from ..core.dispatch import SCALAR_TYPES, fresh, result_type, xp
 from ..core.tape import TensorBase
 from ..interpret._batched_subscripts import examples_of
 from ..ops.indexing import ARRAY
@@ -22,7 +22,8 @@ from .subscripts import as_value, getitem
 def _check_mask(mask: Any, name: str) -> None:
     if mask.array.dtype.kind != "b":
         raise RuntimeError(f"{name}: expected BoolTensor for mask" if name == "masked_select" else
-                           f"{name}_ only supports boolean masks, but got mask with dtype {_c_name(mask)}")
+                           f"{name}_ only supports boolean masks, but got mask with dtype "
+                           f"{SCALAR_TYPES[mask.dtype.name] if name == 'masked_scatter' else _c_name(mask)}")
 
 
 def _c_name(t: Any) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..core.tape import node_of
 from ..dtype import FROM_NUMPY
 from ._arguments import check_tensor, integer, normalize_dim
 from ._kinds import Device, Ints1, MemoryFormat

@@ -132,7 +132,7 @@ def _view_as_dtype(self: Tensor, dtype: dtypes.dtype) -> Any:
     except ValueError:
         if not self.array.ndim:
             raise RuntimeError(f"self.dim() cannot be 0 to view {was} as {asked} (different element sizes)") from None
-        if self.stride(-1) != 1:
+        if self.stride(-1) != 1 and not (larger > 1 and self.array.shape[-1] % larger):
             raise RuntimeError(f"self.stride(-1) must be 1 to view {was} as {asked} (different element sizes), but got "
                                f"{self.stride(-1)}") from None
         raise RuntimeError(f"self.size(-1) must be divisible by {larger} to view {was} as {asked} (different element "
@@ -317,9 +317,10 @@ def t(input: Tensor) -> Tensor:
     torch.Size([3, 2])
     """
     if input.array.ndim > 2:
-        if input._storage.dense is not None and (found := getattr(input, "sparse_dim", None)):
-            raise RuntimeError(f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {found()} sparse "
-                               f"and {input.dense_dim()} dense dimensions")  # type: ignore[attr-defined]
+        if input.layout is dtypes.sparse_coo:
+            found = f"{input.sparse_dim()} sparse and {input.dense_dim()} dense"  # type: ignore[attr-defined]
+            raise RuntimeError("t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got "
+                               f"{found} dimensions")
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.array.ndim}D")
     return xp.t(input)
 
@@ -617,6 +618,8 @@ def as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Index | 
     memory = storage.memory
     here = (address(input.array) - address(memory)) // memory.itemsize if memory.size else 0
     offset = here if storage_offset is None else index(storage_offset)
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     last = offset + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
     if all(size) and not (0 <= offset and last < memory.size):
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and "

@@ -636,6 +636,14 @@ for _name, _dtype in ELEMENTS.items():
                             {"dtype": DTYPES[_dtype], "__module__": "torch", "__doc__": f"Makes storages of {_dtype}. "
                              f"https://pytorch.org/docs → torch.{_name}"})
 
+
+def __getattr__(name: str) -> Any:
+    """Return the old class of the default dtype as `Storage`."""
+    if name == "Storage":
+        return globals()[next(old for old, element in ELEMENTS.items() if element == get_default_dtype().name)]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 _storage_classes = {TypedStorage, UntypedStorage, *(globals()[_name] for _name in ELEMENTS)}
 
 

@@ -355,6 +355,11 @@ def _fits(shape: Any, target: Any) -> bool:
     return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1], strict=False))
 
 
+def delitem(self: Tensor, index: Any) -> None:
+    """Refuse `del x[index]`: a tensor has all of its elements."""
+    raise TypeError("Tensor does not support deleting items")
+
+
 def _assign(target: Any, value: Any) -> None:
     """Copy a value, broadcast, leading axes of length 1 left out, into a view."""
     if value.array.shape != target.array.shape:
@@ -408,7 +413,10 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
                                                   accumulate=accumulate))
         return
     _inplace.check_mode(target)
-    _inplace.check_writeable(target)
+    if _inplace.is_spread(target.array):
+        _inplace.warn_of_spread("index_put", "indices] = tensor")
+    else:
+        _inplace.check_writeable(target)
     backend, array = type(target._storage), value.array
     places = [t.array for t in tensors]
     if backend.rank:      # operands of fewer levels
@@ -439,4 +447,4 @@ def _put_at_mask(target: Any, mask: Any, axis: int, value: Any) -> None:
 
 
 Tensor.__getitem__ = getitem  # type: ignore[method-assign,attr-defined]
-Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
+Tensor.__setitem__, Tensor.__delitem__ = setitem, delitem  # type: ignore[attr-defined]

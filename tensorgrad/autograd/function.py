@@ -398,8 +398,8 @@ def _result(o: Any, args: tuple[Any, ...], ctx: FunctionCtx, count: int) -> Any:
         returned = wrap(o.array, o._storage)
         returned.origin = Origin(o, None, (o,), {}, None)
         o = returned
-    if o.origin is not None:
-        o.origin.kind = "function" if count == 1 else "several"
+    if (origin := o.origin) is not None:        # which other parts of a view may share
+        o.origin = Origin(origin.parent, origin.op, origin.args, origin.params, "function" if count == 1 else "several")
     return o
 
 

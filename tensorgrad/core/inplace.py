@@ -12,6 +12,7 @@ from typing import Any
 
 from ..advice import advised, misfit, wrote
 from ..dtype import FROM_NUMPY, can_cast
+from ..messages.warn_once import warn
 from ..ops.base import OPS, asked
 from ..runtime.numpy_state import compute
 from ..storage.base import NoValues, clock
@@ -108,6 +109,9 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
             name = function.__name__
             if name not in FILLING or other.array.ndim:
                 check_overlap(target.array, other.array, apart=name in INDEXING)
+    if function.__name__ in ("index_fill", "masked_fill") and is_spread(target.array) and not (mode.record and any(
+            isinstance(a, TensorBase) and node_of(a) is not None for a in (target, *args))):
+        return _fill_spread(target, function, args, kwargs)
     if mode.record:
         if (target._node is not None and target.origin is not None and target.origin.kind == "no_grad"
                 or node_of(target) is not None):
@@ -146,6 +150,33 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
     else:
         result = function(wrap(target.array, target._storage), *args, **kwargs)
     return overwrite(target, result)
+
+
+def is_spread(array: Any) -> bool:
+    """Return True if several elements of an expanded array share a place of memory that may be written to."""
+    flags = getattr(array, "flags", None)
+    return flags is not None and flags.writeable and any(
+        step == 0 and n > 1 for step, n in zip(getattr(array, "strides", ()), array.shape, strict=False))
+
+
+def warn_of_spread(name: str, example: str) -> None:
+    """Warn, as PyTorch does, of an index function that writes to an expanded tensor."""
+    warn(f"Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+         f"operation. This also applies to advanced indexing e.g. tensor[{example}")
+
+
+def _fill_spread(target: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Fill chosen elements of an expanded tensor: a place of memory changes if one of its elements is chosen."""
+    warn_of_spread(function.__name__, "mask] = scalar")
+    result = function(wrap(target.array, target._storage), *args, **kwargs)
+    check_result(target, result)
+    backend = type(target._storage)
+    nothing = wrap(backend.xp.zeros(target.array.shape, dtype=bool), backend())
+    where = args if "value" in kwargs else args[:-1]
+    chosen = function(nothing, *where, **(kwargs | {"value": True})).array
+    target.array[chosen] = result.array[chosen]
+    target._storage.wrote()
+    return target
 
 
 def add_sparse(target: Any, other: Any, scale: Any) -> Any:

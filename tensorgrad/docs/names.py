@@ -44,13 +44,13 @@ ABSENT = {
         r"AcceleratorError",
     "parts of PyTorch's own implementation":
         r"batch_norm_\w+|native_norm|convolution|affine_grid_generator"
-        r"|(Tensor\.)?slice_inverse|Tensor\.hash_tensor|quantized_\w+|from_file|"
-        r"Tensor\.(const_data_ptr|is_set_to|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
+        r"|(Tensor\.)?slice_inverse|Tensor\.hash_tensor|quantized_\w+|"
+        r"Tensor\.(const_data_ptr|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
         r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function"
         r"|has_torch_function\w*|DType)|"
         r"optim\.swap_in_optimizer_params_and_state|autograd\.\w+",
     "storages of quantized elements, and names of the old storage classes for CUDA alone":
-        r"cuda\.\w*Storage|Q\w+Storage|Storage|StorageBase",
+        r"cuda\.\w*Storage|Q\w+Storage|StorageBase",
     "first-class dimensions": r"Tensor\.index|func\.rearrange",
     "memory pools, graphs and meters of CUDA devices":
         r"cuda\.(\w*[gG]raph\w*|CUDAPluggableAllocator|CudaError|DeferredCudaCallError|GreenContext|MemPool"

@@ -120,6 +120,9 @@ def same_places(one: Any, two: Any) -> bool:
 
 @rule("subtract")
 def subtract(xp: Any, a: Any, b: Any) -> Any:
+    if is_sparse(b) and hasattr(a, "dtype") and a.dtype != b.dtype:     # negated in the common dtype: b may be unsigned
+        v = values(xp, b)
+        return add(xp, a, made(xp, pattern(b), xp.subtract(xp.zeros((1,) * v.ndim, dtype=a.dtype), v)))
     return add(xp, a, _on_values("negative", False, xp, b) if is_sparse(b) else -b)
 
 

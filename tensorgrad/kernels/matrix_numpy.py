@@ -90,6 +90,15 @@ def expand_dims(x: Any, axis: Any) -> Any:
     return x.reshape((*shape[:axis], 1, *shape[axis:]))
 
 
+@OpDispatch.register("get_slice", "cpu")
+def get_slice(x: Any, index: Any) -> Any:
+    """New axes have PyTorch's strides, not 0."""
+    y = x[index if ... in index else (*index, ...)]
+    if None not in index or not isinstance(y, np.ndarray):
+        return y
+    return x[(*(part for part in index if part is not None), *(() if ... in index else (...,)))].reshape(y.shape)
+
+
 @OpDispatch.register("broadcast_to", "cpu")
 def broadcast_to(x: Any, shape: Any) -> Any:
     """Broadcast by a view with zero strides, in a fraction of the microseconds that NumPy's function takes."""
@@ -101,4 +110,8 @@ def broadcast_to(x: Any, shape: Any) -> Any:
         if n != m and n != 1:
             return np.broadcast_to(x, shape)
         steps.append(step if n == m else 0)
+    if x.ndim and 1 in shape[:lead]:    # a new axis of length 1 has a step as if it were longer
+        for axis in reversed(range(lead)):
+            if shape[axis] == 1:
+                steps[axis] = shape[axis + 1] * steps[axis + 1]
     return np.ndarray(shape, x.dtype, x, 0, steps) if lead >= 0 else np.broadcast_to(x, shape)

@@ -93,13 +93,14 @@ def sizes_and_attributes(torch):
     a.label = "kept"
     x = torch.ones(2, 3)
     return (b.__sizeof__() - a.__sizeof__(), a.label, x.is_set_to(torch.empty(0).set_(x)), x.is_set_to(x.t()),
-            x.is_set_to(x.clone()))
+            x.is_set_to(x.clone()), torch.Storage.__name__)
 
 
 test_programs = program.test()
 META = {
-    "item": lambda s: s[0], "list": lambda s: s.tolist(), "cpu": lambda s: s.cpu(), "share": lambda s: s.share_memory_(),
-    "descriptor": lambda s: s._share_fd_cpu_(), "name": lambda s: s._share_filename_cpu_(),
+    "item": lambda s: s[0], "list": lambda s: s.tolist(), "cpu": lambda s: s.cpu(),
+    "share": lambda s: s.share_memory_(), "descriptor": lambda s: s._share_fd_cpu_(),
+    "name": lambda s: s._share_filename_cpu_(),
     "file": lambda s: s._write_file(tempfile.TemporaryFile(), True, True, 1),
 }
 
