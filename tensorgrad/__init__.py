@@ -29,11 +29,11 @@ _with_makers(globals()["tensor"])
 _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random",
          "const", "viz", "backends", "storage", "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit",
          "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "serialization", "accelerator", "ao",
-         "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "mps", "mtia",
-         "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types", "xpu",
-         "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_prims_common", "_refs",
-         "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops", "symbolic",
-         "layers", "masked")
+         "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "monitor",
+         "mps", "mtia", "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types",
+         "xpu", "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_prims_common", "_refs",
+         "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops", "symbolic", "layers",
+         "masked")
 _ELSEWHERE = {name: module for module, names in {
     "__config__": "show_config",
     "accelerator": "get_device_module",
@@ -45,7 +45,8 @@ _ELSEWHERE = {name: module for module, names in {
                          "set_autocast_cpu_enabled set_autocast_gpu_dtype",
     "_higher_order_ops": "cond", "_utils_internal": "_running_with_deploy",
     "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
-    "_C": "DisableTorchFunction DisableTorchFunctionSubclass PyTorchFileReader PyTorchFileWriter",
+    "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "serialization._zip_files": "PyTorchFileReader PyTorchFileWriter",
     "api.checks": "_assert _assert_async _assert_scalar _assert_tensor_metadata _check _check_index _check_is_size "
                   "_check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value "
                   "_check_with",

@@ -56,6 +56,7 @@ from . import (
     library as library,
     linalg as linalg,
     masked as masked,
+    monitor as monitor,
     mps as mps,
     mtia as mtia,
     multiprocessing as multiprocessing,
@@ -218,6 +219,7 @@ from .runtime.threads import (
     set_num_threads as set_num_threads,
 )
 from .serialization import load as load, save as save
+from .serialization._zip_files import PyTorchFileReader as PyTorchFileReader, PyTorchFileWriter as PyTorchFileWriter
 from .size import Size as Size
 from .storage.out_of_memory import OutOfMemoryError as OutOfMemoryError
 from .types import SymBool as SymBool, SymFloat as SymFloat, SymInt as SymInt
@@ -244,8 +246,6 @@ IntStorage: _Old
 IntTensor: Any
 LongStorage: _Old
 LongTensor: Any
-def PyTorchFileReader(*args: Any, **kwargs: Any) -> Any: ...
-def PyTorchFileWriter(*args: Any, **kwargs: Any) -> Any: ...
 ShortStorage: _Old
 ShortTensor: Any
 Storage: _Old

@@ -4,6 +4,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from .runtime.decorating import decorated
+
 KINDS = {"cpu", "cuda", "meta"}  # Storage subclasses add the names of their devices
 ACCEPTED = ("cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, "
             "hpu, mtia, privateuseone")
@@ -34,12 +36,15 @@ class device:
             kind, index = "cuda", spec
         elif isinstance(spec, str):
             kind, colon, number = spec.partition(":")
+            if not spec:
+                raise RuntimeError("Device string must not be empty")
+            if (not kind.isascii() or not kind.replace("_", "a").isalpha()
+                    or colon and (not number.isdigit() or number[0] == "0" != number)):
+                raise RuntimeError(f"Invalid device string: '{spec}'")
             # all of PyTorch's kinds make devices, if only for comparisons
             if kind not in KINDS and f" {kind}," not in f" {ACCEPTED},":
                 raise RuntimeError(f"Expected one of {ACCEPTED} device type at start of device string: {spec}")
             if colon:
-                if not number.isdigit() or (len(number) > 1 and number[0] == "0"):
-                    raise RuntimeError(f"Invalid device string: '{spec}'")
                 if index is not None:
                     raise RuntimeError("type (string) must not include an index because index was passed "
                                        f"explicitly: {spec}")
@@ -84,13 +89,7 @@ class device:
         defaults.stack = defaults.stack[:-1]
 
     def __call__(self, function: Any) -> Any:
-        from functools import wraps
-
-        @wraps(function)
-        def placed(*args: Any, **kwargs: Any) -> Any:
-            with self:
-                return function(*args, **kwargs)
-        return placed
+        return decorated(function, lambda: self)
 
 
 CPU = device("cpu")

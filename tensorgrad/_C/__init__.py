@@ -13,7 +13,6 @@ from ..core.class_hooks import DisableTorchDispatch, disabled_dispatch
 from ..core.mode import mode
 from ..generator import Generator
 from ..messages.missing_names import MissingName
-from ..messages.unsupported import unsupported
 from ._namespaces import _fft, _linalg, _nn, _special, _VariableFunctions
 
 PACKAGE = __name__.partition(".")[0]
@@ -98,10 +97,6 @@ def _pop_torch_function_stack() -> Any:
     return innermost
 
 
-_FILES = "PyTorchFileReader PyTorchFileWriter"
-globals().update(unsupported(_FILES, "torch", "torch.load and torch.save read and write whole files"))
-
-
 def _are_functorch_transforms_active() -> bool:
     """Return True inside vmap, and inside a derivative of a function."""
     return bool(mode.batches) or (mode.watching.refused or "").startswith("torch.func")
@@ -170,6 +165,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"{PACKAGE}._unregistered"), name)
     if name in OF_ENGINE:
         return getattr(import_module(f"{__name__}._autograd"), name)
+    if name in ("Future", "PyTorchFileReader", "PyTorchFileWriter"):        # those of the package itself
+        return getattr(import_module(PACKAGE), name)
     raise MissingName(__name__, name)
 
 

@@ -26,8 +26,8 @@ def state_of(tensor: Any, without: tuple[str, ...] = (HOOKS,)) -> Any:
 
     without: names of attributes to leave out.
     """
-    own = type(tensor).__getstate__
-    if own is not object.__getstate__:
+    own: Any = type(tensor).__getstate__
+    if own is not vars(object)["__getstate__"]:
         return own(tensor)
     attributes = {name: value for name, value in tensor.__dict__.items() if name not in without}
     slots = slots_in(tensor)

@@ -166,9 +166,9 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
     close = xp.equal(input, other)
     if equal_nan:
         close = xp.logical_or(close, xp.logical_and(isnan(input), isnan(other)))
+    if not rtol and not atol:
+        return close
     if input.array.dtype.kind in "biu":
-        if not rtol and not atol:
-            return close
         input, other = (in_dtype(t, dtypes.float64) for t in (input, other))
     apart = xp.absolute(xp.subtract(input, other))
     allowed = xp.add(xp.multiply(xp.absolute(other), rtol), atol)

@@ -25,14 +25,27 @@ from ..core.inplace import address
 from ..device import device as Device
 from ..dtype import SCALAR_TYPES, get_default_dtype
 from ..dtype import dtype as Dtype
-from ..messages.warn_once import warn
+from ..messages.warn_once import WARNED, warn
 from ..storage.base import backend_of
 from . import DTYPES
 
 OLD = ("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
        "class. This should only matter to you if you are using storages directly.  To access UntypedStorage directly, "
        "use tensor.untyped_storage() instead of tensor.storage()")
+_always_warn = [False]      # of typed storages; else once per process
 NOT_RESIZABLE = "Trying to resize storage that is not resizable"
+
+
+def _get_always_warn_typed_storage_removal() -> bool:
+    """Return True if each typed storage that a program makes gives a warning."""
+    return _always_warn[0]
+
+
+def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
+    """Set whether each typed storage that a program makes gives a warning, or the first alone."""
+    if not isinstance(always_warn, bool):
+        raise AssertionError(f"always_warn must be bool, got {type(always_warn).__name__}")
+    _always_warn[0] = always_warn
 
 
 def line_of(array: Any) -> Any:
@@ -412,6 +425,8 @@ class TypedStorage:
     def __init__(self, *arguments: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None,
                  _internal: bool = False) -> None:
         if not _internal:
+            if _always_warn[0]:
+                WARNED.discard(OLD)
             warn(OLD)
         self.dtype = dtype or get_default_dtype()
         if wrap_storage is not None:

@@ -123,8 +123,9 @@ class EventList(list[Any]):
         """Add up the events of each name, or of each name and shapes of inputs."""
         found: dict[Any, FunctionEventAvg] = {}
         for event in self:
-            key = (event.name, str(event.input_shapes)) if group_by_input_shapes else event.name
-            found.setdefault(key, FunctionEventAvg(event.name)).add(event)
+            name = "ProfilerStep*" if event.name.startswith("ProfilerStep#") else event.name
+            key = (name, str(event.input_shapes)) if group_by_input_shapes else name
+            found.setdefault(key, FunctionEventAvg(name)).add(event)
         averages = EventList(found.values())
         averages.shows_memory, averages.shows_shapes = self.shows_memory, group_by_input_shapes
         return averages
@@ -167,11 +168,11 @@ class EventList(list[Any]):
 
     __str__ = table
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Write the events as JSON for a browser's trace viewer."""
+    def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
+        """Write the events, and what else is to be told, as JSON for a browser's trace viewer."""
         events = [{"name": e.name, "ph": "X", "ts": e.start, "dur": e.cpu_time_total, "pid": os.getpid(),
                    "tid": e.thread, "args": {}} for e in self]
-        text = json.dumps({"traceEvents": events}).encode()
+        text = json.dumps({**(metadata or {}), "traceEvents": events}).encode()
         if path.endswith(".gz"):
             import gzip
             text = gzip.compress(text)

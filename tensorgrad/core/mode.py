@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import threading
 import warnings
-from functools import wraps
 from typing import Any
+
+from ..runtime.decorating import decorated
 
 
 def refuse_inference(node: Any) -> None:
@@ -119,9 +120,6 @@ class Mode(threading.local):
 mode = Mode()
 
 
-GENERATOR = 0x20      # inspect.CO_GENERATOR
-
-
 class Switch:
     """A context manager that is a decorator too, of functions and of generators."""
 
@@ -130,36 +128,7 @@ class Switch:
             warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only "
                           "decorate functions or methods. To preserve the current behavior of class decoration, you "
                           "can directly decorate the `__init__` method and nothing else.", FutureWarning, stacklevel=2)
-        if getattr(getattr(function, "__code__", None), "co_flags", 0) & GENERATOR:
-            return self.stepped(function)
-
-        @wraps(function)
-        def switched(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)
-        return switched
-
-    def stepped(self, function: Any) -> Any:
-        """Wrap a generator function so that its generators run under the switch, and leave it at each yield."""
-        @wraps(function)
-        def generate(*args: Any, **kwargs: Any) -> Any:
-            generator = function(*args, **kwargs)
-            resume, value = generator.send, None
-            while True:
-                try:
-                    with self.clone():
-                        shown = resume(value)
-                except StopIteration as stop:
-                    return stop.value
-                try:
-                    resume, value = generator.send, (yield shown)
-                except GeneratorExit:
-                    with self.clone():
-                        generator.close()
-                    raise
-                except BaseException as error:
-                    resume, value = generator.throw, error
-        return generate
+        return decorated(function, self.clone)
 
     def clone(self) -> Any:
         return type(self)()

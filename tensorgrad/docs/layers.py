@@ -52,7 +52,8 @@ LAYERS = [
         "interpret._aten_rows interpret.class_dispatch "
         "autograd.grad_mode autograd.anomaly_mode autograd.variable autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
-        "_tensor.dlpack _tensor.states _tensor.sparse_copying _tensor.copying _tensor.usual_types _tensor.torch_function",
+        "_tensor.dlpack _tensor.states _tensor.sparse_copying _tensor.copying _tensor.usual_types "
+        "_tensor.torch_function",
         "_tensor overrides _C"]),
     Layer("api", "PyTorch's spelling: signatures, checks of arguments, docstrings",
           ["autograd.forward_ad autograd.profiler", "api return_types"]),
@@ -65,7 +66,7 @@ LAYERS = [
         "_VF array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
          "_aten _unregistered _ops _custom_ops _subclasses _tensor_str _copying storages "
          "_dynamo _functorch _higher_order_ops _jit_internal _linalg_utils _prims_common _refs _utils _utils_internal "
-         "ao cpu export fx library masked mps mtia nested onnx profiler quantization quasirandom sparse xpu "
+         "ao cpu export fx library masked monitor mps mtia nested onnx profiler quantization quasirandom sparse xpu "
         "utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]

@@ -8,11 +8,20 @@ import multiprocessing as _multiprocessing
 from multiprocessing import *  # noqa: F403
 
 from . import reductions
-from .spawn import ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes
+from ._thread_names import _get_thread_name, _set_thread_name
+from .spawn import (
+    ENV_VAR_PARALLEL_START,
+    ProcessContext,
+    ProcessExitedException,
+    ProcessRaisedException,
+    SpawnContext,
+    spawn,
+    start_processes,
+)
 
-__all__ = [*_multiprocessing.__all__, "ProcessContext", "ProcessExitedException", "ProcessRaisedException",
-           "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
-           "start_processes"]
+__all__ = [*_multiprocessing.__all__, "ENV_VAR_PARALLEL_START", "ProcessContext", "ProcessExitedException",
+           "ProcessRaisedException", "SpawnContext", "get_all_sharing_strategies", "get_sharing_strategy",
+           "set_sharing_strategy", "spawn", "start_processes", "_get_thread_name", "_set_thread_name"]
 
 reductions.init_reductions()
 _STRATEGIES = {"file_descriptor", "file_system"}

@@ -18,6 +18,7 @@ from ._process_cleanup import GRACE, descendants, end_all
 __all__ = ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException", "SpawnContext",
            "spawn", "start_processes"]
 
+ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 # bytes of a message: below the size that a pipe writes atomically, so that a killed process leaves no partial message
 PIECE = 4000
 
@@ -75,6 +76,12 @@ def _run(fn: Any, i: int, args: Any, errors: Any) -> None:
             for start in range(0, len(text), PIECE):
                 errors.send_bytes(text[start:start + PIECE])
         sys.exit(1)
+
+
+def _log(text: str, pid: int) -> None:
+    import logging  # imported late: few programs need it
+
+    logging.getLogger(__name__).warning(text, pid)
 
 
 class ProcessContext:
@@ -155,10 +162,12 @@ class ProcessContext:
         own = descendants(process.pid for process in self.processes if process.is_alive())
         for process in self.processes:
             if process.is_alive():
+                _log("Terminating process %s via signal SIGTERM", process.pid)
                 process.terminate()
         self._join_procs_with_timeout(seconds)
         for process in self.processes:
             if process.is_alive():
+                _log("Unable to shutdown process %s via SIGTERM, forcefully exiting via SIGKILL", process.pid)
                 process.kill()
             process.join()
         end_all(own, min(seconds, GRACE))
@@ -190,6 +199,20 @@ class SpawnContext(ProcessContext):
         super().__init__(processes, errors)
 
 
+def _started(context: Any, fn: Any, i: int, args: Any, daemon: bool) -> tuple[Any, Any]:
+    """Start a process, and return it with the pipe of its errors."""
+    reader, writer = context.Pipe(duplex=False)
+    try:
+        process = context.Process(target=_run, args=(fn, i, args, writer), daemon=daemon)
+        process.start()
+    except BaseException:
+        reader.close()
+        raise
+    finally:
+        writer.close()
+    return process, reader
+
+
 def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True, daemon: bool = False,
                     start_method: str = "spawn") -> ProcessContext | None:
     """Start processes that call fn(i, *args), and with `join` wait for them.
@@ -198,24 +221,28 @@ def start_processes(fn: Any, args: Any = (), nprocs: int = 1, join: bool = True,
         result is a ProcessContext. The error of the
     first process that fails is raised, after the others were ended; they are ended, too, if this process leaves the
     call by another exception, as after
-    Ctrl-C, and if it is killed. Errors: ProcessRaisedException, ProcessExitedException.
+    Ctrl-C, and if it is killed. TORCH_MP_PARALLEL_START=1 in the environment starts them in parallel by "forkserver".
+    Errors: ProcessRaisedException, ProcessExitedException.
 
     https://pytorch.org/docs → torch.multiprocessing.start_processes
     """
     context: Any = multiprocessing.get_context(start_method)
     running = ProcessContext([], [])
+    started: list[Any] = [None] * nprocs
+
+    def start(i: int) -> None:
+        started[i] = _started(context, fn, i, args, daemon)
     try:
-        for i in range(nprocs):
-            reader, writer = context.Pipe(duplex=False)
-            try:
-                process = context.Process(target=_run, args=(fn, i, args, writer), daemon=daemon)
-                process.start()
-            except BaseException:
-                reader.close()
-                raise
-            finally:
-                writer.close()
-            running.add(process, reader)
+        try:
+            if start_method == "forkserver" and os.environ.get(ENV_VAR_PARALLEL_START, "0") == "1":
+                from concurrent.futures import ThreadPoolExecutor
+                with ThreadPoolExecutor(max_workers=max(nprocs, 1)) as pool:
+                    list(pool.map(start, range(nprocs)))
+            else:
+                list(map(start, range(nprocs)))
+        finally:
+            for process in filter(None, started):
+                running.add(*process)
         while join and not running.join():
             pass
     except ProcessException:

@@ -9,8 +9,10 @@ True
 """
 from __future__ import annotations
 
+import json
 import os
 import time
+import warnings
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -56,6 +58,8 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
             ("wait", wait, ">= 0"), ("warmup", warmup, ">= 0"), ("active", active, "> 0"), ("repeat", repeat, ">= 0"),
             ("skip_first", skip_first, ">= 0")))
         raise AssertionError(f"Invalid profiler schedule arguments. Got {least}.")
+    if not warmup:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
 
     def action(step: int) -> ProfilerAction:
         step -= skip_first
@@ -103,8 +107,10 @@ class profile:
                                          "with_stack": with_stack}
         self.current_action = ProfilerAction.NONE
         self.profiler: Any = None
-        self.metadata: dict[str, str] = {}
+        self.metadata: dict[str, Any] = {}
+        self.record_steps = schedule is not None
         self._recording = False
+        self._step_block: Any = None        # the event of the present step
 
     def start(self) -> None:
         """Begin."""
@@ -121,6 +127,7 @@ class profile:
     def step(self) -> None:
         """The next step of the loop begins."""
         before = self.current_action
+        self._end_step()
         self.step_num += 1
         self.current_action = self.schedule(self.step_num)
         if before is ProfilerAction.RECORD_AND_SAVE and self._recording:
@@ -135,8 +142,16 @@ class profile:
         if self.current_action in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE) and not self._recording:
             self.profiler.__enter__()
             self._recording = True
+        if self._recording and self.record_steps:
+            self._step_block = record_function(f"ProfilerStep#{self.step_num}").__enter__()
+
+    def _end_step(self) -> None:
+        block, self._step_block = self._step_block, None
+        if block is not None:
+            block.__exit__()
 
     def _end(self) -> None:
+        self._end_step()
         self.profiler.__exit__(None, None, None)
         self._recording = False
         if self.on_trace_ready is not None:
@@ -164,7 +179,7 @@ class profile:
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the calls as JSON for a browser's trace viewer."""
-        self._measured("exporting chrome trace").export_chrome_trace(path)
+        self._measured("exporting chrome trace").function_events.export_chrome_trace(path, self.metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write the stacks, for flame graphs."""
@@ -173,10 +188,14 @@ class profile:
         self._measured("exporting stacks").function_events.export_stacks(path, metric)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Keep a text beside the measurements."""
+        """Write a text into the trace, under this key."""
         self.metadata[key] = value
 
-    add_metadata_json = preset_metadata_json = add_metadata
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Write a value into the trace, which is given as JSON. ValueError if it is no JSON."""
+        self.metadata[key] = json.loads(value)
+
+    preset_metadata_json = add_metadata_json
 
     def toggle_collection_dynamic(self, enable: bool, activities: Any) -> None:
         """Start or stop measuring within the block, whichever activities are named."""

@@ -48,6 +48,7 @@ from ._pickler import pickled
 from ._rebuild import module_of
 from ._storages import Records
 from ._unpickler import RestrictedUnpickler, unsafe_names
+from ._zip_files import _is_zipfile, _open_file_like, _open_zipfile_reader, _open_zipfile_writer
 
 __all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_globals",
            "check_module_version_greater_or_equal", "clear_safe_globals",
@@ -56,7 +57,7 @@ __all__ = ["LoadEndianness", "SourceChangeWarning", "StorageType", "add_safe_glo
            "register_package", "safe_globals", "save", "set_crc32_options", "set_default_load_endianness",
            "set_default_mmap_options",
            "skip_data",
-           "validate_cuda_device"]
+           "validate_cuda_device", "_is_zipfile", "_open_file_like", "_open_zipfile_reader", "_open_zipfile_writer"]
 
 MAP_LOCATION = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
 DEFAULT_PROTOCOL = 2

@@ -172,6 +172,14 @@ class Archive:
         """The length of a record, in bytes."""
         return self._entry(name).size
 
+    def names(self) -> list[str]:
+        """Return the names of the records, in the order of the directory."""
+        return [name.removeprefix(f"{self._top}/") for name in self._entries]
+
+    def begin_of(self, name: str) -> int:
+        """Return where the bytes of a record begin, from the archive's beginning."""
+        return self._entry(name).begin
+
     def _entry(self, name: str) -> Entry:
         try:
             return self._entries[f"{self._top}/{name}"]
@@ -257,20 +265,41 @@ def _fill(file: Any, target: memoryview) -> int:
 
 def write_archive(file: Any, name: str, data: bytes, storages: list[Any], order: bool = True) -> None:
     """Write the archive of a pickle and the storages that it refers to by number. order: also write the byte order."""
-    import hashlib
-    import zipfile  # imported late: it imports compression modules as well
-    digest = hashlib.sha1(data, usedforsecurity=False)
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        _add(archive, f"{name}/data.pkl", data)
-        _add(archive, f"{name}/.format_version", b"1")
-        _add(archive, f"{name}/.storage_alignment", str(options.alignment).encode())
+    writer = ArchiveWriter(file, name)
+    with writer.archive:
+        writer.add("data.pkl", data)
+        writer.add(".format_version", b"1")
+        writer.add(".storage_alignment", str(options.alignment).encode())
         if order:
-            _add(archive, f"{name}/byteorder", sys.byteorder.encode())
+            writer.add("byteorder", sys.byteorder.encode())
         for key, memory in enumerate(storages):
-            _add(archive, f"{name}/data/{key}", memory)
-            digest.update(str(len(memory)).encode())
-        _add(archive, f"{name}/version", b"3\n")
-        _add(archive, f"{name}/.data/serialization_id", str(int(digest.hexdigest(), 16) % 10 ** 40).zfill(40).encode())
+            writer.add(f"data/{key}", memory)
+        writer.finish()
+
+
+class ArchiveWriter:
+    """An archive to write: records in a folder of this name, then `finish`."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        import hashlib
+        import zipfile  # imported late: it imports compression modules as well
+        self.name, self._sizes = name, hashlib.sha1(usedforsecurity=False)
+        self.archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+
+    def add(self, name: str, data: Any) -> None:
+        """Write a record."""
+        _add(self.archive, f"{self.name}/{name}", data)
+        if name == "data.pkl":
+            self._sizes.update(data)
+        elif name.startswith("data/"):
+            self._sizes.update(str(len(data)).encode())
+
+    def finish(self) -> None:
+        """Write the version, a number that depends on the contents, and the directory."""
+        self.add("version", b"3\n")
+        number = int(self._sizes.hexdigest(), 16) % 10 ** 40
+        self.add(".data/serialization_id", str(number).zfill(40).encode())
+        self.archive.close()
 
 
 def _add(archive: Any, name: str, data: Any) -> None:

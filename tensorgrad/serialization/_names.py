@@ -26,8 +26,9 @@ UNTYPED = StorageType("torch.storage", "UntypedStorage", None)
 STORAGE_TYPES = ({("torch", t.name): t for t in BY_DTYPE.values()}
                  | {("torch.storage", "UntypedStorage"): UNTYPED, ("torch", "UntypedStorage"): UNTYPED})
 
-CLASSES: dict[Any, tuple[str, str]] = {Tensor: ("torch", "Tensor"), Size: ("torch", "Size"), device: ("torch", "device"), dtype: ("torch", "dtype"),
-           Parameter: ("torch.nn.parameter", "Parameter"), Generator: ("torch._C", "Generator")}
+CLASSES: dict[Any, tuple[str, str]] = {
+    Tensor: ("torch", "Tensor"), Size: ("torch", "Size"), device: ("torch", "device"), dtype: ("torch", "dtype"),
+    Parameter: ("torch.nn.parameter", "Parameter"), Generator: ("torch._C", "Generator")}
 
 
 MISSING = {"_rebuild_qtensor": "there are no quantized tensors: write `x.dequantize()`",

@@ -147,7 +147,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
         if tensor.is_meta:
             return META, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
         if tensor._storage.dense is not None:
-            return SPARSE, (tensor.layout, _parts(tensor))
+            return SPARSE, (tensor.layout, _parts(tensor.as_subclass(Tensor)))
         kind = BY_DTYPE.get(tensor.dtype.name, UNTYPED)
         block, offset, stride = _block(tensor)
         line = line_of(block)

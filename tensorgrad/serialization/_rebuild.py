@@ -8,8 +8,7 @@ from importlib import import_module
 from pickle import UnpicklingError
 from typing import Any
 
-from .._tensor.states import restore as set_state
-from .._tensor.states import slots_of
+from .._tensor.states import restore, slots_of
 from ..api import DTYPES, Size, Tensor, device, empty_strided, sparse_compressed_tensor, sparse_coo_tensor
 from ..api.tensor_types import TYPES
 from ..dtype import dtype as Dtype
@@ -143,7 +142,7 @@ def _of_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
             raise Refused("a tensor's class is malformed")
         tensor = tensor.as_subclass(kind)
     hides = function.function is _wrapper           # what such a tensor holds may have the name of a method
-    trusting(set_state, tensor, _checked_state(type(tensor), state, hides))
+    trusting(restore, tensor, _checked_state(type(tensor), state, hides))
     return tensor
 
 
@@ -153,7 +152,7 @@ def of_any_type(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
     if type(tensor) is not kind:
         tensor = tensor.as_subclass(kind)
     if state:
-        set_state(tensor, state)
+        restore(tensor, state)
     return tensor
 
 

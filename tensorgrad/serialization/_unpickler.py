@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from .._tensor.states import restore
 from ..api import Tensor
 from ..nn.parameter import Parameter
 from ._allowed import BLOCKED, Name, Passed, Refused, Unlisted, modern, trusting, user_classes
@@ -29,7 +30,6 @@ from ._rebuild import (
     new_parameter,
     ordered,
     set_of,
-    set_state,
     size_of,
 )
 
@@ -201,7 +201,7 @@ class RestrictedUnpickler:
             self._charge(state, LEAST_ATTRIBUTE)
             target.__dict__.update(attributes_of(state))
         elif any(type(target) is allowed for allowed in user_classes.values()):
-            trusting(set_state, target, state)
+            trusting(restore, target, state)
         elif isinstance(target, Tensor):
             raise Refused("a tensor gets its attributes from the recipe that makes it, and no state after that")
         else:

@@ -160,14 +160,23 @@ def _of_tensors(actual: Any, expected: Any, rules: _Rules) -> str | None:
 def _of_values(actual: Any, expected: Any, rules: _Rules, rtol: float, atol: float,
                name: str = "Tensor-likes") -> str | None:
     """Describe how the values of two tensors differ, or return None."""
+    small = actual.dtype.is_floating_point and actual.dtype.itemsize == 1
+    if small and (rtol or atol):
+        return (f"Rtol={rtol} and atol={atol} are not supported for bitwise comparison of low dimensional floats. "
+                "Please use rtol=0.0 and atol=0.0.")
     wrong_ones = ~tg.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=rules.equal_nan)
-    count = int(wrong_ones.sum())
+    count, total = int(wrong_ones.sum()), actual.numel()
     if not count:
         return None
-    if not actual.ndim:
+    if not actual.ndim and not small:
         one, other = actual.item(), expected.item()
         return _scalars(one, other, abs(one - other), rtol, atol)
     exact = rtol == atol == 0
+    head = [f"{name} are not {'equal' if exact else 'close'}!", "",
+            f"Mismatched elements: {count} / {total} ({count / total:.1%})"]
+    if small:       # their differences are no numbers of their dtype
+        head[0] = f"{name} are not 'equal'!"
+        return "\n".join([*head, f"The first mismatched element is at index {_greatest(wrong_ones.to(tg.uint8))[1]}."])
     if not actual.dtype.is_floating_point and not actual.dtype.is_complex:
         actual, expected = actual.to(tg.int64), expected.to(tg.int64)
     absolute = tg.where(wrong_ones, tg.abs(actual - expected), 0)
@@ -175,9 +184,7 @@ def _of_values(actual: Any, expected: Any, rules: _Rules, rtol: float, atol: flo
     lines = [f"Greatest {name} difference: {value} at index {place}{'' if exact else f' (up to {allowed} allowed)'}"
              for name, (value, place), allowed in (("absolute", _greatest(absolute), atol),
                                                    ("relative", _greatest(relative), rtol))]
-    total = actual.numel()
-    return "\n".join([f"{name} are not {'equal' if exact else 'close'}!", "",
-                      f"Mismatched elements: {count} / {total} ({count / total:.1%})", *lines])
+    return "\n".join([*head, *lines])
 
 
 LAYOUTS = {tg.sparse_csr: ("CSR", "crow_indices", "col_indices"), tg.sparse_csc: ("CSC", "ccol_indices", "row_indices"),

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from .. import api as tg
@@ -25,6 +26,8 @@ def make_tensor(*shape: Any, dtype: Any, device: Any, low: float | None = None, 
     if noncontiguous and memory_format is not None:
         raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
                          f"{noncontiguous=} and {memory_format=}")
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     spread = noncontiguous and math.prod(shape) > 1
     result = _drawn((*shape[:-1], 2 * shape[-1]) if spread else shape, dtype, device, low, high)
     if spread:
@@ -44,18 +47,39 @@ def _drawn(shape: Any, dtype: Any, device: Any, low: Any, high: Any) -> Any:
     low, high = _bounds(first if low is None else low, last if high is None else high, dtype)
     if not fractional:
         return tg.randint(math.ceil(low), math.ceil(high), shape, dtype=dtype, device=device)
+    if dtype.itemsize == 1:             # no random numbers of 8 bits are drawn
+        return _drawn(shape, tg.float32, device, low, high).to(dtype)
     result = tg.empty(shape, dtype=dtype, device=device)
     parts = tg.view_as_real(result) if dtype.is_complex else result
-    parts.uniform_(low, high)
+    if high - low >= tg.finfo(dtype).max:
+        parts.uniform_(low / 2, high / 2).mul_(2)
+    else:
+        parts.uniform_(low, high)
     return result
 
 
+def _limits(dtype: Any) -> tuple[Any, Any]:
+    """Return the least number of a dtype, and the end of its range; the largest number for those where that is none."""
+    if dtype is tg.bool:
+        return 0, 2
+    if dtype.is_floating_point or dtype.is_complex:
+        return tg.finfo(dtype).min, tg.finfo(dtype).max
+    info = tg.iinfo(dtype)
+    return info.min, info.max + (dtype is not tg.int64)
+
+
 def _bounds(low: Any, high: Any, dtype: Any) -> tuple[Any, Any]:
+    """Return the bounds, cut to the range of the dtype. ValueError for an interval without a number of the dtype."""
     if any(isinstance(bound, float) and math.isnan(bound) for bound in (low, high)):
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
-    if low > high or low == high and not (dtype.is_floating_point or dtype.is_complex):
+    least, end = _limits(dtype)
+    if low == high and (dtype.is_floating_point or dtype.is_complex):
+        warnings.warn("Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated "
+                      "since 2.1 and will be removed in 2.3. Use `torch.full(...)` instead.", FutureWarning,
+                      stacklevel=4)
+    elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
-    if dtype is tg.bool:
-        return max(low, 0), min(high, 2)
-    limits = tg.finfo(dtype) if dtype.is_floating_point or dtype.is_complex else tg.iinfo(dtype)
-    return max(low, limits.min), min(high, limits.max)
+    elif high < least or low >= end:
+        raise ValueError(f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only "
+                         f"supports [{least}, {end})")
+    return min(max(low, least), end), min(max(high, least), end)

@@ -23,7 +23,8 @@ from ..autograd.function import Function, Saved
 from ..core.anomaly import saved_tensors_hooks
 from ..core.engine import backward
 from ..core.mode import enable_grad, mode, no_grad
-from ._device_states import get_device_states, set_device_states
+from ._device_states import DefaultDeviceType, get_device_states, set_device_states
+from ._device_states import infer_device_type as _infer_device_type  # noqa: F401  PyTorch's name
 from ._selective_checkpoint import (
     SAC_IGNORED_OPS,
     CheckpointPolicy,
@@ -216,28 +217,6 @@ class _Surroundings:
 def _casts(override: Any) -> bool:
     from ..amp.autocast_mode import Casting
     return isinstance(override, Casting)
-
-
-class DefaultDeviceType:
-    """The type of device whose random number generators are saved if no argument tells.
-    https://pytorch.org/docs → torch.utils.checkpoint.DefaultDeviceType
-    """
-
-    _default_device_type: str | None = None
-
-    @staticmethod
-    def set_device_type(device: str = "cuda") -> None:
-        """Set the device type."""
-        DefaultDeviceType._default_device_type = device
-
-    @staticmethod
-    def get_device_type() -> str:
-        """Return the device type that was set, or else that of the GPUs, or else "cpu"."""
-        if DefaultDeviceType._default_device_type is None:
-            from ..accelerator import current_accelerator
-            found = current_accelerator(True)
-            DefaultDeviceType._default_device_type = "cpu" if found is None else found.type
-        return DefaultDeviceType._default_device_type
 
 
 class _Here(threading.local):

@@ -174,8 +174,7 @@ def test_a_name_is_there(path):
 
 @pytest.mark.parametrize("call", [lambda: tensorgrad.distributed.tensor.DTensor(),
                                   lambda: tensorgrad.distributed.tensor.distribute_tensor(),
-                                  lambda: tensorgrad.cuda.CUDAGraph(),
-                                  lambda: tensorgrad.PyTorchFileReader("x")])
+                                  lambda: tensorgrad.cuda.CUDAGraph()])
 def test_what_is_only_a_name_says_so(call):
     with pytest.raises(NotImplementedError, match="tensorgrad has no torch"):
         call()

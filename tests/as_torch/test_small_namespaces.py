@@ -5,7 +5,10 @@ import functools
 import importlib
 import inspect
 import io
+import json
+import math
 import pickle
+import tempfile
 import warnings
 
 import pytest
@@ -210,6 +213,23 @@ def futures(torch):
 
 
 @program
+def bounds_of_random_tensors(torch):
+    importing(torch, "testing")
+    make = functools.partial(torch.testing.make_tensor, (3,), device="cpu")
+    small = [torch.tensor(values).to(torch.float8_e4m3fn) for values in ([1.0, 2.0], [1.0, 3.0])]
+    close = torch.testing.assert_close
+    return ([attempt(lambda k=kwargs: make(**k)) for kwargs in (
+        {"dtype": torch.float32, "low": 2, "high": 2}, {"dtype": torch.int8, "low": 127, "high": 128},
+        {"dtype": torch.bool, "low": -3, "high": -2}, {"dtype": torch.int8, "low": -600, "high": -300},
+        {"dtype": torch.float16, "low": -1e9, "high": -1e6},
+        {"dtype": torch.int64, "low": 2 ** 63 - 1, "high": 2 ** 63},
+        {"dtype": torch.float64, "low": 10 ** 400, "high": 10 ** 401}, {"dtype": torch.int8, "requires_grad": True})],
+        make(dtype=torch.float32, low=-math.inf, high=math.inf).isfinite().all(),
+        [attempt(call) for call in (lambda: close(small[0], small[0]), lambda: close(small[0], small[1]),
+                                    lambda: close(*small, rtol=0, atol=5))])
+
+
+@program
 def errors_of_futures(torch):
     importing(torch, "futures")
     Future = torch.futures.Future
@@ -235,6 +255,27 @@ def steps_of_a_profile(torch):
     plans = [p.schedule(wait=1, warmup=1, active=2), p.schedule(wait=0, warmup=1, active=1, repeat=2, skip_first=2)]
     return ([[plan(step).name for step in range(10)] for plan in plans],
             attempt(lambda: p.schedule(wait=-1, warmup=0, active=1)))
+
+
+@program
+def steps_and_notes_in_a_trace(torch):
+    importing(torch, "profiler")
+    p = torch.profiler
+    plan = p.schedule(wait=1, warmup=0, active=2, repeat=1)
+    with p.profile(activities=[p.ProfilerActivity.CPU], schedule=plan) as prof:
+        for _ in range(4):
+            torch.ones(2).exp()
+            prof.step()
+    steps = [(event.key, event.count) for event in prof.key_averages() if "Step" in event.key]
+    with p.profile(activities=[p.ProfilerActivity.CPU]) as prof:
+        torch.ones(2).exp()
+        prof.add_metadata("text", "a text")
+        prof.add_metadata_json("numbers", "[1, {}]")
+    with tempfile.TemporaryDirectory() as folder:
+        prof.export_chrome_trace(f"{folder}/trace.json")
+        with open(f"{folder}/trace.json") as file:
+            trace = json.load(file)
+    return steps, trace["text"], trace["numbers"], len(trace["traceEvents"]) > 0
 
 
 @program
@@ -389,7 +430,7 @@ def test_a_hub_is_a_directory(tmp_path):
 def test_a_profile_measures(tmp_path):
     from tensorgrad.profiler import profile, record_function, schedule
     ready = []
-    with profile(schedule=schedule(wait=1, warmup=0, active=1, repeat=1), on_trace_ready=ready.append) as prof:
+    with profile(schedule=schedule(wait=0, warmup=1, active=1, repeat=1), on_trace_ready=ready.append) as prof:
         for _ in range(3):
             with record_function("step"):
                 x = tensorgrad.ones(50, 50).exp()

@@ -121,7 +121,7 @@ def tensor_proto(tag: str, tensor: Any) -> Message:
     values = (values.view("i4") if field == "half_val" else values.view(f"f{values.itemsize // 2}")
               if values.dtype.kind == "c" else values)
     return _summary(tag, "tensor", tensor=TensorProto(dtype=dtype, tensor_shape=_shape(tensor.shape),
-                                                      **{field: values}))
+                                                      **{field: values.tolist()}))
 
 
 def histogram_raw(name: str, min: float, max: float, num: float, sum: float, sum_squares: float, bucket_limits: Any,
@@ -245,6 +245,11 @@ def make_image(tensor: np.ndarray, rescale: float = 1, rois: Any = None, labels:
 
 
 draw_boxes = boxed
+
+
+def _calc_scale_factor(tensor: Any) -> int:
+    """Return the factor from the values of a picture to 0 … 255."""
+    return 1 if make_np(tensor).dtype == np.uint8 else 255
 
 
 def video(tag: str, tensor: Any, fps: float = 4) -> Message:

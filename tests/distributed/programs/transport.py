@@ -5,18 +5,19 @@ import sys
 from datetime import timedelta
 from functools import reduce
 
-import ml_dtypes
 import numpy as np
 
+from tensorgrad import bfloat16, float8_e5m2
 from tensorgrad.distributed.errors import DistBackendError, TimedOut
 from tensorgrad.distributed.operations import ReduceOp, combine
 from tensorgrad.distributed.transport import mpi, mpi_types
 from tensorgrad.distributed.transport.base import Call
+from tensorgrad.runtime import small_floats
 
 LIMIT = timedelta(seconds=60)
 DTYPES = ([np.dtype(name) for name in "f4 f8 f2 c8 c16 i1 i2 i4 i8 u1 u2 u4 u8 ?".split()]
-          + [np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.float8_e5m2)])
-NATURAL = [np.dtype(name) for name in ("f4", "i8", "?", "c8")] + [np.dtype(ml_dtypes.bfloat16)]
+          + [bfloat16.numpy, float8_e5m2.numpy])
+NATURAL = [np.dtype(name) for name in ("f4", "i8", "?", "c8")] + [bfloat16.numpy]
 
 
 def array(rank, dtype, size, seed=0):
@@ -24,8 +25,8 @@ def array(rank, dtype, size, seed=0):
     numbers = np.random.default_rng([rank, size, seed]).standard_normal(size) * 3
     if dtype.kind == "c":
         return (numbers + 1j * numbers[::-1]).astype(dtype)
-    return (np.abs(numbers) > 2 if dtype.kind == "b" else np.abs(numbers) * 5 if dtype.kind == "u"
-            else numbers * 5).astype(dtype)
+    return small_floats.convert(np.abs(numbers) > 2 if dtype.kind == "b" else np.abs(numbers) * 5 if dtype.kind == "u"
+                                else numbers * 5, dtype)
 
 
 def call(later):
@@ -40,7 +41,7 @@ def reduced(arrays, op):
         return total
     if total.dtype.kind in "iu":
         return np.trunc(total.astype(object) / len(arrays)).astype(total.dtype)
-    return total / total.dtype.type(len(arrays))
+    return small_floats.combine(np.divide, total, len(arrays))
 
 
 def allowed(dtype, op):
@@ -162,7 +163,7 @@ def wrong_messages(t):
 
 def under_way(t):
     """Works that end in any order, whoever asks first; works that nobody waits for; time limits of one `wait`."""
-    dtypes = [np.dtype(np.float16), np.dtype("f4"), np.dtype(ml_dtypes.bfloat16), np.dtype("i4")] * 3
+    dtypes = [np.dtype(np.float16), np.dtype("f4"), bfloat16.numpy, np.dtype("i4")] * 3
     arrays = [[array(rank, dtype, 1000, seed) for rank in range(t.size)] for seed, dtype in enumerate(dtypes)]
     own = [some[t.rank].copy() for some in arrays]
     works = [t.allreduce(call(True), one, ReduceOp.MAX if seed % 2 else ReduceOp.SUM) for seed, one in enumerate(own)]

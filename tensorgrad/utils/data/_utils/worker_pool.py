@@ -112,8 +112,6 @@ class WorkerPool:
                 if process.is_alive():
                     getattr(process, stop)()
                     process.join(SECONDS_TO_FINISH)
-        for process in processes:
-            process.close()
 
 
 def cause_of_death(code: int) -> str:

@@ -102,6 +102,9 @@ class StreamWrapper:
             raise AttributeError(name)
         return getattr(self.file_obj, name)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *dir(self.file_obj)})
+
     def __iter__(self) -> Iterator[Any]:
         yield from self.file_obj
 
