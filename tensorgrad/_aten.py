@@ -26,6 +26,11 @@ class OpOverload:
         self.namespace, self.__name__ = packet.namespace, f"{packet.__name__}.{overload}"
         self.__module__ = packet.__module__
 
+    @property
+    def is_mutable(self) -> bool:
+        """True for an operator that writes to an argument."""
+        return self._overloadname.endswith("out") or self._opname.endswith("_") and not self._opname.endswith("__")
+
     def name(self) -> str:
         """The operator's name with its namespace, and the overload's unless it is the default."""
         kept = "" if self._overloadname == "default" else f".{self._overloadname}"
@@ -163,6 +168,17 @@ def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
     return _functional("batch_norm")(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
+def _batch_norm_of_inference(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float,
+                             eps: float) -> Any:
+    empty = input.new_empty(0)
+    return _functional("batch_norm")(input, running_mean, running_var, weight, bias, False, momentum, eps), empty, empty
+
+
+def _max_pool2d_with_indices(input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                             ceil_mode: bool = False) -> Any:
+    return _functional("max_pool2d")(input, kernel_size, stride or None, padding, dilation, ceil_mode, True)
+
+
 def _layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
                 cudnn_enable: bool = True) -> Any:
     return _functional("layer_norm")(input, normalized_shape, weight, bias, eps)
@@ -214,7 +230,8 @@ def _reducing(name: str) -> Callable[..., Any]:
     return loss
 
 
-LOSSES = {"binary_cross_entropy_with_logits": ["weight", "pos_weight", "reduction"], "mse_loss": ["reduction"], "l1_loss": ["reduction"], "binary_cross_entropy": ["weight", "reduction"],
+LOSSES = {"binary_cross_entropy_with_logits": ["weight", "pos_weight", "reduction"],
+          "mse_loss": ["reduction"], "l1_loss": ["reduction"], "binary_cross_entropy": ["weight", "reduction"],
           "smooth_l1_loss": ["reduction", "beta"], "huber_loss": ["reduction", "delta"],
           "soft_margin_loss": ["reduction"]}
 # gradients: of the loss in the result, g, to that in the input, from the result or the input
@@ -230,7 +247,9 @@ OWN: dict[str, Callable[..., Any]] = {
     "convolution_backward": _convolution_backward, "_to_copy": _to_copy, "_softmax": _softmax("softmax"),
     "_log_softmax": _softmax("log_softmax"),
     "convolution": _convolution, "conv1d": _conv(1), "conv2d": _conv(2), "conv3d": _conv(3), "batch_norm": _batch_norm,
-    "layer_norm": _layer_norm, "group_norm": _group_norm, "elu": _elu, "embedding": _embedding,
+    "_native_batch_norm_legit_no_training": _batch_norm_of_inference,
+    "max_pool2d_with_indices": _max_pool2d_with_indices, "layer_norm": _layer_norm, "group_norm": _group_norm,
+    "elu": _elu, "embedding": _embedding,
     "cross_entropy_loss": _cross_entropy("cross_entropy"), "nll_loss_nd": _cross_entropy("nll_loss"),
     "log_sigmoid": lambda input: _functional("logsigmoid")(input), "zeros": _filled_with(0), "ones": _filled_with(1),
     "unfold": lambda input, dimension, size, step: input.unfold(dimension, size, step),

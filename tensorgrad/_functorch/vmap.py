@@ -4,10 +4,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._tensor import Tensor
 from ..func import vmap
+from ..interpret.batch_views import axis_of
 from ..interpret.batching import hidden, level, shown
 from ..utils._pytree import broadcast_prefix, tree_flatten, tree_unflatten
-from .._tensor import Tensor
 
 __all__ = ["restore_vmap", "vmap"]
 in_dims_t = out_dims_t = Any
@@ -32,16 +33,9 @@ def restore_vmap(func: Callable[..., Any], in_dims: Any, batch_size: int, random
             args = tree_unflatten([x if dim is None else hidden(x, dim % x.dim(), depth)
                                    for x, dim in zip(leaves, dims, strict=True)], spec)
             found, spec = tree_flatten(func(*args, **kwargs))
-            places = [axis_of(x, depth) if isinstance(x, Tensor) else None for x in found]
+            places = [axis_of(x) if isinstance(x, Tensor) and type(x._storage).rank == depth else None
+                      for x in found]
             results = [x if place is None else shown(x, place, depth, batch_size)
                        for x, place in zip(found, places, strict=True)]
         return tree_unflatten(results, spec), tree_unflatten(places, spec)
     return inner
-
-
-def axis_of(tensor: Any, depth: int) -> int | None:
-    """Return the axis at which to show a tensor's batch: that of the argument, if the tensor is one; None without."""
-    if type(tensor._storage).rank != depth:
-        return None
-    crossed = tensor._storage.crossed
-    return crossed.axis if crossed is not None and crossed.batch() is tensor else 0

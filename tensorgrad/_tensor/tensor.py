@@ -60,6 +60,43 @@ def _place(dim: Any, ndim: int, name: str) -> int:
     return place
 
 
+def _outside_vmap(tensor: Any, message: str) -> None:
+    """Raise PyTorch's error for what batches inside vmap do not do."""
+    if type(tensor._storage).rank:
+        raise RuntimeError(message)
+
+
+def _outside_transforms(name: str, running: Any, more: str = "") -> None:
+    """Raise PyTorch's error for a method that may not be called while function transforms run."""
+    if running:
+        raise RuntimeError(UNDER_TRANSFORM.format(name, more))
+
+
+def _is_in_format(array: Any, memory_format: Any) -> bool:
+    """Return True if an array's elements are contiguous in the order of a memory format that is not the plain one."""
+    axes = (0, 2, 3, 1) if memory_format is dtypes.channels_last else (0, 2, 3, 4, 1)
+    return array.ndim == len(axes) and bool(array.transpose(axes).flags.c_contiguous)
+
+
+def _pointed(tensor: Any, array: Any, storage: Storage) -> None:
+    """Replace a tensor's memory."""
+    version = tensor._storage.version
+    tensor.array, tensor._storage, tensor.origin = array, type(storage)(), None
+    tensor._storage.memory, tensor._storage.version, tensor._storage.replaced = storage.memory, version, next(clock)
+    leaf = tensor._node
+    if type(leaf) is Leaf and (leaf.shape != array.shape or leaf.dtype != array.dtype
+                               or leaf._storage is not tensor._storage.nowhere):
+        tensor._node = Leaf(tensor, array)      # steps that are recorded lead to the leaf as it was
+        if leaf.hooks is not None:
+            tensor._node.hooks = leaf.hooks
+
+
+FUNCTIONAL = "(or perhaps using torch.autograd.functional.* APIs) "
+UNDER_TRANSFORM = ("You are attempting to call Tensor.{0}() {1}inside of a function being transformed by a functorch "
+                   "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, "
+                   "jacrev, jacfwd, hessian) or call {0}() outside of a function being transformed instead.")
+
+
 class Tensor(TensorBase):
     """A multi-dimensional array that remembers how it was computed. https://pytorch.org/docs → torch.Tensor
 
@@ -207,11 +244,9 @@ class Tensor(TensorBase):
     def is_contiguous(self, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> bool:
         """Return True if the elements are contiguous in the order of their indices, or in that of `memory_format`."""
         if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
-            if type(self._storage).rank:
-                raise RuntimeError("NYI: querying is_contiguous inside of vmap for memory_format other than "
-                                   "torch.contiguous_format")
-            axes = (0, 2, 3, 1) if memory_format is dtypes.channels_last else (0, 2, 3, 4, 1)
-            return self.array.ndim == len(axes) and bool(self.array.transpose(axes).flags.c_contiguous)
+            _outside_vmap(self, "NYI: querying is_contiguous inside of vmap for memory_format other than "
+                          "torch.contiguous_format")
+            return _is_in_format(self.array, memory_format)
         return bool(self.array.flags.c_contiguous)
 
     @property
@@ -230,8 +265,7 @@ class Tensor(TensorBase):
     @property
     def data(self) -> Any:
         """A leaf that shares the memory but not the version counter: writes to it go unnoticed by autograd."""
-        if type(self._storage).rank:
-            raise RuntimeError("accessing `data` under vmap transform is not allowed")
+        _outside_vmap(self, "accessing `data` under vmap transform is not allowed")
         return _alias(self, shared=False)
 
     @data.setter
@@ -241,15 +275,7 @@ class Tensor(TensorBase):
 
     def _point_to(self, array: Any, storage: Storage) -> None:
         """Replace the memory. As in PyTorch, a backward that saved this tensor uses the new memory, too."""
-        version = self._storage.version
-        self.array, self._storage, self.origin = array, type(storage)(), None
-        self._storage.memory, self._storage.version, self._storage.replaced = storage.memory, version, next(clock)
-        leaf = self._node
-        if type(leaf) is Leaf and (leaf.shape != array.shape or leaf.dtype != array.dtype
-                                   or leaf._storage is not self._storage.nowhere):
-            self._node = Leaf(self, array)      # steps that are recorded lead to the leaf as it was
-            if leaf.hooks is not None:
-                self._node.hooks = leaf.hooks
+        _pointed(self, array, storage)
 
     def detach(self) -> Tensor:
         """Return a leaf that shares the memory, without history. https://pytorch.org/docs → torch.Tensor.detach"""
@@ -307,6 +333,7 @@ class Tensor(TensorBase):
                             f"{type(requires_grad).__name__}")
         if requires_grad and self.array.dtype.kind not in "fcV":
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        _outside_transforms("requires_grad_", requires_grad and (mode.transforms or mode.batches), FUNCTIONAL)
         self.requires_grad = requires_grad
         return self
 
@@ -373,6 +400,7 @@ class Tensor(TensorBase):
 
     def retain_grad(self) -> None:
         """Keep the gradient of this tensor in .grad, though it is no leaf."""
+        _outside_transforms("retain_grad", mode.transforms)
         node = node_of(self)
         if node is None or not node.requires_grad:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
@@ -545,8 +573,7 @@ def _check_data(tensor: Any, value: Any) -> None:
     if (tensor._storage.dense is None) != (value._storage.dense is None):
         raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have "
                            "incompatible tensor type.")
-    if type(tensor._storage).rank:
-        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
+    _outside_vmap(tensor, "mutating directly with `.data` under vmap transform is not allowed.")
     if tensor.requires_grad and value.array.dtype.kind not in "fcV":
         raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
 

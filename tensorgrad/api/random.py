@@ -576,6 +576,7 @@ def _filler(name: str, what: str, errors: str, **defaults: Any) -> None:
             raise TypeError(f"{name}_(): arguments must be float, not Tensor")
         if name == "bernoulli" and isinstance(values[0], TensorBase):
             if mode.batches:
+                _host(values[0])            # its errors come first
                 _inplace.check_room(self, values[0], name="bernoulli_")
             values[0] = values[0].expand(self.shape)    # type: ignore[attr-defined]
 

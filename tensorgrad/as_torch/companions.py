@@ -18,7 +18,7 @@ PACKAGE = "tensorgrad"
 NAMES = "torchx", "pytorch_symbolic", "functorch"
 # Modules of this package under another name: their submodules are found below them.
 PLACES = {
-    "functorch": "_functorch",
+    "functorch.experimental": "_functorch.experimental", "functorch.einops": "_functorch.einops",
     "pytorch_symbolic": "symbolic", "pytorch_symbolic.symbolic_data": "symbolic.data",
     "pytorch_symbolic.symbolic_model": "symbolic.model", "pytorch_symbolic.symbolic_tensor": "symbolic.data",
     "pytorch_symbolic.code_generator": "symbolic.codegen", "pytorch_symbolic.symbolic_api_2": "symbolic.config",
@@ -31,10 +31,11 @@ PLACES = {
 }
 # Modules that have the names of several.
 GATHERED = {
-    "torchx": "layers.scope layers.parallel layers.manager", "torchx.distributed": "layers.parallel layers.manager",
+    "functorch": "_functorch.functorch", "torchx": "layers.scope layers.parallel layers.manager",
+    "torchx.distributed": "layers.parallel layers.manager",
     "torchx.nn": "layers.module layers.tensors layers.initializers layers.schedule",
 }
-BELOW = {"torchx": ("layers", "nn", "utils", "device", "distributed"),
+BELOW = {"functorch": ("experimental", "einops"), "torchx": ("layers", "nn", "utils", "device", "distributed"),
          "pytorch_symbolic": ("layers", "symbolic_data", "symbolic_model")}
 
 

@@ -220,7 +220,7 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
 
     def slope(*points: Any) -> Any:
         if outer_jacobian_strategy == "forward-mode":
-            points = tuple(x.requires_grad_() for x in points)
+            points = tuple(_leaf(x) for x in points)
         found = jacobian(number, points, create_graph=True)
         _check_dependence(found, "jacobian", strict)
         return found
@@ -243,10 +243,18 @@ def _tensors(given: Any, what: str, function: str) -> tuple[bool, tuple[Any, ...
     return isinstance(given, tuple), values
 
 
+def _leaf(x: Any) -> Any:
+    """Ask for gradients with respect to a tensor: inside of transforms, too, where `requires_grad_` is refused."""
+    if x.array.dtype.kind not in "fcV":
+        raise RuntimeError("only Tensors of floating point dtype can require gradients")
+    x.requires_grad = True
+    return x
+
+
 def _points(inputs: Any, function: str, create_graph: bool) -> tuple[bool, tuple[Any, ...]]:
     """Return the inputs to differentiate by: detached, unless create_graph is set and they require gradients."""
     several, tensors = _tensors(inputs, "inputs", function)
-    return several, tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_()
+    return several, tuple(x.view_as(x) if create_graph and x.requires_grad else _leaf(x.detach())
                           for x in tensors)
 
 

@@ -85,6 +85,14 @@ def starts(outputs: tuple[Any, ...], gradients: Any, create_graph: bool) -> dict
     return roots
 
 
+def leading(outputs: tuple[Any, ...], gradients: Any) -> bool:
+    """Return True if a gradient is on a backend that leads, such as one that records, and its step is not: formulas
+    must see the gradient as a tensor."""
+    return gradients is not None and any(
+        isinstance(g, TensorBase) and g._storage.leads and (node := place_of(out)) is not None
+        and not node._storage.leads for out, g in zip(outputs, _tuple(gradients), strict=False))
+
+
 def _start(i: int, node: Any, g: Any) -> Any:
     """Return the gradient of output i: 1, or the given one, which must have its shape and dtype."""
     shape, dtype, names = node.shape, node.dtype, FROM_NUMPY
@@ -197,6 +205,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                     f"want some tensors in `grad_output` to be considered batched, consider using vmap.")
         return _batched_grad(results, targets, _tuple(grad_outputs), retain_graph, create_graph, bool(allow_unused),
                              materialize_grads)
+    if not create_graph and leading(results, grad_outputs):
+        create_graph, retain_graph = True, bool(retain_graph)
     roots = starts(results, grad_outputs, create_graph)
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")

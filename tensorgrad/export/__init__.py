@@ -6,11 +6,12 @@ from typing import Any
 from ..messages.unsupported import unsupported
 from .dynamic_shapes import Dim, dims
 
-_NAMES = "draft_export load save"
-_LATER = {"ExportedProgram": "exported_program", "export": "_trace", "ExportGraphSignature": "graph_signature"}
-__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", *_NAMES.split()]
+_NAMES = "draft_export"
+_LATER = {"ExportedProgram": "exported_program", "export": "_trace", "ExportGraphSignature": "graph_signature",
+          "load": "_saving", "save": "_saving"}
+__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", "load", "save", *_NAMES.split()]
 
-globals().update(unsupported(_NAMES, "torch.export", "torch.save(program.module(), file) keeps an exported program"))
+globals().update(unsupported(_NAMES, "torch.export", "torch.export.export records programs that can be recorded"))
 
 
 def __getattr__(name: str) -> Any:

@@ -5,15 +5,17 @@ import inspect
 from typing import Any
 
 from .._dynamo.exc import UserError
+from ..api import empty_like, equal
 from ..core.tape import TensorBase
 from ..fx import table
 from ..graph.graph import Graph
 from ..graph.inputs import input_names
 from ..graph.lowered import Lowered
 from ..graph.lowering import lower
+from ..graph.nesting import immutable_dict, immutable_list
 from ..graph.node import Node
 from ..nn import Module
-from ..utils._pytree import tree_flatten
+from ..utils._pytree import TreeSpec, tree_flatten
 from .dynamic_shapes import Dim, dynamic_axes
 from .exported_program import ExportedProgram
 from .graph_signature import (
@@ -101,6 +103,9 @@ def free_of_sizes(lowered: Lowered, other: Lowered) -> None:
     if len(lowered) != len(other) or any(a.op != b.op or a.target != b.target for a, b in pairs):
         raise UserError("the steps of the program depend on a size that dynamic_shapes lets vary")
     for a, b in pairs:
+        if a.op == "get_attr" and a.meta["shape"] != b.meta["shape"]:
+            shrink(lowered, a, b.meta["shape"])
+            continue
         told = {name: (value, b.kwargs[name]) for name, value in a.kwargs.items() if str(value) != str(b.kwargs[name])}
         if not told and str(a.args) == str(b.args):
             continue
@@ -110,6 +115,31 @@ def free_of_sizes(lowered: Lowered, other: Lowered) -> None:
             raise UserError(f"{a.meta.get('source')}: {getattr(a.target, 'opname', a.target)} depends on the value of "
                             f"a size that dynamic_shapes lets vary")
         a.kwargs = {**a.kwargs, "shape": tuple(-1 if k in differing else size for k, size in enumerate(shapes[0]))}
+
+
+def shrink(lowered: Lowered, node: Node, other: Any) -> None:
+    """Give a constant of equal values the length 1 along the axes whose sizes vary, so that it is broadcast.
+
+    UserError for another constant, and for one that is used other than element by element with tensors of its shape.
+    """
+    tensor, shape = lowered.tensors[node.target], node.meta["shape"]
+    axes = [k for k, (n, m) in enumerate(zip(shape, other, strict=False)) if n != m]
+    small = tensor[tuple(slice(0, 1) if k in axes else slice(None) for k in range(len(shape)))]
+    fits = len(shape) == len(other) and all(
+        getattr(user.target, "elementwise", False) and any(each is not node and each.meta["shape"] == shape
+                                                           for each in user.all_input_nodes) for user in node.users)
+    if not fits or not equal(small.expand(shape), tensor):
+        raise UserError("a constant of the program depends on a size that dynamic_shapes lets vary")
+    lowered.tensors[node.target] = small.clone()
+    node.meta["shape"] = tuple(small.shape)
+
+
+def mutable(spec: TreeSpec) -> TreeSpec:
+    """Return the spec of a tree of a graph's immutable lists and dictionaries for plain ones."""
+    if spec.is_leaf():
+        return spec
+    kind = {immutable_dict: dict, immutable_list: list}.get(spec.type, spec.type)
+    return TreeSpec(kind, spec.context, [mutable(child) for child in spec.children()])
 
 
 class Exporter:
@@ -136,20 +166,22 @@ class Exporter:
         shapes = [tuple(leaf.shape) if isinstance(leaf, TensorBase) else None for leaf in leaves]
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorBase)]
         return ExportedProgram(self.graph, ExportGraphSignature(self.inputs, outputs), self.state, self.constants,
-                               names, in_spec, out_spec, {(at[i], axis): dim for (i, axis), dim in axes.items()},
-                               shapes, (self.args, self.kwargs))
+                               names, in_spec, mutable(out_spec),
+                               {(at[i], axis): dim for (i, axis), dim in axes.items()}, shapes,
+                               (self.args, self.kwargs))
 
     def take_state(self) -> None:
         """Make inputs of parameters, buffers and constants, in this order."""
         nodes = {node.target: node for node in self.lowered.find_nodes(op="get_attr")}
         parameters, buffers = dict(self.mod.named_parameters()), dict(self.mod.named_buffers())
         for name in parameters:
-            self.take(f"p_{name}", InputSpec(InputKind.PARAMETER, None, name), nodes.pop(name, None))
+            self.take(f"p_{name}", InputSpec(InputKind.PARAMETER, None, name), nodes.pop(name, None),
+                      parameters[name])
         for name, buffer in buffers.items():
             kept = name in self.state
             if not kept:
                 self.constants[name] = buffer
-            self.take(f"b_{name}", InputSpec(InputKind.BUFFER, None, name, kept), nodes.pop(name, None))
+            self.take(f"b_{name}", InputSpec(InputKind.BUFFER, None, name, kept), nodes.pop(name, None), buffer)
         for k, node in enumerate(nodes.values()):
             name = f"lifted_tensor_{k}"
             self.constants[name] = self.lowered.tensors[node.target]
@@ -165,8 +197,8 @@ class Exporter:
             else:
                 self.take(f"arg_{i}", InputSpec(InputKind.USER_INPUT, ConstantArgument(f"arg_{i}", leaf)), None)
 
-    def take(self, name: str, spec: InputSpec, node: Node | None) -> None:
-        """Add an input of the graph, for a node of the lowered program if that has one."""
+    def take(self, name: str, spec: InputSpec, node: Node | None, tensor: Any = None) -> None:
+        """Add an input of the graph, for a node of the lowered program if that has one, or else for a tensor."""
         new = self.graph.create_node("placeholder", name.replace(".", "_"), name=name)
         new.target = new.name
         spec.arg = spec.arg or TensorArgument(new.name)
@@ -174,3 +206,5 @@ class Exporter:
         if node is not None:
             self.copies[node] = new
             new.meta["val"] = table.shaped(node)
+        elif tensor is not None:
+            new.meta["val"] = empty_like(tensor, device="meta")

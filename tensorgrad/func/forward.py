@@ -17,7 +17,7 @@ from ..interpret.forward import Level, check_continuous, push_forward, see, stan
 from ..storage.base import clock
 from ..utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .batching import vmap
-from .gradients import ASSIGNED, checked_argnums, chosen_args, jacrev, refuse_complex
+from .gradients import ASSIGNED, checked_argnums, checked_aux, chosen_args, jacrev, refuse_complex
 
 JVP = "jvp(f, primals, tangents)"
 
@@ -61,7 +61,7 @@ def jvp_of(func: Any, primals: Any, tangents: Any, argnums: Any, strict: bool, h
             if not (isinstance(output, tuple) and len(output) == 2):
                 raise RuntimeError(f"{JVP}: output of function f should be a tuple: (output, aux) if has_aux is True")
             output, aux = output
-            aux = tree_map(lambda x: level.primal(x, start) if isinstance(x, Tensor) else x, aux)
+            aux = tree_map(lambda x: level.primal(x, start), checked_aux(aux))
         outputs, out_spec = tree_flatten(output)
         _check_outputs(outputs)
         pushed = [level[out.node] for out in outputs]

@@ -166,7 +166,7 @@ def gradient_and_value(func: Any, argnums: Any, has_aux: bool, args: Any, kwargs
         mode.set_grad(scope.outer)
         found = tree_unflatten(scope.pulled([output], inputs, [None], False), spec)
     value = scope.settled(output)
-    return found, (value, tree_map(scope.settled, aux)) if has_aux else value
+    return found, (value, tree_map(scope.settled, checked_aux(aux))) if has_aux else value
 
 
 # ── which arguments ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -248,7 +248,15 @@ def vjp_of(func: Any, primals: tuple[Any, ...], argnums: Any, has_aux: bool) -> 
                                f"{treespec_pprint(out_spec)}")
         return tree_unflatten(scope.pulled(outputs, inputs, given, retain_graph), in_spec)
     result = tree_map(scope.settled, output)
-    return (result, pull, tree_map(scope.settled, aux)) if has_aux else (result, pull)
+    return (result, pull, tree_map(scope.settled, checked_aux(aux))) if has_aux else (result, pull)
+
+
+def checked_aux(aux: Any) -> Any:
+    """Return what a function gives beside its result. RuntimeError unless it consists of tensors."""
+    for leaf in tree_leaves(aux):
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+    return aux
 
 
 def check_outputs(outputs: list[Any]) -> None:

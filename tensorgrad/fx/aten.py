@@ -123,6 +123,11 @@ def _(call: Any, a: Any, b: Any) -> Any:
     return call("pow.Scalar", a, b)
 
 
+@rule("rsub")
+def _(call: Any, a: Any, b: Any) -> Any:
+    return call(f"rsub.{'Tensor' if is_tensor(b) else 'Scalar'}", a, b) if is_tensor(a) else NotImplemented
+
+
 @rule("trunc_divide")
 def _(call: Any, a: Any, b: Any) -> Any:
     return call("div.Tensor_mode", a, b, rounding_mode="trunc") if is_tensor(a) and is_tensor(b) else NotImplemented
@@ -339,6 +344,17 @@ def _(call: Any, x: Any, w: Any, b: Any = None, *, stride: Any, padding: Any, di
     return call("convolution.default", x, w, b, list(stride), pads, list(dilation), False, [0] * len(pads), groups)
 
 
+@rule("convolution_input")
+def _(call: Any, y: Any, w: Any, b: Any = None, *, size: Any, stride: Any, padding: Any, dilation: Any,
+      groups: int) -> Any:
+    if any(not isinstance(n, int) and n[0] != n[-1] for n in padding):
+        return NotImplemented
+    pads = [n if isinstance(n, int) else n[0] for n in padding]
+    more = [n - ((m - 1) * step - 2 * pad + gap * (k - 1) + 1) for n, m, step, pad, gap, k in zip(
+        size, shape_of(y)[2:], stride, pads, dilation, shape_of(w)[2:], strict=True)]
+    return call("convolution.default", y, w, b, list(stride), pads, list(dilation), True, more, groups)
+
+
 @rule("max_pool")
 def _(call: Any, x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
     if any(first != last for first, last in widths) or not 1 <= len(kernel) <= 3:
@@ -349,7 +365,7 @@ def _(call: Any, x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any
 
 @rule("native_layer_norm")
 def _(call: Any, x: Any, w: Any, b: Any, *, ndim: int, eps: float) -> Any:
-    return call("native_layer_norm.default", x, list(shape_of(x)[-ndim:]), w, b, eps)
+    return call("layer_norm.default", x, list(shape_of(x)[-ndim:]), w, b, eps)
 
 
 @rule("rms_norm")

@@ -255,7 +255,8 @@ class Node:
         """Return True if the step must run even if its result is unused: inputs, outputs, functions with side
         effects, and random ones if `impure_random`."""
         if self.op == "call_function":
-            return among(self.target, SIDE_EFFECTS) or impure_random and among(self.target, RANDOM)
+            return (getattr(self.target, "is_mutable", False) or among(self.target, SIDE_EFFECTS)
+                    or impure_random and among(self.target, RANDOM))
         if self.op == "call_module":
             owner = self.graph.owning_module
             if owner is None:

@@ -1,8 +1,8 @@
 """Batches as views of the tensors that vmap made them of: their writes in place, and results that share their memory.
 
 A tensor with a hidden axis shares the memory of its parent. The storage of the batch remembers the parent, so that a
-recorded write in the batch gives the parent a new history, and a result of vmap that is a view of the batch is a view of
-the parent.
+recorded write in the batch gives the parent a new history, and a result of vmap that is a view of the batch is a view
+of the parent.
 """
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ def parent_of(tensor: Any, axis: int) -> Any:
     if crossed is None or root is not crossed.batch() or tensor._storage is not root._storage:
         return None, False
     return crossed.parent, tensor is root and crossed.axis == axis
+
+
+def axis_of(tensor: Any) -> int:
+    """Return the axis at which to show a batch: the hidden axis of its parent, if it is that whole, or else 0."""
+    crossed = tensor._storage.crossed
+    return crossed.axis if crossed is not None and crossed.batch() is tensor else 0
 
 
 def be_view(out: Any, parent: Any) -> None:

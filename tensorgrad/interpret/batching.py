@@ -23,7 +23,7 @@ from ..core.vmap_hooks import batches as asked
 from ..ops.base import OPS
 from ..storage.base import clock
 from . import batched as batches
-from .batch_views import Crossed, be_view, parent_of
+from .batch_views import Crossed, axis_of, be_view, parent_of
 
 
 class Level:
@@ -234,7 +234,7 @@ def by_own_rule(function: Any, args: tuple[Any, ...]) -> Any:
         raise RuntimeError(f"You tried to vmap over {name}, but it does not have vmap support. Please override and "
                            f"implement the vmap staticmethod or set generate_vmap_rule=True. {SEE}")
     outer, inside = mode.batches, mode.batches[depth - 1]
-    dims = tuple(0 if isinstance(a, TensorBase) and type(a._storage).rank == depth else None for a in args)
+    dims = tuple(axis_of(a) if isinstance(a, TensorBase) and type(a._storage).rank == depth else None for a in args)
     mode.batches = outer[:depth - 1]
     try:
         found = function.vmap(VmapInfo(inside.size, inside.randomness), dims,
@@ -245,7 +245,12 @@ def by_own_rule(function: Any, args: tuple[Any, ...]) -> Any:
                                f"structure compatible with the output. Got a {type(found)} instead")
         results, places = found
         several = isinstance(results, tuple)
-        places = places if isinstance(places, tuple) else (places,) * (len(results) if several else 1)
+        count = len(results) if several else 1
+        if isinstance(places, list) or isinstance(places, tuple) and (not several or len(places) != count):
+            raise RuntimeError(f"The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) "
+                               f"tuple. Expected out_dims={places} to be compatible with the structure of `output`. "
+                               f"{SEE}")
+        places = places if isinstance(places, tuple) else (places,) * count
         outs = tuple(r if place is None else hidden(r, place % r.array.ndim, depth)
                      for r, place in zip(results if several else (results,), places, strict=True))
     finally:

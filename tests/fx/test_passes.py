@@ -5,9 +5,11 @@ import pytest
 
 import tensorgrad as tg
 from tensorgrad.fx import Graph, replace_pattern, symbolic_trace
+from tensorgrad.fx.experimental import meta_tracer
+from tensorgrad.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from tensorgrad.fx.passes.infra.pass_base import PassBase, PassResult
 from tensorgrad.fx.passes.infra.pass_manager import PassManager, pass_result_wrapper, this_before_that_pass_constraint
-from tensorgrad.fx.passes.operator_support import OperatorSupport, OpSupports, any_chain, chain
+from tensorgrad.fx.passes.operator_support import OperatorSupport, OpSupports, any_chain, chain, create_op_support
 from tensorgrad.fx.passes.shape_prop import ShapeProp
 from tensorgrad.fx.passes.tools_common import legalize_graph, stable_topological_sort
 from tensorgrad.fx.passes.utils.fuser_utils import fuse_by_partitions
@@ -291,3 +293,43 @@ def test_drawing_needs_pydot(monkeypatch):
     assert [part.names for part in dot.parts if len(part.names) == 2] == [
         ("_0.weight", "_0"), ("_0.bias", "_0"), ("input_1", "_0"), ("_0", "output")]
     assert "shape=(1, 3)" in dot.parts[1].attributes["label"]
+
+
+def test_partitions_by_capability():
+    def program(a, b):
+        c = a + b
+        d = c.sin()                 # not supported: c and e may not be in one part
+        e = c * d
+        return e - b, (a * 2).split(1)[0] + 1
+    traced = symbolic_trace(program)
+    support = create_op_support(lambda layers, node: node.op == "call_function" or node.target == "split")
+    partitioner = CapabilityBasedPartitioner(traced, support)
+    parts = [[node.name for node in part.nodes] for part in partitioner.propose_partitions()]
+    assert sorted(map(sorted, parts)) == [["add_1", "getitem", "mul", "mul_1", "split", "sub"]] or len(parts) == 1
+    x, y = tg.tensor([1., 2.]), tg.tensor([3., 5.])
+    expected = program(x, y)
+    fused = partitioner.partition_and_fuse()
+    assert len(list(fused.graph.find_nodes(op="call_module"))) == len(parts)
+    assert all(map(tg.equal, fused(x, y), expected))
+    alone = CapabilityBasedPartitioner(symbolic_trace(lambda x: x.sin() + 1), support)
+    assert alone.propose_partitions() == []
+    alone.allows_single_node_partition = True
+    assert [part.size() for part in alone.propose_partitions()] == [1]
+
+
+def test_traces_with_shapes():
+    model = tg.nn.Sequential(tg.nn.Linear(2, 3), tg.nn.Flatten(0))
+
+    class Branches(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def forward(self, x):
+            y = self.inner[0](x)
+            z = y + tg.arange(y.shape[-1], device=y.device)
+            return z.relu() if z.size(0) < 4 and z.dtype is tg.float32 else z.neg()
+    for rows, last in ((2, "relu"), (5, "neg")):
+        x = tg.ones(rows, 2)
+        traced = meta_tracer.symbolic_trace(Branches(), {"x": x.to("meta")})
+        assert last in traced.code and tg.equal(traced(x), Branches()(x))

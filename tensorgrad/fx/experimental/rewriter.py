@@ -21,13 +21,14 @@ class AST_Rewriter(ast.NodeTransformer):         # noqa: N801  PyTorch's name
     def rewrite(self, fn: FunctionType) -> Any:
         """Return a function of the same names whose asserts are calls."""
         tree = self.visit(ast.parse(textwrap.dedent(inspect.getsource(fn))))
-        namespace = {**fn.__globals__, "_torch_for_asserts": package()}
-        code = compile(ast.fix_missing_locations(tree), fn.__code__.co_filename, "exec", dont_inherit=True)
-        before = set(namespace)
-        exec(code, namespace)
-        found = [value for name, value in namespace.items() if name not in before or name == fn.__name__]
-        new = next(value for value in found if isinstance(value, FunctionType))
-        rewritten = FunctionType(new.__code__, namespace, fn.__name__, fn.__defaults__, new.__closure__)
+        # the function keeps its globals, in which functions are wrapped; an outer function has what asserts call
+        outer = ast.parse(f"def outer(_torch_for_asserts):\n    return {fn.__name__}")
+        outer.body[0].body[:0] = tree.body                              # type: ignore[attr-defined]
+        code = compile(ast.fix_missing_locations(outer), fn.__code__.co_filename, "exec", dont_inherit=True)
+        made: dict[str, Any] = {}
+        exec(code, fn.__globals__, made)
+        new = inspect.unwrap(made["outer"](package()))
+        rewritten = FunctionType(new.__code__, fn.__globals__, fn.__name__, fn.__defaults__, new.__closure__)
         rewritten.__dict__.update(fn.__dict__)
         rewritten.__annotations__ = fn.__annotations__
         return rewritten

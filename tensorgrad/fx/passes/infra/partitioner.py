@@ -5,8 +5,8 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ....graph.node import Node
 from ....graph.names import source_name as qualified_name
+from ....graph.node import Node
 from ...graph_module import GraphModule
 from ..operator_support import OperatorSupportBase
 from ..utils.fuser_utils import fuse_by_partitions
@@ -124,7 +124,7 @@ class CapabilityBasedPartitioner:
     def remove_bookend_non_compute_ops(self, partitions: list[Partition]) -> None:
         """Remove functions that compute nothing from the borders of parts."""
         for part in partitions:
-            for inward, outward in (("all_input_nodes", "users"), ("users", "all_input_nodes")):
+            for inward in ("all_input_nodes", "users"):
                 while border := [node for node in part.nodes if self._is_passive(node)
                                  and not any(other in part.nodes for other in getattr(node, inward))]:
                     for node in border:
