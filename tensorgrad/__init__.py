@@ -69,7 +69,8 @@ _ELSEWHERE = {name: module for module, names in {
     "utils._summary": "summary",
     "api.storage_objects": "BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage "
                 "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage "
-                "Storage TypedStorage UntypedStorage _storage_classes",
+                 "Storage TypedStorage UntypedStorage _storage_classes",
+    "nn.attention": "_fused_sdp_choice",
     "nn._functions.native_attention": "_native_multi_head_attention _transform_bias_rescale_qkv "
                                       "_transformer_encoder_layer_fwd",
     "runtime.settings": "are_deterministic_algorithms_enabled get_deterministic_debug_mode "

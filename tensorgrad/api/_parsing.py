@@ -397,7 +397,7 @@ def _instead(error: Exception | None, function: Any, known: Any, name: str, args
     if not isinstance(error, (TypeError, AttributeError)):
         return None
     if signature.hidden:
-        warn(_deprecated(name, signature, known))
+        warn(_deprecated(name, signature, known), "deprecated overload")
     plain = {p.name: _plain(p.kind, bound[p.name]) for p in signature.parameters if p.name in bound}
     if not _unbound(error) and all(plain[n] is v and v is not args for n, v in bound.items()):
         return None

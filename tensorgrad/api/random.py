@@ -332,7 +332,7 @@ def randint_like(input: Tensor, low: Index | None = None, high: Index | Tensor |
     """
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional argument: 'high'")
-    low, high = (0, low) if high is None else (low, high)
+    low, high = (0, low) if high is None else (0 if low is None else low, high)
     if isinstance(high, TensorBase) and high.array.ndim:
         raise RuntimeError("high must be a scalar tensor and on CPU")
     if is_own(input):

@@ -14,11 +14,12 @@ class Warned(set[str]):
 WARNED = Warned()
 
 
-def warn(message: str) -> None:
-    """Warn once per process, as PyTorch does, and name the program's line, whatever frames of ours are in between."""
-    if message in WARNED and not WARNED.always:
+def warn(message: str, kind: str = "") -> None:
+    """Warn once per process, as PyTorch does, and name the program's line, whatever frames of ours are in between.
+    Messages of one `kind` count as one."""
+    if (kind or message) in WARNED and not WARNED.always:
         return
-    WARNED.add(message)
+    WARNED.add(kind or message)
     level, frame, own = 1, sys._getframe(), __name__.partition(".")[0]
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == own:
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]

@@ -23,7 +23,7 @@ _assert_tensor_metadata(x) ; _assert_tensor_metadata(x, size=[2]) ; _assert_tens
 _assert_tensor_metadata(x, device='meta') ; _assert_tensor_metadata(x, dtype=torch.float32, device='cpu', layout=torch.strided)
 _assert_tensor_metadata(x, layout=torch.sparse_coo) ; _assert_tensor_metadata(3)
 get_device_module('foo') ; get_device_module('meta') ; get_device_module(3)
-randint_like(t([1, 2]), high=1) ; randint_like(t([1, 2]), low=0, high=1)
+randint_like(t([1, 2]), high=1) ; randint_like(t([1, 2]), high=1, memory_format=torch.preserve_format) ; randint_like(t([1, 2]), low=0, high=1)
 tensor_split(v, sections=2) ; tensor_split(v, indices=[1]) ; tensor_split(v, indices=(1,), dim=0) ; tensor_split(v, indices=2) ; tensor_split(v)
 tensor_split(v, tensor_indices_or_sections=t(2)) ; Tensor.tensor_split(v, sections=2) ; Tensor.tensor_split(v, indices=[1]) ; Tensor.tensor_split(v)
 native_layer_norm(m, [3], None, None, 1e-5) ; native_layer_norm(m, [3], w, w, 1e-5) ; native_layer_norm(m, [2], None, None, 1e-5)
@@ -238,3 +238,12 @@ def test_helpers_of_definitions_of_operators(name):
                 helpers.check_significant_strides(x[:, :1], turned[:, :1], only_cuda=False)]
     assert answers(tg, ours) == answers(torch, theirs)
     assert _conversions.double(tg.ones(2)).dtype is tg.float64
+
+
+def test_deprecated_overloads_warn_once_in_all():
+    import tensorgrad
+    x = tensorgrad.ones(2)
+    with pytest.warns(UserWarning, match="This overload of add_ is deprecated") as found:
+        x.add_(1, x)
+        x.addcdiv_(2, x, x)
+    assert len(found) == 1

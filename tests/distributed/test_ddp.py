@@ -550,3 +550,19 @@ def test_a_language_model_has_the_losses_of_one_process():
     first, second = ranks(2, lambda rank, group: train(DDP(copy.deepcopy(start), process_group=group, bucket_cap_mb=0.01), text[rank::2]))  # noqa: E501
     assert_close((first + second) / 2, train(start, text), rtol=1e-6, atol=1e-6)
     assert first[-1] < first[0]
+
+
+def test_averaging_that_a_program_asks_for_after_the_forward():
+    start = net()
+
+    def program(rank, group):
+        ddp, alone, x = DDP(copy.deepcopy(start), process_group=group), copy.deepcopy(start), X[rank::2]
+        with ddp.no_sync():
+            out = loss(ddp, x)
+        ddp.reducer.prepare_for_backward([])
+        out.backward()
+        loss(alone, x).backward()
+        for mean, p in zip(gradients(alone), ddp.parameters(), strict=True):
+            group.allreduce(mean).wait()
+            assert_close(p.grad, mean / 2)
+    ranks(2, program)

@@ -9,7 +9,7 @@ pytestmark = cpu_only
 
 
 def answers(lib, function):
-    """What `function(lib, same)` gives for both libraries, whose modules have the same weights; or its error."""
+    """Return what `function(lib, same)` gives, whose modules have the same weights for both libraries, or its error."""
     def same(module):
         for i, weight in enumerate(module.parameters()):
             values = lib.arange(weight.numel(), dtype=lib.float32)
@@ -102,3 +102,28 @@ def test_a_bias_of_another_dtype_is_added_where_the_input_is_no_matrix(dtype):
         given = [lib.ones(5, 2, 4, dtype=lib.float64) for lib in (tensorgrad, torch)]
         ours, theirs = (x.transpose(0, 1) if turned else x for x in given)
         assert found(tensorgrad, ours) == found(torch, theirs)
+
+
+@pytest.mark.parametrize("corner, sizes", [("causal_upper_left", (2, 3)), ("causal_lower_right", (2, 3)),
+                                           ("causal_lower_right", (3, 3))])
+def test_causal_biases(corner, sizes):
+    def found(lib):
+        from importlib import import_module
+        bias = getattr(import_module(f"{lib.__name__}.nn.attention.bias"), corner)(*sizes)
+        q, k = lib.cos(lib.arange(4. * sizes[0])).reshape(-1, 4), lib.sin(lib.arange(4. * sizes[1])).reshape(-1, 4)
+        out = lib.nn.functional.scaled_dot_product_attention(q, k, k, bias, scale=0.2)
+        with pytest.raises(ValueError, match="CausalBias should not be used with causal=True"):
+            lib.nn.functional.scaled_dot_product_attention(q, k, k, bias, is_causal=True)
+        return bias._materialize().tolist(), type(out).__name__, out.tolist()
+    (mask, kind, out), theirs = found(tensorgrad), found(torch)
+    assert (mask, kind) == theirs[:2]
+    assert [pytest.approx(row, abs=1e-6) for row in theirs[2]] == out
+
+
+def test_the_choice_of_a_backend():
+    def found(lib, *, dtype="float32", mask=None, keys=(1, 2, 3, 4), **given):
+        q, k = lib.ones(1, 2, 3, 4, dtype=getattr(lib, dtype)), lib.ones(keys, dtype=getattr(lib, dtype))
+        return lib._fused_sdp_choice(q, k, k, None if mask is None else lib.ones(3, 3, requires_grad=mask), **given)
+    for given in ({}, {"dtype": "float16"}, {"dropout_p": 0.5}, {"mask": True}, {"mask": False}, {"is_causal": True},
+                  {"keys": (1, 1, 3, 4)}, {"keys": (1, 1, 3, 4), "enable_gqa": True}, {"keys": (1, 2, 3, 5)}):
+        assert found(tensorgrad, **given) == found(torch, **given), given

@@ -1,10 +1,12 @@
 """nn.init and nn.utils, compared with PyTorch's program by program."""
 import copy
+import math
 import pickle
 from collections import OrderedDict
 
 import pytest
 from nn_oracle import agree, cases, names, raising
+from support import cpu_only
 
 import tensorgrad
 
@@ -684,3 +686,33 @@ def test_every_name_of_pytorch_is_there():
             ours, theirs = getattr(ours, name), getattr(theirs, name)
         missing = [name for name in theirs.__all__ if not hasattr(ours, name)]
         assert not missing, (path, missing)
+
+
+@cpu_only
+@pytest.mark.parametrize("layer, shape", [("Linear(3, 2)", (4, 5, 3)), ("Conv1d(3, 2, 2, padding='same')", (4, 3, 5)),
+                                          ("GroupNorm(1, 3)", (4, 3, 5)), ("LayerNorm(3)", (4, 2, 3)),
+                                          ("InstanceNorm1d(3, affine=True)", (4, 3, 5)), ("Embedding(9, 2)", (4, 3)),
+                                          ("BatchNorm1d(3)", (4, 3)), ("Linear(3, 2)", (3,)), ("Conv2d(3, 2, 1)", (3, 4, 4)),
+                                          ("GRU(3, 2)", (4, 2, 3))])
+def test_gradients_of_each_example(layer, shape):
+    pytest.importorskip("torch")
+
+    def found(lib):
+        from importlib import import_module
+        call = import_module(f"{lib.__name__}.nn.utils._per_sample_grad").call_for_per_sample_grads
+        module, count = eval(f"lib.nn.{layer}", {"lib": lib}), math.prod(shape)
+        for weight in module.parameters():
+            weight.data = lib.sin(lib.arange(float(weight.numel()))).reshape(weight.shape)
+        x = (lib.arange(count) % 9 if "Embedding" in layer else lib.cos(lib.arange(float(count)))).reshape(shape)
+        try:
+            out = call(module, loss_reduction="mean", batch_first="GRU" not in layer)(x)
+            ((out[0] if "GRU" in layer else out).sin() * 3).mean().backward()
+        except RuntimeError as error:
+            return str(error).split(",")[0]
+        assert all(weight.grad is None for weight in module.parameters())
+        return [(tuple(w.grad_sample.shape), w.grad_sample.flatten().tolist()) for w in module.parameters()]
+    import torch
+    ours, theirs = found(tensorgrad), found(torch)
+    if isinstance(theirs, list):
+        ours = [(size, pytest.approx(values, abs=1e-5)) for size, values in ours]
+    assert ours == theirs

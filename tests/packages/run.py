@@ -12,7 +12,6 @@ import argparse
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tarfile
@@ -113,14 +112,15 @@ def _last(errors: str) -> str:
 def counted(tests: OwnTests) -> tuple[int, int]:
     """Run a package's own tests on both sides; return how many pass on both, and how many over PyTorch."""
     source, found = _source(tests.package), {}
-    arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "recorded", "-o", "addopts=", "-o",
-                 "filterwarnings=", "--continue-on-collection-errors", "--timeout", str(SECONDS_OF_A_TEST),
+    arguments = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "recorded", "-o", "addopts=", "-W",
+                 "ignore", "--continue-on-collection-errors", "--timeout", str(SECONDS_OF_A_TEST),
                  *tests.arguments(source)]
     for side in ("torch", "ours"):
         report = OUT / "reports" / f"{tests.name}-{side}.jsonl"
         report.unlink(missing_ok=True)
         done = ran(side, *arguments, path=[HERE], folder=source, seconds=own_tests.SECONDS,
-                   settings={"REPORT": str(report), "EVERY": str(tests.every)})
+                   settings={"REPORT": str(report), "EVERY": str(tests.every),
+                                                           "EINOPS_TEST_BACKENDS": "numpy,torch"})
         report.with_suffix(".txt").write_text(done.stdout + done.stderr, encoding="utf-8")
         found[side] = own_tests.outcomes(report)
     passed, of, lost = own_tests.compared(found["ours"], found["torch"])
@@ -162,7 +162,7 @@ def lines_of(page: str, table: str) -> dict[str, str]:
 def write(table: str, head: str, names: list[str], found: dict[str, str]) -> None:
     """Write what was found into a table of the page; other names keep their lines."""
     page, (begin, end) = PAGE.read_text(encoding="utf-8"), marks(table)
-    lines = {name: "| " + name + " | not run |" * (head.partition("\n")[0].count("|") - 2) for name in names}
+    lines = {name: f"| {name} |" + " not run |" * (head.partition("\n")[0].count("|") - 2) for name in names}
     lines |= {name: line for name, line in lines_of(page, table).items() if name in lines}
     lines |= {name: f"| {name} | {cells} |" for name, cells in found.items()}
     before, after = page.partition(begin)[0], page.partition(end)[2]

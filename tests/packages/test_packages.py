@@ -15,6 +15,7 @@ from support import ROOT, cpu_only
 
 from tests.packages import run
 from tests.packages.comparing import difference
+from tests.packages.own_tests import OWN_TESTS, compared, outcomes
 from tests.packages.rows import PROGRAMS, ROWS
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
@@ -60,8 +61,21 @@ def test_programs_are_all_listed_and_unchanged():
 
 
 def test_the_page_has_a_line_for_each_row():
-    lines = run.lines_of((ROOT / "docs" / "guide" / "packages.md").read_text(encoding="utf-8"))
-    assert list(lines) == [run.title(row) for row in ROWS]
+    page = (ROOT / "docs" / "guide" / "packages.md").read_text(encoding="utf-8")
+    assert list(run.lines_of(page, "programs")) == [run.title(row) for row in ROWS]
+    counted = run.lines_of(page, "tests")
+    assert list(counted) == [tests.title for tests in OWN_TESTS]
+    for tests in OWN_TESTS:
+        assert f"| {tests.about} |" in counted[tests.title], "counted with other files: make packages"
+
+
+def test_outcomes_are_compared_by_their_causes(tmp_path):
+    theirs = {name: ("passed", "") for name in "abcd"} | {"e": ("failed", "ValueError")}
+    report = tmp_path / "ours.jsonl"
+    report.write_text('["a", "passed", ""]\n["b", "failed", "TypeError: x"]\n["c", "failed", "TypeError: x"]\n')
+    passed, of, lost = compared(outcomes(report), theirs)
+    assert (passed, of) == (1, 4)
+    assert lost == "2 failed: TypeError: x\n    b\n    c\n1 not run: \n    d"
 
 
 @pytest.mark.parametrize("ours, theirs, found", [

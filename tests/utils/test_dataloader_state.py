@@ -614,3 +614,8 @@ def test_an_iterator_that_is_gone_leaves_nothing_behind():
         break
     del batch
     assert closed == [True] and kept() is None and loader.state_dict()['handed_out'] == 1
+
+
+def test_a_class_in_place_of_the_data_has_no_state():
+    # packages that rebuild pickled loaders make one of a class first
+    assert DataLoader(DataLoader, sampler=[]).state_dict()['dataset'] is None

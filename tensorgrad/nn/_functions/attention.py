@@ -22,6 +22,8 @@ from .padding import pad
 
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention", "_canonical_mask", "_none_or_dtype"]
 
+NOT_VIABLE = ("No viable backend for scaled_dot_product_attention was found. This is likely due to turning off both "
+              "the math kernel and the fused kernels.")
 viable = True          # False: `nn.attention.sdpa_kernel` allows no kernel that can run
 
 
@@ -59,8 +61,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     if is_causal and attn_mask is not None:
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if not viable:
-        raise RuntimeError("No viable backend for scaled_dot_product_attention was found. This is likely due to "
-                           "turning off both the math kernel and the fused kernels.")
+        raise RuntimeError(NOT_VIABLE)
     if query.array.shape[-1] != key.array.shape[-1] or key.array.shape[-2] != value.array.shape[-2]:
         _check_widths(query, key, value)
     if enable_gqa:

@@ -71,3 +71,20 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[dict[str,
         yield {}
     finally:
         _allow(before, set_priority)
+
+
+def _fused_sdp_choice(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
+                      is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False) -> int:
+    """Return the number of the backend that PyTorch's CPU would choose; here it makes no difference.
+
+    RuntimeError if `sdpa_kernel` allows none that can run.
+    """
+    tensors = (query, key, value)
+    fits = (all(t.dim() == 4 and t.dtype.is_floating_point and t.shape[2] and t.stride(-1) == 1 for t in tensors)
+            and len({t.shape[0] for t in tensors}) == len({t.shape[3] for t in tensors}) == 1
+            and (enable_gqa or len({t.shape[1] for t in tensors}) == 1)
+            and not dropout_p and not (attn_mask is not None and attn_mask.requires_grad))
+    for backend in ([SDPBackend.FLASH_ATTENTION] if fits else []) + [SDPBackend.MATH]:
+        if backend in _enabled:
+            return backend.value
+    raise RuntimeError(_attention.NOT_VIABLE)

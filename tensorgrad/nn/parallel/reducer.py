@@ -119,6 +119,10 @@ class Reducer:
         self._reset()
         self.expecting = True
 
+    def prepare_for_backward(self, outputs: Any) -> None:
+        """`prepare`, under the name by which programs force averaging after a forward within `no_sync`."""
+        self.prepare()
+
     def check_finished(self) -> None:
         """Raise RuntimeError if parameters got no gradient in the last backward."""
         if self.unfinished:

@@ -12,6 +12,7 @@ from .... import api as tg
 from ....autograd import Function
 from ....func import vjp, vmap
 from ... import functional as F
+from . import recurrent  # noqa: F401
 from .expanded_weights_impl import ExpandedWeight, implements_per_sample_grads
 from .expanded_weights_utils import forward_helper, set_grad_sample_if_exists, standard_kwargs
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from .... import api as tg
 
-HANDLED_FUNCTIONS: dict[Any, Any] = {}       # {function: an autograd.Function, applied to (names of keywords, function, …)}
+# {function: an autograd.Function, applied to (names of keywords, function, arguments …)}
+HANDLED_FUNCTIONS: dict[Any, Any] = {}
 
 
 def implements_per_sample_grads(torch_function: Any) -> Callable[[Any], Any]:
@@ -46,3 +47,8 @@ class ExpandedWeight(tg.Tensor):
     def set_batch_first(self, is_batch_first: bool = True) -> None:
         """Say that the batch is the first axis of the input, or else the second."""
         self.batch_first = is_batch_first
+
+    # modules look at these before they call a function
+    dtype = property(lambda self: self.orig_weight.dtype)
+    device = property(lambda self: self.orig_weight.device)
+    shape = property(lambda self: self.orig_weight.shape)

@@ -28,8 +28,9 @@ FIXED, AT_ONCE, LAZY = range(3)     # when a source draws random numbers: never,
 
 
 def stateful(thing: Any) -> bool:
-    """Return True if an object has `state_dict` and `load_state_dict`."""
-    return callable(getattr(thing, 'state_dict', None)) and callable(getattr(thing, 'load_state_dict', None))
+    """Return True if an object has `state_dict` and `load_state_dict`; a class has no state."""
+    methods = (getattr(thing, name, None) for name in ('state_dict', 'load_state_dict'))
+    return not isinstance(thing, type) and all(map(callable, methods))
 
 
 def samplers(loader) -> Iterator[Any]:
