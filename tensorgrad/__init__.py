@@ -29,9 +29,9 @@ _with_makers(globals()["tensor"])
 _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "distributions", "cuda", "random",
          "const", "viz", "backends", "storage", "ops", "kernels", "dispatch", "testing", "return_types", "amp", "jit",
          "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "serialization", "accelerator", "ao",
-         "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "monitor",
-         "mps", "mtia", "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types",
-         "xpu", "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_prims_common", "_refs",
+         "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "monitor", "mps",
+         "mtia", "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types", "xpu",
+         "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_prims_common", "_refs",
          "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops", "symbolic", "layers",
          "masked")
 _ELSEWHERE = {name: module for module, names in {

@@ -198,8 +198,8 @@ def gradient(input: Tensor, *, spacing: Number | Numbers | Tensors | None = 1, d
     spacing = 1 if spacing is None else spacing
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(axes)
     if len(spacings) != len(axes):
-        wanted = (f", or a list of length equal to 'self.dim() = {len(axes)}', since dim argument was not given, but got a "
-                  f"list of length {len(spacings)}" if dim is None else
+        wanted = (f", or a list of length equal to 'self.dim() = {len(axes)}', since dim argument was not given, "
+                  f"but got a list of length {len(spacings)}" if dim is None else
                   f" or it's spacing and dim arguments to have the same length, but got a spacing argument of length "
                   f"{len(spacings)} and a dim argument of length {len(axes)}.")
         raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar{wanted}")

@@ -692,8 +692,8 @@ def test_every_name_of_pytorch_is_there():
 @pytest.mark.parametrize("layer, shape", [("Linear(3, 2)", (4, 5, 3)), ("Conv1d(3, 2, 2, padding='same')", (4, 3, 5)),
                                           ("GroupNorm(1, 3)", (4, 3, 5)), ("LayerNorm(3)", (4, 2, 3)),
                                           ("InstanceNorm1d(3, affine=True)", (4, 3, 5)), ("Embedding(9, 2)", (4, 3)),
-                                          ("BatchNorm1d(3)", (4, 3)), ("Linear(3, 2)", (3,)), ("Conv2d(3, 2, 1)", (3, 4, 4)),
-                                          ("GRU(3, 2)", (4, 2, 3))])
+                                          ("BatchNorm1d(3)", (4, 3)), ("Linear(3, 2)", (3,)),
+                                          ("Conv2d(3, 2, 1)", (3, 4, 4)), ("GRU(3, 2)", (4, 2, 3))])
 def test_gradients_of_each_example(layer, shape):
     pytest.importorskip("torch")
 

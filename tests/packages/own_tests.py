@@ -86,7 +86,8 @@ OWN_TESTS = [
              "test_state_checkpointing.py test_kwargs_handlers.py test_dataclasses.py test_memory_utils.py "
              "test_grad_sync.py test_logging.py test_activation_checkpointing_offload.py",
              needs="parameterized==0.9.0"),
-    OwnTests("timm==1.0.31", "test_layers.py test_layers_drop.py test_layers_pool.py test_layers_pos_embed.py", every=4),
+    OwnTests("timm==1.0.31", "test_layers.py test_layers_drop.py test_layers_pool.py test_layers_pos_embed.py",
+             every=4),
     OwnTests("peft==0.21.2", "test_custom_models.py test_tuners_utils.py test_low_level_api.py test_mixed.py "
              "test_bufferdict.py test_boft.py test_loraplus.py test_osf.py", relative=True, every=60,
              needs="parameterized datasets"),

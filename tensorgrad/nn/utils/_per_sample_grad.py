@@ -42,9 +42,9 @@ def call_for_per_sample_grads(module: Any, *, batch_size: int | None = None, los
     for weight in module.parameters():
         if getattr(weight, "grad_sample", None) is not None:
             raise RuntimeError(
-                "Current Expanded Weights accumulates the gradients, which will be incorrect for multiple calls without "
-                f"clearing gradients. Please clear out the grad_sample parameter of {weight} or post an issue to "
-                "pytorch/pytorch to prioritize correct behavior")
+                "Current Expanded Weights accumulates the gradients, which will be incorrect for multiple calls "
+                f"without clearing gradients. Please clear out the grad_sample parameter of {weight} or post an issue "
+                "to pytorch/pytorch to prioritize correct behavior")
 
     @wraps(module.forward)
     def wrapper(*args: Any, **kwargs: Any) -> Any:

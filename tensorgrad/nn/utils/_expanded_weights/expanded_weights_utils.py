@@ -33,8 +33,8 @@ def forward_helper(func: Any, expanded_args: Any, expanded_kwargs: Any) -> Any:
     for weight in weights:
         batch = input.shape[0 if weight.batch_first else 1]
         if batch > weight.batch_size or batch < weight.batch_size and not weight.allow_smaller_batches:
-            raise RuntimeError(f"Expected ExpandedWeights to have batch size matching input but got input batch size of "
-                               f"{batch} with ExpandedWeight of batch size {weight.batch_size}")
+            raise RuntimeError(f"Expected ExpandedWeights to have batch size matching input but got input batch size "
+                               f"of {batch} with ExpandedWeight of batch size {weight.batch_size}")
     for weight in weights:
         if weight.loss_reduction != weights[0].loss_reduction:
             raise RuntimeError("Expected ExpandedWeights to all have the same loss_reduction argument but got onewith "
