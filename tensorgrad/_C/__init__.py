@@ -159,7 +159,7 @@ _DisableTorchDispatch, _disabled_torch_dispatch_impl = DisableTorchDispatch, dis
 
 def __getattr__(name: str) -> Any:
     """Submodules are imported when they are first used."""
-    if name in ("_autograd", "_functions", "_functorch"):
+    if name in ("_autograd", "_functions", "_functorch", "_profiler"):
         return import_module(f"{__name__}.{name}")
     if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
         return getattr(import_module(f"{PACKAGE}._unregistered"), name)

@@ -32,7 +32,7 @@ UnflattenFn = Callable[[Any, Any], Any]
 # names of this module that another one defines
 LATER = {name: module for module, names in {
     "_pytree_paths": "SequenceKey MappingKey GetAttrKey tree_flatten_with_path tree_leaves_with_path "
-                     "tree_map_with_path keystr key_get",
+                     "tree_map_with_path keystr key_get _dict_flatten_with_keys",
     "_pytree_json": "treespec_dumps treespec_loads pytree_to_str str_to_pytree",
     "_pytree_classes": "register_dataclass register_constant is_constant_class ConstantNode _register_namedtuple "
                        "_register_pytree_node _deregister_pytree_node is_namedtuple is_namedtuple_class "

@@ -67,6 +67,11 @@ KEYS: dict[str, Callable[[Any], list[Any]]] = {
     "fields": lambda parts: [GetAttrKey(name) for name in type(parts)._fields]}
 
 
+def _dict_flatten_with_keys(d: Any) -> tuple[list[Any], list[Any]]:
+    """Return a dictionary's steps with their children, and its keys: transformers registers classes with it."""
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
 def _children_with_keys(container: Container, cls: Any, tree: Any) -> Any:
     if container.keys is not None:
         return zip(KEYS[container.keys](tree), container.flatten_fn(tree)[0], strict=True)

@@ -4,6 +4,7 @@ import pytest
 import tensorgrad as tg
 from tensorgrad._functorch import apis, make_functional, vmap
 from tensorgrad._functorch.deprecated import make_functional as deprecated
+from tensorgrad._vmap_internals import vmap as first_vmap
 
 
 def test_modules_as_functions():
@@ -36,6 +37,11 @@ def test_ensembles():
         make_functional.combine_state_for_ensemble([])
     with pytest.raises(FutureWarning, match="`functorch.make_functional` is deprecated"):
         deprecated(models[0])
+
+
+def test_the_first_vmap():
+    with pytest.warns(FutureWarning, match="Please use torch.vmap instead of"):
+        assert first_vmap(tg.sum, 1)(tg.ones(2, 3)).tolist() == [2, 2, 2]
 
 
 def test_vmap_in_parts():

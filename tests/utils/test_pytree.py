@@ -125,3 +125,9 @@ def test_json_imports_nothing():
     context = '{"default_factory_module": "this", "default_factory_name": "s", "dict_context": []}'
     with pytest.raises(ValueError, match="this.s, which is not imported"):
         treespec_loads(f'[1, {{"type": "collections.defaultdict", "context": {context}, "children_spec": []}}]')
+
+
+def test_dictionaries_with_their_keys():
+    from tensorgrad.utils import _pytree
+    assert _pytree._dict_flatten_with_keys({"b": 1, "a": 2}) == (
+        [(_pytree.MappingKey("b"), 1), (_pytree.MappingKey("a"), 2)], ["b", "a"])

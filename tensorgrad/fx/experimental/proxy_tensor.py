@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import unwrap
 from typing import Any
 
 from ...api import Tensor
@@ -62,7 +63,8 @@ def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode
             copies[node] = graph.get_attr(node.target)
             copies[node].meta["val"] = table.shaped(node)
             root[node.target] = lowered.tensors[node.target]
-        graph.output(table.copied(lowered, copies, graph), getattr(f, "__annotations__", {}).get("return"))
+        kind = getattr(unwrap(f), "__annotations__", {}).get("return")
+        graph.output(table.copied(lowered, copies, graph), kind if kind is Tensor else None)
         if not all(child.is_leaf() for child in spec.children()):
             graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo([f"arg{i}" for i in range(len(args))], spec, None)))
         return GraphModule(root, graph, getattr(f, "__name__", type(f).__name__))

@@ -1,0 +1,23 @@
+"""The first `vmap`, at the path that programs import it from. https://pytorch.org/docs → torch.vmap"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .func import vmap as _torch_vmap
+
+__all__ = ["vmap"]
+in_dims_t = out_dims_t = Any
+
+
+def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Callable[..., Any]:
+    """Return `torch.vmap(func)`, with PyTorch's warning: use that instead."""
+    warnings.warn("Please use torch.vmap instead of torch._vmap_internals.vmap.", FutureWarning, stacklevel=2)
+    return _vmap(func, in_dims, out_dims)
+
+
+def _vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0,
+          allow_none_pass_through: bool = False) -> Callable[..., Any]:
+    """Return `torch.vmap(func)`."""
+    return _torch_vmap(func, in_dims, out_dims)     # type: ignore[no-any-return]
