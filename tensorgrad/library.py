@@ -36,7 +36,7 @@ globals().update(unsupported(_ABSENT, "torch.library",
 
 
 class _Registrations:
-    """What a library defined and registered. It is removed when this object is."""
+    """The definitions and registrations of a library, which are removed with this object."""
 
     def __init__(self) -> None:
         self.defined: list[str] = []

@@ -1,4 +1,4 @@
-"""What a running backward tells, views of views that may not be written to, Functions' tangents: beside PyTorch."""
+"""Answers of a running backward, views of views that may not be written to, Functions' tangents: beside PyTorch."""
 import warnings
 from functools import partial
 
