@@ -13,8 +13,22 @@ from typing import Any
 
 from numpy import asarray, generic
 
-from .. import dtype as dtypes
 from ..advice import advised, misfit
+from ..dtype import (
+    EIGHT_BITS,
+    FLOATING,
+    FROM_NUMPY,
+    PYTHON,
+    as_dtype,
+    bfloat16,
+    float16,
+    float32,
+    get_default_dtype,
+    of_number,
+    result_dtype,
+)
+from ..dtype import SCALAR_TYPES as SCALAR_TYPES
+from ..dtype import dtype as Dtype
 from ..ops.base import HALVES, OPS, Op, Pair
 from ..runtime.numpy_state import STATE, begin, compute, end
 from ..runtime.small_floats import convert
@@ -340,10 +354,10 @@ def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[li
             raise unsupported(op, arrays, _scalar_type(args))
         return [backend.cast(a, SINGLE) if is_half(a) else a for a in arrays], narrow
     target = result_type(*[a for a in args if a is not None])
-    if op.casts == "float" and target.category < dtypes.FLOATING:
-        target = dtypes.get_default_dtype()
-    few_bits = target in HALF_DTYPES or op.takes_float8 and target in dtypes.EIGHT_BITS
-    compute = dtypes.float32 if few_bits and "V" not in op.kinds else target
+    if op.casts == "float" and target.category < FLOATING:
+        target = get_default_dtype()
+    few_bits = target in HALF_DTYPES or op.takes_float8 and target in EIGHT_BITS
+    compute = float32 if few_bits and "V" not in op.kinds else target
     if compute.numpy.kind not in op.kinds:
         raise unsupported(op, arrays, SCALAR_TYPES[target.name])
     dtype = compute.numpy
@@ -363,35 +377,34 @@ def number_array(number: Any, dtype: Any, backend: Any) -> Any:
         return backend.asarray(asarray(number).astype(dtype))
 
 
-SCALAR_TYPES = dtypes.SCALAR_TYPES
-SINGLE = dtypes.float32.numpy
-HALF_DTYPES = (dtypes.float16, dtypes.bfloat16)
+SINGLE = float32.numpy
+HALF_DTYPES = (float16, bfloat16)
 
 
 def _scalar_type(args: Any) -> str:
-    return SCALAR_TYPES[dtypes.FROM_NUMPY[next(a.array.dtype for a in args if isinstance(a, TensorBase))].name]
+    return SCALAR_TYPES[FROM_NUMPY[next(a.array.dtype for a in args if isinstance(a, TensorBase))].name]
 
 
-def result_type(*operands: Any) -> dtypes.dtype:
+def result_type(*operands: Any) -> Dtype:
     """The dtype that an operation on these tensors and numbers gives. https://pytorch.org/docs → result_type"""
     if (len(operands) == 2 and all(isinstance(a, TensorBase) for a in operands)
             and operands[0].array.dtype is operands[1].array.dtype):
-        return dtypes.FROM_NUMPY[operands[0].array.dtype]  # type: ignore[no-any-return]
+        return FROM_NUMPY[operands[0].array.dtype]  # type: ignore[no-any-return]
     groups: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
     for a in operands:
         if isinstance(a, TensorBase):
-            groups[0 if a.array.ndim else 1].append(dtypes.FROM_NUMPY[a.array.dtype])
+            groups[0 if a.array.ndim else 1].append(FROM_NUMPY[a.array.dtype])
         else:
-            groups[2].append(dtypes.of_number(type(a)) if type(a) in dtypes.PYTHON else _number_dtype(a))
-    return dtypes.result_dtype(*groups)
+            groups[2].append(of_number(type(a)) if type(a) in PYTHON else _number_dtype(a))
+    return result_dtype(*groups)
 
 
-def _number_dtype(number: Any) -> dtypes.dtype:
+def _number_dtype(number: Any) -> Dtype:
     for kind in (bool, int, float, complex):
         if isinstance(number, kind):
-            return dtypes.of_number(kind)
+            return of_number(kind)
     if hasattr(number, "dtype"):     # a NumPy scalar counts as the Python number it stands for; a bool as a float
-        return dtypes.of_number(float if number.dtype.kind == "b" else type(number.item()))
+        return of_number(float if number.dtype.kind == "b" else type(number.item()))
     raise TypeError(f"expected a Tensor or a number, got {type(number).__name__}")
 
 
@@ -609,7 +622,7 @@ class TensorNamespace:
             if name.endswith("_like"):
                 backend, args = type(args[0]._storage), (args[0].array, *args[1:])
             if dtype is not None:
-                params["dtype"] = dtypes.as_dtype(dtype).numpy
+                params["dtype"] = as_dtype(dtype).numpy
             return fresh(compute(getattr(backend.xp, name), *args, **params), backend)
         return make
 
