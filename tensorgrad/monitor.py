@@ -29,7 +29,7 @@ STAT_EVENT = "torch.monitor.Stat"
 
 
 class Aggregation(Enum):
-    """What a Stat makes of its values. https://pytorch.org/docs → torch.monitor.Aggregation"""
+    """The values that a Stat computes. https://pytorch.org/docs → torch.monitor.Aggregation"""
 
     VALUE, MEAN, COUNT, SUM, MAX, MIN = range(1, 7)
 

@@ -155,7 +155,7 @@ def in_place(target: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
 def is_spread(array: Any) -> bool:
     """Return True if several elements of an expanded array share a place of memory that may be written to."""
     flags = getattr(array, "flags", None)
-    return flags is not None and flags.writeable and any(
+    return flags is not None and getattr(flags, "writeable", True) and any(     # CuPy says nothing of it
         step == 0 and n > 1 for step, n in zip(getattr(array, "strides", ()), array.shape, strict=False))
 
 

@@ -218,25 +218,23 @@ class PlainStep(Step):
         float32, and for steps with several results."""
         parts, backend_xp = g if type(g) is list else [g], self._storage.xp
         conjugate = self.op.analytic and any(part.dtype.kind == "c" for part in parts)
-        parts = [part.conj() for part in parts] if conjugate else widened(backend_xp, parts)
-        values = widened(backend_xp, values)
-        if self.plan.saves_out and self.dtype.char in HALVES:
-            self._unround(values)
+        narrow = None
+        if conjugate:
+            parts, values = [part.conj() for part in parts], widened(backend_xp, values)
+        else:
+            narrow = parts[0].dtype if parts[0].dtype.char in HALVES else None
+            parts, values = widened(backend_xp, parts), widened(backend_xp, values)
         g = parts if type(g) is list else parts[0]
         pulled = []
         for i, formula, wants in self.plan.steps:
             edge = self.edges[i]
             if useful is None or edge in useful:
                 ge = formula(backend_xp, g, *[values[w] for w in wants])
+                # PyTorch's products are rounded before they are summed; other formulas round at each step there
+                if narrow is not None and ge.shape != edge.shape and self.op.elementwise and len(wants) == 1:
+                    ge = widened(backend_xp, [backend_xp.cast(ge, dtype=narrow)])[0]
                 pulled.append((edge, fitted(backend_xp, ge.conj() if conjugate else ge, edge)))
         return pulled
-
-    def _unround(self, values: list[Any]) -> None:
-        """Put a result of 16 bits into `values` anew, in float32, if all inputs are there to compute it from."""
-        origins, arity = self.plan.origins, self.op.arity
-        if arity is not None and set(range(arity)).issubset(origins):
-            inputs = [values[origins.index(i)] for i in range(arity)]
-            values[origins.index(arity)] = getattr(self._storage.xp, self.op.opname)(*inputs, **self.params)
 
     def pull_tensors(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
         values, op = self.linked(), self.op

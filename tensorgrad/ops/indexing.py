@@ -200,9 +200,9 @@ class MaskedFill(Movement):
 
 
 class ScatterExtreme(Movement):
-    """x with `value` reduced into it along an axis at index: by the largest (amax), the smallest (amin) or the
-    product. With `equal_nan`, the NaNs that make an extreme NaN share its gradient, and one in a product is left
-    out of its own.
+    """x with `value` reduced into it along an axis at index: by the largest (amax), the smallest (amin) or the product.
+
+    With `equal_nan`, the NaNs that make an extreme NaN share its gradient, and one in a product is left out of its own.
     """
 
     kinds = Op.kinds

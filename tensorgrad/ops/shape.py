@@ -510,7 +510,5 @@ class ChannelsLast(Movement):
     batch = "trailing"
     linear = ("x",)
 
-    infer = as_first
-
     def forward(xp, x):    return xp.channels_last(x)
     def grad_x(xp, g):     return g

@@ -1,10 +1,10 @@
 """Attention modules in evaluation, when nothing is recorded: their own results for hints and masks, as in PyTorch."""
 import pytest
-from support import cpu_only
+from support import cpu_only, needed
 
 import tensorgrad
 
-torch = pytest.importorskip("torch")
+torch = needed("torch")
 pytestmark = cpu_only
 
 

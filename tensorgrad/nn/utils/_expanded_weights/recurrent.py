@@ -25,7 +25,7 @@ class Recurrence:
 
 
 class _Call:
-    """What a call has besides its input, hidden state and weights."""
+    """The arguments of a call besides its input, hidden state and weights."""
 
     def __init__(self, mode: str, weights: Any, rest: Any) -> None:
         *rest, self.batch_first, self.sizes = (*rest, None) if len(rest) == 6 else rest
