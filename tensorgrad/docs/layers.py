@@ -49,7 +49,7 @@ LAYERS = [
         "interpret.batching "
         "interpret.sparse interpret.sparse_rules interpret.sparse_products autograd.function interpret.forward "
         "interpret.symbol interpret.symbol_functions interpret.symbol_storage "
-        "interpret._aten_rows interpret.class_dispatch "
+        "interpret.aten_rules interpret.aten_parts interpret.class_dispatch "
         "autograd.grad_mode autograd.anomaly_mode autograd.variable autograd.graph autograd")),
     Layer("Tensor", "an array, its storage, its node: conversions, printing, copies, and no maths", [
         "_tensor.dlpack _tensor.states _tensor.sparse_copying _tensor.copying _tensor.usual_types "

@@ -29,6 +29,7 @@ from ..dtype import (
     uint8,
     uint16,
 )
+from ..interpret.aten_rules import POLYNOMIALS
 from ..utils._pytree import TreeSpec
 
 DTYPES = {1: uint8, 2: int8, 3: int16, 4: int32, 5: int64, 6: float16, 7: float32, 8: float64, 10: complex64,
@@ -42,7 +43,7 @@ ARGUMENTS = {operator: names.split() for names, operators in {
     "self dim keepdim": "all.dim all.dims amax.default amin.default any.dim any.dims argmax.default argmin.default "
                         "logsumexp.default max.dim median.dim min.dim mode.default nanmedian.dim",
     "self dim dtype": "cumprod.default cumsum.default log_softmax.int softmax.int cummax.default cummin.default "
-                      "glu.default logcumsumexp.default squeeze.dims unbind.int unsqueeze.default",
+                      "glu.default logcumsumexp.default squeeze.dim squeeze.dims unbind.int unsqueeze.default",
     "self dim keepdim dtype": "mean.dim prod.dim_int sum.dim_IntList", "self exponent": "pow.Scalar pow.Tensor_Scalar "
     "pow.Tensor_Tensor", "condition self other": "where.Scalar where.ScalarOther where.ScalarSelf where.self",
     "x": "special_airy_ai.default special_scaled_modified_bessel_k0.default special_scaled_modified_bessel_k1.default "
@@ -76,7 +77,12 @@ ARGUMENTS = {operator: names.split() for names, operators in {
     "query key value attn_mask dropout_p is_causal": "scaled_dot_product_attention.default",
     "sorted_sequence self": "searchsorted.Tensor", "self dim start end step": "slice.Tensor",
     "self target reduction beta": "smooth_l1_loss.default", "self beta threshold": "softplus.default",
-    "self dim descending": "sort.default", "self split_sizes dim": "split_with_sizes.default",
+    "self dim descending": "argsort.default sort.default", "self split_size dim": "split.Tensor",
+    "A": "linalg_det.default",
+    "grad_output output": "sigmoid_backward.default tanh_backward.default",
+    "grad_output self threshold": "threshold_backward.default",
+    "x n": " ".join(f"special_{name}.default" for name in POLYNOMIALS),
+    "self split_sizes dim": "split_with_sizes.default",
     "self threshold value": "threshold.default", "self k dim largest sorted": "topk.default",
     "self dim0 dim1": "transpose.int", "self dimension size step": "unfold.default",
 }.items() for operator in operators.split()}
@@ -108,7 +114,12 @@ CALLABLE = frozenset("""
     tanh tensor_split threshold tile to topk transpose tril triu true_divide trunc unbind unflatten unfold unsqueeze
     var view view_as view_as_complex view_as_real where xlogy zeros zeros_like _native_batch_norm_legit_no_training
     max_pool2d_with_indices native_group_norm _assert_tensor_metadata _log_softmax _softmax _to_copy _unsafe_view
-    """.split())
+    linalg_cross linalg_det sigmoid_backward tanh_backward threshold_backward special_airy_ai special_bessel_j0
+    special_bessel_j1 special_bessel_y0 special_bessel_y1 special_entr special_erfcx special_i0e special_i1 special_i1e
+    special_log_ndtr special_modified_bessel_k0 special_modified_bessel_k1 special_ndtr special_ndtri
+    special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 special_spherical_bessel_j0 special_xlog1py
+    special_zeta
+    """.split()) | {f"special_{name}" for name in POLYNOMIALS}
 
 
 def dumped(spec: TreeSpec) -> str:

@@ -21,7 +21,7 @@ from ..graph.lowered import Lowered
 from ..graph.nesting import aggregate
 from ..graph.node import Node
 from ..ops.base import OPS, Op
-from .aten import translated
+from .aten import added
 
 
 class OpFunction:
@@ -88,7 +88,7 @@ def copied(lowered: Lowered, copies: dict[Node, Node], graph: Graph, only: Any =
             meta = {key: node.meta[key] for key in ("scope", "source") if key in node.meta}
             new: Any = NotImplemented
             if isinstance(target, type) and issubclass(target, Op):
-                new, target = translated(target, graph, args, params, meta), function_of(target.opname)
+                new, target = added(target, graph, args, params, meta), function_of(target.opname)
             if new is NotImplemented:
                 new = graph.create_node(node.op, target, args, params, node.name)
                 new.meta = meta

@@ -2,9 +2,9 @@
 
 https://pytorch.org/docs → Extending PyTorch → Extending `torch` native API
 
-An op of the table whose operand is of such a class becomes calls of PyTorch's operators: `_aten_rows.py` says which,
-and ops without a row run by their definition. The method computes each call, off the tape; the tape gets the op, as for
-other tensors. Gradient formulas run on Tensors, so that the class computes them, too.
+An op of the table whose operand is of such a class becomes calls of PyTorch's operators: `aten_rules.py` and
+`aten_parts.py` say which, and ops without a rule run by their definition. The method computes each call, off the tape;
+the tape gets the op, as for other tensors. Gradient formulas run on Tensors, so that the class computes them, too.
 
 Wrapper subclasses have a shape, a dtype and a device, and no memory: their arrays are symbols.
 """
@@ -25,7 +25,8 @@ from ..device import device as Device
 from ..dtype import FROM_NUMPY, as_dtype
 from ..runtime.numpy_state import outside
 from ..storage.base import backend_of
-from ._aten_rows import DEFAULTS, ROWS, defined, generic, overload
+from .aten_parts import PARTS, defined
+from .aten_rules import overload, translated, trimmed
 from .symbol import Symbol
 from .symbol_storage import SymbolStorage
 
@@ -73,10 +74,9 @@ def made_wrapper(cls: Any, size: Any, strides: Any, dtype: Any, device: Any, req
 
 def call(name: str, *args: Any, **kwargs: Any) -> Any:
     """Hand an operator of `aten` to the classes among its arguments: `call("sum.dim_IntList", x, [0])`."""
-    packet, _, overload = name.partition(".")
-    operator = getattr(getattr(import_module(f"{PACKAGE}._ops").ops.aten, packet), overload or "default")
-    given = DEFAULTS.get(name, ())
-    args = args[:len(args) - len(given)] if given and args[-len(given):] == given else args
+    packet, _, ending = name.partition(".")
+    operator = getattr(getattr(import_module(f"{PACKAGE}._ops").ops.aten, packet), ending or "default")
+    args = trimmed(name, args)
     found = owners((*args, *kwargs.values()))
     if not found:
         return operator(*args, **kwargs)
@@ -157,16 +157,18 @@ def shows(out: Any, base: Any, op: Any, args: Any, params: Any, kind: Any) -> No
 def computed(op: Any, args: Any, params: Any) -> Any:
     """Compute an op by PyTorch's operators, off the tape."""
     full = {name: params.get(name, value) for name, value in op.parameters.items()}
-    row = ROWS.get(op.opname)
+    inputs = [args] if op.sequence else args
     recording, mode.record = mode.record, None
     try:
-        if row is not None:
-            return row(call, *([args] if op.sequence else args), **full)
-        if defined(op):
-            return op.forward(beside(args), *([args] if op.sequence else args), **params)
-        return generic(call, op, args, full)
+        found = translated(PARTS, call, op, inputs, full)
+        if found is NotImplemented and defined(op):
+            found = op.forward(beside(args), *inputs, **params)
     finally:
         mode.record = recording
+    if found is NotImplemented:
+        raise NotImplementedError(f"the op {op.opname!r} has no operator of PyTorch here, for classes that define "
+                                  "__torch_dispatch__")
+    return found
 
 
 def beside(args: Any) -> Any:
@@ -248,7 +250,7 @@ def written(target: Any, function: Any, args: Any, kwargs: Any) -> Any:
     if name == "copy":
         like("copy_", target, *kwargs.values() if kwargs else args)
     elif hasattr(type(target), f"{name}_"):
-        like(f"{name}_{overload(name, target, *args[:1])}", target, *args, **kwargs)
+        like(f"{name}_{overload(name, *args[:1])}", target, *args, **kwargs)
     else:
         like("copy_", target, result if recording else like(name, target, *args, **kwargs))
     target._storage.wrote()

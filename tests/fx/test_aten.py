@@ -18,6 +18,10 @@ PROGRAMS = [
      "div.Tensor pow.Scalar pow.Tensor_Tensor gt.Scalar eq.Tensor"),
     (lambda x, w: (x[1], x[:, None, 1:], x[..., ::2], x[-1, 1:, 2]), "select.int unsqueeze.default slice.Tensor "
      "slice.Tensor select.int slice.Tensor select.int"),
+    (lambda x, w: (2 / x, x // 2, x[0:2], x[:, 0:3], x.squeeze(), x[:1].squeeze(0), x.split(1)[1], x.argsort(1),
+                   tg.special.zeta(x + 3, 2.)),
+     "reciprocal.default mul.Tensor floor_divide.default slice.Tensor alias.default squeeze.default slice.Tensor "
+     "squeeze.dim split.Tensor sort.default add.Tensor special_zeta.other_scalar"),
     (lambda x, w: (x.sum(), x.mean((0, 2)), x.amax(1, keepdim=True), x.var(1), x.prod(-1), (x > 0).all(1)),
      "sum.default mean.dim amax.default var.correction prod.dim_int gt.Scalar all.dim"),
     (lambda x, w: (x.max(1), x.sort(-1)[1], x.topk(2)[0], x.cummax(2)[0]), "max.dim sort.default topk.default "

@@ -73,6 +73,32 @@ def test_operators_and_results(name):
     same(run)
 
 
+@program
+def arguments_of_operators(torch):
+    """Numbers as operands, and arguments that are defaults."""
+    Boxed, found, F = boxed(torch), [], torch.nn.functional
+
+    class Told(Boxed):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            found.append((str(func), [arg for arg in args if not isinstance(arg, (torch.Tensor, list))],
+                          sorted(kwargs or {})))
+            return func(*(getattr(arg, "held", arg) for arg in args), **(kwargs or {}))
+    x, n = Told(torch.tensor(X)), Told(torch.tensor([[1, 0, 1], [1, 1, 0]]))
+    results = [
+        1 / x, 2 % x, 2 // x, x // 2, torch.copysign(x, 2.), torch.xlogy(x, 2.), torch.xlogy(2., x),
+        torch.special.zeta(x, 2.), torch.special.xlog1py(2., x),
+        torch.bitwise_left_shift(n, 2), x.div(2, rounding_mode="trunc"),
+        x[0:2], x[-1:], x[:, -2:-1], x[:, 0:3], x[0:2, 1:], x.diagonal(), x.tril(), x.triu(1), x.squeeze(),
+        x.split(1)[0], x.split([1, 1])[0], x.amax(), x.amin(0), x.all(1), x.norm(), x.norm(3., dim=1), x.argmax(),
+        x.var(), x.std(0, keepdim=True), x.topk(2, 1)[0], x.topk(2, 1, False)[0], x.kthvalue(1, 1)[0], x.sort(1)[0],
+        x.logsumexp(1), F.elu(x), F.celu(x), F.leaky_relu(x), F.softplus(x), F.softshrink(x), F.hardshrink(x, .7),
+        x.nan_to_num(), x.clamp(0), x.clamp(max=1), F.embedding(torch.tensor([1, 0]), x, padding_idx=1),
+        F.mse_loss(x, x + 1), F.huber_loss(x, x, reduction="sum"), F.smooth_l1_loss(x, x, beta=.5),
+        F.soft_margin_loss(x, x), F.binary_cross_entropy_with_logits(x, x), torch.searchsorted(x, x, right=True)]
+    return found, results
+
+
 GRADIENTS = {
     "elementwise": lambda torch, x, w: (x.exp() * w / (1 + x * x)).tanh(),
     "rows": lambda torch, x, w: x.softmax(1) * w + x.var(1, keepdim=True) + x.logsumexp(0),
