@@ -206,8 +206,9 @@ def _to_kind(input: Any, dtype: Any, non_blocking: bool = False, copy: bool = Fa
 
 def _filled_with(value: Any) -> Callable[..., Any]:
     """zeros or ones, whose options may be None."""
-    def make(size: Any, *, pin_memory: Any = None, layout: Any = None, **kwargs: Any) -> Any:
-        return FUNCTIONS["full"](size, value, **{"dtype": kwargs.pop("dtype", None) or get_default_dtype(), **kwargs})
+    def make(*size: Any, pin_memory: Any = None, layout: Any = None, **kwargs: Any) -> Any:
+        shape = size[0] if size and isinstance(size[0], (tuple, list)) else size
+        return FUNCTIONS["full"](shape, value, **{"dtype": kwargs.pop("dtype", None) or get_default_dtype(), **kwargs})
     return make
 
 

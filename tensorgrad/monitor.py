@@ -54,7 +54,7 @@ class Event:
 
 
 class EventHandlerHandle:
-    """What `register_event_handler` returns. https://pytorch.org/docs → torch.monitor.EventHandlerHandle"""
+    """A registration by `register_event_handler`. https://pytorch.org/docs → torch.monitor.EventHandlerHandle"""
 
     def __init__(self, handler: Callable[[Event], None]) -> None:
         self._handler = handler

@@ -78,7 +78,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
                 needed, arrived = True, g
                 if (node.hooks is not None and type(g) is not list
                         and (type(node) is not Output or wanted is not None and node in wanted)):
-                    g = hooked(node, g, create_graph)
+                    g = _hooked(node, g, create_graph)
                 if useful is not None:
                     needed = not useful.isdisjoint(node.edges)
                     if node in wanted:
@@ -250,6 +250,12 @@ def _hook_results(node: Any, g: list[Any], create_graph: bool) -> None:
 
 
 # ── where gradients end ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _hooked(node: Any, g: Any, create_graph: bool) -> Any:
+    """Run the hooks of a step's result, which may ask what is being pulled."""
+    mode.sweep.node = node
+    return hooked(node, g, create_graph)
 
 
 def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any, found: dict[Any, Any]) -> None:

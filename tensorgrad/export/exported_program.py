@@ -70,7 +70,7 @@ class Guards(Module):
 
 
 class ExportedProgram:
-    """A program for inputs of given shapes, as a graph of the table's ops whose inputs are parameters, buffers,
+    """A program for inputs of given shapes, as a graph of operators whose inputs are parameters, buffers,
     constants, and the program's arguments. `module()` is called.
 
     https://pytorch.org/docs/stable/export.html#torch.export.ExportedProgram
@@ -79,7 +79,7 @@ class ExportedProgram:
     >>> program = torch.export.export(torch.nn.Linear(2, 3), (torch.ones(4, 2),))
     >>> print(program.graph_module.code.strip())
     def forward(self, p_weight, p_bias, input_1):
-        linear = torch.fx.table.linear(input_1, p_weight, p_bias);  input_1 = p_weight = p_bias = None
+        linear = torch.ops.aten.linear.default(input_1, p_weight, p_bias);  input_1 = p_weight = p_bias = None
         return (linear,)
     >>> program.module()(torch.ones(4, 2)).shape
     torch.Size([4, 3])

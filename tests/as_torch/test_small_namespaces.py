@@ -322,7 +322,8 @@ test_programs = cpu_only(program.test())
 
 
 @pytest.mark.parametrize("call", [
-    lambda torch: torch.export.draft_export(None), lambda torch: torch.jit.load("x"), lambda torch: torch.sparse.to_sparse_semi_structured(1),
+    lambda torch: torch.export.draft_export(None), lambda torch: torch.jit.load("x"),
+    lambda torch: torch.sparse.to_sparse_semi_structured(1),
     lambda torch: torch.ao.quantization.quantize_dynamic(None),
     lambda torch: torch.library.opcheck(None),
     lambda torch: importlib.import_module("tensorgrad.utils.cpp_extension").load("x", [])])

@@ -1,4 +1,5 @@
 """Malicious files: false claims, code, and excessive use of time or memory."""
+import codecs
 import io
 import os
 import pickle
@@ -16,6 +17,8 @@ import pytest
 import tensorgrad as tg
 from tensorgrad.serialization._storages import check_bounds
 from tensorgrad.serialization._unpickler import CALLABLE, VALUES, modern
+
+codecs.lookup("cp437")          # zipfile imports it for old names in an archive
 
 CLEAN = (RuntimeError, pickle.UnpicklingError, EOFError)
 

@@ -27,17 +27,17 @@ def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode
             _allow_fake_constant: bool = False, _error_on_data_dependent_ops: bool = True) -> Callable[..., Any]:
     """Return a function that traces `f` on example arguments, and returns a module of the steps that it took.
 
-    Steps are the ops of this package's table, `fx.table`; sizes, and values that the program branches on, are those of
-    the examples. With the mode "fake" or "symbolic" no values are computed: reading one is an error. Writes in place
-    become functions. https://pytorch.org/docs/stable/fx.html
+    Steps are PyTorch's operators, `ops.aten`, or ops of `fx.table` that it has no operator for; sizes, and values that
+    the program branches on, are those of the examples. With the mode "fake" or "symbolic" no values are computed:
+    reading one is an error. Writes in place become functions. https://pytorch.org/docs/stable/fx.html
 
     >>> import tensorgrad as torch
     >>> traced = make_fx(lambda x, y: torch.relu(x) @ y + 1)(torch.ones(2, 3), torch.ones(3, 2))
     >>> print(traced.code.strip())
     def forward(self, x_1, y_1):
-        relu = torch.fx.table.relu(x_1);  x_1 = None
-        matmul = torch.fx.table.matmul(relu, y_1);  relu = y_1 = None
-        add = torch.fx.table.add(matmul, 1);  matmul = None
+        relu = torch.ops.aten.relu.default(x_1);  x_1 = None
+        matmul = torch.ops.aten.matmul.default(relu, y_1);  relu = y_1 = None
+        add = torch.ops.aten.add.Tensor(matmul, 1);  matmul = None
         return add
     """
     if tracing_mode not in ("real", "fake", "symbolic"):

@@ -15,7 +15,7 @@ from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
-from .module import Module
+from .module import Module, _global_forward_hooks, _global_forward_pre_hooks
 from .normalization import LayerNorm
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class TransformerEncoderLayer(_Layer):
         return self.dropout2(self._feed_forward(x))
 
     def _has_hooks(self):
-        return any(module._forward_hooks or module._forward_pre_hooks for module in self.modules())
+        return bool(_global_forward_hooks or _global_forward_pre_hooks      # of all modules: `summary` has some
+                    or any(module._forward_hooks or module._forward_pre_hooks for module in self.modules()))
 
     def _weights(self):
         """Return the weights of both blocks, in the order of `_transformer_encoder_layer_fwd`."""
