@@ -653,6 +653,15 @@ def test_functional_call(program):
     agree(program)
 
 
+@pytest.mark.parametrize("kind", [tensorgrad.ones, lambda n: tensorgrad.nn.Parameter(tensorgrad.ones(n))])
+def test_functional_call_leaves_no_trace_of_tensors_that_it_adds(kind):
+    module, tensors = tensorgrad.nn.Linear(1, 1), {"extra": kind(1)}
+    added = tensors["extra"]
+    tensorgrad.func.functional_call(module, tensors, tensorgrad.ones(1, 1))
+    assert list(module.state_dict()) == ["weight", "bias"] and not hasattr(module, "extra")
+    assert tensors["extra"] is added
+
+
 def test_functional_call_writes_buffers_back():
     def program(torch):
         module = torch.nn.BatchNorm1d(2)

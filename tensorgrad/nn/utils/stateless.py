@@ -87,20 +87,21 @@ _MISSING = object()
 
 
 def _swap(module, path, tensor):
-    """Put a tensor (or nothing, if `_MISSING`) at a dotted path, and return the previous value."""
+    """Put a tensor at a dotted path, or nothing if it is `_MISSING`, and return the previous value."""
     owner_path, _, name = path.rpartition(".")
     owner = module.get_submodule(owner_path)
     _check_tensor(tensor, "")
+    if tensor is _MISSING:                  # a parameter that was added is in the module's table, too
+        before = getattr(owner, name)
+        delattr(owner, name)
+        return before
     for table in (owner._parameters, owner._buffers):
         if name in table:
             before, table[name] = table[name], tensor
             return before
     before = getattr(owner, name, _MISSING)
     _check_tensor(before, f"attribute `{name}`: ")
-    if tensor is _MISSING:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, tensor)
+    setattr(owner, name, tensor)
     return before
 
 
