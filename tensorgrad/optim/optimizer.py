@@ -316,10 +316,11 @@ def _copied(value: Any, copies: dict[int, Any]) -> Any:
     return copy
 
 
-def _adopt(value, param, group: dict[str, Any], key=None):
+def _adopt(value, param, group: dict[str, Any], key=None, made: dict[int, Any] | None = None):
     """Return a copy of loaded state whose tensors have the device of ``param`` and, if it is real, its dtype.
 
-    Step counters are not moved unless a kernel reads them on the parameter's device.
+    Step counters are not moved unless a kernel reads them on the parameter's device. A container that occurs several
+    times is copied once: lists of one list twice, at many levels, would take forever. ``made`` has the copies.
     """
     if isinstance(value, tg.Tensor):
         if key == 'step':
@@ -328,8 +329,13 @@ def _adopt(value, param, group: dict[str, Any], key=None):
         return value.to(dtype=param.dtype if param.is_floating_point() else value.dtype, device=param.device)
     if hasattr(value, '__array__'):  # an array of another library
         return _adopt(tg.as_tensor(value), param, group, key)
-    if isinstance(value, dict):
-        return {name: _adopt(part, param, group, name) for name, part in value.items()}
-    if isinstance(value, Iterable):
-        return type(value)(_adopt(part, param, group) for part in value)
-    return value
+    if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+        return value
+    made = {} if made is None else made
+    if id(value) not in made:
+        if isinstance(value, dict):
+            copied: Any = {name: _adopt(part, param, group, name, made) for name, part in value.items()}
+        else:
+            copied = type(value)(_adopt(part, param, group, None, made) for part in value)
+        made[id(value)] = value, copied             # the value is kept, so that its number stays its own
+    return made[id(value)][1]

@@ -620,3 +620,16 @@ def test_state_that_a_program_takes_away():
     optimizer.state[weight]['exp_avg'] = None
     with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'lerp_'"):
         optimizer.step()
+
+
+def test_shared_containers_of_a_state_are_copied_once():
+    many = [tg.ones(1)]
+    for _ in range(60):
+        many = [many, many]
+    parameter = tg.nn.Parameter(tg.ones(1))
+    optimizer = optim.SGD([parameter])
+    state = {'many': many, 'text': 'momentum', 'own': [tg.ones(1, dtype=tg.float64)]}
+    optimizer.load_state_dict({**optimizer.state_dict(), 'state': {0: state}})
+    found = optimizer.state[parameter]
+    assert found['many'] is not many and found['many'][0] is found['many'][1]
+    assert found['text'] == 'momentum' and found['own'][0].dtype == tg.float32
