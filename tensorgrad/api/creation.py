@@ -581,8 +581,9 @@ def full_like(input: Tensor, fill_value: Number, *, dtype: Dtype | None = None, 
     tensor([7., 7.])
     """
     if is_own(input):
-        return as_leaf(like_by_class("full_like", input, fill_value, dtype=dtype, layout=layout, device=device,  # type: ignore[no-any-return]
-                                     memory_format=memory_format, pin_memory=pin_memory), requires_grad)
+        made: Tensor = as_leaf(like_by_class("full_like", input, fill_value, dtype=dtype, layout=layout, device=device,
+                                             memory_format=memory_format, pin_memory=pin_memory), requires_grad)
+        return made
     kind, place = _like(input, dtype, device)
     if layout is not None and layout is not dtypes.strided or input._storage.dense is not None:
         return as_leaf(like_sparse("full", input, layout, kind, place,         # type: ignore[no-any-return]

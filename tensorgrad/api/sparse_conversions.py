@@ -111,7 +111,8 @@ def to_sparse(input: Tensor, sparse_dim: int | None = None, *, layout: Layout | 
         return _of_sparse_dim(input, sparse_dim)        # type: ignore[no-any-return]
     if layout is dtypes.strided:
         return to_dense(input)
-    return _converted(input, COO if layout is None else layout, blocksize, dense_dim, False)  # type: ignore[no-any-return]
+    found: Tensor = _converted(input, COO if layout is None else layout, blocksize, dense_dim, False)
+    return found
 
 
 def _of_sparse_dim(x: Any, sparse_dim: int) -> Any:
@@ -230,7 +231,8 @@ def _convert_indices_from_csr_to_coo(crow_indices: Tensor, col_indices: Tensor, 
     wide = int(backend.host(plain.max())) + 1 if plain.size else 0
     entries = compressed(ROWS[0], lines, plain, (*lines.shape[:-1], lines.shape[-1] - 1, wide), backend).entries
     order = [*range(lines.ndim - 1), *((lines.ndim, lines.ndim - 1) if transpose else (lines.ndim - 1, lines.ndim))]
-    return fresh(entries.indices[order].astype("int32" if out_int32 else "int64"), backend)  # type: ignore[no-any-return]
+    found: Tensor = fresh(entries.indices[order].astype("int32" if out_int32 else "int64"), backend)
+    return found
 
 
 @public(method=False)

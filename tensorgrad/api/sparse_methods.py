@@ -203,7 +203,8 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise RuntimeError(f"Invalid range to narrow. range(start, start+length) must be a subset of range(0, {size}).")
     rules()
     from ..interpret.sparse_rules import narrowed
-    return narrowed(table(input), input, dim, start + size if start < 0 else start, length)  # type: ignore[no-any-return]
+    found: Tensor = narrowed(table(input), input, dim, start + size if start < 0 else start, length)
+    return found
 
 
 # ── in place ──────────────────────────────────────────────────────────────────────────────────────────────────────────

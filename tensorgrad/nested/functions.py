@@ -47,7 +47,8 @@ def as_nested_tensor(ts: Any, dtype: Dtype | None = None, device: Device | None 
     if is_nested(ts):
         if ts.layout is not (layout or tg.strided):
             raise RuntimeError("as_nested_tensor(): Converting between nested tensor layouts is not supported")
-        return ts if dtype is None and device is None else ts.to(dtype=dtype, device=device)  # type: ignore[no-any-return]
+        found: Tensor = ts if dtype is None and device is None else ts.to(dtype=dtype, device=device)
+        return found
     if not (isinstance(ts, Tensor) or isinstance(ts, (list, tuple)) and all(isinstance(t, Tensor) for t in ts)):
         raise TypeError("as_nested_tensor(): Expected first argument to be a tensor or a list / tuple of tensors ")
     if isinstance(ts, Tensor) and ts.ndim < 2:
@@ -175,7 +176,9 @@ def masked_select(tensor: Tensor, mask: Tensor) -> Tensor:
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}")
     wide = mask.expand(tensor.shape)  # type: ignore[attr-defined]
     lengths = wide.sum(tuple(range(1, tensor.ndim)))
-    return nested(tensor.masked_select(wide), of_lengths(lengths.tolist(), tensor.device))  # type: ignore[no-any-return, attr-defined]
+    chosen = tensor.masked_select(wide)  # type: ignore[attr-defined]
+    found: Tensor = nested(chosen, of_lengths(lengths.tolist(), tensor.device))
+    return found
 
 
 __all__ = ["as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nested_tensor_from_jagged",
