@@ -20,6 +20,7 @@ from ._tensor import ABOVE as _ABOVE
 from ._tensor.torch_function import namespaced as _namespaced
 from .api import *  # noqa: F403
 from .api.first_version import with_makers as _with_makers
+from .storage import ABOVE as _OF_STORAGE
 
 __version__ = "0.1.0"
 globals().update(_namespaced(_api.FUNCTIONS, __name__))
@@ -92,6 +93,11 @@ def __getattr__(name: str) -> _Any:
     return found if module == name else getattr(found, name)
 
 
+def _later_value(module: str, name: str) -> _Any:
+    """Return a function that loads a module of the package, and returns its attribute."""
+    return lambda: getattr(_import_module(f"{__name__}.{module}"), name)
+
+
 def _later(module: str, name: str) -> _Any:
     """A function of a part of the package that is loaded when it is first called."""
     def call(*args: _Any, **kwargs: _Any) -> _Any:
@@ -99,6 +105,9 @@ def _later(module: str, name: str) -> _Any:
     return call
 
 
+_OF_STORAGE.update({_name: _later_value("api.storage_objects", _name) for _name in (
+    "TypedStorage", "UntypedStorage", "_dtype_to_storage_type_map", "_storage_type_to_dtype_map",
+    "_get_always_warn_typed_storage_removal", "_set_always_warn_typed_storage_removal")})
 _ABOVE.update(constructed=_later("api.tensor_types", "legacy_tensor"), render=_later("viz", "render"))
 
 

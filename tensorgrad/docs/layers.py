@@ -31,7 +31,7 @@ LAYERS = [
         "_tensor.printing"]),
     Layer("storage", "where memory lives: one class for each backend", each(
         "storage.layout storage.out_of_memory storage.base storage.cpu storage.simulated storage.cuda storage.sparse "
-        "storage.sparse_patterns storage.stubs")),
+        "storage.sparse_patterns storage storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions "
         "ops._lapack ops.views ops.shape ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental "
@@ -60,7 +60,7 @@ LAYERS = [
     Layer("graph", "recorded programs: one mutable graph of nodes", ["graph"]),
     Layer("training", "modules, optimizers, function transforms, files, data, devices", [
         "runtime.settings amp nn optim utils func cuda accelerator linalg fft special signal random "
-        "distributions storage serialization multiprocessing autograd.sparse_gradcheck autograd.gradcheck "
+        "distributions serialization multiprocessing autograd.sparse_gradcheck autograd.gradcheck "
         "autograd.functional futures functional types hub __future__ graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF _vmap_internals "
