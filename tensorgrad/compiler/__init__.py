@@ -35,7 +35,7 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: default, lite, reduce-overhead, "
                            f"max-autotune-no-cudagraphs, max-autotune")
     if isinstance(backend, str) and backend not in BACKENDS:
-        from ._dynamo.exc import InvalidBackend
+        from .._dynamo.exc import InvalidBackend
         raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available "
                              f"backends.")
     if model is None:
@@ -44,7 +44,7 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
-    from ._dynamo.eval_frame import compiled
+    from .._dynamo.eval_frame import compiled
     return compiled(model)
 
 
@@ -75,7 +75,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
     https://pytorch.org/docs → torch.compiler.disable
     """
-    from ._dynamo.eval_frame import disabled
+    from .._dynamo.eval_frame import disabled
     return disabled(fn, recursive) if fn is not None else lambda fn: disabled(fn, recursive)
 
 

@@ -1,0 +1,21 @@
+"""Passes: functions that rewrite a lowered graph in place, without changing what it computes.
+
+The graph is that of `graph.lower`: nodes whose targets are ops of the table, with `meta["shape"]` and `meta["dtype"]`.
+Nodes that depend on `get_attr` nodes alone are computed ahead of the calls, and anew after a parameter changes: a pass
+may therefore write what it does to weights as nodes (`weight * scale`).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...graph.lowered import Lowered
+
+PASSES: list[Callable[[Lowered], None]] = []            # in the order in which they run
+
+
+def optimize(graph: Lowered) -> Lowered:
+    """Run all passes, and return the graph."""
+    for each in PASSES:
+        each(graph)
+    graph.lint()
+    return graph

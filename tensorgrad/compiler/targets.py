@@ -1,0 +1,50 @@
+"""Targets of the nodes that passes make: an op of the table joined with what follows it.
+
+A target is called with arrays and returns an array: this is its definition. Emitters and kernels must agree with it.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..ops.base import OPS
+from .values import computed
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An elementwise op of one operand and its parameters: ("hardtanh", (("low", 0.0), ("high", 6.0)))."""
+
+    opname: str
+    params: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, x: Any) -> Any:
+        return computed(OPS[self.opname], (x,), dict(self.params))
+
+    def __str__(self) -> str:
+        return self.opname
+
+
+@dataclass(frozen=True)
+class Joined:
+    """activation(op(operands) + residual), in one node.
+
+    The operands are those of `op`; with `residual`, one more follows, of the result's shape. Parameters are those of
+    `op`.
+    """
+
+    opname: str
+    activation: Activation | None = None
+    residual: bool = False
+
+    def __call__(self, *operands: Any, **params: Any) -> Any:
+        own, rest = (operands[:-1], operands[-1:]) if self.residual else (operands, ())
+        y = computed(OPS[self.opname], own, params)
+        for other in rest:
+            y = y + other
+        return y if self.activation is None else self.activation(y)
+
+    @property
+    def __name__(self) -> str:
+        return "_".join([self.opname, *["residual"] * self.residual,
+                         *[str(self.activation)] * (self.activation is not None)])
