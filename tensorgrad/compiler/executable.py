@@ -12,6 +12,7 @@ from ..graph.node import Node
 from ..graph.uses import last_uses
 from ..utils._pytree import tree_flatten
 from .passes import optimize
+from .passes.rewriting import settled
 from .values import computed
 
 
@@ -28,10 +29,7 @@ class Executable:
         self.graph = optimize(graph)
         self.left: list[tuple[str, str]] = []
         self._tensors = list(graph.tensors.items())
-        ahead: set[Node] = set()
-        for node in graph.nodes:
-            if node.op == "get_attr" or node.op == "call_function" and ahead.issuperset(node._input_nodes):
-                ahead.add(node)
+        ahead = settled(graph)
         self._ahead = [node for node in graph.nodes if node in ahead and node.op == "call_function"]
         self._steps = [(node, ended) for node, ended in last_uses(graph).items()
                        if node not in ahead and node.op != "placeholder"]

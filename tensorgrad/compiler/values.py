@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from ..core.dispatch import fresh
-from ..graph.steps import Target
+from ..graph.steps import Draw, Foreign, Make
 from ..interpret._batched_ops import runner as _runner
 from ..ops.base import Op
 from ..storage.cpu import NumpyStorage
@@ -23,7 +23,7 @@ def computed(target: Any, operands: Sequence[Any], params: dict[str, Any]) -> An
     if isinstance(target, type) and issubclass(target, Op):
         kernel = _kernel(target, NumpyStorage)
         return kernel(*operands, **params)
-    if isinstance(target, Target):
+    if isinstance(target, (Make, Draw, Foreign)):
         return _arrays(target(*[fresh(a, NumpyStorage) if isinstance(a, NumpyStorage.array_type) else a
                                 for a in operands], **params))
     return target(*operands, **params)

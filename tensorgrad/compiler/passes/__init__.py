@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...graph.lowered import Lowered
+from .dead import drop_unused
+from .joins import join
+from .norms import fold_norms
+from .products import as_linear
 
-PASSES: list[Callable[[Lowered], None]] = []            # in the order in which they run
+# in the order in which they run
+PASSES: list[Callable[[Lowered], None]] = [
+    as_linear,
+    fold_norms,
+    join,
+    drop_unused,
+]
 
 
 def optimize(graph: Lowered) -> Lowered:

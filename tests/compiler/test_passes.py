@@ -1,0 +1,210 @@
+"""Passes: each keeps what a graph computes, and joins what its formulas say."""
+import numpy as np
+import pytest
+
+import tensorgrad as torch
+from tensorgrad import nn
+from tensorgrad.compiler.passes import optimize
+from tensorgrad.compiler.passes.dead import drop_unused
+from tensorgrad.compiler.passes.joins import join
+from tensorgrad.compiler.passes.norms import fold_norms
+from tensorgrad.compiler.passes.products import as_linear
+from tensorgrad.compiler.passes.rewriting import settled
+from tensorgrad.compiler.values import computed
+from tensorgrad.graph import lower
+from tensorgrad.graph.nesting import leaves, mapped
+from tensorgrad.graph.node import Node
+
+F = nn.functional
+
+
+def run(graph, arrays):
+    """Return the outputs of a graph, node by node, and check the shapes and dtypes that `meta` promises."""
+    given, env = iter(arrays), {}
+    for node in graph.nodes:
+        def value(leaf):
+            return env[leaf] if isinstance(leaf, Node) else leaf
+        if node.op == "output":
+            return [env[leaf] for leaf in leaves(node.args[0]) if isinstance(leaf, Node)]
+        if node.op == "placeholder":
+            env[node] = next(given)
+        elif node.op == "get_attr":
+            env[node] = graph.tensors[node.target].array
+        else:
+            env[node] = found = computed(node.target, mapped(value, node.args), mapped(value, node.kwargs))
+            several = isinstance(found, (tuple, list))
+            assert node.meta["shape"] == ([a.shape for a in found] if several else found.shape), node
+            assert node.meta["dtype"] == ([a.dtype for a in found] if several else found.dtype), node
+
+
+def names(graph):
+    """The names of the calls that depend on the inputs."""
+    state = settled(graph)
+    return " ".join(getattr(node.target, "opname", node.target.__name__) if isinstance(node.target, type)
+                    else node.target.__name__
+                    for node in graph.nodes if node.op == "call_function" and node not in state)
+
+
+def after(program, inputs, *passes, exact=False):
+    """Lower a program, run passes, compare with eager, and return the graph."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    with torch.no_grad():
+        wanted = [leaf.array for leaf in leaves(program(*inputs)) if isinstance(leaf, torch.Tensor)]
+    graph = lower(program, inputs)
+    for each in passes:
+        each(graph)
+    graph.lint()
+    found = run(graph, [x.array.copy() for x in inputs])
+    assert len(found) == len(wanted)
+    for got, want in zip(found, wanted, strict=True):
+        assert got.dtype == want.dtype and got.shape == want.shape
+        if exact or want.dtype.kind != "f":
+            np.testing.assert_array_equal(got, want)
+            assert want.dtype.kind != "f" or np.array_equal(np.signbit(got), np.signbit(want))
+        else:
+            scale = np.abs(want[np.isfinite(want)]).max(initial=0) if want.size else 0
+            np.testing.assert_allclose(got, want, rtol=0, atol=scale * (1e-5 if want.dtype.itemsize < 8 else 1e-12))
+    return graph
+
+
+def ready(module, dtype=torch.float32):
+    """A module in eval mode, with statistics unlike those of a new one."""
+    for part in module.modules():
+        if getattr(part, "running_var", None) is not None:
+            part.running_mean.normal_()
+            part.running_var.uniform_(0.3, 2)
+        for name in ("weight", "bias"):
+            if isinstance(part, nn.modules.batchnorm._BatchNorm) and getattr(part, name) is not None:
+                getattr(part, name).data.uniform_(0.5, 2)
+    return module.to(dtype).eval()
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(3)
+
+
+# ── norms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+X = (2, 4, 6, 6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("layers", "shape", "left"), [
+    ([nn.Conv2d(4, 6, 3, padding=1, groups=2), nn.BatchNorm2d(6)], X, "convolution"),
+    ([nn.Conv2d(4, 6, 3, bias=False), nn.BatchNorm2d(6, affine=False)], X, "convolution"),
+    ([nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2), nn.BatchNorm2d(6)], X, "convolution_input"),
+    ([nn.ConvTranspose2d(4, 6, 3, bias=False), nn.BatchNorm2d(6)], X, "convolution_input"),
+    ([nn.Conv1d(4, 6, 3), nn.BatchNorm1d(6)], (2, 4, 7), "convolution"),
+    ([nn.Conv3d(2, 3, 2), nn.BatchNorm3d(3)], (2, 2, 3, 3, 3), "convolution"),
+    ([nn.Linear(4, 6), nn.BatchNorm1d(6)], (5, 4), "linear"),
+    ([nn.Linear(4, 6, bias=False), nn.BatchNorm1d(6)], (5, 4), "linear"),
+    ([nn.BatchNorm2d(4), nn.Conv2d(4, 6, 3, groups=2)], X, "convolution"),
+    ([nn.BatchNorm2d(4), nn.Conv2d(4, 6, 3, bias=False), nn.BatchNorm2d(6)], X, "convolution"),
+    ([nn.BatchNorm1d(4), nn.Linear(4, 6)], (5, 4), "linear"),
+    ([nn.BatchNorm2d(4), nn.Conv2d(4, 6, 3, padding=1)], X, "affine_by_channel convolution"),
+    ([nn.BatchNorm2d(4), nn.ConvTranspose2d(4, 6, 3)], X, "affine_by_channel convolution_input"),
+    ([nn.Linear(6, 5), nn.BatchNorm1d(4)], (2, 4, 6), "linear affine_by_channel"),
+], ids=lambda value: type(value[0]).__name__ if isinstance(value, list) else None)
+def test_norms(layers, shape, left, dtype):
+    graph = after(ready(nn.Sequential(*layers), dtype), torch.randn(shape, dtype=dtype), fold_norms, drop_unused)
+    assert names(graph) == left
+
+
+def test_maps_of_channels():
+    conv, linear, v = nn.Conv2d(4, 6, 3, padding=1), nn.Linear(5, 6), torch.randn(6)
+    by, x, rows = v.view(1, 6, 1, 1), torch.randn(X), torch.randn(3, 5)
+    for program, left in {
+        lambda x: conv(x) * by + by: "convolution",
+        lambda x: 2.5 * conv(x) - v[:, None, None]: "convolution",
+        lambda x: conv(x / 255): "convolution",
+        lambda x: F.conv2d(x, conv.weight, padding=1) + by: "convolution",
+        lambda x: conv(x) * v: "convolution multiply",                       # along the last axis
+        lambda x: conv(x) * 0.0: "convolution multiply",                     # 0 · inf is NaN
+        lambda x: by - conv(x): "convolution subtract",
+        lambda x: (y := conv(x), y * by): "convolution multiply",            # two users
+        lambda x: conv(x - 0.5): "subtract convolution",                     # padding
+    }.items():
+        assert names(after(program, x, fold_norms, drop_unused)) == left
+    for program, left in {
+        lambda x: linear(x) * v - v: "linear",
+        lambda x: linear(x * v[:5] + 1.5): "linear",
+        lambda x: F.linear(x, linear.weight) * v: "linear_without_bias",
+        lambda x: F.linear(x, linear.weight) + 2: "linear_without_bias add",
+        lambda x: linear(x).half() * v.half(): "linear cast cast multiply cast",
+        lambda x: linear(x)[:, None] * v[:, None]: "linear get_slice multiply",
+        lambda x: linear(x).double() * v.double(): "linear cast multiply",
+        lambda x: linear(x) + x.sum(): "linear sum add",
+    }.items():
+        assert names(after(program, rows, fold_norms, drop_unused)) == left
+
+
+def test_shared_weights_and_statistics_that_change():
+    conv, first, second = nn.Conv2d(4, 4, 1), *(ready(nn.BatchNorm2d(4)) for _ in "ab")
+    graph = after(lambda x: second(conv(first(conv(x)))), torch.randn(X), optimize)
+    assert names(graph) == "convolution convolution"
+    first.running_var.mul_(3)                                                # an executable computes ahead again
+    found, = run(graph, [(x := torch.randn(X)).array])
+    np.testing.assert_allclose(found, second(conv(first(conv(x)))).array, atol=1e-4)
+
+
+# ── joins ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_joins():
+    conv, other, linear = nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 1), nn.Linear(6, 6)
+    x = torch.randn(X)
+    for program, left in {
+        lambda x: torch.relu(conv(x)): "convolution_relu",
+        lambda x: torch.relu(conv(x) + x): "convolution_residual_relu",
+        lambda x: F.relu6(x + conv(x)): "convolution_residual_hardtanh",
+        lambda x: torch.relu(conv(x) + other(x)): "convolution convolution_residual_relu",
+        lambda x: F.gelu(linear(x)) + x: "linear_gelu add",
+        lambda x: F.silu(x @ x.mT): "swapaxes matmul_silu",
+        lambda x: conv(x) + x[:1]: "convolution get_slice add",              # broadcasts
+        lambda x: conv(x) + x.double(): "convolution cast cast add",
+        lambda x: torch.relu(conv(x).half()): "convolution cast cast relu cast",
+        lambda x: (y := conv(x), y.relu()): "convolution relu",              # two users
+        lambda x: (y := conv(x)) + y: "convolution add",
+        lambda x: (y := conv(x) + x, y.relu()): "convolution_residual relu",
+        lambda x: torch.relu(torch.relu(conv(x))): "convolution_relu relu",
+        lambda x: x @ linear.weight.mT + linear.bias: "linear",
+        lambda x: torch.tanh(x @ linear.weight) + x: "linear_without_bias_tanh add",
+        lambda x: x.sum(0) @ linear.weight: "sum linear_without_bias",
+        lambda x: x[0, 0, 0] @ linear.weight: "get_item matmul",             # a vector
+    }.items():
+        assert names(after(program, x, as_linear, fold_norms, join, drop_unused)) == left
+
+
+def test_scales_of_attention():
+    q, k, v = torch.randn(3, 2, 2, 5, 8)
+    attend = F.scaled_dot_product_attention
+    graph = after(lambda q, k, v: attend(q * 0.5, 0.25 * k, v), (q, k, v), join, drop_unused)
+    assert names(graph) == "attention"
+    assert names(after(lambda q, k, v: (y := q * 0.5, attend(y, k, v)), (q, k, v), join)) == "multiply attention"
+    assert names(after(lambda q, k, v: attend(q * k, k, v), (q, k, v), join)) == "multiply attention"
+
+
+def test_joined_nodes_have_the_scope_and_source_of_the_last():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm, self.act = nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.ReLU()
+
+        def forward(self, x):
+            return self.act(self.norm(self.conv(x)))
+    graph = lower(ready(Net()), torch.randn(X))
+    source = [node.meta["source"] for node in graph.nodes if "relu" in node.name]
+    last = list(optimize(graph).nodes)[-2]
+    assert last.meta["scope"] == "act" and [last.meta["source"]] == source
+
+
+# ── dead code ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_dead_code_and_random_numbers():
+    graph = lower(lambda x: (x + torch.rand(3), x * 2), torch.ones(3))
+    output = graph.output_node()
+    output.args = (output.args[0][1],)
+    drop_unused(graph)
+    assert names(graph) == "draw_uniform multiply"
