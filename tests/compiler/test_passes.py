@@ -1,20 +1,28 @@
 """Passes: each keeps what a graph computes, and joins what its formulas say."""
 import numpy as np
 import pytest
+from samples import SAMPLES
+from support import cpu_only
 
 import tensorgrad as torch
 from tensorgrad import nn
 from tensorgrad.compiler.passes import optimize
+from tensorgrad.compiler.passes.common import merge_equal
+from tensorgrad.compiler.passes.constants import fold_constants
 from tensorgrad.compiler.passes.dead import drop_unused
 from tensorgrad.compiler.passes.joins import join
 from tensorgrad.compiler.passes.norms import fold_norms
 from tensorgrad.compiler.passes.products import as_linear
 from tensorgrad.compiler.passes.rewriting import settled
+from tensorgrad.compiler.passes.shapes import simplify_views
 from tensorgrad.compiler.values import computed
+from tensorgrad.core.dispatch import apply
 from tensorgrad.graph import lower
 from tensorgrad.graph.nesting import leaves, mapped
 from tensorgrad.graph.node import Node
+from tensorgrad.ops.base import OPS
 
+pytestmark = cpu_only
 F = nn.functional
 
 
@@ -54,7 +62,8 @@ def after(program, inputs, *passes, exact=False):
     for each in passes:
         each(graph)
     graph.lint()
-    found = run(graph, [x.array.copy() for x in inputs])
+    with np.errstate(all="ignore"):
+        found = run(graph, [x.array.copy() for x in inputs])
     assert len(found) == len(wanted)
     for got, want in zip(found, wanted, strict=True):
         assert got.dtype == want.dtype and got.shape == want.shape
@@ -208,3 +217,144 @@ def test_dead_code_and_random_numbers():
     output.args = (output.args[0][1],)
     drop_unused(graph)
     assert names(graph) == "draw_uniform multiply"
+
+
+# ── shapes, constants, common subexpressions ──────────────────────────────────────────────────────────────────────────
+
+
+def test_views():
+    x = torch.randn(2, 3, 4)
+    for program, left in {
+        lambda x: x.reshape(6, 4).view(-1).view(4, 6) * 2: "reshape multiply",
+        lambda x: x[None].squeeze(0).unsqueeze(-1).view(2, 3, 4) * 2: "multiply",
+        lambda x: x.permute(2, 0, 1).transpose(0, 1) * 2: "permute_dims multiply",
+        lambda x: x.permute(2, 0, 1).permute(1, 2, 0).mT.mT * 2: "multiply",
+        lambda x: x[:1].transpose(0, 1).view(3, 4) * 2: "get_slice reshape multiply",
+        lambda x: x.mT.reshape(2, 12) * 2: "permute_dims reshape multiply",
+        lambda x: (x[:, :, :] + x[0:9:1]) * 2: "add multiply",
+        lambda x: x.flip(0) + x[1] + x[..., 2:][:, :, ::2]: "flip get_slice add get_slice get_slice add",
+        lambda x: torch.unbind(x, -1)[1] * torch.split(x, [1, 3], 2)[1][..., 0]:
+            "get_slice get_slice get_slice multiply",
+        lambda x: x.expand(2, 3, 4) + x[0].expand(2, 3, 4): "get_slice add",
+        lambda x: x[0].expand(2, 3, 4) + 1.0: "get_slice broadcast_to add",
+        lambda x: x.double().float() + x.float().clone(): "add",
+        lambda x: x.half().float() + 1: "cast cast add",
+        lambda x: x.bfloat16().float() + x.bfloat16(): "cast cast cast cast add",
+        lambda x: (x * 4).int().double().int() + 1: "multiply cast add",
+        lambda x: x[:, :0].mT.reshape(2, 0, 1, 4): "get_slice reshape",
+    }.items():
+        assert names(after(program, x, simplify_views, drop_unused, exact=True)) == left
+    assert names(after(lambda x: x.t().clone(), torch.randn(3), simplify_views, exact=True)) == ""
+
+
+def test_arithmetic_without_effect():
+    special = torch.tensor([0.0, -0.0, float("nan"), float("inf"), -1.5])
+    two = torch.tensor(2.0)
+    for program, left in {
+        lambda x: (1 * x / 1.0 - 0) ** 1: "",
+        lambda x: x + 0: "add",                                              # -0 + 0 is 0
+        lambda x: 0 - x: "rsub",
+        lambda x: x.relu().relu().clamp(min=0): "relu clamp",
+        lambda x: x.neg().neg(): "",
+        lambda x: x * two + two: "multiply add",
+    }.items():
+        assert names(after(program, special, fold_constants, drop_unused, exact=True)) == left
+    whole = torch.tensor([3, -2])
+    assert names(after(lambda x: (x + 0) * 1, whole, fold_constants, exact=True)) == ""
+    assert names(after(lambda x: (x * 1.0, x / 1), whole, fold_constants, drop_unused, exact=True)).count("cast") == 2
+    graph = after(lambda x: x * two + torch.tensor(2), special, fold_constants, drop_unused, exact=True)
+    assert [node.args[1] for node in graph.nodes if node.name in ("multiply", "add")] == [2.0, 2.0]
+
+
+def test_common_subexpressions():
+    linear = nn.Linear(4, 4)
+    x = torch.randn(3, 4)
+    for program, left in {
+        lambda x: linear(x) * linear(x): "linear multiply",
+        lambda x: (x.relu(), x.relu()): "relu",
+        lambda x: x * 1.0 + x * True + x * 1: "multiply multiply add multiply add",
+        lambda x: x * 0.0 - x * -0.0: "multiply multiply subtract",
+        lambda x: x.sum(0) + x.sum(1)[:1] + x.sum(0): "sum sum get_slice add add",
+        lambda x: x.topk(2).values + x.topk(2).values: "topk getitem add",
+        lambda x: x[:, 1:3] + x[:, 1:3]: "get_slice add",
+    }.items():
+        assert names(after(program, x, merge_equal, drop_unused)) == left
+    graph = lower(lambda x: torch.rand(3) - torch.rand(3), x)
+    merge_equal(graph)
+    assert names(graph) == "draw_uniform draw_uniform subtract"
+
+
+# ── all together ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def a_program(seed):
+    """A random program of about a dozen steps over tensors of three axes."""
+    rng = np.random.default_rng(seed)
+    weights = {n: torch.randn(int(rng.integers(2, 5)), n) for n in range(1, 65)}
+    squares = {n: torch.randn(n, n) for n in range(1, 65)}
+    vectors = {n: torch.rand(n) + 0.5 for n in range(1, 65)}
+    steps = [rng.integers(0, 1 << 30, 4) for _ in range(14)]
+
+    def step(x, y, a, b, c):
+        n, width = len(x.shape), x.shape[-1]
+        axes = tuple((i + a) % n for i in range(n))
+        match a % 23:
+            case 0: return F.linear(x, weights[width])
+            case 1: return F.linear(x, weights[width], vectors[weights[width].shape[0]])
+            case 2: return x.relu() if b % 2 else F.relu6(x)
+            case 3: return x * vectors[width] if b % 2 else x + vectors[width]
+            case 4: return x * float(b % 3) if c % 2 else x - float(b % 3)
+            case 5: return x.permute(axes)
+            case 6: return x.transpose(b % n, c % n)
+            case 7: return x.reshape(-1, *x.shape[2:]) if n > 2 else x[None]
+            case 8: return x.unsqueeze(b % (n + 1)).squeeze(c % n) if n < 4 else x.flatten(b % 2, 2)
+            case 9: return x[(slice(None),) * (b % n) + (slice(c % 2, None),)] if 0 not in x.shape else x + 1
+            case 10: return x + y if x.shape == y.shape else x + x.mean()
+            case 11: return y + F.linear(x, squares[width]) if x.shape == y.shape else x.tanh()
+            case 12: return F.batch_norm(x, vectors[x.shape[1]], vectors[x.shape[1]]) if n > 1 else x.exp()
+            case 13: return x.matmul(weights[width].mT)
+            case 14: return x.double().float() if b % 2 else x.clone()
+            case 15: return F.gelu(x) if b % 2 else F.silu(x)
+            case 16: return x.unbind(b % n)[0] if x.shape[b % n] and n > 1 else -x
+            case 17: return x.expand(2, *x.shape) if n < 4 else x.sum(b % n)
+            case 18: return torch.cat([x, x], b % n) if x.numel() < 99 else x.mean(b % n, keepdim=True)
+            case 19: return F.conv1d(x.reshape(1, -1, width), torch.ones(2, x.numel() // width, 1)) if width else x
+            case 20: return F.softmax(x, b % n)
+            case 21: return x.neg().neg() if b % 2 else x / (c % 2 + 1)
+            case _: return (x.sigmoid() * x).relu()
+
+    def program(x):
+        values = [x]
+        for a, b, c, which in steps:
+            old = values[int(which) % len(values)] if which % 3 == 0 else values[-1]
+            new = step(old, values[int(b) % len(values)], int(a), int(b), int(c))
+            if new.ndim > 1 and 0 < new.numel() and new.shape[-1] < 65 and (new.shape[1] < 65):
+                values.append(new)
+        return values[-1], values[len(values) // 2]
+    return program
+
+
+@pytest.mark.parametrize("seeds", [range(0, 20), range(20, 40)], ids=["first", "second"])
+def test_random_programs(seeds):
+    for seed in seeds:
+        after(a_program(seed), torch.randn(2, 3, 4), optimize)
+
+
+def test_the_table():
+    """Each op of the table, then relu and a sum of its results, computes what eager does."""
+    count = 0
+    for name, (row, *_) in SAMPLES.items():
+        op = OPS.get(name)
+        if op is None or op.by_values or row.skipped & {"graph"} or name in ("to_device", "bincount"):
+            continue
+        inputs = [torch.from_numpy(np.array(a)) if isinstance(a, np.ndarray) else a for a in row.draw("float32")]
+
+        def program(*tensors, op=op, params=row.params, inputs=inputs):
+            rest = iter(tensors)
+            args = [next(rest) if isinstance(a, torch.Tensor) else a for a in inputs]
+            found = apply(op, *([args] if op.sequence else args), **params)
+            return [y.relu() + y if y.dtype.is_floating_point else y
+                    for y in (found if isinstance(found, (list, tuple)) else [found])]
+        after(program, tuple(a for a in inputs if isinstance(a, torch.Tensor)), optimize)
+        count += 1
+    assert count > 250

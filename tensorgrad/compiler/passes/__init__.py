@@ -9,13 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...graph.lowered import Lowered
+from .common import merge_equal
+from .constants import fold_constants
 from .dead import drop_unused
 from .joins import join
 from .norms import fold_norms
 from .products import as_linear
+from .shapes import simplify_views
 
 # in the order in which they run
 PASSES: list[Callable[[Lowered], None]] = [
+    drop_unused,
+    simplify_views,
+    fold_constants,
+    merge_equal,
     as_linear,
     fold_norms,
     join,

@@ -1,7 +1,6 @@
 """Questions that passes ask about nodes, and new nodes with shapes and dtypes."""
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from ...graph.nesting import mapped
@@ -51,35 +50,6 @@ def settled(graph: Any) -> set[Node]:
     for node in graph.nodes:
         if node.op == "get_attr" or (node.op == "call_function" and not isinstance(node.target, Draw)
                                      and found.issuperset(node._input_nodes)):
-            found.add(node)
-    return found
-
-
-# ── aliases ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def shares(node: Node) -> bool:
-    """Return True if a node's result may be a view of its first operand, or that operand itself."""
-    target = node.target
-    if target is operator.getitem:
-        return True
-    if isinstance(target, type) and issubclass(target, Op):
-        return bool(target.view)
-    return False
-
-
-def escaping(graph: Any) -> set[Node]:
-    """Return the nodes whose memory a caller may hold after the run, or held before it: those that outputs and inputs
-    are, or are views of.
-
-    Two of these must not become one, since a caller may write to them.
-    """
-    found: set[Node] = set()
-    for node in reversed(graph.nodes):
-        if node.op != "call_function" or node in found and shares(node):
-            found.update([node, *node._input_nodes])
-    for node in graph.nodes:
-        if shares(node) and not found.isdisjoint(node._input_nodes):
             found.add(node)
     return found
 

@@ -1,0 +1,152 @@
+"""Views in few forms, and none that a later one makes needless.
+
+    expand_dims, squeeze                        =  reshape
+    t, swapaxes                                 =  permute_dims, or reshape if the axes that move have length 1
+    get_item, a part of unbind or of a split    =  get_slice without new axes
+    reshape(reshape(x)), permute(permute(x))    =  one of them
+    reshape to the shape that x has, …          =  x
+    x + broadcast_to(y)                         =  x + y, which broadcasts anyway
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...graph.lowered import Lowered
+from ...graph.node import Node
+from .rewriting import added, op_of, replaced
+
+
+def simplify_views(graph: Lowered) -> None:
+    """Rewrite views in their common forms, and drop copies and casts that change nothing."""
+    for node in graph.nodes:
+        if (found := simpler(node)) is not None:
+            replaced(node, found)
+        elif node.op == "call_function" and getattr(node.target, "elementwise", False):
+            without_broadcasts(node)
+
+
+def simpler(node: Node) -> Node | None:
+    """Return a node that can take the place of another; None for none."""
+    if node.target is operator.getitem:
+        return part(node)
+    rule = RULES.get(op_of(node))
+    return None if rule is None else rule(node)
+
+
+def reshaped(node: Node) -> Node | None:
+    """The elements of x, in order, in the node's shape."""
+    x: Node = node.args[0]
+    shape = node.meta["shape"]
+    while op_of(x) in IN_ORDER:
+        x = x.args[0]
+    if x.meta["shape"] == shape:
+        return x
+    if x is node.args[0] and op_of(node) == "reshape":
+        return None
+    return added(node, "reshape", x, shape=shape)
+
+
+IN_ORDER = ("reshape", "expand_dims", "squeeze")
+
+
+def permuted(node: Node) -> Node | None:
+    """The axes of x in another order."""
+    x: Node = node.args[0]
+    axes = axes_of(node)
+    while op_of(x) in ORDERS:
+        inner = axes_of(x)
+        axes, x = tuple(inner[axis] for axis in axes), x.args[0]
+    shape = x.meta["shape"]
+    if axes == tuple(range(len(axes))):
+        return x
+    if (moved := [axis for axis in axes if shape[axis] != 1]) == sorted(moved) or not prod(shape):
+        return added(node, "reshape", x, shape=node.meta["shape"])
+    if x is node.args[0] and node.kwargs.get("axes") == axes:
+        return None
+    return added(node, "permute_dims", x, axes=axes)
+
+
+def axes_of(node: Node) -> tuple[int, ...]:
+    """Return the axes of the operand that the axes of a permuted result are."""
+    axes = list(range(len(node.args[0].meta["shape"])))
+    if op_of(node) == "permute_dims":
+        return tuple(axes[axis] for axis in node.kwargs["axes"])
+    i, j = (node.kwargs["axis1"], node.kwargs["axis2"]) if op_of(node) == "swapaxes" else (0, -1)
+    if axes:
+        axes[i], axes[j] = axes[j], axes[i]
+    return tuple(axes)
+
+
+ORDERS = ("permute_dims", "swapaxes", "t")
+
+
+def part(node: Node) -> Node | None:
+    """One of the results of `unbind` or of a split, as a slice."""
+    whole, k = node.args
+    name = op_of(whole)
+    if name not in ("unbind", "split_sizes", "split_with_sizes"):
+        return None
+    x, axis = whole.args[0], whole.kwargs["axis"] % len(whole.args[0].meta["shape"])
+    sizes = whole.kwargs.get("sizes", ())
+    index = k if name == "unbind" else slice(start := sum(sizes[:k]), start + sizes[k])
+    return added(node, "get_slice", x, index=(*(slice(None),) * axis, index))
+
+
+def sliced(node: Node) -> Node | None:
+    """A slice of x; x itself if it is whole. New axes are made by `reshape`."""
+    x: Node = node.args[0]
+    index = node.kwargs["index"]
+    if None in index:
+        rest = added(node, "get_slice", x, index=tuple(each for each in index if each is not None))
+        return added(node, "reshape", sliced(rest) or rest, shape=node.meta["shape"])
+    if (x.meta["shape"] == node.meta["shape"]
+            and all(type(each) is slice and (each.step is None or each.step > 0) for each in index)):
+        return x
+    return added(node, "get_slice", x, index=index) if op_of(node) == "get_item" else None
+
+
+def broadcast(node: Node) -> Node | None:
+    """x repeated; x itself if it has the shape."""
+    x: Node = node.args[0]
+    return x if x.meta["shape"] == node.meta["shape"] else None
+
+
+def cast(node: Node) -> Node | None:
+    """x itself, if it has the dtype, or has been cast to a wider one and is cast back."""
+    x: Node = node.args[0]
+    dtype = node.meta["dtype"]
+    if x.meta["dtype"] == dtype:
+        return x
+    first: Node = x.args[0] if op_of(x) == "cast" else x
+    return first if first.meta["dtype"] == dtype and holds(x.meta["dtype"], dtype) else None
+
+
+def holds(wide: Any, narrow: Any) -> bool:
+    """Return True if a dtype represents all values of another."""
+    return wide.kind in "biufc" and narrow.kind in "biufc" and np.can_cast(narrow, wide, "safe")
+
+
+def same(node: Node) -> Node:
+    """A copy: nothing in a graph is written to."""
+    x: Node = node.args[0]
+    return x
+
+
+RULES: dict[str, Callable[[Node], Node | None]] = {
+    **dict.fromkeys(IN_ORDER, reshaped), **dict.fromkeys(ORDERS, permuted), "get_item": sliced, "get_slice": sliced,
+    "broadcast_to": broadcast, "cast": cast, "clone": same,
+}
+
+
+def without_broadcasts(node: Node) -> None:
+    """Replace operands that are repeated by what they repeat, if the node's result has its shape all the same."""
+    for i, operand in enumerate(node.args):
+        if op_of(operand) == "broadcast_to":
+            others = [a.meta["shape"] for j, a in enumerate(node.args) if j != i and isinstance(a, Node)]
+            if np.broadcast_shapes(operand.args[0].meta["shape"], *others) == node.meta["shape"]:
+                node.update_arg(i, operand.args[0])
