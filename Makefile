@@ -51,6 +51,8 @@ kernels.py --level public --calls 1000000 --seed $(SEED) --sanitizers
 kernels.py --level direct --calls 1000000 --seed $(SEED) --sanitizers
 kernels.py --level memory --calls 100000 --seed $(SEED)
 differential.py --calls 1000000 --seed $(SEED)
+compiled_graphs.py --programs 2000 --seed $(SEED)
+compiled_graphs.py --programs 2000 --seed $(SEED) --kernels numpy
 half.py --dtype bfloat16
 half.py --dtype float16
 files.py --cases 200000 --seed $(SEED)

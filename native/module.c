@@ -66,6 +66,8 @@ static const Entry *chosen(const char **instructions)
 
 extern PyObject *step(PyObject *, PyObject *const *, Py_ssize_t);                                                                    /* optimizers.c */
 
+extern int prepare_programs(void);                                                                                                    /* program.c */
+
 static int fill(PyObject *module)
 {
     static PyMethodDef methods[256];
@@ -83,7 +85,7 @@ static int fill(PyObject *module)
         if (!function || PyModule_AddObjectRef(module, entry->name, function)) return -1;
         Py_DECREF(function);
     }
-    return PyModule_AddStringConstant(module, "instructions", instructions);
+    return prepare_programs() ? -1 : PyModule_AddStringConstant(module, "instructions", instructions);
 }
 
 /* The state of NumPy's Mersenne Twister, 624 words and the place of the next: bytes that keep their generator alive. */
@@ -142,6 +144,7 @@ extern PyObject *learn(PyObject *, PyObject *), *results_are(PyObject *, PyObjec
 extern PyObject *wrap(PyObject *, PyObject *const *, Py_ssize_t), *fresh(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *record_step(PyObject *, PyObject *const *, Py_ssize_t), *record_careful(PyObject *, PyObject *const *, Py_ssize_t), *step_back(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *learn_steps(PyObject *, PyObject *);                                                                                /* backward.c */
+extern PyObject *new_program(PyObject *, PyObject *), *fits(PyObject *, PyObject *const *, Py_ssize_t);                              /* program.c */
 #ifdef TENSORGRAD_DEBUG
 extern PyObject *fail_allocation(PyObject *, PyObject *);                                                                              /* memory.c */
 #endif
@@ -157,6 +160,7 @@ static PyMethodDef functions[] = {
                                     {"use_halves", use_halves, METH_VARARGS, NULL},
                                     {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"fast_path", new_path, METH_VARARGS, NULL},
                                     FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step), FAST("record_careful", record_careful),
+                                    {"program", new_program, METH_VARARGS, NULL}, FAST("fits", fits),
                                     {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back),
                                     {"use_state", use_state, METH_VARARGS, NULL}, {"regions_forked", regions_forked, METH_NOARGS, NULL},
                                     {"enter_region", enter_region, METH_NOARGS, NULL}, {"leave_region", leave_region, METH_O, NULL},

@@ -5,7 +5,11 @@ waits for a thread that has not begun one. The split depends on the loop's sizes
 free: sums are added up by parts, so results are reproducible to the bit. A caller that finds the pool busy, or has none, does all parts itself.
 
 An idle thread busy-waits for about SPIN iterations (some 50 µs), since the next loop of a network follows at once; then, for about a millisecond, it
-yields its core to others; then it sleeps. Waking up takes longer than most loops of a small network. */
+yields its core to others; then it sleeps. Waking up takes longer than most loops of a small network.
+
+A program of many loops (program.c) enters the pool once: from its first large loop on it keeps the pool, without a lock per loop. When it leaves, no loop
+follows, unless the program is called again at once: idle threads busy-wait for the 50 µs, and sleep. Measured with a GPT of 64 letters, called again and
+again by two threads on two cores: 0.83 ms a call, and 0.86 to 0.97 if threads slept as soon as a program left. */
 #define _GNU_SOURCE                             /* for sched_getcpu and pthread_setaffinity_np */
 #include "pool.h"
 #include "debug.h"
@@ -38,12 +42,14 @@ static pthread_mutex_t one_loop = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTE
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static atomic_ulong ticket;                     /* the number of loops so far, times PARTS, plus the parts of the last that no thread has taken */
 static atomic_int left, sleeping;               /* parts that are not done; threads that sleep */
+static atomic_int over;                         /* 1 after a program has left, until the next loop */
 static _Atomic(Share) job_share;
 static _Atomic(void *) job_task;
 static atomic_int job_parts, job_threads;
 static atomic_int arrived;                      /* threads that wait for each other */
 static atomic_long meeting;
 static _Thread_local int inside;                /* 1 while this thread does a part */
+static _Thread_local enum { OUTSIDE, ENTERED, HOLDS } program;                 /* in a program; with the pool from its first large loop on */
 static _Thread_local Memory *mine;              /* this thread's memory for loops; NULL until it needs some */
 static pthread_key_t at_exit;                   /* frees `mine` at a thread's end */
 
@@ -83,7 +89,7 @@ static void *work(void *number)
     mine = &of_helpers[me];
     for (;;) {
         if (take_part(me)) continue;
-        for (int i = 0; i < SPIN + YIELD && idle(me); i++)
+        for (int i = 0; i < (atomic_load_explicit(&over, memory_order_relaxed) ? SPIN : SPIN + YIELD) && idle(me); i++)
             if (i < SPIN) pause_(); else sched_yield();
         if (!idle(me)) continue;
         pthread_mutex_lock(&lock);
@@ -198,7 +204,8 @@ void *pool_memory(void) { return mine->start; }
 /* Do all parts of a loop with this many threads, if the pool is free and has them; return 1 if done. */
 static int by_pool(Share share, void *task, int parts, int threads, long bytes)
 {
-    if (inside || parts >= PARTS || pthread_mutex_trylock(&one_loop)) return 0;
+    if (inside || parts >= PARTS || (program != HOLDS && pthread_mutex_trylock(&one_loop))) return 0;
+    if (program) program = HOLDS;
     int can = start(threads) && provided(threads, bytes);
     if (can) {
         keep_off();
@@ -206,6 +213,7 @@ static int by_pool(Share share, void *task, int parts, int threads, long bytes)
         atomic_store_explicit(&job_task, task, memory_order_relaxed);
         atomic_store_explicit(&job_parts, parts, memory_order_relaxed);
         atomic_store_explicit(&job_threads, threads, memory_order_relaxed);
+        atomic_store_explicit(&over, 0, memory_order_relaxed);
         atomic_store(&left, parts);
         atomic_store(&ticket, (atomic_load(&ticket) / PARTS + 1) * PARTS + parts);
         if (atomic_load(&sleeping)) {
@@ -219,8 +227,19 @@ static int by_pool(Share share, void *task, int parts, int threads, long bytes)
         for (int i = 0; atomic_load_explicit(&left, memory_order_acquire); i++)
             if (i < SPIN) pause_(); else sched_yield();
     }
-    pthread_mutex_unlock(&one_loop);
+    if (!program) pthread_mutex_unlock(&one_loop);
     return can;
+}
+
+void pool_enter(void) { program = ENTERED; }
+
+void pool_leave(void)
+{
+    if (program == HOLDS) {
+        atomic_store_explicit(&over, 1, memory_order_relaxed);
+        pthread_mutex_unlock(&one_loop);
+    }
+    program = OUTSIDE;
 }
 
 static void run(Share share, void *task, int parts, long bytes)

@@ -6,6 +6,8 @@ typedef void (*Share)(void *task, int part, int parts);
 
 int pool_size(void);            /* the number of threads for a loop: the requested number; inside a part, one */
 void pool_resize(int threads);
+void pool_enter(void);          /* begin a program of loops in this thread: the pool is taken once for all of them */
+void pool_leave(void);
 /* share(task, part, parts) for each part, side by side where threads are free: none waits for another. */
 void pool_run(Share share, void *task, int parts);
 /* Like pool_run, with `bytes` of memory for each thread: pool_memory(), aligned to a cache line. Returns −1, with no part begun, if memory runs out. */

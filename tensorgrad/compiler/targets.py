@@ -7,7 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..ops.base import OPS
+from .over import OVER
 from .values import computed
 
 
@@ -21,13 +24,18 @@ class Activation:
     def __call__(self, x: Any) -> Any:
         return computed(OPS[self.opname], (x,), dict(self.params))
 
+    def over(self, x: Any) -> Any:
+        """Compute in the memory of x, if that is possible, and return the result."""
+        write = OVER.get(self.opname)
+        return self(x) if write is None or not x.ndim or x.dtype.char not in "fd" else write(x, **dict(self.params))
+
     def __str__(self) -> str:
         return self.opname
 
 
 @dataclass(frozen=True)
 class Joined:
-    """activation(op(operands) + residual), in one node.
+    """activation(op(operands) + residual), in one node. The op is one whose result is in new memory.
 
     The operands are those of `op`; with `residual`, one more follows, of the result's shape. Parameters are those of
     `op`.
@@ -41,8 +49,8 @@ class Joined:
         own, rest = (operands[:-1], operands[-1:]) if self.residual else (operands, ())
         y = computed(OPS[self.opname], own, params)
         for other in rest:
-            y = y + other
-        return y if self.activation is None else self.activation(y)
+            y = np.add(y, other, out=y) if y.ndim and y.dtype == other.dtype else y + other
+        return y if self.activation is None else self.activation.over(y)
 
     @property
     def __name__(self) -> str:

@@ -11,7 +11,12 @@ from ..interpret._batched_ops import runner as _runner
 from ..ops.base import Op
 from ..storage.cpu import NumpyStorage
 
-_kernel = cache(_runner)
+
+
+@cache
+def kernel_of(op: type[Op]) -> Any:
+    """Return the function of arrays that computes an op."""
+    return _runner(op, NumpyStorage)
 
 
 def computed(target: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -21,8 +26,7 @@ def computed(target: Any, operands: Sequence[Any], params: dict[str, Any]) -> An
     as `operator.getitem`.
     """
     if isinstance(target, type) and issubclass(target, Op):
-        kernel = _kernel(target, NumpyStorage)
-        return kernel(*operands, **params)
+        return kernel_of(target)(*operands, **params)
     if isinstance(target, (Make, Draw, Foreign)):
         return _arrays(target(*[fresh(a, NumpyStorage) if isinstance(a, NumpyStorage.array_type) else a
                                 for a in operands], **params))

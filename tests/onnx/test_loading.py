@@ -11,6 +11,7 @@ from support import needed
 
 import tensorgrad as torch
 from tensorgrad import nn
+from tensorgrad.graph import lower
 from tensorgrad.onnx.__main__ import main
 from tensorgrad.onnx.errors import InvalidModelError, UnsupportedModelError
 
@@ -110,6 +111,25 @@ def test_copies_and_pickles(x):
         assert torch.equal(other(x), loaded(x))
     assert torch.equal(loaded(x=x), loaded(x))
     assert loaded.double()(x.double()).dtype == torch.float64 if loaded.inputs[0].dtype is None else True
+
+
+@pytest.mark.parametrize("operator, options", [
+    ("Gather", {}), ("GatherElements", {}), ("GatherND", {}), ("ScatterND", {"reduction": "max"}),
+    ("ScatterElements", {}), ("ScatterElements", {"reduction": "mul"})])
+def test_indices_that_are_inputs(operator, options, x):
+    """Those below 0 count from the end, others are refused, and no value is read while a model is lowered."""
+    proto = model([(operator, ["x", "i", *["new"] * operator.startswith("Scatter")], ["y"], options)],
+                  ["x", value("i", INT64, (2, 1))], opset=18,
+                  tensors={"new": np.ones((2, 2) if operator == "ScatterND" else (2, 1), "f")})
+    loaded = load(proto)
+    given = torch.tensor([[1], [-3]])
+    want = reference(proto, x.numpy(), given.numpy())[0]
+    np.testing.assert_array_equal(loaded(x, given).detach().numpy(), want)
+    for wrong in (3, -4):
+        with pytest.raises((IndexError, RuntimeError), match="ind"):
+            loaded(x, torch.tensor([[1], [wrong]]))
+    if operator != "ScatterND":
+        np.testing.assert_array_equal(lower(loaded, (x, given))(x, given).detach().numpy(), want)
 
 
 def branches():

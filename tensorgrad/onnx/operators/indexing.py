@@ -8,12 +8,11 @@ from ._table import numbers, operator
 
 
 def _wrapped(indices: Any, n: int) -> Any:
-    """Return indices with those below 0 counted from the end. IndexError for one outside."""
+    """Return indices with those below 0 counted from the end; those outside become n, which the op that takes them
+    refuses. No value is read, so a program with such steps can be lowered.
+    """
     indices = indices.long()
-    if indices.numel() and not bool(((indices >= -n) & (indices < n)).all()):
-        raise IndexError(f"indices must be from {-n} to {n - 1}, but are from {indices.min().item()} to "
-                         f"{indices.max().item()}")
-    return torch.where(indices < 0, indices + n, indices)
+    return torch.where(indices < 0, torch.where(indices < -n, n, indices + n), indices)
 
 
 @operator("Gather")
@@ -62,6 +61,8 @@ def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: str = "none") -
     depth = indices.shape[-1]
     flat = torch.zeros((), dtype=torch.int64)
     for i, place in enumerate(_picked(x, indices, 0)):
+        if bool((place == x.shape[i]).any()):            # the flat place would be that of another row
+            raise IndexError(f"indices must be from {-x.shape[i]} to {x.shape[i] - 1}")
         flat = flat * x.shape[i] + place
     row = [1] * (x.ndim - depth)
     new = updates.reshape(-1, *x.shape[depth:])

@@ -1,0 +1,67 @@
+"""Rows and elements at given places: native/scatter.inc. A run that meets an index out of range ends, and Python, which
+runs the graph then, raises the error."""
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...ops.indexing import ARRAY
+from ..memory import Value
+from . import emits
+
+NUMBERS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}
+
+
+def plain(build: Any, x: Value) -> Any:
+    """View the array as floating-point numbers of the same width: they are moved, not computed with."""
+    number = NUMBERS.get(x.dtype.itemsize)
+    return None if number is None or x.dtype.kind not in "fiuc" else build.view(x, x.shape, x.strides, dtype=number)
+
+
+def moved(build: Any, kernel: str, x: Value, index: Value, shape: Any, *sizes: int) -> Any:
+    values = plain(build, build.whole(x))
+    if values is None or index.dtype != np.int64:
+        return NotImplemented
+    out, bad = build.new(shape, values.dtype), build.new((1,), np.int64)
+    build.call(kernel, values, build.whole(index), out, bad, *sizes)
+    return build.view(out, shape, out.strides, dtype=x.dtype)
+
+
+def taken(build: Any, x: Value, index: Value, axis: int) -> Any:
+    """Slices x[…, index, …] along an axis."""
+    axis %= x.ndim
+    outer, inner = prod(x.shape[:axis]), prod(x.shape[axis + 1:])
+    return moved(build, "take_rows", x, index, (*x.shape[:axis], *index.shape, *x.shape[axis + 1:]), outer,
+                 x.shape[axis], index.size, inner)
+
+
+@emits("embedding")
+def embedding(build: Any, node: Any, x: Value, index: Any, *, padding: Any = None, by_frequency: bool = False) -> Any:
+    return taken(build, x, index, 0) if x.ndim > 1 else NotImplemented
+
+
+@emits("index_select", "take_axis", "border", "upsample_nearest")
+def index_select(build: Any, node: Any, x: Value, index: Any, *, axis: int) -> Any:
+    return taken(build, x, index, axis) if x.ndim and isinstance(index, Value) and index.ndim == 1 else NotImplemented
+
+
+@emits("index")
+def index(build: Any, node: Any, x: Value, *indices: Any, template: Any) -> Any:
+    places = [axis for axis, part in enumerate(template) if part is ARRAY]
+    if len(indices) != 1 or not x.ndim or any(part != slice(None) for axis, part in enumerate(template)
+                                              if axis != places[0]):
+        return NotImplemented
+    return taken(build, x, indices[0], places[0])
+
+
+@emits("gather", "take_along_axis")
+def gather(build: Any, node: Any, x: Value, index: Any, *, axis: int) -> Any:
+    if not x.ndim or not isinstance(index, Value) or index.ndim != x.ndim:
+        return NotImplemented
+    axis %= x.ndim
+    if any(n != m for d, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)) if d != axis):
+        return NotImplemented
+    return moved(build, "gather", x, index, index.shape, prod(x.shape[:axis]), x.shape[axis], index.shape[axis],
+                 prod(x.shape[axis + 1:]))
