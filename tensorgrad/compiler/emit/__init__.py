@@ -15,7 +15,7 @@ from typing import Any
 from ...ops.base import Op
 
 FAMILIES = ["views", "elementwise", "matrix", "convolution", "pooling", "normalization", "reduction", "softmax",
-            "attention", "recurrent", "indexing", "copying", "joined"]
+            "attention", "recurrent", "indexing", "copying", "joined", "packed"]
 EMITTERS: dict[Any, list[Callable[..., Any]]] = {}
 
 

@@ -14,7 +14,9 @@ from .constants import fold_constants
 from .dead import drop_unused
 from .joins import join
 from .norms import fold_norms
+from .packing import pack
 from .products import as_linear
+from .recurrent import pack_layers
 from .shapes import simplify_views
 
 # in the order in which they run
@@ -26,6 +28,8 @@ PASSES: list[Callable[[Lowered], None]] = [
     as_linear,
     fold_norms,
     join,
+    pack,
+    pack_layers,
     drop_unused,
 ]
 
