@@ -161,7 +161,7 @@ static int check_array(Check *c, int which, PyObject *value)
     if (PyObject_GetBuffer(value, view, PyBUF_FORMAT | (a->strided ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS) | (a->written ? PyBUF_WRITABLE : 0)))
         return PyErr_Clear(), 1;
     c->views->held++;
-    char type = type_of(view), wanted = a->kind == INT64 ? 'l' : a->kind == INT32 ? 'i' : a->kind == BYTES ? 'B' : c->type ? c->type : type;
+    char type = type_of(view), wanted = a->kind == INT64 ? 'l' : a->kind == INT32 ? 'i' : a->kind == BYTES ? 'B' : a->kind == FLOATS ? 'f' : c->type ? c->type : type;
     if (type != wanted || (a->kind == OF_TYPE && type != 'f' && type != 'd') || !is_aligned(view->buf, view->itemsize) || !view->len) return 1;
     if (a->kind == OF_TYPE) c->type = type;
     long before = 0, behind = view->len / view->itemsize - 1;

@@ -13,7 +13,7 @@
 #define KERNEL_NAME "tensorgrad.kernel"         /* of the capsules that hold an Entry */
 #define MOST (1L << 40)                 /* no size, stride or step of a loop is as large: products of two fit into 128 bits, sums into 64 */
 
-enum Kind { OF_TYPE, INT64, INT32, BYTES, SIZE, COUNT, STEP, FLAG, RANGE, INTEGER, REAL };
+enum Kind { OF_TYPE, INT64, INT32, BYTES, FLOATS, SIZE, COUNT, STEP, FLAG, RANGE, INTEGER, REAL };
 enum { NO_STEP = -1, STEP_OF_1 = -2 };
 
 /* factor · Π sizes; the step is an argument of the call. */

@@ -36,6 +36,7 @@ backward.c and ufuncs.c are the path of a small recorded operation, memory.c cac
 #include "typed.inc"
 
 #define ENTRY(name, row) {#name, ROW_##row, f32_##name, f64_##name},
+#define ENTRY_OF_FLOATS(name, row) {#name, ROW_##row, f32_##name, 0},
 
 const Entry JOIN(kernels, ISA)[] = {
 #include "entries.inc"

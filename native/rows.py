@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROWS = Path(__file__).parent / "kernels.rows"
-TYPES = {"T": "T", "int64": "int64_t", "int32": "int32_t", "bytes": "uint8_t"}
+TYPES = {"T": "T", "int64": "int64_t", "int32": "int32_t", "bytes": "uint8_t", "float32": "float"}
 NUMBERS = {"size", "count", "step", "flag", "integer", "real", "real?"}
 MOST_FACTORS = 4                        # of an array, as check.h has room for
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -51,6 +51,11 @@ class Row:
     @property
     def arrays(self) -> list[Argument]:
         return [a for a in self.arguments if a.is_array]
+
+    @property
+    def entry(self) -> str:
+        """Return the macro that lists a kernel: for both types, or for float32 alone."""
+        return "ENTRY_OF_FLOATS" if any(a.kind == "float32" for a in self.arrays) else "ENTRY"
 
     @property
     def sizes(self) -> list[str]:
@@ -156,7 +161,7 @@ def axis_of(row: Row, text: str) -> str:
 
 
 def entry(row: Row, a: Argument) -> str:
-    kind = {"T": "OF_TYPE", "real?": "REAL"}.get(a.kind, a.kind.upper())
+    kind = {"T": "OF_TYPE", "float32": "FLOATS", "real?": "REAL"}.get(a.kind, a.kind.upper())
     over = sum(1 << i for i, other in enumerate(row.arrays) if other.name in a.over)
     at = "0" if row.of_rows and a.is_array else f"offsetof({row.name}_call, {a.name})"
     marks = a.written, a.optional or a.kind == "real?", a.strided, a.counts, a.copied
@@ -212,5 +217,5 @@ def write(folder: Path) -> None:
     (folder / "tables.inc").write_text(note + once)
     typed = "".join(struct(row, f"NAME({name}_call)", typed=True) for row in rows for name in row.kernels)
     (folder / "declared.inc").write_text(note + typed)
-    (folder / "entries.inc").write_text(note + "".join(f"ENTRY({name}, {row.name})\n" for row in rows
+    (folder / "entries.inc").write_text(note + "".join(f"{row.entry}({name}, {row.name})\n" for row in rows
                                                        for name in row.kernels))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...graph.lowered import Lowered
+from .blocking import in_blocks
 from .common import merge_equal
 from .constants import fold_constants
 from .dead import drop_unused
@@ -28,6 +29,7 @@ PASSES: list[Callable[[Lowered], None]] = [
     as_linear,
     fold_norms,
     join,
+    in_blocks,
     pack,
     pack_layers,
     drop_unused,

@@ -1,0 +1,308 @@
+"""Pictures in blocks of 16 channels: targets of nodes whose arrays have the shape (N, ⌈C / 16⌉, H, W, 16).
+
+Channels after the last are zeros where pictures come into this order, and weights for them are 0: what they hold later
+stays finite and reaches no other channel. native/blocked.inc and native/blocked_planes.inc compute these nodes; each
+`__call__` here is their definition.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..ops.base import OPS
+from ..ops.windows import output_length
+from .targets import Activation
+from .values import computed
+
+BLOCK = 16
+
+Shape = tuple[int, ...]
+
+
+def blocks(channels: int) -> int:
+    """Return the number of blocks that hold so many channels."""
+    return -(-channels // BLOCK)
+
+
+def padded(x: Any, axis: int, size: int) -> Any:
+    """Return an array with zeros after its end along an axis."""
+    return np.pad(x, [(0, size - n if i == axis else 0) for i, n in enumerate(x.shape)])
+
+
+def blocked(x: Any) -> Any:
+    """Return pictures (N, C, H, W) in blocks."""
+    n, c, h, w = x.shape
+    whole = padded(x, 1, blocks(c) * BLOCK).reshape(n, blocks(c), BLOCK, h, w)
+    return np.ascontiguousarray(whole.transpose(0, 1, 3, 4, 2))
+
+
+def unblocked(x: Any, channels: int) -> Any:
+    """Return pictures (N, C, H, W) of such blocks."""
+    n, b, h, w, _ = x.shape
+    return np.ascontiguousarray(x.transpose(0, 1, 4, 2, 3).reshape(n, b * BLOCK, h, w)[:, :channels])
+
+
+@dataclass(frozen=True)
+class ToBlocked:
+    """Pictures (N, C, H, W), in blocks."""
+
+    def __call__(self, x: Any) -> Any:
+        return blocked(x)
+
+    def shape(self, x: Shape) -> Shape:
+        return x[0], blocks(x[1]), x[2], x[3], BLOCK
+
+    __name__ = "to_blocked"
+
+
+@dataclass(frozen=True)
+class FromBlocked:
+    """Pictures (N, C, H, W), from blocks."""
+
+    channels: int
+
+    def __call__(self, x: Any) -> Any:
+        return unblocked(x, self.channels)
+
+    def shape(self, x: Shape) -> Shape:
+        return x[0], self.channels, x[2], x[3]
+
+    __name__ = "from_blocked"
+
+
+# ── weights ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class BlockedBias:
+    """A number for each channel, and zeros."""
+
+    def __call__(self, b: Any) -> Any:
+        return padded(b, 0, blocks(len(b)) * BLOCK)
+
+    def shape(self, b: Shape) -> Shape:
+        return (blocks(b[0]) * BLOCK,)
+
+    __name__ = "blocked_bias"
+
+
+@dataclass(frozen=True)
+class BlockedWeight:
+    """Weights (O, C, kh, kw) of a convolution, as (O / 16, C / 16, kh, kw, 16 of C, 16 of O).
+
+    With `transposed`, weights are (C, O, kh, kw). For a `first` layer, whose pictures are not in blocks, the result is
+    (O / 16, C, kh, kw, 16 of O).
+    """
+
+    transposed: bool = False
+    first: bool = False
+
+    def __call__(self, w: Any) -> Any:
+        w = w.swapaxes(0, 1) if self.transposed else w
+        o, c, *kernel = w.shape
+        w = padded(w, 0, blocks(o) * BLOCK).reshape(blocks(o), BLOCK, c, *kernel)
+        if self.first:
+            return np.ascontiguousarray(np.moveaxis(w, 1, -1))
+        w = padded(w, 2, blocks(c) * BLOCK).reshape(blocks(o), BLOCK, blocks(c), BLOCK, *kernel)
+        return np.ascontiguousarray(w.transpose(0, 2, 4, 5, 3, 1))
+
+    def plain(self, packed: Any) -> Any:
+        """Return the weights with the channels of whole blocks."""
+        if self.first:
+            w = np.moveaxis(packed, -1, 1)
+        else:
+            w = packed.transpose(0, 5, 1, 4, 2, 3)
+            w = w.reshape(*w.shape[:2], -1, *w.shape[4:])
+        w = w.reshape(-1, *w.shape[2:])
+        return w.swapaxes(0, 1) if self.transposed else w
+
+    def shape(self, w: Shape) -> Shape:
+        o, c = w[1::-1] if self.transposed else w[:2]
+        return (blocks(o), c, *w[2:], BLOCK) if self.first else (blocks(o), blocks(c), *w[2:], BLOCK, BLOCK)
+
+    __name__ = "blocked_weight"
+
+
+# G of Winograd's F(2, 3), and a matrix that undoes it
+POINTS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
+TAPS = np.array([[1, 0, 0, 0], [0, 1, -1, 0], [0, 0, 0, 1]])
+
+
+@dataclass(frozen=True)
+class WinogradWeight:
+    """Weights w of 3 × 3 taps, in blocks, as the points G w Gᵀ of each tile, (4, 4, O / 16, C / 16, 16 of C, 16 of O)."""
+
+    def __call__(self, w: Any) -> Any:
+        return self.both(POINTS, BlockedWeight()(w).transpose(2, 3, 0, 1, 4, 5))
+
+    def plain(self, points: Any) -> Any:
+        """Return the weights with the channels of whole blocks."""
+        return BlockedWeight().plain(self.both(TAPS, points).transpose(2, 3, 0, 1, 4, 5))
+
+    def both(self, factor: Any, w: Any) -> Any:
+        """Multiply the first two axes by a matrix each."""
+        for _ in range(2):
+            w = np.moveaxis((factor.astype(w.dtype) @ w.reshape(len(w), -1)).reshape(-1, *w.shape[1:]), 0, 1)
+        return np.ascontiguousarray(w)
+
+    def shape(self, w: Shape) -> Shape:
+        return 4, 4, blocks(w[0]), blocks(w[1]), BLOCK, BLOCK
+
+    __name__ = "winograd_weight"
+
+
+@dataclass(frozen=True)
+class DepthwiseWeight:
+    """Weights (C, 1, kh, kw), as (C / 16, kh, kw, 16)."""
+
+    def __call__(self, w: Any) -> Any:
+        return blocked(w.swapaxes(0, 1))[0]
+
+    def shape(self, w: Shape) -> Shape:
+        return blocks(w[0]), w[2], w[3], BLOCK
+
+    __name__ = "depthwise_weight"
+
+
+# ── what is computed in blocks ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Following:
+    """What follows in the same pass: activation(y + bias + residual). Operands come in this order, as flagged."""
+
+    bias: bool = False
+    residual: bool = False
+    activation: Activation | None = None
+
+    def bias_of(self, rest: tuple[Any, ...]) -> Any:
+        return rest[0] if self.bias else None
+
+    def residual_of(self, rest: tuple[Any, ...]) -> Any:
+        return rest[-1] if self.residual else None
+
+    def __call__(self, y: Any, rest: tuple[Any, ...]) -> Any:
+        """Return what follows pictures (in blocks) to which the bias has been added."""
+        y = y + self.residual_of(rest) if self.residual else y
+        return y if self.activation is None else self.activation(y)
+
+    def __str__(self) -> str:
+        return "".join(f"_{name}" for name in (["residual"] * self.residual + [self.activation] *
+                                               (self.activation is not None)))
+
+
+@dataclass(frozen=True)
+class BlockedConvolution:
+    """A convolution; operands: pictures, BlockedWeight, and those of `following`.
+
+    `size` is that of the result. With `transposed`, it is a transposed convolution; for a `first` layer the pictures
+    are not in blocks; with `winograd`, the weights are WinogradWeight.
+    """
+
+    size: Shape
+    stride: Shape
+    padding: Shape
+    dilation: Shape
+    groups: int = 1
+    transposed: bool = False
+    first: bool = False
+    winograd: bool = False
+    following: Following = Following()
+
+    def __call__(self, x: Any, packed: Any, *rest: Any) -> Any:
+        w = self.weight.plain(packed)
+        x = x if self.first else unblocked(x, x.shape[1] * BLOCK)
+        how = {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
+        name = "convolution_input" if self.transposed else "convolution"
+        y = computed(OPS[name], (x, w, self.following.bias_of(rest)),
+                     {"size": self.size, **how} if self.transposed else how)
+        return self.following(blocked(y), rest)
+
+    @property
+    def weight(self) -> Any:
+        """The target that packs the weights."""
+        return WinogradWeight() if self.winograd else BlockedWeight(self.transposed, self.first)
+
+    def shape(self, x: Shape, packed: Shape, *rest: Shape) -> Shape:
+        return x[0], packed[2 if self.winograd else 0], *self.size, BLOCK
+
+    @property
+    def __name__(self) -> str:
+        kind = "transposed_" * self.transposed + "first_" * self.first + "winograd_" * self.winograd
+        return f"blocked_{kind}convolution{self.following}"
+
+
+@dataclass(frozen=True)
+class BlockedDepthwise:
+    """A convolution of each channel by a kernel of its own; operands: pictures, DepthwiseWeight, and what follows."""
+
+    stride: Shape
+    padding: Shape
+    dilation: Shape
+    following: Following = Following()
+
+    def __call__(self, x: Any, packed: Any, *rest: Any) -> Any:
+        w = unblocked(packed[None], packed.shape[0] * BLOCK).swapaxes(0, 1)
+        y = computed(OPS["convolution"], (unblocked(x, len(w)), w, self.following.bias_of(rest)),
+                     {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": len(w)})
+        return self.following(blocked(y), rest)
+
+    def shape(self, x: Shape, packed: Shape, *rest: Shape) -> Shape:
+        return *x[:2], *output_length(x[2:4], packed[1:3], self.stride, self.padding, self.dilation), BLOCK
+
+    @property
+    def __name__(self) -> str:
+        return f"blocked_depthwise{self.following}"
+
+
+@dataclass(frozen=True)
+class BlockedPool:
+    """`max_pool`, or `window_sum` with its scale, of windows; `before` is the padding before the first row and column."""
+
+    opname: str
+    size: Shape
+    kernel: Shape
+    stride: Shape
+    widths: tuple[Shape, ...]
+    dilation: Shape = (1, 1)
+    scale: float = 1.0
+
+    def __call__(self, x: Any) -> Any:
+        how = {"kernel": self.kernel, "stride": self.stride, "widths": self.widths}
+        how |= {"dilation": self.dilation} if self.opname == "max_pool" else {"scale": self.scale}
+        return blocked(computed(OPS[self.opname], (unblocked(x, x.shape[1] * BLOCK),), how))
+
+    def shape(self, x: Shape) -> Shape:
+        return *x[:2], *self.size, BLOCK
+
+    @property
+    def __name__(self) -> str:
+        return f"blocked_{self.opname}"
+
+
+@dataclass(frozen=True)
+class BlockedMean:
+    """The mean of each channel over its places."""
+
+    def __call__(self, x: Any) -> Any:
+        return computed(OPS["mean"], (x,), {"axis": (2, 3), "keepdims": True})
+
+    def shape(self, x: Shape) -> Shape:
+        return *x[:2], 1, 1, BLOCK
+
+    __name__ = "blocked_mean"
+
+
+@dataclass(frozen=True)
+class BlockedScale:
+    """Pictures times a number for each image and channel, of shape (N, C / 16, 1, 1, 16)."""
+
+    def __call__(self, x: Any, factor: Any) -> Any:
+        return x * factor
+
+    def shape(self, x: Shape, factor: Shape) -> Shape:
+        return x
+
+    __name__ = "blocked_scale"

@@ -1,0 +1,202 @@
+"""The order of channels for the whole graph: chains of convolutions, pools and what is between them run in blocks.
+
+    relu(convolution(x, W) + b)  =  from_blocked(blocked_convolution(to_blocked(x), pack(W), pad(b)))
+
+Copies between both orders remain where such a chain begins and ends. Packing depends on the state alone. A first layer
+reads pictures as they are, and a mean over all places leaves nothing to copy.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ...graph.lowered import Lowered
+from ...graph.node import Node
+from ...kernels.compiled import WANTED, choices, enabled
+from ..blocked import (BLOCK, BlockedBias, BlockedConvolution, BlockedDepthwise, BlockedMean, BlockedPool, BlockedScale,
+                       DepthwiseWeight, Following, FromBlocked, ToBlocked, blocks)
+from ..packed import following
+from ..targets import Joined
+from .joins import ACTIVATIONS
+from .rewriting import added, op_of, replaced, settled, unused
+
+CONVOLUTIONS = ("convolution", "convolution_input")
+FEW = 32                                                # tiles up to which Winograd's weights had better be small:
+SMALL = 64                                              # so many pairs of blocks
+FIRST = 4                                               # channels up to which a layer reads pictures as they are
+
+
+def in_blocks(graph: Lowered) -> None:
+    """Run chains of convolutions in blocks of channels."""
+    if WANTED and enabled():
+        Blocking(graph).run()
+
+
+class Blocking:
+    """Rewrites a graph from its first node to its last: `inside` has the node in blocks for each node that has one."""
+
+    def __init__(self, graph: Lowered) -> None:
+        self.graph = graph
+        self.state = settled(graph)
+        self.inside: dict[Node, Node] = {}
+        self.packed: dict[tuple[Node, Any], Node] = {}
+
+    def run(self) -> None:
+        """Rewrite all nodes that can run in blocks; what others read of them is copied."""
+        for node in list(self.graph.nodes):
+            if node.op == "call_function" and node not in self.state and of_pictures(node):
+                rule = RULES.get(getattr(node.target, "opname", ""))
+                new = None if rule is None else rule(self, node)
+                if new is not None:
+                    self.inside[node] = new
+        for node, new in self.inside.items():
+            if any(user not in self.inside for user in node.users):
+                node.replace_all_uses_with(self.added(node, FromBlocked(node.meta["shape"][1]), new),
+                                           lambda user: user not in self.inside)
+        unused(list(self.inside))
+
+    # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def added(self, place: Node, target: Any, *args: Any, shape: Any = None, **params: Any) -> Node:
+        """Add a node in blocks before another."""
+        with self.graph.inserting_before(place):
+            node = self.graph.call_function(target, args, params)
+        shape = target.shape(*(a.meta["shape"] for a in args)) if shape is None else shape
+        node.meta.update({key: place.meta[key] for key in ("scope", "source") if key in place.meta}, shape=shape,
+                         dtype=place.meta["dtype"])
+        return node
+
+    def blocked(self, x: Node, place: Node) -> Node:
+        """Return pictures in blocks: as they are, or copied."""
+        if x not in self.inside and (x, None) not in self.packed:
+            self.packed[x, None] = self.added(place, ToBlocked(), x)
+        return self.inside.get(x) or self.packed[x, None]
+
+    def weight(self, w: Node, target: Any, place: Node) -> Node:
+        """Return the node that packs a weight or a bias."""
+        if (w, target) not in self.packed:
+            with self.graph.inserting_after(w):
+                node = self.graph.call_function(target, (w,))
+            node.meta.update(shape=target.shape(w.meta["shape"]), dtype=w.meta["dtype"])
+            self.packed[w, target] = node
+        return self.packed[w, target]
+
+    # ── rules: the node in blocks, or None ────────────────────────────────────────────────────────────────────────────
+
+    def convolution(self, node: Node) -> Node | None:
+        """A convolution, and what is joined to it"""
+        joined = node.target if isinstance(node.target, Joined) else Joined(node.target.opname)
+        x, w, b, *residual = (*node.args, None)[:3] + node.args[3:]
+        if (w not in self.state or not (b is None or b in self.state) or following(joined.activation) is None
+                or any(r.meta["shape"] != node.meta["shape"] for r in residual)):
+            return None
+        transposed = joined.opname == "convolution_input"
+        how = {key: tuple(node.kwargs[key]) for key in ("stride", "padding", "dilation")}
+        groups, channels, outs = node.kwargs.get("groups", 1), x.meta["shape"][1], node.meta["shape"][1]
+        first = channels <= FIRST and x not in self.inside and groups == 1 and not transposed
+        depthwise = groups == channels == outs and groups > 1
+        if groups > 1 and (transposed or not depthwise and (channels // groups % BLOCK or outs // groups % BLOCK)):
+            return None
+        operands = [self.weight(b, BlockedBias(), node)] if b is not None else []
+        operands += [self.blocked(r, node) for r in residual]
+        after = Following(b is not None, bool(residual), joined.activation)
+        if depthwise and not transposed:
+            return self.added(node, BlockedDepthwise(**how, following=after), self.blocked(x, node),
+                              self.weight(w, DepthwiseWeight(), node), *operands)
+        target = BlockedConvolution(tuple(node.meta["shape"][2:]), **how, groups=groups, transposed=transposed,
+                                    first=first, following=after)
+        if not first and suits_winograd(target, x.meta["shape"], w.meta["shape"]):
+            target = replace(target, winograd=True)
+        return self.added(node, target, x if first else self.blocked(x, node), self.weight(w, target.weight, node),
+                          *operands)
+
+    def pool(self, node: Node) -> Node | None:
+        """The largest, or the sum, of each window"""
+        x, = node.args
+        if x not in self.inside or len(node.kwargs["kernel"]) != 2:
+            return None
+        how = {key: value if key == "scale" else tuple(value) for key, value in node.kwargs.items()}
+        how["widths"] = tuple(map(tuple, how["widths"]))
+        return self.added(node, BlockedPool(node.target.opname, tuple(node.meta["shape"][2:]), **how), self.inside[x])
+
+    def mean(self, node: Node) -> Node | None:
+        """The mean over places"""
+        x, = node.args
+        axis = node.kwargs.get("axis")
+        axes = sorted(a % 4 for a in axis) if isinstance(axis, (tuple, list)) else []
+        if x not in self.inside or axes != [2, 3]:
+            return None
+        y = self.added(node, BlockedMean(), self.inside[x])
+        if node.kwargs.get("keepdims"):
+            return y
+        y = self.added(node, FromBlocked(x.meta["shape"][1]), y)
+        replaced(node, added(node, "reshape", y, shape=node.meta["shape"]))
+        return None
+
+    def elementwise(self, node: Node) -> Node | None:
+        """An activation, alone: finite for 0, so that no channel after the last matters"""
+        x = node.args[0]
+        if x not in self.inside or len(node.args) > 1:
+            return None
+        return self.added(node, node.target, self.inside[x], shape=self.inside[x].meta["shape"], **node.kwargs)
+
+    def sum(self, node: Node) -> Node | None:
+        """Pictures plus pictures"""
+        if not self.inside.keys() >= set(node.args) or len({each.meta["shape"] for each in node.args}) > 1:
+            return None
+        return self.added(node, node.target, *(self.inside[x] for x in node.args),
+                          shape=self.inside[node.args[0]].meta["shape"])
+
+    def product(self, node: Node) -> Node | None:
+        """Pictures times a number for each channel, or for each image and channel"""
+        if not self.inside.keys() >= set(node.args):
+            return None
+        small, large = sorted((self.inside[x] for x in node.args), key=lambda x: x.meta["shape"])
+        if small.meta["shape"] == large.meta["shape"]:
+            return self.added(node, node.target, *(self.inside[x] for x in node.args), shape=large.meta["shape"])
+        if small.meta["shape"] != (*large.meta["shape"][:2], 1, 1, BLOCK):
+            return None
+        return self.added(node, BlockedScale(), large, small)
+
+    def concat(self, node: Node) -> Node | None:
+        """Pictures side by side, where each but the last fills its blocks"""
+        parts = node.args[0] if len(node.args) == 1 and isinstance(node.args[0], (list, tuple)) else node.args
+        if (node.kwargs.get("axis", 0) % 4 != 1 or not self.inside.keys() >= set(parts)
+                or any(x.meta["shape"][1] % BLOCK for x in parts[:-1])):
+            return None
+        inside = [self.inside[x] for x in parts]
+        shape = *inside[0].meta["shape"][:1], sum(x.meta["shape"][1] for x in inside), *inside[0].meta["shape"][2:]
+        args = (type(node.args[0])(inside),) if parts is node.args[0] else inside
+        return self.added(node, node.target, *args, shape=shape, **{**node.kwargs, "axis": 1})
+
+
+def suits_winograd(target: BlockedConvolution, x: tuple[int, ...], w: tuple[int, ...]) -> bool:
+    """Return True if Winograd's convolution is faster, or wanted always; products are counted in whole tiles.
+
+    Its weights take 16 / 9 of the memory, which few tiles are not worth, unless they are small.
+    """
+    wanted = choices["winograd"]
+    if (not wanted or w[2:] != (3, 3) or target.stride != (1, 1) or target.dilation != (1, 1) or target.groups > 1
+            or target.transposed):
+        return False
+    tiles = x[0] * -(-target.size[0] // 2) * -(-target.size[1] // 2)
+    taps = [sum(max(0, min(places, size + before - k) - max(0, before - k)) for k in range(3))
+            for places, size, before in zip(target.size, x[2:], target.padding, strict=True)]
+    direct = x[0] * taps[0] * taps[1]
+    small = blocks(w[0]) * blocks(w[1]) <= SMALL
+    return wanted == "always" or 16 * 1.2 * tiles < direct and w[1] >= BLOCK and (tiles >= FEW or small)
+
+
+def of_pictures(node: Node) -> bool:
+    """Return True if a node's result and operands are of float32 and not empty, the first being pictures."""
+    found = [node, *node._input_nodes]
+    return (all(isinstance(x.meta.get("shape"), tuple) and 0 not in x.meta["shape"] and x.meta["dtype"].char == "f"
+                for x in found) and len(found) > 1 and len(found[1].meta["shape"]) == 4)
+
+
+RULES: dict[str, Callable[[Blocking, Node], Node | None]] = {
+    **dict.fromkeys(CONVOLUTIONS, Blocking.convolution), **dict.fromkeys(("max_pool", "window_sum"), Blocking.pool),
+    **dict.fromkeys(sorted(ACTIVATIONS), Blocking.elementwise), "mean": Blocking.mean, "add": Blocking.sum,
+    "multiply": Blocking.product, "concat": Blocking.concat,
+}
