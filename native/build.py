@@ -49,7 +49,8 @@ def build(folder: Path, extra: list[str] | None = None, only: str | None = None)
         compiler.append(f"-I{scratch}")
         jobs = {f"{name}.o": [*flags, f"-DISA={name}", "kernels.c"] for name, flags in sets.values()}
         about = [f"-I{sysconfig.get_paths()['include']}", *(f"-DHAS_{name}" for name, _ in sets.values())]
-        apart = ("check", "memory", "numpy_state", "ufuncs", "fast_path", "backward", "optimizers", "program", "module")
+        apart = ("check", "memory", "numpy_state", "ufuncs", "fast_path", "backward", "optimizers", "loop", "program",
+                 "module")
         jobs |= {"pool.o": ["pool.c"], **{f"{name}.o": [*about, f"{name}.c"] for name in apart}}
         running = [subprocess.Popen([*compiler, "-c", *arguments, "-o", f"{scratch}/{out}"], cwd=HERE)
                    for out, arguments in jobs.items()]

@@ -99,4 +99,6 @@ static inline int all_steps_within(const int64_t *order, long steps, long rows, 
     return 1;
 }
 
+int is_loop(const loop_call *a);        /* loop.c: 1 if a program stays within its arrays and registers */
+
 #endif

@@ -2,6 +2,7 @@
    every Python from 3.11 on. A function returns NotImplemented for unsupported arrays: of other types, not contiguous, or empty. */
 #include "arrays.h"
 #include "check.h"
+#include "loop.h"
 #include "pool.h"
 
 #include <stdlib.h>
@@ -85,7 +86,8 @@ static int fill(PyObject *module)
         if (!function || PyModule_AddObjectRef(module, entry->name, function)) return -1;
         Py_DECREF(function);
     }
-    return prepare_programs() ? -1 : PyModule_AddStringConstant(module, "instructions", instructions);
+    if (prepare_programs() || PyModule_AddStringConstant(module, "loop_steps", LOOP_STEPS(LOOP_NAME))) return -1;
+    return PyModule_AddStringConstant(module, "instructions", instructions);
 }
 
 /* The state of NumPy's Mersenne Twister, 624 words and the place of the next: bytes that keep their generator alive. */

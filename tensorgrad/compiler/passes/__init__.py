@@ -14,6 +14,7 @@ from .common import merge_equal
 from .constants import fold_constants
 from .dead import drop_unused
 from .joins import join
+from .loops import make_loops
 from .norms import fold_norms
 from .packing import pack
 from .products import as_linear
@@ -32,6 +33,7 @@ PASSES: list[Callable[[Lowered], None]] = [
     in_blocks,
     pack,
     pack_layers,
+    make_loops,
     drop_unused,
 ]
 

@@ -1,0 +1,53 @@
+"""Loops, and elementwise ops that have no kernel of their own, by the kernel `loop`."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ops.base import OPS
+from ..loop_instructions import Unserved
+from ..loop_programs import RESULTS, Layout, program
+from ..loops import At, Loop, Step
+from . import emits
+
+
+@emits(Loop)
+def loop(build: Any, node: Any, *operands: Any) -> Any:
+    return run(build, node.target, operands)
+
+
+@emits(*(op.opname for op in OPS.values() if op.elementwise), "cast")
+def elementwise(build: Any, node: Any, *operands: Any, **params: Any) -> Any:
+    values = [a for a in operands if hasattr(a, "buffer")]
+    numbers = iter(range(len(values)))
+    step = Step(node.target.opname, tuple(At(next(numbers)) if hasattr(a, "buffer") else a for a in operands),
+                tuple(params.items()))
+    return run(build, Loop(len(values), (step,), (len(values),)), values)
+
+
+def run(build: Any, target: Loop, operands: Any) -> Any:
+    """Call the kernel for a loop; return its results, or NotImplemented."""
+    try:
+        made = program(target, [Layout(v.shape, v.strides, v.dtype) for v in operands])
+    except Unserved:
+        return NotImplemented
+    free = [k for k, v in enumerate(operands) if sum(v.buffer is other.buffer for other in operands) == 1]
+    found = {}
+    for place, k in enumerate(made.outputs):
+        if k is not None:
+            dtype = made.dtype if place < RESULTS else np.dtype(bool)
+            found[k] = _memory(build, operands, [o for o in made.over.get(k, ()) if o in free], made.shape, dtype)
+            free = [o for o in free if operands[o].buffer is not found[k].buffer]
+    build.call("loop", *made.arguments(operands, found))
+    results = tuple(found[k] for k in made.same)
+    return results if len(results) > 1 else results[0]
+
+
+def _memory(build: Any, operands: Any, over: list[int], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return memory for a result: that of an operand that nothing needs any more, or new memory."""
+    for k in over:
+        found = build.reuse(operands[k], shape, dtype)
+        if found.buffer is operands[k].buffer:
+            return found
+    return build.new(shape, dtype)

@@ -1,0 +1,253 @@
+"""The steps of a loop as instructions of the kernel `loop`: one for most ops of the table, several for others.
+
+An op without an instruction is traced: its definition runs on `Lane`s, as it does on arrays.
+"""
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from ..ops.base import OPS
+from ..runtime.native import native
+from .loops import At, Loop, Step
+
+BOOL = np.dtype(bool)
+KINDS = {"f": "values", "d": "values", "?": "bytes", "B": "bytes", "int64": "int64"}
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+
+
+class Unserved(Exception):
+    """The kernel has no instructions for a step."""
+
+
+@cache
+def kinds() -> dict[str, int]:
+    """Return the numbers of the instructions, by name: those of the compiled module, or none without it."""
+    return {name: k for k, name in enumerate(getattr(native, "loop_steps", "").split())}
+
+
+def kind_of(dtype: Any) -> str:
+    """Return which kind of the kernel's arrays an operand of a dtype is; "" if none."""
+    dtype = np.dtype(dtype)
+    return KINDS.get(dtype.char if dtype.char in "fd?B" else dtype.name, "")
+
+
+class Lane:
+    """A value of a loop in the making, with the operators that definitions use. `at` is an input's or instruction's."""
+
+    __slots__ = ("at", "dtype", "made")
+
+    def __init__(self, made: Instructions, at: tuple[str, int], dtype: Any) -> None:
+        self.made, self.at, self.dtype = made, at, dtype
+
+    def _call(name: str, swapped: bool = False) -> Any:  # type: ignore[misc]
+        def call(self: Lane, other: Any) -> Any:
+            return self.made.op(name, other, self) if swapped else self.made.op(name, self, other)
+        return call
+
+    __add__, __radd__ = _call("add"), _call("add", True)
+    __sub__, __rsub__ = _call("subtract"), _call("subtract", True)
+    __mul__, __rmul__ = _call("multiply"), _call("multiply", True)
+    __truediv__, __rtruediv__ = _call("divide"), _call("divide", True)
+    __pow__ = _call("power")
+    __lt__, __le__, __gt__, __ge__ = map(_call, ("less", "less_equal", "greater", "greater_equal"))
+    __eq__, __ne__ = _call("equal"), _call("not_equal")
+    __and__, __or__, __xor__ = map(_call, ("bitwise_and", "bitwise_or", "bitwise_xor"))
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> Any:
+        return self.made.op("negative", self)
+
+    def __invert__(self) -> Any:
+        return self.made.op("bitwise_not", self)
+
+
+class Instructions:
+    """Instructions (name, operands), equal ones only once. Operands are ("in", k), ("at", k), or numbers."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = np.dtype(dtype)
+        self.rows: list[tuple[str, tuple[Any, ...]]] = []
+        self._known: dict[Any, int] = {}
+        self._depth = 0
+
+    def op(self, opname: str, *operands: Any, **params: Any) -> Any:
+        """Add an op of the table. Unserved if it has no instructions."""
+        if rule := RULES.get(opname):
+            return rule(self, *operands, **params)
+        if opname in kinds() and not params:
+            return self.instruction(opname, *operands)
+        op = OPS.get(opname)
+        if op is None or not op.elementwise or self._depth > 8:
+            raise Unserved(opname)
+        self._depth += 1
+        try:
+            return op.forward(self, *operands, **params)
+        except (AttributeError, TypeError) as error:
+            raise Unserved(opname) from error
+        finally:
+            self._depth -= 1
+
+    def __getattr__(self, opname: str) -> Any:              # `xp` of the definitions
+        if opname.startswith("_"):
+            raise AttributeError(opname)
+        return partial(self.op, opname)
+
+    def zeros_like(self, x: Lane) -> float:
+        return 0.0
+
+    def ones_like(self, x: Lane) -> float:
+        return 1.0
+
+    def instruction(self, name: str, *operands: Any) -> Lane:
+        truth = name in TRUTHS or name == "where" and all(_is_truth(a) for a in operands[1:])
+        for a in operands[name == "where":]:
+            # arithmetic of truth values is not that of numbers
+            if not truth and name != "copy" and _is_truth(a):
+                raise Unserved(name)
+        of = tuple(a.at if isinstance(a, Lane) else _number(a) for a in operands)
+        key = name, tuple(a if isinstance(a, tuple) else a.hex() for a in of)       # 0 and −0 differ
+        if key not in self._known:
+            self._known[key] = len(self.rows)
+            self.rows.append((name, of))
+        return Lane(self, ("at", self._known[key]), BOOL if truth else self.dtype)
+
+
+TRUTHS = frozenset("equal not_equal less less_equal logical_and logical_or logical_xor logical_not isnan isinf isfinite"
+                   .split())
+
+
+def _is_truth(a: Any) -> bool:
+    return isinstance(a, (bool, np.bool_)) or isinstance(a, Lane) and a.dtype == BOOL
+
+
+def _number(a: Any) -> float:
+    if not isinstance(a, NUMBERS):
+        raise Unserved(str(a))
+    try:
+        return float(a)
+    except OverflowError:
+        raise Unserved(str(a)) from None
+
+
+# ── ops that are other instructions ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _power(made: Instructions, x: Any, n: Any) -> Any:
+    """xⁿ as eager kernels compute it: small whole n by products."""
+    if not isinstance(x, Lane) or not isinstance(n, (int, float)) or isinstance(n, bool):
+        raise Unserved("power")
+    if n in (0.5, -0.5):
+        return made.op("sqrt" if n > 0 else "rsqrt", x)
+    if not (abs(n) <= 16 and n == int(n) and n != 0):
+        raise Unserved("power")
+    out, square, left = None, x, abs(int(n))
+    while left:
+        if left & 1:
+            out = square if out is None else made.op("multiply", out, square)
+        left >>= 1
+        if left:
+            square = made.op("multiply", square, square)
+    return made.op("divide", 1.0, out) if n < 0 else out
+
+
+def _clamp(made: Instructions, x: Any, lo: Any, hi: Any) -> Any:
+    x = x if lo is None else made.op("maximum", x, lo)
+    return x if hi is None else made.op("minimum", x, hi)
+
+
+def _cast(made: Instructions, x: Lane, *, dtype: Any) -> Any:
+    """Numbers of another dtype are converted as they are read; here truth values become numbers, or the reverse."""
+    if x.dtype == dtype:
+        return x
+    if dtype == BOOL:
+        return made.instruction("not_equal", Lane(made, x.at, made.dtype), 0.0)
+    if dtype != made.dtype or not (x.dtype == BOOL or x.at[0] == "in"):
+        raise Unserved("cast")
+    return Lane(made, x.at, dtype)
+
+
+def _bits(name: str) -> Any:
+    def rule(made: Instructions, *operands: Any) -> Any:
+        if not all(map(_is_truth, operands)):
+            raise Unserved(name)
+        return made.instruction(name, *operands)
+    return rule
+
+
+def _round(made: Instructions, x: Any, *, decimals: int = 0) -> Any:
+    if decimals:
+        raise Unserved("round")
+    return made.instruction("round", x)
+
+
+RULES: dict[str, Any] = {
+    "power": _power, "clamp": _clamp, "cast": _cast, "round": _round,
+    "clone": lambda made, x: x,
+    "greater": lambda made, a, b: made.op("less", b, a),
+    "greater_equal": lambda made, a, b: made.op("less_equal", b, a),
+    "rsub": lambda made, a, b: made.op("subtract", b, a),
+    "sgn": lambda made, x: made.op("sign", x),
+    "masked_fill": lambda made, x, value, mask: made.op("where", mask, value, x),
+    "bitwise_and": _bits("logical_and"), "bitwise_or": _bits("logical_or"), "bitwise_xor": _bits("logical_xor"),
+    "bitwise_not": _bits("logical_not"),
+    "hardtanh": lambda made, x, *, low, high: made.instruction("hardtanh", x, low, high),
+    "leaky_relu": lambda made, x, *, slope: made.instruction("leaky_relu", x, slope),
+    "elu": lambda made, x, *, alpha, scale=1.0: made.instruction("elu", x, alpha * scale, scale, 1.0),
+    "celu": lambda made, x, *, alpha: made.instruction("elu", x, alpha, 1.0, 1 / alpha),
+    "softplus": lambda made, x, *, beta, threshold: made.instruction("softplus", x, beta, threshold, 1 / beta),
+}
+
+
+def instructions(loop: Loop, dtype: Any, operands: list[Any]) -> tuple[Instructions, list[Lane]]:
+    """Return the instructions of a loop that computes in `dtype`, and its results, for operands of these dtypes.
+
+    Unserved if one of its steps has none.
+    """
+    made = Instructions(dtype)
+    values: list[Any] = [Lane(made, ("in", k), np.dtype(d)) for k, d in enumerate(operands)]
+    for step in loop.steps:
+        given = [values[a.value] if isinstance(a, At) else a for a in step.operands]
+        _check(step.opname, given, made)
+        try:
+            found = made.op(step.opname, *given, **dict(step.params))
+        except ZeroDivisionError as error:
+            raise Unserved(step.opname) from error
+        if not isinstance(found, Lane):
+            found = made.instruction("copy", found)
+        values.append(found)
+    results = []
+    for k in loop.results:
+        lane = values[k]
+        results.append(lane if lane.at[0] == "at" else made.instruction("copy", lane))
+    return made, results
+
+
+def served(opname: str, operands: list[Any], params: dict[str, Any], result: Any) -> bool:
+    """Return True if a loop can compute an op for operands of these dtypes, and numbers, with a result of that dtype.
+
+    Without the compiled module, NumPy computes the loop, step by step: it has all ops.
+    """
+    dtypes = [a for a in operands if isinstance(a, np.dtype)]
+    dtype = next((d for d in (*dtypes, result) if d.char in "fd"), np.dtype(np.float32))
+    if result not in (dtype, BOOL) or not all(map(kind_of, dtypes)):
+        return False
+    if not kinds():
+        return True
+    numbers = iter(range(len(dtypes)))
+    step = Step(opname, tuple(At(next(numbers)) if isinstance(a, np.dtype) else a for a in operands),
+                tuple(params.items()))
+    try:
+        _, found = instructions(Loop(len(dtypes), (step,), (len(dtypes),)), dtype, dtypes)
+    except Unserved:
+        return False
+    return found[0].dtype == result  # type: ignore[no-any-return]
+
+
+def _check(opname: str, given: list[Any], made: Instructions) -> None:
+    """Raise Unserved for operands of other dtypes, but where they are converted."""
+    for a in given:
+        if isinstance(a, Lane) and a.dtype not in (made.dtype, BOOL) and opname != "cast":
+            raise Unserved(opname)
