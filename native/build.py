@@ -50,7 +50,7 @@ def build(folder: Path, extra: list[str] | None = None, only: str | None = None)
         jobs = {f"{name}.o": [*flags, f"-DISA={name}", "kernels.c"] for name, flags in sets.values()}
         about = [f"-I{sysconfig.get_paths()['include']}", *(f"-DHAS_{name}" for name, _ in sets.values())]
         apart = ("check", "memory", "numpy_state", "ufuncs", "fast_path", "backward", "optimizers", "loop", "program",
-                 "module")
+                 "guards", "module")
         jobs |= {"pool.o": ["pool.c"], **{f"{name}.o": [*about, f"{name}.c"] for name in apart}}
         running = [subprocess.Popen([*compiler, "-c", *arguments, "-o", f"{scratch}/{out}"], cwd=HERE)
                    for out, arguments in jobs.items()]

@@ -147,6 +147,8 @@ extern PyObject *wrap(PyObject *, PyObject *const *, Py_ssize_t), *fresh(PyObjec
 extern PyObject *record_step(PyObject *, PyObject *const *, Py_ssize_t), *record_careful(PyObject *, PyObject *const *, Py_ssize_t), *step_back(PyObject *, PyObject *const *, Py_ssize_t);
 extern PyObject *learn_steps(PyObject *, PyObject *);                                                                                /* backward.c */
 extern PyObject *new_program(PyObject *, PyObject *), *fits(PyObject *, PyObject *const *, Py_ssize_t);                              /* program.c */
+extern PyObject *same_tensors(PyObject *, PyObject *), *prepare(PyObject *, PyObject *);                                              /* guards.c */
+extern PyObject *same_places(PyObject *, PyObject *const *, Py_ssize_t);
 #ifdef TENSORGRAD_DEBUG
 extern PyObject *fail_allocation(PyObject *, PyObject *);                                                                              /* memory.c */
 #endif
@@ -161,9 +163,10 @@ static PyMethodDef functions[] = {
                                     {"use_arrays", use_arrays, METH_NOARGS, NULL}, {"map", new_map, METH_VARARGS, NULL},
                                     {"use_halves", use_halves, METH_VARARGS, NULL},
                                     {"learn", learn, METH_VARARGS, NULL}, {"results", results_are, METH_O, NULL}, {"fast_path", new_path, METH_VARARGS, NULL},
-                                    FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step), FAST("record_careful", record_careful),
-                                    {"program", new_program, METH_VARARGS, NULL}, FAST("fits", fits),
+                                     FAST("same_places", same_places), FAST("wrap", wrap), FAST("fresh", fresh), FAST("record", record_step), FAST("record_careful", record_careful),
+                                     {"program", new_program, METH_VARARGS, NULL}, FAST("fits", fits),
                                     {"learn_steps", learn_steps, METH_VARARGS, NULL}, FAST("step_back", step_back),
+                                    {"same_tensors", same_tensors, METH_O, NULL}, {"prepare", prepare, METH_O, NULL},
                                     {"use_state", use_state, METH_VARARGS, NULL}, {"regions_forked", regions_forked, METH_NOARGS, NULL},
                                     {"enter_region", enter_region, METH_NOARGS, NULL}, {"leave_region", leave_region, METH_O, NULL},
                                     {"outside", (PyCFunction)(void (*)(void))outside, METH_FASTCALL | METH_KEYWORDS, NULL},

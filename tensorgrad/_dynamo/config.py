@@ -1,5 +1,9 @@
-"""PyTorch's switches of its compiler, which programs may set without effect."""
-suppress_errors, verbose, disable, capture_scalar_outputs, capture_dynamic_output_shape_ops = (False, False, True,
+"""Switches of the compiler, under PyTorch's names.
+
+`disable` makes compiled functions run as they are; `recompile_limit`, or `cache_size_limit`, bounds the number of
+graphs per function. The others have no effect.
+"""
+suppress_errors, verbose, disable, capture_scalar_outputs, capture_dynamic_output_shape_ops = (False, False, False,
                                                                                                False, False)
 cache_size_limit = recompile_limit = 8
 accumulated_cache_size_limit = accumulated_recompile_limit = 256

@@ -1,11 +1,14 @@
-"""The objects that `torch.compile` returns: they call the original, since nothing is compiled."""
+"""The objects that `torch.compile` returns."""
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sized
 from functools import WRAPPER_ASSIGNMENTS, wraps
 from types import FunctionType
 from typing import Any
 
+from ..compiler.state import Reason, Stopped, state
+from ..graph.lines import user_line
 from ..nn.modules.module import Module
 
 __all__ = ["OptimizedModule", "compiled", "disabled", "innermost_fn"]
@@ -26,11 +29,18 @@ class OptimizedModule(Module):
         super().__init__()
         own = vars(self)
         del own["training"]                         # the original's is the only one
-        own["dynamo_ctx"] = dynamo_ctx
+        own["dynamo_ctx"] = dynamo_ctx              # the settings; None for a module that is not to be compiled
         own["_modules"]["_orig_mod"] = mod
+        own["_compiled"] = None if dynamo_ctx is None else call_of(mod, dynamo_ctx)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod(*args, **kwargs)
+        return (vars(self)["_modules"]["_orig_mod"](*args, **kwargs) if self._compiled is None
+                else self._compiled(args, kwargs))
+
+    def explain(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what became of the calls so far, and first call the module if there are arguments."""
+        from ..compiler.explain import explained
+        return explained(self._compiled, self, args, kwargs)
 
     @property
     def training(self) -> bool:                     # type: ignore[override]
@@ -67,6 +77,10 @@ class OptimizedModule(Module):
     def __reduce__(self) -> Any:
         return type(self), (self._orig_mod, self.dynamo_ctx)
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        memo[id(self)] = made = type(self)(copy.deepcopy(self._orig_mod, memo), self.dynamo_ctx)
+        return made
+
 
 def innermost_fn(fn: Any, unaltered_fn_attr: str = "_torchdynamo_orig_callable") -> Any:
     """Return the function that `torch.compile` or `torch.compiler.disable` was called with, through any number of
@@ -77,17 +91,47 @@ def innermost_fn(fn: Any, unaltered_fn_attr: str = "_torchdynamo_orig_callable")
     return fn
 
 
-def compiled(fn: Callable[..., Any]) -> Any:
-    """Return an `OptimizedModule` for a module, and for another callable a function that calls it; classes as they
-    are.
+def compiled(fn: Callable[..., Any], settings: dict[str, Any]) -> Any:
+    """Return an `OptimizedModule` for a module, and for another callable a function that runs it compiled; classes as
+    they are.
     """
     if isinstance(fn, Module):
-        return fn if isinstance(fn, OptimizedModule) else OptimizedModule(fn)
+        return OptimizedModule(fn._orig_mod if isinstance(fn, OptimizedModule) else fn, settings)
     if isinstance(fn, type):
         return fn
-    wrapper = _calling(fn)
-    wrapper.get_compiler_config = lambda: None
-    return wrapper
+    fn = innermost_fn(fn)
+    run = call_of(fn, settings)
+
+    @wraps(fn, WRAPPER_ASSIGNMENTS, ("__dict__",) if isinstance(fn, FunctionType) else ())
+    def compile_wrapper(*args: Any, **kwargs: Any) -> Any:
+        return run(args, kwargs)
+
+    def explain(*args: Any, **kwargs: Any) -> Any:
+        from ..compiler.explain import explained
+        return explained(run, compile_wrapper, args, kwargs)
+    compile_wrapper._torchdynamo_orig_callable = fn             # type: ignore[attr-defined]
+    compile_wrapper.get_compiler_config = lambda: None          # type: ignore[attr-defined]
+    compile_wrapper.explain = explain                           # type: ignore[attr-defined]
+    return compile_wrapper
+
+
+def call_of(fn: Any, settings: dict[str, Any]) -> Callable[[Any, Any], Any]:
+    """Return the function of (arguments, keyword arguments) that runs a program with a backend."""
+    backend = settings["backend"]
+    if backend is None:
+        from ..compiler import get_default_backend
+        backend = get_default_backend()
+    if backend in EAGER:
+        return lambda args, kwargs: fn(*args, **kwargs)
+    from ..compiler.compiled import Compiled
+    from ..compiler.backends import builder
+    return Compiled(fn, fullgraph=settings["fullgraph"], dynamic=settings["dynamic"], build=builder(backend),
+                    freeze=settings["freeze"])
+
+
+# backends that run programs as they are
+EAGER = frozenset({"eager", "aot_eager", "eager_noexcept", "eager_debug", "aot_eager_decomp_partition",
+                   "aot_eager_default_partitioner", "pre_dispatch_eager", "invoke_subgraph"})
 
 
 def disabled(fn: Callable[..., Any], recursive: bool = True) -> Any:
@@ -98,22 +142,20 @@ def disabled(fn: Callable[..., Any], recursive: bool = True) -> Any:
         return OptimizedModule(fn)
     if isinstance(fn, type):
         return fn
-    wrapper = _calling(fn)
-    wrapper._torchdynamo_disable, wrapper._torchdynamo_disable_recursive = True, recursive
-    return wrapper
-
-
-def _calling(fn: Any) -> Any:
-    """Return a function that calls `fn`, under its name and with its attributes."""
     fn = innermost_fn(fn)
 
     @wraps(fn, WRAPPER_ASSIGNMENTS, ("__dict__",) if isinstance(fn, FunctionType) else ())
     def compile_wrapper(*args: Any, **kwargs: Any) -> Any:
+        if state.trace is not None:
+            raise Stopped(Reason(f"calls {getattr(fn, '__qualname__', fn)}, which torch.compiler.disable excludes",
+                                 user_line(), breaks=True))
         return fn(*args, **kwargs)
     compile_wrapper._torchdynamo_orig_callable = fn             # type: ignore[attr-defined]
+    compile_wrapper._torchdynamo_disable = True                 # type: ignore[attr-defined]
+    compile_wrapper._torchdynamo_disable_recursive = recursive  # type: ignore[attr-defined]
     return compile_wrapper
 
 
 def is_dynamo_supported() -> bool:
-    """Return False: nothing is compiled."""
-    return False
+    """Return True."""
+    return True

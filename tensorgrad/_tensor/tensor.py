@@ -81,8 +81,8 @@ def _is_in_format(array: Any, memory_format: Any) -> bool:
 def _pointed(tensor: Any, array: Any, storage: Storage) -> None:
     """Replace a tensor's memory."""
     version = tensor._storage.version
-    tensor.array, tensor._storage, tensor.origin = array, type(storage)(), None
-    tensor._storage.memory, tensor._storage.version, tensor._storage.replaced = storage.memory, version, next(clock)
+    tensor.array, tensor._storage, tensor.origin = array, storage.another(), None
+    tensor._storage.version, tensor._storage.replaced = version, next(clock)
     leaf = tensor._node
     if type(leaf) is Leaf and (leaf.shape != array.shape or leaf.dtype != array.dtype
                                or leaf._storage is not tensor._storage.nowhere):
@@ -132,8 +132,7 @@ class Tensor(TensorBase):
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
         """Return a leaf of class `cls` that shares the memory of `data`."""
         out = new(cls)
-        out.array, out._storage, out._node, out._grad, out.origin = data.array, type(data._storage)(), None, None, None
-        out._storage.memory = data._storage.memory
+        out.array, out._storage, out._node, out._grad, out.origin = data.array, data._storage.another(), None, None, None
         if require_grad:
             if out.array.dtype.kind not in "fcV":
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
@@ -446,7 +445,7 @@ class Tensor(TensorBase):
                                    "instead.")
         if self.array.dtype.kind == "V":
             raise TypeError(f"Got unsupported ScalarType {dtypes.SCALAR_TYPES[self.dtype.name]}")
-        dispatch.shared(self).fixed = True
+        dispatch.shared(self).hand_out()
         return self._host()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -548,8 +547,7 @@ def _alias(tensor: Any, shared: bool) -> Any:
         return class_hooks.detached(tensor)
     storage = dispatch.shared(tensor)
     if not shared:
-        storage = type(storage)()
-        storage.memory = tensor._storage.memory
+        storage = storage.another()
     return wrap(tensor.array, storage)
 
 

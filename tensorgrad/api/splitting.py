@@ -126,9 +126,7 @@ def split_with_sizes(input: Tensor, split_sizes: Ints, dim: int = 0) -> tuple[Te
 def apart(pieces: tuple[Any, ...]) -> tuple[Any, ...]:
     """Give the pieces separate storages and no base: autograd does not see that writes to one affect the others."""
     for piece in pieces:
-        storage = type(piece._storage)()
-        storage.memory = piece._storage.memory
-        piece._storage, piece.origin = storage, None
+        piece._storage, piece.origin = piece._storage.another(), None
     return pieces
 
 

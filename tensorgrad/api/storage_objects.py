@@ -374,7 +374,7 @@ class UntypedStorage:
     def block(self, dtype: Any) -> tuple[Any, Any]:
         """(array, storage) of the bytes as elements of a dtype."""
         if dtype not in self._blocks:
-            storage = self._backend()
+            storage = self._backend() if self._owner is None else self._owner.another()
             storage.memory, storage.bytes = self._elements(dtype), weakref.ref(self)
             if self._owner is None:
                 self._owner = storage

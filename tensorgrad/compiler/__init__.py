@@ -1,4 +1,4 @@
-"""torch.compiler and torch.compile: nothing is compiled; functions and modules run as they are.
+"""torch.compile and torch.compiler: programs without Python, for inference; other calls run as they are.
 
 https://pytorch.org/docs/stable/torch.compiler.html
 """
@@ -7,19 +7,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..messages.missing_names import MissingName
+from .stances import reset, set_stance
+from .state import state
+
+# ruff: noqa: F822  save and load are imported when they are first asked for
 __all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
-           "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "nested_compile_region", "reset",
-           "set_enable_guard_collectives", "set_stance",
-           "substitute_in_graph", "wrap_numpy"]
+           "get_default_backend", "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "load",
+           "nested_compile_region", "reset", "save", "set_default_backend", "set_enable_guard_collectives",
+           "set_stance", "substitute_in_graph", "wrap_numpy"]
 
 
 def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, backend: Any = None, mode: Any = None,
-            options: Any = None, name: str | None = None, disable: bool = False, **others: Any) -> Any:
-    """Return a function that calls the given one, or a module around the given one; without either, a decorator.
+            options: Any = None, name: str | None = None, disable: bool = False, freeze: bool = False,
+            **others: Any) -> Any:
+    """Return a function or module that computes what the given one does, without running its Python each time.
 
-    Nothing is compiled, but programs meet PyTorch's objects: the module is an `OptimizedModule`, whose only child
-    `_orig_mod` is the original, and the function has the original as `_torchdynamo_orig_callable`.
-    Classes, and anything with `disable=True`, are returned as they are. https://pytorch.org/docs → torch.compile
+    The first call with inputs of some shapes and dtypes records the ops of the program as a graph, which is optimized;
+    later calls run it. A call runs the program as it is while gradients are recorded, and if a graph cannot hold the
+    program: `explain()` of the result says why.
+
+    A module becomes an `OptimizedModule`, whose only child `_orig_mod` is the original; a function has the original as
+    `_torchdynamo_orig_callable`. Without either, a decorator is returned. Classes, and anything with `disable=True`,
+    are returned as they are.
+
+    Parameters: fullgraph: Unsupported is raised where a graph cannot hold the program. dynamic: True bounds the graphs
+        of a function by 64 in place of `torch._dynamo.config.recompile_limit`. backend: "inductor", this package's
+        executable; "eager" and "aot_eager" run the program as it is; a function is called with a GraphModule and
+        example inputs, and returns what runs in its place. freeze: let go of the originals of packed parameters.
+    Raises: InvalidBackend for another name; RuntimeError for mode and options together, or an unknown mode
+    https://pytorch.org/docs → torch.compile
 
     >>> import tensorgrad as torch
     >>> @torch.compile(mode="reduce-overhead")
@@ -38,22 +55,23 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
         from .._dynamo.exc import InvalidBackend
         raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available "
                              f"backends.")
+    settings = {"fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "freeze": freeze}
     if model is None:
-        return _compile_later(disable)
+        return _compile_later(disable, settings)
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
     from .._dynamo.eval_frame import compiled
-    return compiled(model)
+    return compiled(model, settings)
 
 
-def _compile_later(disable: bool) -> Callable[[Any], Any]:
+def _compile_later(disable: bool, settings: dict[str, Any]) -> Callable[[Any], Any]:
     """Return the decorator that `compile` without a model is."""
     def fn(model: Any) -> Any:
         if model is None:
             raise RuntimeError("Model can't be None")
-        return compile(model, disable=disable)
+        return compile(model, disable=disable, **settings)
     return fn
 
 
@@ -84,46 +102,59 @@ def substitute_in_graph(original_fn: Any, **kwargs: Any) -> Callable[[Any], Any]
     return _itself
 
 
-def reset() -> None:
-    """Do nothing: there is no compiled code to drop."""
-
-
-class set_stance:
-    """Accept a stance for compiled functions, in a `with` block or from now on: it has no effect.
-
-    https://pytorch.org/docs → torch.compiler.set_stance
-    """
-
-    def __init__(self, stance: str = "default", **options: Any) -> None:
-        self.stance = stance
-
-    def __call__(self, fn: Any) -> Any:
-        return fn
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exception: Any) -> None:
-        pass
-
-
 def cudagraph_mark_step_begin() -> None:
     """The start of a step; there are no CUDA graphs."""
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
-    """Return False: the switch is for compiled programs."""
+    """Return False: no process asks others whether they compile."""
     return False
 
 
 def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The compilers: none."""
-    return []
+    """Return the names of the compilers. https://pytorch.org/docs → torch.compiler.list_backends"""
+    return ["inductor"]
+
+
+def get_default_backend() -> Any:
+    """Return the backend of `torch.compile` without `backend=`."""
+    return _default.backend
+
+
+def set_default_backend(backend: Any) -> None:
+    """Set the backend of `torch.compile` without `backend=`: a name or a function."""
+    _default.backend = backend
+
+
+class _default:
+    backend: Any = "inductor"
 
 
 def is_compiling() -> bool:
-    """Return False: nothing is compiled. https://pytorch.org/docs → torch.compiler.is_compiling"""
+    """Return True while `torch.compile` traces a program. https://pytorch.org/docs → torch.compiler.is_compiling
+
+    >>> import tensorgrad as torch
+    >>> seen = []
+    >>> @torch.compile
+    ... def double(x):
+    ...     return x + (x if torch.compiler.is_compiling() else 0)
+    >>> double(torch.ones(2))
+    tensor([2., 2.])
+    """
+    return state.trace is not None
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Return False: `torch.export` records programs that do not know it."""
     return False
 
 
-is_dynamo_compiling = is_exporting = is_compiling
+def __getattr__(name: str) -> Any:
+    """Import what needs more than names when it is first asked for."""
+    if name in ("save", "load"):
+        from . import artefacts
+        return getattr(artefacts, name)
+    raise MissingName(__name__, name)

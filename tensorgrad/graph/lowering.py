@@ -94,8 +94,9 @@ def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: 
     for place, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
         axes = {axis: n for (i, axis), n in sizes.items() if i == place}
         if recorder.reading is None:
+            strides = None if axes else getattr(tensor.array, "strides", None)
             array: Any = Symbol(tuple(axes.get(axis, n) for axis, n in enumerate(tensor.array.shape)),
-                                tensor.array.dtype)
+                                tensor.array.dtype, strides)
         else:
             array = _resized(np.array(type(tensor._storage).host(tensor.array)), axes)
         node = recorder.described(recorder.graph.placeholder(name), array, False)

@@ -23,6 +23,7 @@ from .recorder import running
 
 runner = cache(_runner)
 CLONE, COPIED, GET_SLICE, SET_VIEW = OPS["clone"], OPS["copied"], OPS["get_slice"], OPS["set_view"]
+COPIES = CLONE, COPIED, OPS["channels_last"]         # of the same values: no steps
 
 
 def run(op: Any, *args: Any, **params: Any) -> Any:
@@ -36,7 +37,7 @@ def run(op: Any, *args: Any, **params: Any) -> Any:
     operands = tuple(Recorded(a) if isinstance(a, np.ndarray) else a for a in operands)
     results, known = compute(op, operands, params)
     arrays = [a for a in operands if type(a) is Recorded]
-    if op is CLONE or op is COPIED:
+    if op in COPIES:
         nodes = [argument(operands[-1]) if operands[-1].node is not None or not known else None]
     elif known and recorder.fold and all(a.node is None for a in arrays):
         nodes = [None] * len(results)

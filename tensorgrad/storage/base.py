@@ -124,6 +124,19 @@ class NoValues(NotImplementedError):
         super().__init__(f"{what} needs values, and there are only shapes here")
 
 
+class Block:
+    """What storages of one memory share: the clock of the last write through any of them, and `fixed`.
+
+    `x.data` has a version counter of its own, so autograd sees no writes through it. Who keeps values that were
+    computed from the memory must see them.
+    """
+
+    __slots__ = ("written", "fixed")
+
+    def __init__(self, written: int, fixed: bool) -> None:
+        self.written, self.fixed = written, fixed
+
+
 class Storage:
     """A memory block on one device, shared by its views. Its class is the backend, and the dispatch key.
 
@@ -169,6 +182,7 @@ class Storage:
     memory: Any = None  # the array that spans the block, known once a second tensor shares it
     shared: Any = None  # the block of memory that other processes see, too
     fixed = False     # True if the memory is not ours alone: a NumPy array's, or a buffer's
+    block: Any = None   # the Block of memory that other storages write to, too
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -203,8 +217,25 @@ class Storage:
         self.written = next(clock)
         self.version += 1
         self.dates = (*self.dates[1 - RECALLED:], self.written)
+        if self.block is not None:
+            self.block.written = self.written
         if self.watched:
             self.rebased = self.written
+
+    def another(self) -> Storage:
+        """Return another storage of the memory, whose version counter is its own."""
+        other = type(self)()
+        other.memory = self.memory
+        if self.block is None:
+            self.block = Block(self.written, self.fixed)
+        other.block = self.block
+        return other
+
+    def hand_out(self) -> None:
+        """Note that others may write to the memory, unseen: it is a NumPy array's now, too."""
+        self.fixed = True
+        if self.block is not None and not self.block.fixed:
+            self.block.fixed, self.block.written = True, next(clock)
 
     def version_at(self, time: int) -> int | None:
         """The version that a step made at `time` saw, if that was not too many writes ago."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from ...ops.base import Op
 
-FAMILIES = ["views", "elementwise", "matrix", "convolution", "pooling", "normalization", "reduction", "softmax",
-            "attention", "recurrent", "indexing", "copying", "joined", "packed"]
+FAMILIES = ["loops", "views", "elementwise", "matrix", "convolution", "pooling", "normalization", "reduction", "softmax",
+            "attention", "recurrent", "indexing", "copying", "joined", "packed", "blocked"]
 EMITTERS: dict[Any, list[Callable[..., Any]]] = {}
 
 

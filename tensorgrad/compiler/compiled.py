@@ -1,0 +1,223 @@
+"""Compiled functions: one executable per signature of a call, and eager runs of what graphs cannot hold."""
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from .._dynamo import config
+from .._tensor.torch_function import state as overriding
+from ..core.mode import mode
+from ..dtype import get_default_dtype
+from ..graph.recorder import here
+from ..nn.modules.module import Module
+from ..storage.base import lock
+from .entries import Entry
+from .signature import Signature, Unlike
+from .stances import ALL, counters, stance
+from .state import Reason, state
+from .tracing import Trace, trace
+
+log = logging.getLogger("tensorgrad.compiler")
+MOST_SIZES = 64              # of a function with dynamic=True
+GRAD = Reason("gradients are recorded: compiled code has no backward")
+
+
+class Running:
+    """The number of eager runs of compiled functions, in all threads.
+
+    A trace replaces the tensors of a program, so it waits for none of them and does not start while others run.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.count = threading.Lock(), 0
+
+    def alone(self) -> bool:
+        """Return True if no other thread runs a compiled function eagerly."""
+        return self.count == state.eager
+
+    def __enter__(self) -> None:
+        with lock:                          # held by a trace until it has ended
+            with self.lock:
+                self.count += 1
+        state.eager += 1
+
+    def __exit__(self, *exception: object) -> None:
+        state.eager -= 1
+        with self.lock:
+            self.count -= 1
+
+
+running = Running()
+
+
+class Compiled:
+    """A function or module that `torch.compile` was called with, and what is known of its calls.
+
+    `entries` are by signature. `eager` counts calls that ran eagerly, by reason.
+    """
+
+    def __init__(self, program: Callable[..., Any], *, fullgraph: bool = False, dynamic: bool | None = None,
+                 build: Any = None, freeze: bool = False) -> None:
+        self.program, self.fullgraph, self.dynamic, self.build, self.freeze = program, fullgraph, dynamic, build, freeze
+        self.entries: dict[tuple[Any, ...], list[Entry]] = {}
+        self.eager: Counter[str] = Counter()
+        self.changed: list[str] = []                    # guards that failed
+        self.witness: tuple[Any, str, Any] | None = None      # (table, name, parameter that requires a gradient)
+        ALL.add(self)
+
+    # ── a call ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        now = mode.__dict__
+        grad = now["grad"]
+        if (overriding.modes or now["batches"] or now["transforms"] or now["quiet"] is not None or stance.eager
+                or config.disable or now["tangents"].levels or now["watching"].anomaly or now["watching"].hooks):
+            return self._eagerly(self._prevented(now), args, kwargs)
+        if grad and self.witness is not None and self.witness[0].get(self.witness[1]) is self.witness[2] and (
+                self.witness[2].requires_grad):
+            return self._eagerly(GRAD, args, kwargs)
+        found = Signature()
+        try:
+            for value in args:
+                found.add(value)
+            if kwargs:
+                found.add(kwargs)
+        except Unlike as error:
+            return self._eagerly(error.reason, args, kwargs)
+        found.key += (len(args), grad, now["inference"], get_default_dtype())
+        key, inputs = tuple(found.key), found.tensors
+        if grad and any(tensor.requires_grad for tensor in inputs):
+            return self._eagerly(GRAD, args, kwargs)
+        for entry in self.entries.get(key, ()):
+            if entry.guards.hold():
+                break
+        else:
+            entry = self._missed(key, found, args, kwargs)      # type: ignore[assignment]
+            if entry is None:
+                return self._as_it_is(args, kwargs)
+        if entry.run is None:
+            return self._eagerly(entry.reason, args, kwargs)
+        if grad and entry.needs_grad():
+            return self._eagerly(GRAD, args, kwargs)
+        return entry.results([tensor.array for tensor in inputs], inputs)
+
+    def _prevented(self, now: Any) -> Reason:
+        """Return the reason if the thread's modes, or the stance, let nothing compiled run."""
+        if config.disable:
+            return Reason("torch._dynamo.config.disable is set")
+        if stance.eager:
+            return Reason("the stance is force_eager")
+        if overriding.modes:
+            return Reason(f"{type(overriding.modes[-1]).__name__} is on")
+        if now["batches"] or now["transforms"] or now["tangents"].levels:
+            return Reason("a function transform runs")
+        if now["quiet"] is not None:
+            return Reason("the program runs for its shapes")
+        return Reason("anomaly mode or hooks on saved tensors are on")
+
+    def _eagerly(self, reason: Reason, args: Any, kwargs: Any) -> Any:
+        """Run the program as it is, and say why, once."""
+        if state.trace is not None or here.recorder is not None:
+            return self.program(*args, **kwargs)
+        text = str(reason)
+        if not self.eager[text]:
+            log.info("%s runs eagerly: %s", name_of(self.program), text)
+        self.eager[text] += 1
+        return self._as_it_is(args, kwargs)
+
+    def _as_it_is(self, args: Any, kwargs: Any) -> Any:
+        if state.trace is not None or here.recorder is not None:
+            return self.program(*args, **kwargs)
+        with running:
+            return self.program(*args, **kwargs)
+
+    # ── a new signature ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _missed(self, key: Any, found: Signature, args: Any, kwargs: Any) -> Entry | None:
+        """Return the entry of a signature that has none whose guards hold; None if the call is to run as it is."""
+        if state.trace is not None or here.recorder is not None:        # part of another program's trace
+            return None
+        with lock:
+            failed = None
+            for entry in self.entries.get(key, ()):
+                failed = entry.guards.failed()
+                if failed is None:
+                    return entry
+            if not found.tensors:
+                self.eager["there are no tensors among the inputs"] += 1
+                return None
+            if self._waits(key, failed):
+                return None
+            if failed is not None:
+                self.changed.append(failed)
+            return self._compile(key, found, args, kwargs)
+
+    def _waits(self, key: Any, failed: str | None) -> bool:
+        """Return True if a new signature is to run as it is, for now."""
+        if stance.name == "fail_on_recompile" and self.entries:
+            raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. "
+                               f"{name_of(self.program)}: {failed or 'no graph has this signature'}")
+        if stance.name in ("eager_then_compile", "aot_eager_then_compile") and key not in self.entries:
+            self.entries[key] = []
+            return True
+        reason = ("the stance is eager_on_recompile" if stance.name == "eager_on_recompile" else
+                  "another thread ran a compiled function eagerly" if not running.alone() else
+                  f"torch._dynamo.config.recompile_limit is reached: {self.count} graphs" if self.full() else None)
+        if reason is not None:
+            self.eager[reason] += 1
+        return reason is not None
+
+    @property
+    def count(self) -> int:
+        """The number of traces."""
+        return sum(map(len, self.entries.values()))
+
+    def full(self) -> bool:
+        """Return True if there are as many traces as the limit allows."""
+        return self.count >= (MOST_SIZES if self.dynamic else min(config.recompile_limit, config.cache_size_limit))
+
+    def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any) -> Entry:
+        traced = trace(self.program, args, kwargs, found.objects)
+        entry = Entry(traced, found.objects, None if traced.graph is None else self._built(traced, found))
+        if traced.reason is not None and traced.reason.breaks:
+            counters["graph_break"][traced.reason.text] += 1
+            if self.fullgraph:
+                from .._dynamo.exc import Unsupported
+                raise Unsupported(f"{name_of(self.program)} cannot be one graph: {traced.reason}")
+        kept = self.entries.setdefault(key, [])
+        kept.insert(0, entry)
+        counters["stats"]["unique_graphs" if entry.run is not None else "eager_signatures"] += 1
+        if isinstance(self.program, Module):
+            self._find_witness()
+        return entry
+
+    def _built(self, traced: Trace, found: Signature) -> Any:
+        """Return what runs a traced graph on arrays."""
+        if self.build is not None:
+            return self.build(traced, found.tensors)
+        from .executable import build
+        return build(traced.graph)  # type: ignore[arg-type]
+
+    def _find_witness(self) -> None:
+        """Note a parameter that requires a gradient: while it does, calls that record gradients run eagerly at once."""
+        self.witness = next(((module._parameters, name, tensor) for module in self.program.modules()  # type: ignore[attr-defined]
+                             for name, tensor in module._parameters.items()
+                             if tensor is not None and tensor.requires_grad), None)
+
+    def forget(self) -> None:
+        """Drop everything that was compiled."""
+        self.entries, self.eager, self.changed = {}, Counter(), []
+
+
+def name_of(program: Any) -> str:
+    """Return the name of a function, or of a module's class."""
+    return getattr(program, "__qualname__", None) or type(program).__qualname__
+
+
+# a child process may be forked while another thread traces: the lock would never be released in it
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)

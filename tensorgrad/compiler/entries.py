@@ -1,0 +1,64 @@
+"""What a compiled function keeps for one signature: an executable, or the reason why such calls run eagerly."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.dispatch import fresh
+from ..storage.cpu import NumpyStorage
+from ..utils._pytree import tree_unflatten
+from .guards import Guards
+from .tracing import Trace
+
+
+class Entry:
+    """One signature under the guards of one trace. `run` is None if such calls run eagerly, because of `reason`.
+
+    Tensors that the program reads are `tensors`, by name; `objects` are arguments known by identity.
+    """
+
+    def __init__(self, trace: Trace, objects: Sequence[Any] = (), run: Any = None) -> None:
+        self.run, self.reason, self.objects = run, trace.reason, objects
+        self.tensors = trace.tensors
+        self.guards = Guards(trace.surroundings.places, trace.words, trace.changed)
+        self.slots, self.spec, self.strides = trace.slots, trace.spec, trace.strides
+        self.calls = 0
+        self.single = len(self.slots) == 1 and self.spec.is_leaf() and self.slots[0] == ("made", 0) if run else False
+
+    def results(self, arrays: Sequence[np.ndarray], inputs: Sequence[Any]) -> Any:
+        """Run the graph on the arrays of these inputs, and return the program's result."""
+        self.calls += 1
+        outs = self.run(arrays)
+        made = []
+        for array, strides in zip(outs, self.strides, strict=True):
+            if array.strides != strides:
+                array = _laid_out(array, strides)
+            made.append(fresh(array, NumpyStorage))
+        if self.single:
+            return made[0]
+        return tree_unflatten([made[value] if kind == "made" else inputs[value] if kind == "given" else value
+                               for kind, value in self.slots], self.spec)
+
+    def needs_grad(self) -> bool:
+        """Return True if a tensor that the program reads requires a gradient."""
+        return any(tensor._node is not None and tensor.requires_grad for tensor in self.tensors.values())
+
+
+def _laid_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """Return an array with the strides that the program itself gives its result, as far as they tell the order."""
+    if any(step <= 0 for step in strides) or not array.size or array.flags.c_contiguous and _in_order(array, strides):
+        return array
+    order = sorted(range(array.ndim), key=lambda axis: -strides[axis])
+    made = np.empty([array.shape[axis] for axis in order], array.dtype).transpose(np.argsort(order))
+    made[...] = array
+    return made
+
+
+def _in_order(array: np.ndarray, strides: tuple[int, ...]) -> bool:
+    """Return True if strides differ from those of a row-major array at most along axes of length 1."""
+    return all(n == 1 or a == b for n, a, b in zip(array.shape, array.strides, strides, strict=True))
+
+
+__all__ = ["Entry"]
