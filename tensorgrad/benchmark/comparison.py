@@ -121,8 +121,9 @@ class Comparison:
         found.versions = list(dict.fromkeys(version for name in self.wanted
                                             if (version := self.processes[name].about.get("version"))))
         note("the machine")
-        found.machine = (f"{processor()}, {os.cpu_count()} processors; NumPy multiplies "
-                         f"{sgemm_rate() / 1e9:,.0f} GFLOP/s (float32) and copies {copy_rate() / 1e9:.1f} GB/s")
+        rates = sgemm_rate(seconds=budget.limit / 10) / 1e9, copy_rate(seconds=budget.limit / 10) / 1e9
+        found.machine = (f"{processor()}, {os.cpu_count()} processors; NumPy multiplies {rates[0]:,.0f} GFLOP/s "
+                         f"(float32) and copies {rates[1]:.1f} GB/s")
         return found
 
     def inputs(self, own: list[Any]) -> list[np.ndarray]:
@@ -145,22 +146,20 @@ class Comparison:
 
     def loaded(self, given: list[np.ndarray], folder: Path, note: Callable[[str], Any]) -> dict[str, str]:
         """Let every process load the model; return the file that each takes. One that cannot is left out."""
-        own, state = self.model, ""
-        files = dict.fromkeys(self.processes, own)
+        files, state = dict.fromkeys(self.processes, self.model), ""
+        others = [name for name in ("onnxruntime", "openvino") if name in files]
+        self.problems = dict[str, str]()
         if not self.onnx:
-            note("parameters, and the model as an ONNX file" if {"onnxruntime", "openvino"} & set(files)
-                 else "parameters")
+            note("parameters, and the model as an ONNX file")
             exported, state = str(folder / "model.onnx"), str(folder / "state.pt")
             self.processes["eager"].ask("make", given)
-            self.problems = {}
+            self.processes["eager"].ask("save", state)
             try:
-                self.processes["eager"].ask("export", given, exported, state)
-                files |= {name: exported for name in ("onnxruntime", "openvino") if name in files}
+                if others:
+                    self.processes["eager"].ask("export", given, exported)
+                files |= dict.fromkeys(others, exported)
             except Problem as problem:
-                self.problems = {name: f"no ONNX file: {problem}" for name in ("onnxruntime", "openvino")
-                                 if name in files}
-        else:
-            self.problems = {}
+                self.problems |= dict.fromkeys(others, f"no ONNX file: {problem}")
         for name, process in self.processes.items():
             if name != "eager" and name not in self.problems:
                 try:

@@ -91,7 +91,9 @@ class Tensors:
     def __init__(self, name: str, threads: int, compiled: bool = False) -> None:
         self.torch = importlib.import_module(name)
         self.torch.set_num_threads(threads)
-        self.version, self.compiled, self.model = f"{name} {self.torch.__version__}", compiled, None
+        self.version, self.compiled = f"{name} {self.torch.__version__}", compiled
+        self.module: Any = None
+        self.model: Any = None
 
     def load(self, model: str, state: str = "") -> tuple[Any, ...]:
         """Take a model, with parameters from a file if there is one; return the inputs that its program has."""
@@ -114,9 +116,8 @@ class Tensors:
                 return model(*inputs)
         return run
 
-    def export(self, arrays: list[Any], path: str, state: str) -> None:
-        """Write the model as an ONNX file, its first axes open, and its parameters."""
-        self.torch.save(self.module.state_dict(), state)
+    def export(self, arrays: list[Any], path: str) -> None:
+        """Write the model as an ONNX file, with any batch where that can be written."""
         inputs = tuple(map(self.torch.from_numpy, arrays))
         names = [f"input_{i}" for i in range(len(inputs))]
         axes = {name: {0: "batch"} for name, x in zip(names, inputs, strict=True)
@@ -191,7 +192,8 @@ class Worker:
     """The requests that a process answers: a method each."""
 
     def __init__(self, library: Any) -> None:
-        self.library, self.run = library, None
+        self.library = library
+        self.run: Any = None
 
     def load(self, model: str, state: str = "") -> list[Any]:
         return [x.detach().numpy() for x in self.library.load(model, state)]
@@ -200,8 +202,11 @@ class Worker:
         """Return (name, sizes, dtype) of each input of an ONNX model."""
         return [(given.name, given.shape, str(given.dtype).rpartition(".")[2]) for given in self.library.module.inputs]
 
-    def export(self, arrays: list[Any], path: str, state: str) -> None:
-        self.library.export(arrays, path, state)
+    def save(self, path: str) -> None:
+        self.library.torch.save(self.library.module.state_dict(), path)
+
+    def export(self, arrays: list[Any], path: str) -> None:
+        self.library.export(arrays, path)
 
     def make(self, arrays: list[Any]) -> list[Any]:
         """Take inputs; return the results of two runs."""
@@ -285,7 +290,10 @@ def peak() -> int | None:
 def main(what: str, name: str, threads: str, *rest: str) -> None:
     if hasattr(os, "sched_setaffinity"):                # what every library has to heed, whatever else it reads
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
-    {"serve": serve, "first": first}[what](name, int(threads), *rest)
+    if what == "serve":
+        serve(name, int(threads))
+    else:
+        first(name, int(threads), *rest)
 
 
 if __name__ == "__main__":

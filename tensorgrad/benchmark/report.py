@@ -91,13 +91,14 @@ def picture(found: Found) -> str:
     for number, (title, bars, told) in enumerate(panels):
         left = LEFT + number * (WIDTH + GAP)
         parts.append(label(left, 46, title, weight=600))
+        ends = [max(whole, *row.times) if row.times and not number else whole for row, (_, whole) in zip(rows, bars)]
         for i, (y, row, (light, whole)) in enumerate(zip(places, rows, bars, strict=True)):
             # times of a run are compared within a batch
-            most = max(b for (_, b), batch in zip(bars, batches, strict=True) if number or batch == batches[i]) or 1.0
+            most = max(end for end, batch in zip(ends, batches, strict=True) if number or batch == batches[i]) or 1.0
             colour, lighter = COLOURS[row.library]
             parts += [rectangle(left, y, light / most, lighter), rectangle(left, y, whole / most, colour, light / most),
-                      label(left + whole / most * WIDTH + 6, y + 12, told(whole or None), size=11)]
-            if number == 0 and row.times:
+                      label(left + ends[i] / most * WIDTH + 6, y + 12, told(whole or None), size=11)]
+            if not number and row.times:
                 low, _, high = row.times
                 parts.append(rectangle(left, y + THICK / 2 - 1, high / most, "#000000", low / most, 2))
     width, foot = LEFT + len(panels) * (WIDTH + GAP), 58 + STEP * (len(rows) + len(heads)) + 24

@@ -64,7 +64,7 @@ LAYERS = [
         "autograd.functional futures functional types hub __future__ graph.inputs graph.lowered graph.lowering"]),
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF _vmap_internals "
-        "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler "
+        "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler benchmark "
          "_aten _unregistered _ops _custom_ops _subclasses _tensor_str _copying storages "
          "_dynamo _functorch _higher_order_ops _jit_internal _linalg_utils _prims_common _refs _utils _utils_internal "
          "ao cpu export fx library masked monitor mps mtia nested onnx profiler quantization quasirandom sparse xpu "

@@ -155,7 +155,7 @@ class Writer:
 
 def tame(h: Any) -> bool:
     """Return True if the numbers of a tensor are finite and moderate, and not too many."""
-    return (0 < h.numel() < 100_000 and h.ndim < 6 and h.dtype.is_floating_point and bool(h.isfinite().all())
+    return (0 < h.numel() < 100_000 and 0 < h.ndim < 6 and h.dtype.is_floating_point and bool(h.isfinite().all())
             and float(h.abs().max()) < 50)
 
 
@@ -332,8 +332,24 @@ def sequence(w: Writer) -> None:
                                 "F.adaptive_avg_pool1d(h, 3)"]))
 
 
-STEPS: list[Callable[[Writer], None]] = [chain, chain, exact_chain, reduced, moved, moved, write, residual, joined,
-                                         product, matmul, normed, layered, layered, layered]
+def branches(w: Writer) -> None:
+    """Two or three ways from one value, joined along the channels, added or multiplied."""
+    w.save()
+    start, ends = w.saved[-1], list[str]()
+    for _ in range(w.rng.integers(2, 4)):
+        w.step(f"h = {start}", exact=start in w.exact)
+        for _ in range(w.rng.integers(0, 3)):
+            layered(w)
+        w.save()
+        ends.append(w.saved[-1])
+    w.step("h = " + w.pick([f"torch.cat([{', '.join(ends)}], 1)", " + ".join(ends), " * ".join(ends)]))
+
+
+STEPS: dict[str, list[Callable[[Writer], None]]] = {
+    "all": [chain, chain, exact_chain, reduced, moved, moved, write, residual, joined, product, matmul, normed, layered,
+            layered, layered],
+    "layers": [layered, layered, layered, layered, residual, joined, branches, normed, chain],
+}
 
 
 # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -355,8 +371,9 @@ def program(seed: int) -> str:
         w.step(f"h = {w.layer(f'nn.Embedding(11, {w.pick([8, 12, 16])})')}(x)", exact=True)
     else:
         w.step("h = x", exact=True)
+    steps = STEPS[w.pick(["all", "all", "layers"])]
     for _ in range(w.rng.integers(2, 9)):
-        w.pick(STEPS)(w)
+        w.pick(steps)(w)
         if w.chance(4):
             w.save()
     body = "\n        ".join(["super().__init__()", *w.made])
