@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from .func import vmap as _torch_vmap
+from .func.batching import arguments, check_out_dims, once
 
 __all__ = ["vmap"]
 in_dims_t = out_dims_t = Any
@@ -19,5 +20,10 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0) -> Calla
 
 def _vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0,
           allow_none_pass_through: bool = False) -> Callable[..., Any]:
-    """Return `torch.vmap(func)`."""
-    return _torch_vmap(func, in_dims, out_dims)     # type: ignore[no-any-return]
+    """Return `torch.vmap(func)`, but let func call autograd.Functions that have no `setup_context`."""
+    @wraps(func, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def batched(*args: Any) -> Any:
+        check_out_dims(func, out_dims)
+        size, dims, leaves, spec = arguments(func, in_dims, args)
+        return once(func, size, dims, leaves, spec=spec, out_dims=out_dims, randomness="error", kwargs={}, first=True)
+    return batched

@@ -21,7 +21,7 @@ from ..core.dispatch import PLAIN, wrap
 from ..core.inplace import address
 from ..core.mode import mode
 from ..core.node import Hooks
-from ..core.tape import Leaf, TensorBase, new, node_of, root_of
+from ..core.tape import Leaf, TensorBase, new, node_of, renew_leaf, root_of
 from ..device import device as Device
 from ..dtype import memory_format as MemoryFormat
 from ..messages.warn_once import warn
@@ -86,9 +86,7 @@ def _pointed(tensor: Any, array: Any, storage: Storage) -> None:
     leaf = tensor._node
     if type(leaf) is Leaf and (leaf.shape != array.shape or leaf.dtype != array.dtype
                                or leaf._storage is not tensor._storage.nowhere):
-        tensor._node = Leaf(tensor, array)      # steps that are recorded lead to the leaf as it was
-        if leaf.hooks is not None:
-            tensor._node.hooks = leaf.hooks
+        renew_leaf(tensor)
 
 
 FUNCTIONAL = "(or perhaps using torch.autograd.functional.* APIs) "
@@ -548,6 +546,7 @@ def _alias(tensor: Any, shared: bool) -> Any:
     storage = dispatch.shared(tensor)
     if not shared:
         storage = storage.another()
+        storage.inference = tensor._storage.inference
     return wrap(tensor.array, storage)
 
 

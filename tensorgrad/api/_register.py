@@ -307,7 +307,7 @@ def write_out(result: Any, out: Any, exact: bool = False, name: str = "function"
 def _check_out(result: Any, out: Any, exact: bool, name: str, key: str = "", place: int = 0) -> None:
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if result._node is not None and not result._node.requires_grad:
+    if any(t._node is not None and not t._node.requires_grad for t in (result, out)):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an "
                                   f"out= function")
     if mode.grad and (result._node is not None or out.requires_grad) and name not in inplace.UNRECORDED:

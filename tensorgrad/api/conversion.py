@@ -11,7 +11,7 @@ from ..core import inplace as _inplace
 from ..core.dispatch import SCALAR_TYPES, apply, move, shared, xp
 from ..core.formats import in_channels_last
 from ..core.mode import mode
-from ..core.tape import TensorBase, node_of
+from ..core.tape import Leaf, TensorBase, node_of, renew_leaf
 from ..device import device as Device
 from ..dtype import FROM_NUMPY, as_dtype
 from ..ops.base import OPS
@@ -308,7 +308,8 @@ def set_(input: Tensor, source: Storage | Tensor | None = None, storage_offset: 
     """
     if source is None:
         source = input.new_empty(0)
-    if node_of(input) is not None and mode.grad:
+    node = node_of(input)
+    if node is not None and mode.grad:
         _inplace.check(input)
     tensor = source if isinstance(source, TensorBase) else source._as_tensor(input)
     if tensor.array.dtype != input.array.dtype:
@@ -322,6 +323,8 @@ def set_(input: Tensor, source: Storage | Tensor | None = None, storage_offset: 
         tensor._storage.memory = tensor.array
     input.array, input._storage, input.origin = tensor.array, tensor._storage, None
     input._storage.wrote()
+    if isinstance(node, Leaf):
+        renew_leaf(input)
     return input
 
 

@@ -190,6 +190,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
         normalize_dim(dim, input.array.ndim)
         return xp.index(xp.reshape(input, shape=(-1,)), index, template=(ARRAY,))
     d = _check_gather(input, dim, index, "gather")
+    sparse_grad = sparse_grad and input.array.ndim > 0
     if sparse_grad:
         rules()
     taken = xp.gather_sparse if sparse_grad else xp.gather

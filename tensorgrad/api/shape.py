@@ -12,7 +12,7 @@ from ..core import inplace as _inplace
 from ..core.dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
 from ..core.inplace import address
 from ..core.mode import mode
-from ..core.tape import Leaf, TensorBase, node_of
+from ..core.tape import Leaf, TensorBase, node_of, renew_leaf
 from ..ops.base import OPS
 from ..size import Size
 from ..storage.out_of_memory import overflowed
@@ -661,6 +661,7 @@ def _changing_geometry(name: str) -> None:
         node, before = node_of(self), mode.grad
         if mode.record and node is not None:
             _inplace.check(self)
+        _inplace.check_mode(self)
         old = wrap(self.array, self._storage, node)
         old.origin = self.origin
         # the recorded node must know the new shape
@@ -700,8 +701,10 @@ def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = No
     >>> torch.arange(6).resize_(2, 2).shape
     torch.Size([2, 2])
     """
-    if node_of(input) is not None:
+    node = node_of(input)
+    if node is not None and not mode.inference:
         raise RuntimeError("cannot resize variables that require grad")
+    _inplace.check_mode(input)
     shape = _sizes(_given(size, "resize_", "size", keywords))
     if input._storage.dense is not None:
         from .sparse_methods import resized_rows
@@ -722,8 +725,9 @@ def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = No
         grown[:memory.size] = memory
         if creation.fill_memory:
             backend.assign(grown[memory.size:], creation.unlikely(input.dtype))
-        memory, version, input._storage = grown, storage.version, backend()
-        input._storage.memory, input._storage.version = memory, version
+        memory, input._storage = grown, backend()
+        input._storage.memory, input._storage.version = memory, storage.version
+        input._storage.inference = storage.inference
     flat = memory[start:start + count]
     if memory_format in (dtypes.channels_last, dtypes.channels_last_3d):
         rows, channels, *rest = shape
@@ -731,6 +735,8 @@ def resize_(input: Tensor, *size: Ints1, memory_format: MemoryFormat | None = No
     else:
         input.array = flat.reshape(shape)
     input._storage.wrote()
+    if type(node) is Leaf:
+        renew_leaf(input)
     return input
 
 

@@ -601,7 +601,7 @@ def _check_batched_forward(check: _Check) -> None:
 def _compare_batched(product: Callable[..., Any], vectors: list[Any], option: str, index: int) -> None:
     if among(vectors):          # vmap does not map over classes with __torch_dispatch__: backward runs for each vector
         return
-    vmap = _feature("vmap", option)
+    vmap = _feature("_vmap_internals._vmap", option)
     expected = [tg.stack(shards) for shards in zip(*map(product, vectors))]
     help_line = ("gradcheck or gradgradcheck failed while testing batched gradient computation. "
                  f"If this function cannot be batched, call gradcheck or gradgradcheck with {option}=False.")

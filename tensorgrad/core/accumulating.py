@@ -38,6 +38,8 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
                 laid = backend.xp.empty_like(array)
                 backend.assign(laid, g)
                 g, owned = laid, True
+            elif owned and not getattr(getattr(g, "flags", None), "c_contiguous", True):
+                owned = False           # .grad of a contiguous tensor is contiguous, too
             tensor._grad = owning(g, backend, owned)
         elif before.array.shape == g.shape and _writeable(before.array):
             total = before.array

@@ -248,7 +248,7 @@ def _batched_grad(outputs: Any, inputs: Any, given: Any, retain_graph: Any, crea
                      create_graph, allow_unused=allow_unused, materialize_grads=materialize) for i in range(count)]
         return tuple(None if any(g is None for g in column) else xp.stack(list(column), axis=0)
                      for column in zip(*rows, strict=True))
-    with level(count) as depth:
+    with level(count, first=True) as depth:
         found = grad(outputs, inputs, [None if g is None else hidden(g, 0, depth) for g in given], retain_graph,
                      create_graph,
                      allow_unused=None if materialize else allow_unused, materialize_grads=materialize)

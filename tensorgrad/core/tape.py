@@ -59,6 +59,13 @@ class Leaf(Node):
         return "torch::autograd::AccumulateGrad"
 
 
+def renew_leaf(tensor: Any) -> None:
+    """Give a leaf with other memory a new node: recorded steps lead to the leaf as it was."""
+    before = tensor._node
+    tensor._node = Leaf(tensor)
+    tensor._node.hooks = before.hooks
+
+
 Leaf.__name__ = "AccumulateGrad"     # programs that walk the graph look for this name
 
 

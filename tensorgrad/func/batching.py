@@ -42,9 +42,9 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
 
 
 def once(func: Any, size: int, dims: list[Any], leaves: list[Any], *, spec: Any, out_dims: Any, randomness: str,
-         kwargs: Any) -> Any:
-    """Run func on all examples at once."""
-    with level(size, randomness) as depth:
+         kwargs: Any, first: bool = False) -> Any:
+    """Run func on all examples at once, for the first vmap if `first`."""
+    with level(size, randomness, first) as depth:
         args = tree_unflatten([x if dim is None else hidden(x, dim, depth)
                                for x, dim in zip(leaves, dims, strict=True)], spec)
         results = func(*args, **kwargs)

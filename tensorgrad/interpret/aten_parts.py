@@ -105,6 +105,11 @@ def _(call: Any, x: Any, value: Any, index: Any, *, axis: int, reduce: str, incl
     return call("scatter_reduce.two", x, axis, index, value, reduce, include_self=include_self)
 
 
+@part("one_zero")
+def _(call: Any, x: Any, zeros: Any, *, strict: bool = False) -> Any:
+    return call("clone", x)             # as PyTorch, which checks products of plain tensors only
+
+
 @part("convolution_weight")
 def _(call: Any, y: Any, x: Any, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     axes = y.ndim - 2

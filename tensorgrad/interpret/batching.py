@@ -27,18 +27,21 @@ from .batch_views import Crossed, axis_of, be_view, parent_of
 
 
 class Level:
-    """A running vmap: the length of its batch, and its mode for random functions."""
+    """A running vmap: the length of its batch, its mode for random functions, and True if it is the first vmap's.
 
-    __slots__ = ("size", "randomness")
+    Batches of gradients belong to the first vmap: it takes autograd.Functions that have no `setup_context`.
+    """
 
-    def __init__(self, size: int, randomness: str = "error") -> None:
-        self.size, self.randomness = size, randomness
+    __slots__ = ("size", "randomness", "first")
+
+    def __init__(self, size: int, randomness: str = "error", first: bool = False) -> None:
+        self.size, self.randomness, self.first = size, randomness, first
 
 
 @contextmanager
-def level(size: int, randomness: str = "error") -> Iterator[int]:
+def level(size: int, randomness: str = "error", first: bool = False) -> Iterator[int]:
     """Open a batch for the length of a `with` block, and yield its depth."""
-    mode.batches = (*mode.batches, Level(size, randomness))
+    mode.batches = (*mode.batches, Level(size, randomness, first))
     try:
         yield len(mode.batches)
     finally:

@@ -250,9 +250,28 @@ def factors(xp, g, x, value, index, out, axis, include_self, equal_nan):
                                  axis=axis))
     alone = zero & (zeros == 1)
     to_x = outside(xp, g * product(filled_x, part) / filled_x, index, axis, include_self)
-    to_value = xp.where(alone, there(g * product(x, xp.where(alone, 1, part))),
-                        there(g * out) / xp.where(zero, 1, part))
+    others = xp.one_zero(there(out) / xp.where(zero, 1, part), zeros)
+    to_value = xp.where(alone, there(g * product(x, xp.where(alone, 1, part))), there(g) * others)
     return to_x, grown(xp, to_value, value.shape)
+
+
+class OneZero(Movement):
+    """x, the product of some factors; its gradient is refused where more than one of all factors is zero.
+
+    There x is 0, but its derivatives are not all 0: they are products of factors that x does not know.
+    """
+
+    elementwise = True
+    batch = "elementwise"
+    linear = ("x",)
+
+    def check(xp, x, zeros, *, strict=False):
+        if strict and xp.any(zeros > 1):
+            raise RuntimeError("scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are "
+                               "scattered to the same position in self")
+
+    def forward(xp, x, zeros, *, strict=False):     return xp.clone(x)
+    def grad_x(xp, g, zeros, strict=False):         return xp.one_zero(g, zeros, strict=True)
 
 
 def outside(xp, g, index, axis, include_self):

@@ -2,11 +2,26 @@
 from __future__ import annotations
 
 from .base import Op
+from .elementwise import is_complex
+
+FROM_COMPLEX = frozenset(("real", "imag", "view_as_real"))
+
+
+def zeros_of_whole(xp, g, shape, view):
+    """Return zeros for what a chain of views shows a part of: the first view of another kind of numbers tells which."""
+    zeros = xp.zeros(shape, dtype=g.dtype)
+    for op, _ in view:
+        if op.opname in FROM_COMPLEX:
+            return zeros if is_complex(g) else xp.make_complex(zeros, zeros)
+        if op.opname == "view_as_complex":
+            return xp.real(zeros) if is_complex(g) else zeros
+    return zeros
 
 
 class View(Op):
     """The part of x that a view shows."""
 
+    analytic = False                                # a chain may go from complex numbers to their parts
     batch = "defined"
     linear = ("x",)
 
@@ -14,7 +29,7 @@ class View(Op):
         return xp.view(x, view=view, order=order)
 
     def grad_x(xp, g, x_shape, view, order):
-        return xp.set_view(xp.zeros(x_shape, dtype=g.dtype), g, view=view, order=order)
+        return xp.set_view(zeros_of_whole(xp, g, x_shape, view), g, view=view, order=order)
 
 
 class SetView(Op):
@@ -24,6 +39,7 @@ class SetView(Op):
     """
 
     torch_name = "CopySlices"
+    analytic = False
 
     def name(self):
         return "torch::autograd::CopySlices"
@@ -35,7 +51,8 @@ class SetView(Op):
         return xp.set_view(x, value, view=view, order=order, written=written)
 
     def grad_x(xp, g, value_shape, view, order):
-        return xp.set_view(g, xp.zeros(value_shape, dtype=g.dtype), view=view, order=order)
+        zeros = xp.zeros(value_shape, dtype=g.dtype)        # the part may be real where the whole is complex
+        return xp.set_view(g, xp.real(zeros) if is_complex(g) else zeros, view=view, order=order)
 
     def grad_value(xp, g, view, order):
         return xp.view(g, view=view, order=order)

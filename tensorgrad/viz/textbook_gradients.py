@@ -345,6 +345,7 @@ WORDS: dict[str, dict[str, str]] = {
     "as_strided": {"x": "each g added to the place in memory that its element was read from; elements of x that share "
                         "a place share the sum"},
     "scatter_extreme": {"x": EXTREME, "value": EXTREME},
+    "one_zero": {"x": "g, if no number in `zeros` exceeds 1; else backward raises RuntimeError"},
     "qr_factor": {"a": "(g₀ + Q @ (M + Mᴴ)) @ R⁻ᴴ, with M the lower half (half the diagonal) of R @ g₁ᴴ − g₀ᴴ @ Q; "
                        "further columns of a wide A add Q @ their g₁"},
     "eig_pairs": {"a": "V⁻ᴴ @ (diag(g₀) + what is free in Vᴴ @ g₁ to turn the columns of V, divided by the conjugate "

@@ -171,3 +171,35 @@ def test_a_view_keeps_its_history_when_another_tensor_in_its_memory_gets_one(ask
     kept = ask(x.detach())
     assert view.grad_fn is step and kept is not None
     assert tensorgrad.autograd.grad(loss, view)[0].tolist() == [2, 2, 2]
+
+
+# ── parts of complex numbers ──────────────────────────────────────────────────────────────────────────────────────────
+PARTS = {
+    "all": lambda t, z: t.view_as_real(z),
+    "imaginary of a slice": lambda t, z: z[1:].imag,
+    "real of a reshaped": lambda t, z: z.reshape(2, 2).real[1],
+    "one column of pairs": lambda t, z: t.view_as_real(z[::2])[:, 1],
+    "complex again": lambda t, z: t.view_as_complex(t.view_as_real(z)[2:]),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_writes_to_parts_of_complex_numbers(name):
+    def program(t):
+        x = t.view_as_complex(t.arange(8, dtype=t.float64).reshape(4, 2)).requires_grad_()
+        z = x * (2 - 1j)
+        PARTS[name](t, z).mul_(3)
+        weights = t.view_as_complex(t.arange(8, dtype=t.float64).reshape(4, 2).sin())
+        (z * weights).sum().abs().backward()
+        return x.grad.numpy()
+    np.testing.assert_allclose(program(tensorgrad), program(torch), rtol=1e-12)
+
+
+def test_second_gradients_of_a_write_to_an_imaginary_part():
+    def write(x):
+        z = x * (2 - 1j)
+        z[1:].imag.mul_(3).add_(x.real.sum())
+        return z * z
+    x = tensorgrad.tensor([1 + 2j, 2 - 1j], dtype=tensorgrad.complex128, requires_grad=True)
+    assert tensorgrad.autograd.gradcheck(write, x, check_forward_ad=True)
+    assert tensorgrad.autograd.gradgradcheck(write, x)

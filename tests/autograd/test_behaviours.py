@@ -333,7 +333,37 @@ def gradients_lie_in_memory_as_their_tensors_do(torch):
         x = make().requires_grad_()
         (x * torch.arange(float(x.numel())).reshape(x.shape)).sum().backward()
         found += [x.grad, x.grad.stride()]
-    return found
+    x = torch.ones(2, 3).requires_grad_()
+    (x * torch.ones(3, 2).t()).sum().backward()
+    return [*found, x.grad.stride()]
+
+
+@program
+def leaves_with_other_memory(torch):
+    x, found = leaf(torch, 1., 2., 3.), []
+    y = x * 2
+    with torch.no_grad():
+        x.set_(x[1:])
+    found.append(attempt(lambda: torch.autograd.grad(y.sum(), x))[0])
+    (x * 3).sum().backward()
+    return [*found, x.grad]
+
+
+@program
+def inference_tensors_outside(torch):
+    with torch.inference_mode():
+        x = torch.ones(2, 3)
+        z = torch.ones(2, 3, requires_grad=True).resize_(1, 2)
+    return [attempt(lambda: x.transpose_(0, 1))[0], attempt(lambda: x.resize_(1, 2))[0], x.data.is_inference(),
+            z.requires_grad, z.shape]
+
+
+@program
+def gathered_number_with_a_sparse_gradient(torch):
+    x = torch.tensor(2.0, requires_grad=True)
+    torch.gather(x, 0, torch.tensor([0]), sparse_grad=True).backward(torch.tensor([3.0]))
+    return x.grad.to_dense()
+
 
 
 @program

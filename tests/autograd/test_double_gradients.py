@@ -39,6 +39,21 @@ def test_inputs_that_come_from_each_other(op):
                                              wave(tensorgrad, tensorgrad.empty(1, 2, 2, 4)).requires_grad_())
 
 
+@pytest.mark.parametrize("src", [[0.5, 2, 3, 4, 5], [0, 2, 3, 0, 5], [0, 0, 3, 4, 5]])
+def test_products_with_zeros(src):
+    """Zeros in one place of a product make its first gradient 0; second ones are refused there."""
+    def program(torch):
+        x, src_ = tensor(torch, [2, 0.0]), tensor(torch, src)
+        y = x.scatter_reduce(0, torch.tensor([0, 0, 0, 1, 1]), src_, "prod")
+        first = torch.autograd.grad((y * wave(torch, y)).sum(), (x, src_), create_graph=True)
+        try:
+            second = torch.autograd.grad(sum((g * wave(torch, g)).sum() for g in first), (x, src_))
+        except RuntimeError as error:
+            return values(first), str(error).splitlines()[0]
+        return values(first), values(second)
+    compare(program(tensorgrad), program(oracle), 1e-9, 1e-10, "gradients")
+
+
 # ── gradients of gradients ────────────────────────────────────────────────────────────────────────────────────────────
 
 LINE = [[-7.0, -2.0, -0.3, 0.4, 1.5, 8.0]]

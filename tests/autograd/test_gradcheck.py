@@ -438,6 +438,14 @@ def test_forward_mode(name, fast_mode):
     assert gradcheck(func, inputs, check_forward_ad=True, check_backward_ad=False, fast_mode=fast_mode) is True
 
 
+def test_batched_gradients_of_a_function_without_setup_context():
+    double = custom(tensorgrad, lambda x: 2 * x, lambda x, g: 2 * g)
+    square = custom(tensorgrad, lambda x: x * x, lambda x, g: double(g) * x)
+    assert gradcheck(square, vector(tensorgrad), check_batched_grad=True) is True
+    with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
+        tensorgrad.vmap(square)(vector(tensorgrad))
+
+
 @pytest.mark.skipif(not available("vmap"), reason="no vmap")
 @pytest.mark.parametrize("name", ["sin", "broadcasting", "matmul", "an unused input", "complex to complex"])
 def test_batched_gradients(name):

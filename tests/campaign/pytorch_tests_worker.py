@@ -292,6 +292,15 @@ def module_of(file: Path) -> Any:
     return module
 
 
+def find_helpers() -> None:
+    """Let this package, as `torch`, have the helpers of PyTorch's tests."""
+    for name in MENTIONED:
+        owner, _, last = f"torch.{name}".rpartition(".")
+        if not hasattr(module := import_module(owner), last):
+            setattr(module, last, Absent(f"torch.{name}"))
+    sys.meta_path.insert(0, Helpers())      # type: ignore[arg-type]
+
+
 def main() -> None:
     library, file, path, seconds, every, only = sys.argv[1:]
     sys.argv[:] = [file]                    # files of tests compare it with where they are
@@ -300,11 +309,7 @@ def main() -> None:
     if library == "tensorgrad":
         import tensorgrad
         tensorgrad.install_as_torch()
-        for name in MENTIONED:
-            owner, _, last = f"torch.{name}".rpartition(".")
-            if not hasattr(module := import_module(owner), last):
-                setattr(module, last, Absent(f"torch.{name}"))
-        sys.meta_path.insert(0, Helpers())      # type: ignore[arg-type]
+        find_helpers()
     before = {json.loads(line)[0] for line in Path(path).read_text().splitlines()}
     log = Log(Path(path), int(seconds))
     signal.signal(signal.SIGALRM, too_slow)
@@ -330,3 +335,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+elif __name__ == "__mp_main__" and "tensorgrad" in sys.modules:         # a spawned process of a test
+    find_helpers()

@@ -185,6 +185,7 @@ SAMPLES |= {
     "scatter_extreme": [S(positive(3, 4), between(0.2, 3.1, 5, 4), index(3, 5, 4), axis=0, reduce=how,
                           include_self=itself).without("complex")
                         for how in ("amax", "amin", "prod") for itself in (True, False)],
+    "one_zero": [S(real(3, 4), mask(3, 4))],
     "embedding": [S(real(4, 3), index(4, 2, 3)),
                   *(S(real(4, 3), index(4, 6), **how).without("gradient") for how in UNLIKE)],
     "embedding_add": [S(real(2, 3, 2), index(4, 2, 3), rows=4)],

@@ -64,6 +64,14 @@ def test_memory_that_the_system_refuses(name):
     assert isinstance(found.value, MemoryError)
 
 
+@pytest.mark.parametrize(("factor", "message"), [
+    (1e9, r"Storage size calculation overflowed with sizes=\[1, 1, 4000000000, 4000000000\]"),
+    (1e30, "value cannot be converted to type int64_t without overflow")])
+def test_interpolation_that_no_memory_holds(factor, message):
+    with pytest.raises(RuntimeError, match=message):
+        tg.nn.functional.interpolate(tg.ones(1, 1, 4, 4), scale_factor=factor, mode="bilinear")
+
+
 def test_the_error_is_pytorchs():
     torch = pytest.importorskip("torch")
     with pytest.raises(RuntimeError) as theirs:

@@ -15,6 +15,7 @@ from ...api._halves import once_rounded
 from ...api._kinds import Ints1
 from ...api.sampling import cubic
 from ...core.dispatch import SCALAR_TYPES, xp
+from ...storage.out_of_memory import check_room
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
@@ -53,6 +54,8 @@ def interpolate(input: Tensor, size: Ints1 | None = None, scale_factor: float | 
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[input.ndim - 3](input, sizes)
     _check_sizes(input, sizes, mode)
+    if input.device.type == "cpu":
+        check_room((*input.shape[:2], *sizes), input.array.itemsize, "interpolate")
     return _resized(input, sizes, scales, mode, bool(align_corners), antialias)
 
 
@@ -83,7 +86,10 @@ def _sizes(input: Any, size: Any, scale_factor: Any, recompute: bool, asked: boo
                          f"spatial dimensions of {list(input.shape[2:])} and scale_factor of shape {scale_factor}. "
                          f"{given} scale_factor in (s1, s2, ...,sK) format.")
     factors = [float(f) for f in (scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * n)]
-    return [int(d * f) for d, f in zip(input.shape[2:], factors, strict=True)], [None] * n if recompute else factors
+    lengths = [d * f for d, f in zip(input.shape[2:], factors, strict=True)]
+    if not all(abs(length) < 2**63 for length in lengths):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+    return [int(length) for length in lengths], [None] * n if recompute else factors
 
 
 def _check_mode(input: Any, mode: str, align_corners: bool, antialias: bool) -> None:
