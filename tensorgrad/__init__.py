@@ -108,7 +108,8 @@ def _later(module: str, name: str) -> _Any:
 _OF_STORAGE.update({_name: _later_value("api.storage_objects", _name) for _name in (
     "TypedStorage", "UntypedStorage", "_dtype_to_storage_type_map", "_storage_type_to_dtype_map",
     "_get_always_warn_typed_storage_removal", "_set_always_warn_typed_storage_removal")})
-_ABOVE.update(constructed=_later("api.tensor_types", "legacy_tensor"), render=_later("viz", "render"))
+_ABOVE.update(constructed=_later("api.tensor_types", "legacy_tensor"), render=_later("viz", "render"),
+              compiled_call=_later("compiler", "compiled_call"))
 
 
 def is_cuda_available() -> "bool":

@@ -118,13 +118,10 @@ def compiled(fn: Callable[..., Any], settings: dict[str, Any]) -> Any:
 def call_of(fn: Any, settings: dict[str, Any]) -> Callable[[Any, Any], Any]:
     """Return the function of (arguments, keyword arguments) that runs a program with a backend."""
     backend = settings["backend"]
-    if backend is None:
-        from ..compiler import get_default_backend
-        backend = get_default_backend()
-    if backend in EAGER:
+    if isinstance(backend, str) and backend in EAGER:
         return lambda args, kwargs: fn(*args, **kwargs)
-    from ..compiler.compiled import Compiled
     from ..compiler.backends import builder
+    from ..compiler.compiled import Compiled
     return Compiled(fn, fullgraph=settings["fullgraph"], dynamic=settings["dynamic"], build=builder(backend),
                     freeze=settings["freeze"])
 

@@ -1,7 +1,4 @@
-"""Backends for `torch.compile` that count what they compile (PyTorch: ``torch._dynamo.testing``).
-
-`torch.compile` compiles nothing here and calls no backend, so its counts stay zero.
-"""
+"""Backends for `torch.compile` that count what they compile (PyTorch: ``torch._dynamo.testing``)."""
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -45,17 +45,8 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
     >>> double(torch.ones(2))
     tensor([2., 2.])
     """
-    if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
-    if mode is not None and mode not in ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs",
-                                         "lite"):
-        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: default, lite, reduce-overhead, "
-                           f"max-autotune-no-cudagraphs, max-autotune")
-    if isinstance(backend, str) and backend not in BACKENDS:
-        from .._dynamo.exc import InvalidBackend
-        raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available "
-                             f"backends.")
-    settings = {"fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "freeze": freeze}
+    settings = settings_of(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
+                           freeze=freeze)
     if model is None:
         return _compile_later(disable, settings)
     if not callable(model):
@@ -64,6 +55,28 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: Any = None, 
         return model
     from .._dynamo.eval_frame import compiled
     return compiled(model, settings)
+
+
+def settings_of(*, fullgraph: bool = False, dynamic: Any = None, backend: Any = None, mode: Any = None,
+                options: Any = None, freeze: bool = False, **others: Any) -> dict[str, Any]:
+    """Return the checked settings of `compile`."""
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: default, lite, reduce-overhead, "
+                           f"max-autotune-no-cudagraphs, max-autotune")
+    backend = _default.backend if backend is None else backend
+    if isinstance(backend, str) and backend not in BACKENDS:
+        from .._dynamo.exc import InvalidBackend
+        raise InvalidBackend(f"Invalid backend: {backend!r}, see `torch._dynamo.list_backends()` for available "
+                             f"backends.")
+    return {"fullgraph": fullgraph, "dynamic": dynamic, "backend": backend, "freeze": freeze}
+
+
+def compiled_call(fn: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the function of (arguments, keyword arguments) that calls `fn` compiled (`Module.compile`)."""
+    from .._dynamo.eval_frame import call_of
+    return call_of(fn, settings_of(*args, **kwargs))
 
 
 def _compile_later(disable: bool, settings: dict[str, Any]) -> Callable[[Any], Any]:
@@ -75,6 +88,13 @@ def _compile_later(disable: bool, settings: dict[str, Any]) -> Callable[[Any], A
     return fn
 
 
+class _default:
+    """The backend of `compile` without `backend=`."""
+
+    backend: Any = "inductor"
+
+
+MODES = "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs", "lite"
 BACKENDS = frozenset("aot_eager aot_eager_decomp_partition aot_eager_default_partitioner aot_ts cudagraphs eager "
                      "eager_debug eager_noexcept inductor invoke_subgraph onnxrt openxla openxla_eval "
                      "pre_dispatch_eager tensorrt torch_tensorrt ts tvm".split())
@@ -124,10 +144,6 @@ def get_default_backend() -> Any:
 def set_default_backend(backend: Any) -> None:
     """Set the backend of `torch.compile` without `backend=`: a name or a function."""
     _default.backend = backend
-
-
-class _default:
-    backend: Any = "inductor"
 
 
 def is_compiling() -> bool:

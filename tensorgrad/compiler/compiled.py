@@ -90,10 +90,10 @@ class Compiled:
             return self._eagerly(error.reason, args, kwargs)
         found.key += (len(args), grad, now["inference"], get_default_dtype())
         key, inputs = tuple(found.key), found.tensors
-        if grad and any(tensor.requires_grad for tensor in inputs):
+        if grad and self.build is None and any(tensor.requires_grad for tensor in inputs):
             return self._eagerly(GRAD, args, kwargs)
         for entry in self.entries.get(key, ()):
-            if entry.guards.hold():
+            if entry.holds():
                 break
         else:
             entry = self._missed(key, found, args, kwargs)      # type: ignore[assignment]
@@ -101,6 +101,8 @@ class Compiled:
                 return self._as_it_is(args, kwargs)
         if entry.run is None:
             return self._eagerly(entry.reason, args, kwargs)
+        if self.build is not None:
+            return entry.nested(entry.run.on_tensors(inputs), inputs)
         if grad and entry.needs_grad():
             return self._eagerly(GRAD, args, kwargs)
         return entry.results([tensor.array for tensor in inputs], inputs)
@@ -144,19 +146,19 @@ class Compiled:
         with lock:
             failed = None
             for entry in self.entries.get(key, ()):
-                failed = entry.guards.failed()
+                failed = entry.failed()
                 if failed is None:
                     return entry
             if not found.tensors:
                 self.eager["there are no tensors among the inputs"] += 1
                 return None
-            if self._waits(key, failed):
+            if self._waits(key, found, failed):
                 return None
             if failed is not None:
                 self.changed.append(failed)
             return self._compile(key, found, args, kwargs)
 
-    def _waits(self, key: Any, failed: str | None) -> bool:
+    def _waits(self, key: Any, found: Signature, failed: str | None) -> bool:
         """Return True if a new signature is to run as it is, for now."""
         if stance.name == "fail_on_recompile" and self.entries:
             raise RuntimeError(f"Detected recompile when torch.compile stance is 'fail_on_recompile'. "
@@ -166,7 +168,7 @@ class Compiled:
             return True
         reason = ("the stance is eager_on_recompile" if stance.name == "eager_on_recompile" else
                   "another thread ran a compiled function eagerly" if not running.alone() else
-                  f"torch._dynamo.config.recompile_limit is reached: {self.count} graphs" if self.full() else None)
+                  f"torch._dynamo.config.recompile_limit is reached: {self.count} graphs" if self.full(found) else None)
         if reason is not None:
             self.eager[reason] += 1
         return reason is not None
@@ -176,9 +178,11 @@ class Compiled:
         """The number of traces."""
         return sum(map(len, self.entries.values()))
 
-    def full(self) -> bool:
+    def full(self, found: Signature) -> bool:
         """Return True if there are as many traces as the limit allows."""
-        return self.count >= (MOST_SIZES if self.dynamic else min(config.recompile_limit, config.cache_size_limit))
+        dynamic = self.dynamic or self.dynamic is None and any(
+            getattr(tensor, "_dynamo_dynamic_indices", None) for tensor in found.tensors)
+        return self.count >= (MOST_SIZES if dynamic else min(config.recompile_limit, config.cache_size_limit))
 
     def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any) -> Entry:
         traced = trace(self.program, args, kwargs, found.objects)
@@ -188,17 +192,18 @@ class Compiled:
             if self.fullgraph:
                 from .._dynamo.exc import Unsupported
                 raise Unsupported(f"{name_of(self.program)} cannot be one graph: {traced.reason}")
+        entry.inputs = ", ".join(described(tensor) for tensor in found.tensors)
         kept = self.entries.setdefault(key, [])
         kept.insert(0, entry)
         counters["stats"]["unique_graphs" if entry.run is not None else "eager_signatures"] += 1
-        if isinstance(self.program, Module):
+        if isinstance(self.program, Module) and self.build is None:
             self._find_witness()
         return entry
 
     def _built(self, traced: Trace, found: Signature) -> Any:
         """Return what runs a traced graph on arrays."""
         if self.build is not None:
-            return self.build(traced, found.tensors)
+            return self.build(traced.graph, found.tensors)
         from .executable import build
         return build(traced.graph)  # type: ignore[arg-type]
 
@@ -211,6 +216,11 @@ class Compiled:
     def forget(self) -> None:
         """Drop everything that was compiled."""
         self.entries, self.eager, self.changed = {}, Counter(), []
+
+
+def described(tensor: Any) -> str:
+    """Return the dtype and shape of a tensor: float32[2, 3]."""
+    return f"{str(tensor.dtype).rpartition('.')[2]}{list(tensor.shape)}"
 
 
 def name_of(program: Any) -> str:

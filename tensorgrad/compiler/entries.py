@@ -9,7 +9,7 @@ import numpy as np
 from ..core.dispatch import fresh
 from ..storage.cpu import NumpyStorage
 from ..utils._pytree import tree_unflatten
-from .guards import Guards
+from .guards import Guards, same_tensors, state_of
 from .tracing import Trace
 
 
@@ -24,18 +24,41 @@ class Entry:
         self.tensors = trace.tensors
         self.guards = Guards(trace.surroundings.places, trace.words, trace.changed)
         self.slots, self.spec, self.strides = trace.slots, trace.spec, trace.strides
-        self.calls = 0
+        self.calls, self.inputs = 0, ""
+        self.forms = [_form(tensor) for tensor in self.tensors.values()]
+        self.state = state_of(self.tensors.values())
         self.single = len(self.slots) == 1 and self.spec.is_leaf() and self.slots[0] == ("made", 0) if run else False
+
+    def holds(self) -> bool:
+        """Return True if nothing changed that the trace relied on; after False, ask `failed`."""
+        return self.guards.hold() and same_tensors(self.state)  # type: ignore[no-any-return]
+
+    def failed(self) -> str | None:
+        """Return the name of what changed, or None if the entry holds after all.
+
+        The values of tensors may change, their shapes and dtypes may not.
+        """
+        for (name, tensor), form in zip(self.tensors.items(), self.forms, strict=True):
+            if _form(tensor) != form:
+                return name
+        found = self.guards.failed()
+        if found is None:
+            self.state = state_of(self.tensors.values())
+        return found
 
     def results(self, arrays: Sequence[np.ndarray], inputs: Sequence[Any]) -> Any:
         """Run the graph on the arrays of these inputs, and return the program's result."""
-        self.calls += 1
         outs = self.run(arrays)
         made = []
         for array, strides in zip(outs, self.strides, strict=True):
             if array.strides != strides:
                 array = _laid_out(array, strides)
             made.append(fresh(array, NumpyStorage))
+        return self.nested(made, inputs)
+
+    def nested(self, made: Sequence[Any], inputs: Sequence[Any]) -> Any:
+        """Return the program's result, given the tensors that the graph computes."""
+        self.calls += 1
         if self.single:
             return made[0]
         return tree_unflatten([made[value] if kind == "made" else inputs[value] if kind == "given" else value
@@ -44,6 +67,10 @@ class Entry:
     def needs_grad(self) -> bool:
         """Return True if a tensor that the program reads requires a gradient."""
         return any(tensor._node is not None and tensor.requires_grad for tensor in self.tensors.values())
+
+
+def _form(tensor: Any) -> tuple[Any, ...]:
+    return type(tensor._storage), tensor.array.shape, tensor.array.dtype
 
 
 def _laid_out(array: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:

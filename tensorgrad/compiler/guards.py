@@ -47,13 +47,7 @@ class Stamps:
 
     def take(self) -> None:
         """Remember the present state. Writes that come while it is taken count as later ones."""
-        flat: list[Any] = []
-        for tensor in self.tensors:
-            storage = tensor._storage
-            if storage.block is None:
-                storage.block = Block(storage.written, storage.fixed)
-            flat += (tensor, tensor.array, storage, storage.block, storage.block.written)
-        self.flat = tuple(flat)
+        self.flat = state_of(self.tensors)
         self.exposed = tuple(i for i, tensor in enumerate(self.tensors) if exposed(tensor))
         self.sums = self._sums()
 
@@ -65,6 +59,17 @@ class Stamps:
 
     def _sums(self) -> tuple[int, ...]:
         return tuple(checksum(self.tensors[i].array) for i in self.exposed)
+
+
+def state_of(tensors: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the flat tuple of (tensor, array, storage, block, date) that `same_tensors` compares."""
+    flat: list[Any] = []
+    for tensor in tensors:
+        storage = tensor._storage
+        if storage.block is None:
+            storage.block = Block(storage.written, storage.fixed)
+        flat += (tensor, tensor.array, storage, storage.block, storage.block.written)
+    return tuple(flat)
 
 
 def checksum(array: np.ndarray) -> int:

@@ -54,7 +54,7 @@ class Trace:
         self.draws = 0
         self.changed: set[tuple[int, str]] = set()          # (number of a place, name): what the program itself changes
         self.words: set[str] = set()                        # names and texts in the code that ran
-        self.grad = mode.grad
+        self.grad = False               # the gradient mode that the program sees
         self._codes: dict[CodeType, bool] = {}
         self.__wrapped__ = program.forward if isinstance(program, Module) else program
 
@@ -191,6 +191,8 @@ def trace(program: Any, args: Any, kwargs: Any, objects: Any = (), sizes: Sizes 
     if odd is not None:
         found.reason = Reason(f"uses {odd}, which is not a dense tensor in main memory")
         return found
+    leaves = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, TensorBase)]
+    found.grad = mode.grad and not any(tensor.requires_grad for tensor in (*leaves, *found.tensors.values()))
     before, state.trace = state.trace, found
     try:
         graph = lower(found, args, kwargs, sizes=sizes)

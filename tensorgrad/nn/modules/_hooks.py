@@ -14,6 +14,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from ..._tensor import ABOVE
 from ...core.node import RemovableHandle
 from ._backward_hooks import BackwardHook, watch_output_node
 
@@ -219,6 +220,17 @@ class HookMixin:
 
 # ── a call with hooks ─────────────────────────────────────────────────────────────────────────
 def call_with_hooks(module: Module, args: Any, kwargs: Any) -> Any:
+    """Call `module.forward(*args, **kwargs)` and the module's hooks, or what `compile()` made of that."""
+    compiled = module.__dict__.get("_compiled_call_impl")
+    return hooked(module, *args, **kwargs) if compiled is None else compiled(args, kwargs)
+
+
+def compiler(module: Module, args: Any, kwargs: Any) -> Any:
+    """Return the function of (arguments, keyword arguments) that calls a module compiled."""
+    return ABOVE["compiled_call"](functools.partial(hooked, module), *args, **kwargs)  # type: ignore[no-any-return]
+
+
+def hooked(module: Module, /, *args: Any, **kwargs: Any) -> Any:
     """Call `module.forward(*args, **kwargs)` and the module's hooks."""
     tables = shared()
     if not (module._backward_hooks or module._backward_pre_hooks or module._forward_hooks or module._forward_pre_hooks

@@ -118,8 +118,21 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         ended(self, start, result)
         return result
 
+    _compiled_call_impl: Any = None
+
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: there is no compiler, and every program runs without one."""
+        """Compile the module's calls in place, with the arguments of `torch.compile`.
+
+        https://pytorch.org/docs → torch.nn.Module.compile
+
+        >>> import tensorgrad as torch
+        >>> double = torch.nn.Linear(2, 2, bias=False).requires_grad_(False)
+        >>> double.compile()
+        >>> double(torch.zeros(2))
+        tensor([0., 0.])
+        """
+        self._compiled_call_impl = _hooks.compiler(self, args, kwargs)
+        self._hooked = True                                     # calls go through `call_with_hooks`
 
     # ── registration ──────────────────────────────────────────────────────────────────────────
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -247,7 +260,7 @@ class Module(TreeMixin, StateMixin, ConvertMixin, HookMixin):
         return sorted(name for name in names if not name[0].isdigit())
 
     def __getstate__(self) -> Any:
-        return dict(self.__dict__)
+        return {name: value for name, value in self.__dict__.items() if name != "_compiled_call_impl"}
 
     def __setstate__(self, state: Any) -> None:
         """Restore from a pickle; add tables that a pickle of an older version lacks."""

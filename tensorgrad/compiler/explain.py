@@ -1,0 +1,118 @@
+"""What became of a compiled program: its graphs, what Python runs in them, and the calls that ran eagerly."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..graph.node import Node
+from ..messages import tables
+from .compiled import Compiled, name_of
+from .entries import Entry
+
+SHOWN = 60                  # characters of an argument that a table shows
+
+
+class Explanation:
+    """What `explain()` of a compiled function or module returns; printed, it is a text with tables.
+
+    `graphs` are the entries that run compiled, `reasons` {text: number of calls} those why calls ran eagerly, `changed`
+    what made graphs invalid.
+    """
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.name, self.program = name_of(compiled.program), compiled
+        entries = [entry for kept in compiled.entries.values() for entry in kept]
+        self.graphs = [entry for entry in entries if entry.run is not None]
+        self.reasons, self.changed = dict(compiled.eager), list(compiled.changed)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {len(self.graphs)} graph{'s' * (len(self.graphs) != 1)}"]
+        for number, entry in enumerate(self.graphs):
+            lines += ["", *_of_graph(number, entry)]
+        if self.reasons:
+            rows = [("calls", "ran eagerly because"), *((str(n), text) for text, n in self.reasons.items())]
+            lines += ["", *tables.table(rows, widths=tables.widths_of(rows), rule="-")]
+        if self.changed:
+            lines += ["", f"traced again because of {', '.join(dict.fromkeys(self.changed))}"]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _of_graph(number: int, entry: Entry) -> list[str]:
+    """Return the lines about one graph."""
+    run = entry.run
+    left = dict(getattr(run, "left", ()))
+    lines = [f"graph {number}: {entry.inputs}; {entry.calls} calls, {len(entry.guards)} guarded values, "
+             f"{len(entry.tensors)} tensors"]
+    memory = getattr(run, "memory", None)
+    if memory:
+        lines.append("memory: " + ", ".join(f"{name} {size / 1024:.0f} KiB" for name, size in memory.items()))
+    stamps = getattr(run, "stamps", None)
+    if stamps is not None and stamps.exposed:
+        names = list(entry.tensors)
+        lines.append(f"read at each call, as NumPy arrays share their memory: "
+                     f"{', '.join(names[i] for i in stamps.exposed if i < len(names))}")
+    graph = getattr(run, "graph", None)
+    if graph is not None:
+        rows = [("node", "computes", "result", "in Python")]
+        rows += [(node.name, called(node), _result(node), left.get(node.name, "")) for node in graph.nodes
+                 if node.op == "call_function"]
+        lines += tables.table(rows, widths=tables.widths_of(rows), rule="-")
+    return [line.rstrip() for line in lines]
+
+
+def called(node: Node) -> str:
+    """Return the call of a node: `linear(x, weight, bias)`."""
+    name = getattr(node.target, "opname", None) or getattr(node.target, "__name__", str(node.target))
+    parts = [str(arg) for arg in node.args] + [f"{key}={value}" for key, value in node.kwargs.items()]
+    text = f"{name}({', '.join(parts)})"
+    return text if len(text) <= SHOWN else text[:SHOWN - 1] + "…"
+
+
+def _result(node: Node) -> str:
+    shape, dtype = node.meta.get("shape"), node.meta.get("dtype")
+    if isinstance(shape, list):
+        return f"{len(shape)} results"
+    return f"{dtype}{list(shape)}" if shape is not None else ""
+
+
+def explained(compiled: Any, program: Any, args: Any, kwargs: Any) -> Explanation:
+    """Call a compiled program if there are arguments, and return its explanation."""
+    if not isinstance(compiled, Compiled):
+        raise RuntimeError("the program runs as it is: its backend compiles nothing")
+    if args or kwargs:
+        program(*args, **kwargs)
+    return Explanation(compiled)
+
+
+class ExplainOutput:
+    """What PyTorch's `torch._dynamo.explain(f)(*args)` returns.
+
+    A program that a graph cannot hold counts as one graph break, since the whole call runs eagerly.
+    """
+
+    def __init__(self, compiled: Compiled) -> None:
+        entries = [entry for kept in compiled.entries.values() for entry in kept]
+        runs = [entry.run for entry in entries if entry.run is not None]
+        self.graphs = [run.graph for run in runs]
+        self.graph_count = len(runs)
+        self.break_reasons = [entry.reason for entry in entries if entry.reason is not None]
+        self.graph_break_count = len(self.break_reasons)
+        self.ops_per_graph = [[node.target for node in graph.nodes if node.op == "call_function"]
+                              for graph in self.graphs]
+        self.op_count = sum(map(len, self.ops_per_graph))
+        self.out_guards = [guard for entry in entries for guard in entry.guards.places]
+        self.compile_times = ""
+
+    def __str__(self) -> str:
+        lines = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}",
+                 f"Op Count: {self.op_count}", "Break Reasons:"]
+        for number, reason in enumerate(self.break_reasons, 1):
+            lines += [f"  Break Reason {number}:", f"    Reason: {reason.text}", "    User Stack:",
+                      f"      {reason.source}"]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+__all__ = ["ExplainOutput", "Explanation", "explained"]
