@@ -4,22 +4,22 @@ block when it is their turn.
 from __future__ import annotations
 
 import os
-import pickle
-import subprocess
 import sys
-import threading
-from contextlib import nullcontext, suppress
 from typing import Any
+
+from tensorgrad.benchmark import processes
 
 from .timing import REST, Budget
 from .workloads import PYTORCH, ROOT, Problem
 
-PATIENCE = 600.0                     # seconds for an answer, after which a process is ended: some compile for minutes
 LONG_REST = 0.2                      # seconds until threads of OpenBLAS sleep, where it is left as it is
-PURE = {"compiled": "0", "numpy": "1"}          # what TENSORGRAD_PURE says for each column
+# what TENSORGRAD_PURE says for each column; other runtimes run models that tensorgrad has made
+PURE = {"compiled": "0", "numpy": "1", "graph": "0", "numpy_graph": "1", "onnxruntime": "0", "openvino": "0"}
+# what runs the models of these columns, in rows of inference
+RUNTIMES = {"graph": "graph", "numpy_graph": "graph", "onnxruntime": "onnxruntime", "openvino": "openvino"}
 
 
-class Process:
+class Process(processes.Process):
     """A process with the library of a column; another is started when it is lost."""
 
     def __init__(self, column: str, threads: int) -> None:
@@ -27,19 +27,19 @@ class Process:
         self.rest = LONG_REST if column not in (*PURE, PYTORCH) else REST
         self.engine = ("torch" if column == PYTORCH else "tensorgrad" if column in PURE
                        else f"benchmarks.others.{column}")
-        self.command = [sys.executable, "-m", "benchmarks.worker", str(threads), self.engine]
-        # the last is tinygrad's
-        pools = {f"{pool}_THREADS": str(threads) for pool in ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUM_CPU")}
-        # PyTorch's threads would share a processor at times, for seconds, and small networks take three times as long
-        pools["OMP_PROC_BIND"] = "true"
-        self.environment = os.environ | pools | {"TENSORGRAD_KERNELS": "", "TENSORGRAD_PURE": PURE.get(column, "0")}
-        self.process: subprocess.Popen[bytes] | None = None
-        self.about: dict[str, Any] = {}
+        super().__init__([sys.executable, "-m", "benchmarks.worker", str(threads), self.engine],
+                         os.environ | processes.pools(threads)
+                         | {"TENSORGRAD_KERNELS": "", "TENSORGRAD_PURE": PURE.get(column, "0")}, ROOT)
+
+    def problem(self, text: str) -> Problem:
+        return Problem(text, self.column)
 
     def make(self, group: str, name: str, **options: Any) -> Any:
         """Let it make the case of a row: the results that have to agree with PyTorch's, None if it compared them
         itself.
         """
+        if group == "inference" and self.column in RUNTIMES:
+            options |= {"runtime": RUNTIMES[self.column]}
         return self.ask("make", group if self.engine in ("torch", "tensorgrad") else "others", name, options)
 
     def fill(self, budget: Budget) -> int:
@@ -49,34 +49,3 @@ class Process:
     def block(self, runs: int, budget: Budget) -> float:
         """The time of one run in a block of them."""
         return self.ask("block", runs, budget)
-
-    def ask(self, *request: Any) -> Any:
-        """The answer of the process, which is started where there is none.
-
-        Problem: what it says of one, or that it ended.
-        """
-        fresh = self.process is None
-        process = self.process = (self.process or subprocess.Popen(self.command, cwd=ROOT, env=self.environment,
-                                                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE))
-        alarm = threading.Timer(PATIENCE, process.kill)
-        alarm.start()
-        try:
-            pickle.dump(request, process.stdin)
-            process.stdin.flush()
-            if fresh:
-                self.about = pickle.load(process.stdout)
-            answer, problem = pickle.load(process.stdout)
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-            raise Problem(f"failed: its process ended with status {self.stop()}", self.column) from None
-        finally:
-            alarm.cancel()
-        if problem:
-            raise Problem(problem, self.column)
-        return answer
-
-    def stop(self) -> int | None:
-        """End the process, if there is one, and say how it ended."""
-        process, self.process = self.process, None
-        with suppress(BrokenPipeError), process or nullcontext():
-            pass
-        return process and process.returncode

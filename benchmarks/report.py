@@ -4,22 +4,29 @@ from __future__ import annotations
 import datetime
 import math
 import os
-import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tensorgrad.benchmark.machine import processor
+
 from .timing import Measurement
+from .workloads import RUNTIME
 
 TITLES = {"training": "Training steps", "inference": "Inference", "ops": "Operations", "machinery": "Machinery"}
 COLUMNS = {"compiled": "compiled kernels", "numpy": "NumPy alone"}          # what kernels there may be, and their names
+# in rows of inference alone
+RUNTIMES = {"graph": "compiled graph", "numpy_graph": "compiled graph, NumPy alone", "onnxruntime": "onnxruntime",
+            "openvino": "OpenVINO"}
 OTHERS = {"jax": "JAX", "tinygrad": "tinygrad", "mygrad": "MyGrad", "autograd": "HIPS autograd"}
 WIDE = 0.2                                      # quartiles further apart than this part of the median are shown
 EVEN = 1.05                                     # ratios up to this, and down to its inverse, count as equal
 BLUE, SKY = "#0072B2", "#7FC4EE"                # told apart by all kinds of eyes, and in print
 # columns beside the first that the chart has, too
-MARKS = {"numpy": ("orange", "#D55E00"), "jax": ("green", "#009E73")}
+MARKS = {"numpy": ("orange", "#D55E00"), "jax": ("green", "#009E73"), "graph": ("purple", "#AA3377"),
+         "onnxruntime": ("black", "#000000")}
+NAMES = COLUMNS | RUNTIMES | OTHERS
 Found = Mapping[str, Measurement]
 
 
@@ -39,14 +46,17 @@ class Report:
     load: tuple[float, ...] = field(default_factory=os.getloadavg)
 
     def columns_of(self, group: str) -> list[str]:
-        """Ours; in training those of other libraries, too."""
-        return [column for column in self.columns if column in COLUMNS or group == "training"]
+        """Ours; in training those of other libraries, in inference compiled graphs and other runtimes, too."""
+        more = {"training": OTHERS, "inference": RUNTIMES}.get(group, {})
+        return [column for column in self.columns if column in COLUMNS or column in more]
 
     def rounds_of(self, group: str) -> list[list[str]]:
-        """Which columns are timed in turn, with PyTorch: ours, and each other library by itself, whose threads would be
-        in the way of ours.
+        """Which columns are timed in turn, with PyTorch: ours and other runtimes, and each other library by itself,
+        whose threads would be in the way of ours.
         """
-        return [self.columns_of(""), *([column] for column in self.columns_of(group) if column in OTHERS)]
+        columns = self.columns_of(group)
+        return [[column for column in columns if column not in OTHERS],
+                *([column] for column in columns if column in OTHERS)]
 
     def add(self, group: str, section: str, name: str, found: Found) -> None:
         """Note what was found for a row, beside what was found for it before."""
@@ -104,6 +114,8 @@ def overview(report: Report) -> list[str]:
     The sections of machinery have little in common.
     """
     own, lines = report.columns_of(""), []
+    more = [column for column in report.columns_of("inference" if "inference" in report.groups() else "")
+            if column in RUNTIMES]
     parts = [(TITLES[group], [rows for _, rows in report.of(group)]) for group in report.groups()
              if group != "machinery"]
     for title, sections in parts + [(f"{TITLES['machinery']}: {section}", [rows])
@@ -111,19 +123,32 @@ def overview(report: Report) -> list[str]:
         found = ratios(sections, report.columns[0])
         faster, slower = sum(value < 1 / EVEN for value in found), sum(value > EVEN for value in found)
         bad = sum(row[column].problem != "" for rows in sections for row in rows.values() for column in own)
-        lines.append([title, *(mean_cell(sections, column) for column in own),
+        lines.append([title, *(mean_cell(sections, column) for column in [*own, *more]),
                       *map(str, (faster, len(found) - faster - slower, slower, bad))])
-    return table(["geometric means of ratios", *map(COLUMNS.get, own), "faster", "equal", "slower", "failed"], lines)
+    names = (NAMES[column] for column in [*own, *more])
+    return table(["geometric means of ratios", *names, "faster", "equal", "slower", "failed"], lines)
 
 
-def processor() -> str:
-    """Its name, and the numbers that tell what it is where a virtual machine gives it a short one."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        about = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
-        return "{model name} (family {cpu family}, model {model})".format_map(about)
-    except (OSError, KeyError):
-        return platform.processor() or platform.machine()
+def against_runtime(report: Report) -> list[str]:
+    """Return the section of the ratios to onnxruntime, row by row; nothing where it was not measured."""
+    columns = [column for column in report.columns_of("inference") if column != RUNTIME]
+    if RUNTIME not in report.columns or "inference" not in report.groups():
+        return []
+    lines, sections = [], dict(report.of("inference"))
+    whole = {name: row for section in sections.values() for name, row in section.items()}
+    for section, rows in {**sections, "all rows": whole}.items():
+        if rows is not whole:
+            lines += [[name, *(runtime_cell(row.get(column)) for column in columns)] for name, row in rows.items()]
+        means = [geometric_mean([row[column].runtime[1] for row in rows.values()
+                                 if column in row and row[column].runtime]) for column in columns]
+        lines.append([f"*geometric mean, {section}*", *("–" if mean is None else f"*{mean:.2f}*" for mean in means)])
+    return [f"### Against {RUNTIME}", "",
+            f"Time over {RUNTIME}'s, which runs what `torch.onnx.export` writes: below 1 the column is faster.",
+            "", *table(["", *(NAMES[column] for column in columns)], lines)]
+
+
+def runtime_cell(found: Measurement | None) -> str:
+    return "–" if found is None or found.runtime is None or found.problem else f"{found.runtime[1]:.2f}"
 
 
 METHOD = (
@@ -136,6 +161,9 @@ METHOD = (
     "Values, gradients and losses of three steps are compared first; a row that differs or fails says so.",
     "Trust means more than rows, and ratios more than times: on a shared machine, PyTorch's own time of a row changes "
     "up to twofold between runs.")
+METHOD_OF_RUNTIMES = (
+    "A compiled graph is `torch.compile(model)`; compiling is not counted. Other runtimes run the model as "
+    "`torch.onnx.export` writes it for the batch.",)
 METHOD_OF_OTHERS = (
     "Other libraries train after ours, each in turn with PyTorch, on as many processors, from PyTorch's parameters and "
     "inputs. Dropout and noise are left out of their comparison.",
@@ -147,7 +175,8 @@ def introduction(report: Report) -> list[str]:
     """Return the lines above the first table: how the figures were measured, on which machine."""
     clock = "CPU time of the process" if report.clock == "cpu" else "wall time"
     others = any(column in OTHERS for column in report.columns) and "training" in report.groups()
-    method = (*METHOD, *(METHOD_OF_OTHERS if others else ()))
+    runtimes = any(column in RUNTIMES for column in report.columns_of("inference")) and "inference" in report.groups()
+    method = (*METHOD, *(METHOD_OF_RUNTIMES if runtimes else ()), *(METHOD_OF_OTHERS if others else ()))
     about = (f"{datetime.date.today()}, {os.cpu_count()} processors: {processor()}, threads: {report.threads}, "
              f"{', '.join(report.versions)}. Command: `{report.command}` ({report.seconds / 60:.0f} minutes, load "
              f"average {report.load[0]:.1f} before it and {os.getloadavg()[0]:.1f} after). float32, {clock}.")
@@ -188,6 +217,7 @@ def markdown(report: Report, picture: str = "") -> str:
         for section, rows in report.of(group):
             lines += [f"### {section[:1].upper()}{section[1:]}", ""] if section else []
             lines += section_table(rows, report.columns_of(group))
+        lines += against_runtime(report) if group == "inference" else []
     return "\n".join(lines)
 
 
@@ -205,7 +235,7 @@ def section_table(rows: dict[str, Found], columns: list[str]) -> list[str]:
         shared = ({name: found for name, found in rows.items() if found[column].ratio} for column in columns)
         body.append([f"*{COLUMNS[own]}, the same rows*", "", "", *(f"*{mean_cell([some], own)}*" for some in shared)])
     return table(["", "tensorgrad", "PyTorch",
-                  *(f"ratio, {COLUMNS[column]}" if column in COLUMNS else OTHERS[column] for column in columns)], body)
+                  *(f"ratio, {COLUMNS[column]}" if column in COLUMNS else NAMES[column] for column in columns)], body)
 
 
 # ── picture ───────────────────────────────────────────────────────────────────────────────────
@@ -265,7 +295,7 @@ def chart(report: Report, path: Path) -> bool:
     figure.suptitle("Time of tensorgrad over PyTorch's: bars to the left of 1 are faster, to the right slower",
                     fontsize=10)
     legend = [f"{COLUMNS[columns[0]]}: dark, light the backward pass of operations",
-              *(f"{(COLUMNS | OTHERS)[name]}: {MARKS[name][0]}" for name in columns[1:])]
+              *(f"{NAMES[name]}: {MARKS[name][0]}" for name in columns[1:])]
     figure.supxlabel("; ".join(legend), fontsize=9)
     figure.savefig(path)
     few_colours(path)

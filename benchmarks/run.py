@@ -8,11 +8,12 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from .distributed import kept
 from .processes import Process
-from .report import COLUMNS, OTHERS, Report, cell, chart, markdown
+from .report import COLUMNS, OTHERS, RUNTIMES, Report, cell, chart, markdown
 from .timing import Budget
 from .worker import GROUPS, workloads
 from .workloads import PYTORCH, ROOT
@@ -29,9 +30,9 @@ def parser() -> argparse.ArgumentParser:
     out.add_argument("--only", choices=GROUPS, action="append", help="this group of rows; may be given more than once")
     out.add_argument("--filter", type=re.compile, default="", metavar="REGEX",
                      help="rows whose section or name it finds")
-    out.add_argument("--columns", choices=[*COLUMNS, *OTHERS], nargs="+",
-                     help="these alone; others than compiled and numpy are libraries, "
-                     "whose training steps are measured where they are installed")
+    out.add_argument("--columns", choices=[*COLUMNS, *RUNTIMES, *OTHERS], nargs="+",
+                     help=f"these alone; {', '.join(RUNTIMES)} are measured in inference, and others than compiled and "
+                     "numpy in training, where they are installed")
     out.add_argument("--note", default="", metavar="TEXT", help="what else there is to say of this run, for the report")
     out.add_argument("--quick", action="store_true", help="fewer rounds")
     out.add_argument("--cpu", action="store_true",
@@ -46,8 +47,10 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> None:
     arguments = (options := parser()).parse_args(argv)
     threads, clock = (1, "cpu") if arguments.cpu else (arguments.threads, "wall")
-    wanted = arguments.columns or [*COLUMNS, *OTHERS]
+    wanted = arguments.columns or [*COLUMNS, *RUNTIMES, *OTHERS]
     columns = ([column for column in COLUMNS if column in wanted]
+               + [column for column in RUNTIMES if column in wanted
+                  and (column.endswith("graph") or installed(column, "onnx"))]
                + [column for column in OTHERS if column in wanted and installed(column, "torch")])
     if not set(COLUMNS) & set(columns):
         options.error(f"other libraries are columns beside tensorgrad's: {', '.join(COLUMNS)}")
@@ -69,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     for process in processes.values():
         process.stop()
         report.versions |= dict.fromkeys(process.about.get("versions", ()))
+    report.versions |= {f"{runtime} {version(runtime)}": None for runtime in ("onnxruntime", "openvino")
+                        if runtime in columns}
     report.seconds = time.perf_counter() - started
     report.compiled = "compiled" not in processes or processes["compiled"].about.get("compiled", True)
     if not report.compiled:

@@ -1,9 +1,6 @@
-"""How things are timed: in short blocks with the collector off, all libraries in turn, medians of the ratios of blocks
-of the same round.
-
-Threads of the others (OpenMP's, OpenBLAS's) look out for work for a while after their last, on a processor that the one
-timed needs: no program has both, so each block comes after a rest in which they fall asleep, and after a run which
-    wakes its own."""
+"""How things are timed: in short blocks with the collector off, all libraries in turn (tensorgrad.benchmark.timing),
+medians of the ratios of blocks of the same round.
+"""
 from __future__ import annotations
 
 import gc
@@ -11,7 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 REST = 0.05                             # seconds until threads sleep
 
@@ -26,20 +23,6 @@ class Budget:
     limit: float = 2.0
     fewest: int = 3
     clock: Callable[[], float] = time.perf_counter
-
-
-class Timed(Protocol):
-    """A case that can be timed in turn with others: of this process, or of another.
-
-    `rest`: seconds until its threads sleep.
-    """
-
-    @property
-    def rest(self) -> float: ...
-
-    def fill(self, budget: Budget) -> int: ...
-
-    def block(self, runs: int, budget: Budget) -> float: ...
 
 
 class Case(NamedTuple):
@@ -88,7 +71,7 @@ class Case(NamedTuple):
 @dataclass
 class Measurement:
     """The result of a row: our time and PyTorch's, the quartiles of the ratio (both None without PyTorch), or the
-    reason why there is none."""
+    reason why there is none. `runtime` are the quartiles of the ratio to onnxruntime, where that was timed, too."""
 
     ours: float = 0.0
     theirs: float | None = None
@@ -96,28 +79,17 @@ class Measurement:
     unit: str = "s"
     note: str = ""
     problem: str = ""
+    runtime: tuple[float, float, float] | None = None
 
     @property
     def ratio(self) -> float | None:
         return None if self.problem or self.quartiles is None else self.quartiles[1]
 
 
-def alternate(things: Sequence[Timed], budget: Budget) -> list[list[float]]:
-    """Their times, block by block, A B B A A B …: what drifts meets all alike."""
-    runs, rest = [thing.fill(budget) for thing in things], things[-1].rest
-    times: list[list[float]] = [[] for _ in things]
-    start = time.perf_counter()
-    for turn in range(budget.rounds):
-        # no time for one more
-        if turn >= budget.fewest and time.perf_counter() - start > budget.limit * len(things) * turn / (turn + 1):
-            break
-        for i in range(len(things))[::-1 if turn % 2 else 1]:
-            time.sleep(rest)
-            rest = things[i].rest
-            if runs[i] > 1:
-                things[i].block(max(1, runs[i] // 8), budget)       # the caches are another's, and the threads asleep
-            times[i].append(things[i].block(runs[i], budget))
-    return times
+def alternate(things: Sequence[Any], budget: Budget) -> list[list[float]]:
+    """Their times, block by block, in turn."""
+    from tensorgrad.benchmark import timing  # PyTorch's process imports this file, and no tensorgrad
+    return timing.alternate(things, budget)
 
 
 def summary(ours: list[float], theirs: list[float] | None, per: int = 1, **more: Any) -> Measurement:
@@ -125,9 +97,14 @@ def summary(ours: list[float], theirs: list[float] | None, per: int = 1, **more:
     mine = statistics.median(ours) / per
     if theirs is None:
         return Measurement(mine, **more)
-    return Measurement(mine, statistics.median(theirs) / per, quartiles([a / b for a, b in zip(ours, theirs)]), **more)
+    return Measurement(mine, statistics.median(theirs) / per, ratios(ours, theirs), **more)
 
 
-def quartiles(values: list[float]) -> tuple[float, float, float]:
-    first, middle, third = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
-    return first, middle, third
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
+    """The quartiles of the ratios of blocks of the same round."""
+    return quartiles([a / b for a, b in zip(ours, theirs)])
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    from tensorgrad.benchmark import timing
+    return timing.quartiles(values)

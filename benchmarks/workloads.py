@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .timing import Budget, Case, Measurement, alternate, summary
+from .timing import Budget, Case, Measurement, alternate, ratios, summary
 
 if TYPE_CHECKING:
     from .processes import Process
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 ENGINES = ("tensorgrad", "torch")
 PYTORCH = "PyTorch"                     # the column that the others are compared with
+RUNTIME = "onnxruntime"                 # one that they are compared with, too, where it is measured
 CANNOT = "–"                            # what a row says that a library has no functions for
 TOLERANCE = 1e-3                        # of the largest number of a tensor: float32, after hundreds of ops
 
@@ -64,7 +65,9 @@ class Workload:
         """The measurements of all columns. Problem where one of them fails or differs from PyTorch."""
         self.agree(columns, group)
         times = dict(zip(columns, alternate(list(columns.values()), budget)))
-        return {name: summary(times[name], times.get(PYTORCH), self.per) for name in columns if name != PYTORCH}
+        to = {name: ratios(times[name], times[RUNTIME]) if RUNTIME in times else None for name in columns}
+        return {name: summary(times[name], times.get(PYTORCH), self.per, runtime=to[name])
+                for name in columns if name != PYTORCH}
 
     def agree(self, columns: Mapping[str, Process], group: str, **options: Any) -> None:
         """Let every column make its case. Problem for one that differs from PyTorch's."""
@@ -79,23 +82,9 @@ def array(x: Any) -> np.ndarray:
 
 
 def disagreement(ours: Sequence[Any], theirs: Sequence[Any] | None = None, tolerance: float = TOLERANCE) -> str:
-    """Describe the difference of results; "" if they agree.
-
-    The tolerance is relative to each result and to a hundredth of the largest.
-    """
-    if theirs is None:
-        return ""
-    if len(ours) != len(theirs):
-        return f"{len(ours)} results, PyTorch has {len(theirs)}"
-    pairs = [tuple(array(x).astype(np.float64) for x in pair) for pair in zip(ours, theirs)]
-    largest = max((float(np.abs(b).max()) for _, b in pairs if b.size), default=0.0)
-    for i, (a, b) in enumerate(pairs):
-        if a.shape != b.shape:
-            return f"result {i} has shape {a.shape}, PyTorch's {b.shape}"
-        # so that NaN is caught
-        if a.size and not (off := float(np.abs(a - b).max())) <= tolerance * (float(np.abs(b).max()) + 0.01 * largest):
-            return f"result {i} is off by {off:.3g}, the largest number of PyTorch's is {np.abs(b).max():.3g}"
-    return ""
+    """Describe the difference of results; "" if they agree."""
+    from tensorgrad.benchmark import comparing  # PyTorch's process imports this file, and no tensorgrad
+    return comparing.disagreement(ours, theirs, tolerance)
 
 
 def program(path: str, engine: Any) -> ModuleType:

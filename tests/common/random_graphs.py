@@ -9,6 +9,7 @@ alone, that is to inputs and what was computed of them without rounding.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -130,12 +131,14 @@ class Writer:
         written = {name: value.clone() for name, value in before.items() if isinstance(value, torch.Tensor)}
         layers = dict(self.layers)
         try:
-            with torch.no_grad():
+            with torch.no_grad(), warnings.catch_warnings():
+                warnings.simplefilter("error")
                 for line in lines:
                     exec(line, self.names)
             if not (isinstance(self.h, torch.Tensor) and tame(self.h)):
                 raise ValueError
-        except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError, AttributeError):
+        except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError, AttributeError,
+                Warning):
             self.names.clear()
             self.names.update(before, **written)
             del self.made[given:]

@@ -197,6 +197,33 @@ def test_the_report_says_how_it_was_made_and_what_is_slower(report):
     assert "| a slow step | Training steps | 1.50 | 2.00 (1.00 to 3.00) |" in section and "a fast step" not in section
 
 
+def test_other_runtimes_are_measured_with_ours_in_inference():
+    report = Report("", 1, ["compiled", "graph", "onnxruntime", "jax"])
+    assert report.rounds_of("inference") == [["compiled", "graph", "onnxruntime"]]
+    assert report.rounds_of("training") == [["compiled"], ["jax"]] and report.rounds_of("ops") == [["compiled"]]
+    found = measured(Pretended("compiled", [1.0], [4.0, 6.0]), Pretended("graph", [1.0], [1.0, 2.0]),
+                     Pretended("onnxruntime", [1.0], [2.0, 2.0]), Pretended(PYTORCH, [1.0], [4.0, 4.0]))
+    assert found["graph"].runtime == (0.625, 0.75, 0.875) and found["compiled"].runtime[1] == 2.5
+    for batch in (1, 32):
+        report.add("inference", f"batch {batch}", f"net, batch {batch}", found)
+    text = markdown(report)
+    section = text.partition("### Against onnxruntime")[2]
+    assert "| net, batch 32 | 2.50 | 0.75 |" in section
+    assert "| *geometric mean, all rows* | *2.50* | *0.75* |" in section
+    assert "| Inference | 1.25 | 0.38 | 0.50 | 0 | 0 | 2 | 0 |" in text and "`torch.compile(model)`" in text
+
+
+@pytest.mark.parametrize("runtime", ["graph", "onnxruntime", "openvino"])
+def test_runtimes_compute_what_the_module_does(runtime):
+    if runtime != "graph":
+        pytest.importorskip("onnx")
+        pytest.importorskip(runtime)
+    row = next(row for row in worker.workloads("inference") if row.name == "VAE 784-400-20, batch 32")
+    ours, theirs = row.make(tensorgrad, True, runtime=runtime), row.make(tensorgrad, True)
+    assert disagreement(ours.results(), theirs.results(), 1e-5) == ""
+    ours.run()
+
+
 def test_sections_that_a_run_does_not_write_are_kept(tmp_path):
     file = tmp_path / "report.md"
     assert kept(file) == ""
