@@ -186,7 +186,7 @@ class Compiled:
 
     def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any) -> Entry:
         traced = trace(self.program, args, kwargs, found.objects)
-        entry = Entry(traced, found.objects, None if traced.graph is None else self._built(traced, found))
+        entry = Entry.of_trace(traced, found.objects, None if traced.graph is None else self._built(traced, found))
         if traced.reason is not None and traced.reason.breaks:
             counters["graph_break"][traced.reason.text] += 1
             if self.fullgraph:

@@ -10,6 +10,7 @@ from ..core.dispatch import fresh
 from ..storage.cpu import NumpyStorage
 from ..utils._pytree import tree_unflatten
 from .guards import Guards, same_tensors, state_of
+from .state import Reason
 from .tracing import Trace
 
 
@@ -19,15 +20,24 @@ class Entry:
     Tensors that the program reads are `tensors`, by name; `objects` are arguments known by identity.
     """
 
-    def __init__(self, trace: Trace, objects: Sequence[Any] = (), run: Any = None) -> None:
-        self.run, self.reason, self.objects = run, trace.reason, objects
-        self.tensors = trace.tensors
-        self.guards = Guards(trace.surroundings.places, trace.words, trace.changed)
-        self.slots, self.spec, self.strides = trace.slots, trace.spec, trace.strides
+    def __init__(self, run: Any, slots: list[tuple[str, Any]], spec: Any, strides: list[tuple[int, ...]],
+                 tensors: dict[str, Any]) -> None:
+        self.run, self.slots, self.spec, self.strides, self.tensors = run, slots, spec, strides, tensors
+        self.reason: Reason | None = None
+        self.objects: Sequence[Any] = ()
+        self.guards = Guards([], set())
         self.calls, self.inputs = 0, ""
         self.forms = [_form(tensor) for tensor in self.tensors.values()]
         self.state = state_of(self.tensors.values())
-        self.single = len(self.slots) == 1 and self.spec.is_leaf() and self.slots[0] == ("made", 0) if run else False
+        self.single = len(slots) == 1 and slots[0] == ("made", 0) and spec.is_leaf()
+
+    @classmethod
+    def of_trace(cls, trace: Trace, objects: Sequence[Any], run: Any) -> Entry:
+        """Return the entry of a trace."""
+        made = cls(run, trace.slots, trace.spec, trace.strides, trace.tensors)
+        made.reason, made.objects = trace.reason, objects
+        made.guards = Guards(trace.surroundings.places, trace.words, trace.changed)
+        return made
 
     def holds(self) -> bool:
         """Return True if nothing changed that the trace relied on; after False, ask `failed`."""

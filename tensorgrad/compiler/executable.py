@@ -12,6 +12,8 @@ from ..graph.node import Node
 from ..graph.uses import last_uses
 from ..kernels.compiled import WANTED, enabled
 from ..runtime.numpy_state import compute
+from ..storage.base import lock
+from .guards import Stamps
 from .memory import STRONG
 from .passes import optimize
 from .passes.rewriting import settled
@@ -33,7 +35,6 @@ class Executable:
         self.graph = optimize(graph)
         self.left: list[tuple[str, str]] = []
         self.memory = {"arena": 0, "unplanned": 0, "constants": 0}
-        self._tensors = list(graph.tensors.items())
         ahead = settled(graph)
         self._ahead = [node for node in graph.nodes if node in ahead and node.op == "call_function"]
         self._steps = [(node, ended) for node, ended in last_uses(graph).items()
@@ -41,13 +42,13 @@ class Executable:
         self._names = [node for node in graph.nodes if node.op == "get_attr"]
         self._inputs = [node for node in graph.nodes if node.op == "placeholder"]
         self._plan: Plan | None = None
-        stamps = self._stamps()
+        self.stamps = Stamps(graph.tensors.values())
         values = compute(self._values)
         if WANTED and enabled():
             self._plan = Build(graph, values).plan()
             self.left = self._plan.left
             self.memory.update(arena=self._plan.arena, unplanned=self._plan.unplanned)
-        self._settled: tuple[Any, dict[Node, Any], Any] = stamps, values, self._bound(values)
+        self._settled: tuple[dict[Node, Any], Any] = values, self._bound(values)
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[Any]:
         values, bound = self._constants()
@@ -64,9 +65,6 @@ class Executable:
 
     # ── constants ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _stamps(self) -> list[Any]:
-        return [(tensor.array, tensor._storage, tensor._storage.written) for _, tensor in self._tensors]
-
     def _values(self) -> dict[Node, Any]:
         values = {node: type(t._storage).host(t.array) for node in self._names
                   for t in (self.graph.tensors[node.target],)}
@@ -76,13 +74,14 @@ class Executable:
 
     def _constants(self) -> tuple[dict[Node, Any], Any]:
         """Return the values of the nodes that are computed ahead, and the program with them."""
-        now = self._stamps()
-        stamps, values, bound = self._settled
-        if any(a[0] is not b[0] or a[1] is not b[1] or a[2] != b[2] for a, b in zip(now, stamps, strict=True)):
-            values = compute(self._values)
-            bound = self._bound(values)
-            self._settled = now, values, bound
-        return values, bound
+        if self.stamps.changed():
+            with lock:                      # a trace in another thread may hold the tensors: they come back
+                if self.stamps.changed():
+                    stamps = Stamps(self.stamps.tensors)    # first: the next call sees a write that comes meanwhile
+                    values = compute(self._values)
+                    self._settled = values, self._bound(values)
+                    self.stamps = stamps                    # last: until then, other threads wait for the lock
+        return self._settled
 
     def _bound(self, values: dict[Node, Any]) -> Any:
         """Return the plan's program with these constants; None if they do not fit it."""

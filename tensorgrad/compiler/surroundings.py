@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.tape import TensorBase
+from ..nn.modules._hooks import shared
 from ..nn.modules._shortcut import Shortcut
 from ..nn.modules.module import Module
 from .guards import checksum, same
@@ -22,6 +23,7 @@ from .guards import checksum, same
 DEEPEST, MOST = 6, 20_000       # how far objects are followed, and how many of them
 LONGEST, LARGEST = 1024, 1 << 20        # containers and arrays that are compared by identity alone have more
 IMMUTABLE = (str, bytes, int, float, complex, type(None), type, BuiltinFunctionType, np.dtype, CodeType, range, slice)
+GLOBAL_HOOKS = [f"_global_{name}_hooks" for name in ("forward_pre", "forward", "backward_pre", "backward")]
 HOOKS = "_forward_pre_hooks _forward_hooks _backward_hooks _backward_pre_hooks".split()
 
 
@@ -167,6 +169,10 @@ class Surroundings:
 
     def module(self, root: Module, title: str, depth: int) -> None:
         """Note a tree of modules: attributes, tables, tensors, and the functions of classes that programs define."""
+        for table in GLOBAL_HOOKS:
+            if id(hooks := getattr(shared(), table)) not in self._seen:
+                self._seen[id(hooks)] = hooks
+                self.container(hooks, table, depth)
         for path, module in root.named_modules():
             name = _joined(title, path)
             self.paths.setdefault(id(module), name)

@@ -32,6 +32,7 @@ from .surroundings import Surroundings
 
 PLAIN_LEAVES = (int, float, complex, bool, str, bytes, type(None), Dtype, Device)
 WARN = warnings.warn
+QUIET = frozenset({"fspath", "get_ident", "allocate_lock", "RLock"})      # functions of OUTSIDE without effects
 ASKING = frozenset({"print", "input", "open", "breakpoint"})         # of the builtin functions
 OUTSIDE = frozenset({"_io", "io", "posix", "nt", "time", "_socket", "_random", "random", "_posixsubprocess", "mmap",
                      "_datetime", "datetime", "_thread", "select", "_queue", "_sqlite3", "_signal"})
@@ -166,7 +167,7 @@ class Trace:
         owner = getattr(function, "__self__", None)
         name = getattr(function, "__name__", "")
         module = function.__module__ or type(owner).__module__
-        if module in OUTSIDE or module == "builtins" and name in ASKING:
+        if module in OUTSIDE and name not in QUIET or module == "builtins" and name in ASKING:
             raise Stopped(Reason(f"calls {name if module == 'builtins' else f'{module}.{name}'}", user_line(),
                                  breaks=True))
 

@@ -91,6 +91,7 @@ class Builder:
         for node in graph.node:
             self.node(scope, node, self.versions, {})
         scope.graph.output([scope.find(value.name) for value in graph.output])
+        scope.module.complete()
 
     # ── tensors ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

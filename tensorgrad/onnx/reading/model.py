@@ -23,15 +23,20 @@ class Body(Module):
         self.graph, self.outputs = graph, tuple(outputs)
         self._runner: Any = None
 
+    def complete(self) -> None:
+        """Take the graph as it is now, for all calls: a call changes nothing of the module."""
+        self._runner = Runner(self.graph)
+
     def run(self, values: Sequence[Any]) -> list[Any]:
         """Run the graph on values of all its inputs, and return the list of its outputs."""
-        runner = self._runner
-        if runner is None:
-            runner = self._runner = Runner(self.graph)
-        return list(runner(self, values))
+        return list(self._runner(self, values))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_runner": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.complete()
 
 
 class Bound:
