@@ -119,7 +119,7 @@ class Builder:
     def tensor(self, scope: Scope, name: str, array: Any, uses: set[str]) -> Node:
         """Add a tensor to the module: a parameter, a buffer or a constant."""
         tensor = wrap(array, NumpyStorage())
-        learnt = array.dtype.kind == "f" and array.ndim and uses <= {"free"} and bool(np.isfinite(array).all())
+        learnt = array.dtype.kind == "f" and array.ndim and uses <= {"free"} and finite(array)
         owner, last, path = place_of(scope.module, name)
         if learnt:
             owner.register_parameter(last, Parameter(tensor))
@@ -247,6 +247,12 @@ class Builder:
 
 
 # ── parts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def finite(array: np.ndarray) -> bool:
+    """Return True if all numbers are finite: their sum is, or else each is looked at."""
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(array.sum()) or np.isfinite(array).all())
 
 
 def versions(opsets: list[Message]) -> dict[str, int]:

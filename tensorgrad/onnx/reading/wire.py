@@ -18,6 +18,7 @@ from ..errors import InvalidModelError
 from .messages import MESSAGES, Field, Message
 
 BLOCK = 1 << 16         # bytes
+FEW = 32                # bytes of packed numbers that are read one by one: NumPy has little to do
 DEEPEST = 64            # messages within messages: graphs in attributes of nodes of graphs …
 VARINT, EIGHT, BYTES, FOUR = 0, 1, 2, 5
 WIRE_TYPES = {"int": VARINT, "uint": VARINT, "float": FOUR, "double": EIGHT}
@@ -179,6 +180,12 @@ def varints(data: Any) -> Any:
     >>> varints(b"\\x01\\xac\\x02\\x00")
     array([  1, 300,   0], dtype=uint64)
     """
+    if len(data) <= FEW:                    # shapes, and attributes of nodes
+        found, at, view = list[int](), 0, memoryview(data)
+        while at < len(data):
+            number, at = _varint(view, at)
+            found.append(number)
+        return np.array(found, np.uint64)
     octets = np.frombuffer(data, np.uint8)
     last = octets < 0x80
     if octets.size and not last[-1]:
