@@ -120,9 +120,12 @@ def call_of(fn: Any, settings: dict[str, Any]) -> Callable[[Any, Any], Any]:
     backend = settings["backend"]
     if isinstance(backend, str) and backend in EAGER:
         return lambda args, kwargs: fn(*args, **kwargs)
-    from ..compiler.backends import builder
     from ..compiler.compiled import Compiled
-    return Compiled(fn, fullgraph=settings["fullgraph"], dynamic=settings["dynamic"], build=builder(backend),
+    build = None
+    if not isinstance(backend, str):                # a program's own, which takes a GraphModule
+        from ..compiler.backends import builder
+        build = builder(backend)
+    return Compiled(fn, fullgraph=settings["fullgraph"], dynamic=settings["dynamic"], build=build,
                     freeze=settings["freeze"])
 
 

@@ -23,10 +23,8 @@ class OnTensors:
         return found if isinstance(found, (tuple, list)) else (found,)
 
 
-def builder(backend: Any) -> Callable[[Lowered, Sequence[Any]], Any] | None:
-    """Return the function of (graph, example inputs) that makes a runner with a backend; None for the package's own."""
-    if isinstance(backend, str):
-        return None
+def builder(backend: Any) -> Callable[[Lowered, Sequence[Any]], Any]:
+    """Return the function of (graph, example inputs) that makes a runner with a backend."""
     from .._dynamo.exc import BackendCompilerFailed
 
     def build(graph: Lowered, inputs: Sequence[Any]) -> OnTensors:

@@ -154,6 +154,16 @@ class Stream:
         state["float_normal"], state["has_float_normal"] = self._float_normal
         return state.reshape(1).view(np.uint8)
 
+    def _place(self) -> Array | None:
+        """Return what `_return_to` goes back to: the state, or None before the first number, which needs no engine."""
+        return None if self._engine is None else self._state()
+
+    def _return_to(self, place: Array | None) -> None:
+        if place is not None:
+            self._set_state(place)
+        elif self._engine is not None:
+            self._reset(self._seed)
+
     def _set_state(self, state: Array) -> None:
         """Go on from a state that `_state()`, or PyTorch, gave."""
         if state.dtype != np.uint8:

@@ -141,13 +141,13 @@ def _finish(recorder: Recorder, result: Any) -> None:
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Record tensors made in this thread until the block ends; random generators do not advance."""
     with standing_in(RecordingStorage, "cpu", "cuda"), no_grad():
-        before, state = here.recorder, default_generator._state()
+        before, state = here.recorder, default_generator._place()
         here.recorder = recorder
         try:
             yield recorder
         finally:
             here.recorder = before
-            default_generator._set_state(state)
+            default_generator._return_to(state)
 
 
 @contextmanager
