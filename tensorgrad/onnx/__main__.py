@@ -1,4 +1,5 @@
-"""Show an ONNX model: `python -m tensorgrad.onnx model.onnx` prints its inputs, its graph, and how fast it runs.
+"""Show an ONNX model: `python -m tensorgrad.onnx model.onnx` prints its inputs, its graph, and how fast it runs, eager
+and compiled.
 
 Sizes that the file leaves open are 1, or as given by `--size batch=8`; `--all` prints every step.
 """
@@ -7,10 +8,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
 from .. import api as torch
+from ..compiler import compile
 from ..core.mode import no_grad
 from .errors import InvalidModelError, UnsupportedModelError
 from .reading.loading import load
@@ -35,16 +38,26 @@ def describe(model: OnnxModel, every: bool) -> str:
     return "\n".join([*lines, *(node.format_node() or "" for node in model.graph.nodes if every)])
 
 
-def speed(model: OnnxModel, sizes: dict[str, int]) -> str:
-    """Return a line with the time of the first call and the median of further ones."""
-    inputs = [example(signature, sizes) for signature in model.inputs]
+def speed(call: Callable[..., Any], inputs: Sequence[Any]) -> str:
+    """Return the median time of calls as text, and that of the first call."""
     times: list[float] = []
     with no_grad():
-        while len(times) < 3 or sum(times) < 1 and len(times) < 50:
+        while len(times) < 3 or sum(times[1:]) < 1 and len(times) < 50:
             start = perf_counter()
-            model(*inputs)
+            call(*inputs)
             times.append(perf_counter() - start)
-    return f"speed       {1e3 * sorted(times[1:])[len(times[1:]) // 2]:.2f} ms (the first call {1e3 * times[0]:.2f} ms)"
+    return f"{1e3 * sorted(times[1:])[len(times[1:]) // 2]:.2f} ms (the first call {1e3 * times[0]:.2f} ms)"
+
+
+def compiled_speed(model: OnnxModel, inputs: Sequence[Any]) -> str:
+    """Return the times of the compiled model as text, with what runs in Python; or why it runs eagerly."""
+    compiled = compile(model)
+    text = speed(compiled, inputs)
+    told = compiled.explain()
+    if told.reasons:
+        return f"not compiled: {'; '.join(told.reasons)}"
+    left = Counter(name.rstrip("_0123456789") for graph in told.graphs for name, _ in getattr(graph.run, "left", ()))
+    return text + (f", in Python: {', '.join(f'{name} {count}' for name, count in left.most_common())}" if left else "")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,7 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{options.model}: {error}", file=sys.stderr)
         return 1
     try:
-        print(speed(model, sizes))
+        inputs = [example(signature, sizes) for signature in model.inputs]
+        print(f"eager       {speed(model, inputs)}")
+        print(f"compiled    {compiled_speed(model, inputs)}")
     except Exception as error:
         print(f"speed       it does not run on example inputs: {error}", file=sys.stderr)
         return 1

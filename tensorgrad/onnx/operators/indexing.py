@@ -18,7 +18,7 @@ def _wrapped(indices: Any, n: int) -> Any:
 @operator("Gather")
 def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
     axis %= x.ndim
-    found = x.index_select(axis, _wrapped(indices, x.shape[axis]).reshape(-1))
+    found = x[(slice(None),) * axis + (indices.reshape(-1).long(),)]        # counts from the end by itself
     return found.reshape([*x.shape[:axis], *indices.shape, *x.shape[axis + 1:]])
 
 
