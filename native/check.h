@@ -80,6 +80,12 @@ static inline int is_modest(long planes, long h, long border_h, long w, long bor
     return times(planes, times(h + 2 * border_h, w + 2 * border_w)) < MOST;
 }
 
+/* Return 1 if windows, steps between them and the border are short: a row with its border is not much longer than the row. */
+static inline int is_short(long kernel, long apart, long step, long border)
+{
+    return times(kernel, apart) <= 256 && step <= 256 && border <= kernel * apart;
+}
+
 static inline int is_aligned(const void *memory, size_t bytes) { return (uintptr_t)memory % bytes == 0; }
 
 static inline int all_within(const int64_t *places, long count, long n)

@@ -27,7 +27,9 @@ def blocks(channels: int) -> int:
 
 
 def padded(x: Any, axis: int, size: int) -> Any:
-    """Return an array with zeros after its end along an axis."""
+    """Return an array with zeros after its end along an axis, or itself, if it is so long."""
+    if x.shape[axis] == size:
+        return x
     return np.pad(x, [(0, size - n if i == axis else 0) for i, n in enumerate(x.shape)])
 
 
@@ -197,10 +199,11 @@ class Following:
 class BlockedConvolution:
     """A convolution; operands: pictures, BlockedWeight, and those of `following`.
 
-    `size` is that of the result. With `transposed`, it is a transposed convolution; for a `first` layer the pictures
+    `channels` and `size` are those of the result. With `transposed`, it is a transposed convolution; for a `first` layer the pictures
     are not in blocks; with `winograd`, the weights are WinogradWeight.
     """
 
+    channels: int
     size: Shape
     stride: Shape
     padding: Shape
@@ -218,7 +221,7 @@ class BlockedConvolution:
         name = "convolution_input" if self.transposed else "convolution"
         y = computed(OPS[name], (x, w, self.following.bias_of(rest)),
                      {"size": self.size, **how} if self.transposed else how)
-        return self.following(blocked(y), rest)
+        return self.following(blocked(y[:, :self.channels]), rest)
 
     @property
     def weight(self) -> Any:

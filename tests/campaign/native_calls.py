@@ -18,7 +18,7 @@ from tensorgrad.runtime.native import native
 NATIVE = Path(__file__).resolve().parents[2] / "native"
 LAYOUTS = ["expanded", "overlapping", "sliced", "transposed", "reversed", "unaligned", "offset", "swapped", "readonly"]
 DTYPES = ["f4", "f8", "f8", "f2", "i8", "i4", "u1", "i1", "?", "c8", "S4", "u8"]
-DTYPE = {"int64": "i8", "int32": "i4", "bytes": "u1"}
+DTYPE = {"int64": "i8", "int32": "i4", "bytes": "u1", "float32": "f4"}
 OBJECTS = [text.strip() for text in """
     None; 0; 1; -1; 2**31; 2**63; -2**63; 2**80; 1.5; float('nan'); True; 'x'; 'map_exp'; 'two_add'; 'sgd'; b'xyz';
     bytearray(8); (); (1,); (None, None); []; [1]; {}; {1: 2}; object(); int; type; tg.Tensor; tg.ones(2);
@@ -118,11 +118,15 @@ class Draw:
             for axis in "hw":
                 n[f"k{axis}"], n[f"step_{axis}"], n[f"apart_{axis}"] = (rng.randint(1, 4), rng.randint(1, 3),
                                                                         rng.choice((1, 1, 2)))
+                if row.name == "blocked_winograd": n[f"k{axis}"], n[f"step_{axis}"], n[f"apart_{axis}"] = 3, 1, 1
                 n[axis] = max(n[axis], n[f"apart_{axis}"] * (n[f"k{axis}"] - 1) + 1 - 2 * n[f"before_{axis}"])
                 room = n[axis] + 2 * n[f"before_{axis}"] - n[f"apart_{axis}"] * (n[f"k{axis}"] - 1) - 1
                 n[f"o{axis}"] = room // n[f"step_{axis}"] + 1
+                if n.get("back"): n[axis], n[f"o{axis}"] = n[f"o{axis}"], n[axis]
         if "groups" in n:
-            n["channels"], n["outs"] = n["channels"] * n["groups"], n["outs"] * n["groups"]
+            of_group = "channels" if "channels" in n else "ins"
+            n[of_group], n["outs"] = n[of_group] * n["groups"], n["outs"] * n["groups"]
+        if "filled" in n: n["filled"] = 16 * n["outs"] - rng.randint(0, 15)
         if "planes" in n and "channels" in n: n["planes"] *= n["channels"]
         if row.name.startswith("group_norm"):
             n["n"], n["channels"] = (each := n["n"]) * n["places"], each * n["channels"]

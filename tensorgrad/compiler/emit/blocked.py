@@ -55,10 +55,10 @@ def convolution(build: Any, node: Any, x: Any, packed: Any, *rest: Any) -> Any:
     kernel, sizes = packed.shape[2:4], (*x.shape[:4], packed.shape[0])
     how = *kernel, *target.size, *target.stride, *target.padding, *target.dilation
     if target.first:
-        build.call("blocked_first", x, packed, bias, residual, out, *sizes, *how, *after)
+        build.call("blocked_first", x, packed, bias, residual, out, *sizes, *how, target.channels, *after)
     else:
         build.call("blocked_convolution", x, packed, bias, residual, out, *sizes, *how, target.groups,
-                   int(target.transposed), *after)
+                   target.channels, int(target.transposed), *after)
     return out
 
 
@@ -69,7 +69,7 @@ def winograd(build: Any, node: Any, x: Any, points: Any, rest: tuple[Any, ...], 
                       for each in (target.following.bias_of(rest), target.following.residual_of(rest)))
     out = result(build, node, x)
     build.call("blocked_winograd", x, points, bias, residual, out, *x.shape[:4], points.shape[2], *target.size,
-               *target.padding, *after)
+               *target.padding, target.channels, *after)
     return out
 
 

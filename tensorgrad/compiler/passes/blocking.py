@@ -22,9 +22,11 @@ from .joins import ACTIVATIONS
 from .rewriting import added, op_of, replaced, settled, unused
 
 CONVOLUTIONS = ("convolution", "convolution_input")
+FAR = 256                                               # windows and steps are shorter: rows are copied with a border
 FEW = 32                                                # tiles up to which Winograd's weights had better be small:
 SMALL = 64                                              # so many pairs of blocks
 FIRST = 4                                               # channels up to which a layer reads pictures as they are
+NARROW = 4                                              # channels of a result up to which places, not channels, fill vectors
 
 
 def in_blocks(graph: Lowered) -> None:
@@ -96,6 +98,11 @@ class Blocking:
         groups, channels, outs = node.kwargs.get("groups", 1), x.meta["shape"][1], node.meta["shape"][1]
         first = channels <= FIRST and x not in self.inside and groups == 1 and not transposed
         depthwise = groups == channels == outs and groups > 1
+        if any(max(k * d, s) > FAR or p > k * d for k, d, s, p in zip(w.meta["shape"][2:], how["dilation"],
+                                                                      how["stride"], how["padding"], strict=True)):
+            return None
+        if outs <= NARROW:
+            return None
         if groups > 1 and (transposed or not depthwise and (channels // groups % BLOCK or outs // groups % BLOCK)):
             return None
         operands = [self.weight(b, BlockedBias(), node)] if b is not None else []
@@ -104,7 +111,7 @@ class Blocking:
         if depthwise and not transposed:
             return self.added(node, BlockedDepthwise(**how, following=after), self.blocked(x, node),
                               self.weight(w, DepthwiseWeight(), node), *operands)
-        target = BlockedConvolution(tuple(node.meta["shape"][2:]), **how, groups=groups, transposed=transposed,
+        target = BlockedConvolution(outs, tuple(node.meta["shape"][2:]), **how, groups=groups, transposed=transposed,
                                     first=first, following=after)
         if not first and suits_winograd(target, x.meta["shape"], w.meta["shape"]):
             target = replace(target, winograd=True)
