@@ -32,7 +32,7 @@ static int step_fits(const LoopStep *s, const int64_t *output, Sight *seen)
     for (int k = 0; k < loop_operands[s->kind]; k++) {
         int64_t at = s->of[k];
         if (at < 0 || at >= LOOP_PLACES || !(seen->full[at] || seen->by_row[at])) return 0;
-        if (many ? !seen->full[at] : s->by_row && !seen->by_row[at]) return 0;
+        if (!many && s->by_row && !seen->by_row[at]) return 0;
     }
     if (many && !s->by_row) return 0;
     if (s->to < 0 || s->to >= LOOP_NUMBER || (s->to >= LOOP_INPUT && s->to < LOOP_OUTPUT)) return 0;
@@ -48,7 +48,8 @@ int is_loop(const loop_call *a)
     const long reach[LOOP_INPUTS] = {a->reach0, a->reach1, a->reach2, a->reach3, a->reach4, a->reach5, a->reach6, a->reach7, a->reach8, a->reach9, a->reach10};
     const long size[LOOP_OUTPUTS] = {a->size0, a->size1, a->size2, a->size3}, axes[LOOP_AXES] = {a->n0, a->n1, a->n2, a->n};
     const LoopProgram *p = (const void *)a->program;
-    long rows = times(times(a->n0, a->n1), a->n2), all = times(rows, a->n), fixed = sizeof *p / sizeof(int64_t), by_rows = 0;
+    long rows = times(times(a->n0, a->n1), a->n2), all = times(rows, a->n), fixed = sizeof *p / sizeof(int64_t);
+    int after[LOOP_MOST_STEPS];
     Sight seen = {0};
     if (all >= MOST || a->length < fixed || p->numbers < 0 || p->numbers > LOOP_NUMBERS || p->steps < 1 || p->steps > LOOP_MOST_STEPS) return 0;
     if (a->length != fixed + p->numbers + p->steps * (long)(sizeof(LoopStep) / sizeof(int64_t))) return 0;
@@ -70,8 +71,7 @@ int is_loop(const loop_call *a)
             if (s->by_row || !in_order(&p->input[k], axes)) return 0;
             seen.full[LOOP_INPUT + k] = seen.by_row[LOOP_INPUT + k] = 0;
         }
-        by_rows |= loop_steps(p)[i].by_row;
     }
     for (int k = 0; k < LOOP_OUTPUTS; k++) if (outputs[k] && !seen.full[LOOP_OUTPUT + k] && !seen.by_row[LOOP_OUTPUT + k]) return 0;
-    return !by_rows || a->n <= LOOP_MOST_ROW;
+    return a->n <= LOOP_MOST_ROW || loop_in_parts(p, after);
 }

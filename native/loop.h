@@ -13,7 +13,7 @@
     X(tanh, 1) X(sigmoid, 1) X(erf, 1) X(floor, 1) X(ceil, 1) X(trunc, 1) X(round, 1) X(sign, 1) X(isnan, 1) X(isinf, 1) \
     X(isfinite, 1) X(relu, 1) X(leaky_relu, 2) X(hardtanh, 3) X(hardsigmoid, 1) X(hardswish, 1) X(elu, 4) X(softplus, 4) \
     X(log_sigmoid, 1) X(silu, 1) X(mish, 1) X(gelu, 1) X(gelu_tanh, 1) \
-    X(sum, 1) X(mean, 1) X(amax, 1) X(amin, 1)
+    X(sum, 1) X(mean, 1) X(sum_of_products, 2) X(mean_of_products, 2) X(amax, 1) X(amin, 1)
 
 #define LOOP_ENUM(name, operands) LOOP_##name,
 #define LOOP_NAME(name, operands) #name " "
@@ -49,5 +49,25 @@ typedef struct LoopProgram {
 
 static inline const double *loop_numbers(const LoopProgram *p) { return (const double *)p->rest; }
 static inline const LoopStep *loop_steps(const LoopProgram *p) { return (const LoopStep *)(p->rest + p->numbers); }
+
+static inline int loop_by_row(const LoopProgram *p)
+{
+    for (int i = 0; i < p->steps; i++) if (loop_steps(p)[i].by_row) return 1;
+    return 0;
+}
+
+/* Return 1 if no step that makes an element of each waits for a number that is made of many: then a row may be taken in parts. `after` says which steps wait. */
+static inline int loop_in_parts(const LoopProgram *p, int *after)
+{
+    int waits[LOOP_PLACES] = {0};
+    for (int i = 0; i < p->steps; i++) {
+        const LoopStep *s = loop_steps(p) + i;
+        after[i] = 0;
+        for (int k = 0; k < loop_operands[s->kind]; k++) after[i] |= waits[s->of[k]];
+        if (after[i] && (!s->by_row || s->kind >= LOOP_FIRST_OF_MANY)) return 0;
+        waits[s->to] = after[i] || s->kind >= LOOP_FIRST_OF_MANY;
+    }
+    return 1;
+}
 
 #endif

@@ -221,11 +221,11 @@ static void free_program(PyObject *object)
 
 /* ── arrays of a run ─────────────────────────────────────────────────────────────────────────────────────────────── */
 
-/* Return 0 if an array fits a buffer, 1 if a contiguous and aligned copy would, −1 with an error. */
+/* Return 0 if an array fits a buffer, 1 if it takes a copy, as a plain array that is contiguous and aligned, −1 with an error. */
 static int misfits(const Buffer *b, PyObject *value, const char *what)
 {
     Array *a = (Array *)value;
-    if (Py_TYPE(value) != array_type) return PyErr_Format(PyExc_TypeError, "%s %d is no array", what, b->which), -1;
+    if (Py_TYPE(value) != array_type) return 1;
     if (!same_shape(a, b->like) || !same_dtype(a->dtype, b->like->dtype))
         return PyErr_Format(PyExc_ValueError, "%s %d has another shape or dtype than the program was made for", what, b->which), -1;
     return !(a->flags & C_CONTIGUOUS) || (uintptr_t)a->data % b->align;
@@ -321,7 +321,7 @@ static void leave_place(Bound *bound, Place place)
     else drop_place(bound->program, place);
 }
 
-/* bind(constants): the program with these constants; NotImplemented if one is not contiguous or not aligned. */
+/* bind(constants): the program with these constants; NotImplemented if one takes a copy. */
 static PyObject *bind(PyObject *object, PyObject *constants)
 {
     Program *program = (Program *)object;
@@ -354,7 +354,7 @@ static void free_bound(PyObject *object)
 
 /* ── runs ────────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
-/* Prepare a run. 0: prepared; 1: an input is not contiguous or not aligned; −1: an error is set. */
+/* Prepare a run. 0: prepared; 1: an input takes a copy; −1: an error is set. */
 static int begin(Bound *bound, PyObject *inputs, Place *place, PyObject **outputs)
 {
     const Program *program = bound->program;
@@ -371,7 +371,7 @@ static int begin(Bound *bound, PyObject *inputs, Place *place, PyObject **output
     return 0;
 }
 
-/* run(inputs): run all steps; return the list of outputs. None: an index is out of range; NotImplemented: an input is not contiguous or not aligned. */
+/* run(inputs): run all steps; return the list of outputs. None: an index is out of range; NotImplemented: an input takes a copy. */
 static PyObject *run_all(PyObject *object, PyObject *inputs)
 {
     Bound *self = (Bound *)object;
@@ -393,7 +393,7 @@ static PyObject *run_all(PyObject *object, PyObject *inputs)
     return found < 0 ? PyErr_NoMemory() : Py_NewRef(Py_None);
 }
 
-/* start(inputs): a run whose parts are run one by one; NotImplemented: an input is not contiguous or not aligned. */
+/* start(inputs): a run whose parts are run one by one; NotImplemented: an input takes a copy. */
 static PyObject *start_run(PyObject *object, PyObject *inputs)
 {
     PyObject *outputs;

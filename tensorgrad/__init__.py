@@ -34,7 +34,7 @@ _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "
          "mtia", "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types", "xpu",
          "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_prims_common", "_refs",
          "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops", "symbolic", "layers",
-         "masked", "_functorch", "_utils_internal", "_vmap_internals")
+         "masked", "_functorch", "_library", "_utils_internal", "_vmap_internals")
 _ELSEWHERE = {name: module for module, names in {
     "__config__": "show_config",
     "accelerator": "get_device_module",
@@ -44,7 +44,7 @@ _ELSEWHERE = {name: module for module, names in {
                          "set_autocast_cache_enabled set_autocast_dtype set_autocast_enabled "
                          "autocast_decrement_nesting autocast_increment_nesting set_autocast_cpu_dtype "
                          "set_autocast_cpu_enabled set_autocast_gpu_dtype",
-    "_higher_order_ops": "cond", "_utils_internal": "_running_with_deploy",
+    "_higher_order_ops": "cond", "_library.tags": "Tag", "_utils_internal": "_running_with_deploy",
     "_VF": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "serialization._zip_files": "PyTorchFileReader PyTorchFileWriter",

@@ -5,15 +5,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
+from functools import cached_property
 from typing import Any
 
 from . import _unregistered
 from ._aten import OpOverload, OpOverloadPacket, function_of
+from ._library.infer_schema import infer_schema
+from ._library.schemas import Schema, parse
 from ._tensor.torch_function import ASKING, asked, overriding, state
 from .autograd.function import Function
 from .core.class_hooks import CLASSES, among
 from .core.class_hooks import hooks as class_hooks
+from .core.mode import mode
+from .core.tape import node_of
 
 __all__ = ["OPERATORS", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "Operator", "ops"]
 OPERATORS: dict[str, Operator] = {}
@@ -26,12 +30,16 @@ class Operator:
     """
 
     def __init__(self, name: str, schema: str | None = None, function: Callable[..., Any] | None = None) -> None:
-        self.name, self.schema, self.function = name, schema, function
-        namespace, _, self.__name__ = name.partition("::")
-        self.__module__ = f"torch._ops.{namespace}"
+        self._name, self.schema, self.function = name, schema, function
+        self.namespace, _, self.__name__ = name.partition("::")
+        self.__module__ = f"torch._ops.{self.namespace}"
         self.kernels: dict[str, Callable[..., Any]] = {}
+        self.disabled: set[str] = set()         # keys of kernels that are switched off
+        self.dispatch_rules: dict[type, Callable[..., Any]] = {}    # of classes and modes with __torch_dispatch__
         self.backward: Any = None
         self.setup_context: Any = None
+        self.vmap: Any = None
+        self.tags: list[Any] = []
 
     @property
     def defined(self) -> bool:
@@ -47,51 +55,142 @@ class Operator:
 
     _op = default
 
+    def name(self) -> str:
+        """Return `namespace::name`."""
+        return self._name
+
+    @cached_property
+    def _schema(self) -> Schema:
+        """The operator's name, arguments and results, of the text it was defined by or of a kernel's annotations."""
+        text = self.schema
+        if text is None:
+            text = infer_schema(self.function or next(iter(self.kernels.values())), mutates_args=())
+        return parse(f"{self.namespace}::{text.strip()}" if not text.lstrip().startswith("(") else self._name + text)
+
+    def __getattr__(self, overload: str) -> Operator:
+        """An overload that has a name."""
+        name = vars(self).get("_name")
+        found = None if overload.startswith("_") else OPERATORS.get(f"{name}.{overload}")
+        if found is None:
+            raise AttributeError(f"The underlying op of '{name}' has no overload name '{overload}'")
+        return found
+
+    def overloads(self) -> list[str]:
+        """Return the names of all overloads."""
+        first = f"{self._name}."
+        return ["default", *(name.removeprefix(first) for name in OPERATORS if name.startswith(first))]
+
     def __repr__(self) -> str:
-        return self.name.replace("::", ".")
+        return self._name.replace("::", ".")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if ASKING and state.classes and (found := overriding((*args, *kwargs.values()))):
-            return asked(self, found, args, kwargs)
-        if CLASSES and among((*args, *kwargs.values())):
+        values = (*args, *kwargs.values())
+        if ASKING and (state.classes or state.modes) and ((found := overriding(values)) or state.modes):
+            return asked(self, found if state.classes else [], args, kwargs)
+        if CLASSES and among(values):
             return self._recorded(lambda *args, **kwargs: class_hooks.ask(self, args, kwargs), args, kwargs)
-        tensors = _unregistered.tensors_in((*args, *kwargs.values()))
-        device = tensors[0].device.type.upper() if tensors else "CPU"
-        for key in (device, "CompositeExplicitAutograd"):
-            if key in self.kernels:
+        return self._run(self._device(args, kwargs), args, kwargs)
+
+    def _device(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Return the type of the device whose kernel a call is for: of its first tensor, or of the argument `device`.
+        """
+        if tensors := _unregistered.tensors_in((*args, *kwargs.values())):
+            return tensors[0].device.type.upper()  # type: ignore[no-any-return]
+        names = [argument.name for argument in self._schema.arguments] if self.schema is not None else []
+        chosen = {**dict(zip(names, args)), **kwargs}.get("device")
+        return "CPU" if chosen is None else str(chosen).partition(":")[0].upper()
+
+    def _run(self, device: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the kernel for a type of devices."""
+        for key in ("Meta" if device == "META" else device, "CompositeExplicitAutograd"):
+            if key in self.kernels and key not in self.disabled:
                 return self._recorded(self.kernels[key], args, kwargs)
         if "CompositeImplicitAutograd" in self.kernels:
             return self.kernels["CompositeImplicitAutograd"](*args, **kwargs)
-        raise NotImplementedError(f"Could not run '{self.name}' with arguments from the '{device}' backend: no kernel "
+        if self.function is not None and not _unregistered.tensors_in((*args, *kwargs.values())):
+            raise RuntimeError(f"{self.__name__} does not have a kernel registered for {device.lower()}. Please use "
+                               f"register_kernel to do so.")
+        if self.schema is not None:
+            self._schema.bound(args, kwargs)
+        raise NotImplementedError(f"Could not run '{self._name}' with arguments from the '{device}' backend: no kernel "
                                   f"is registered for it")
 
     def _recorded(self, kernel: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a kernel as one step of the tape."""
-        if self.backward is None and self.function is None:
+        if self.backward is None and self.function is None and self.vmap is None:
             if self.kernels.get("Autograd") is _unregistered.fallthrough_kernel:
                 return kernel(*args, **kwargs)
-            return _unregistered.run(self.name, kernel, args, kwargs)
-        bound = signature(kernel).bind(*args, **kwargs)
-        bound.apply_defaults()
-        args, kwargs = bound.args, bound.kwargs
-        operator = self
+            return _unregistered.run(self._name, kernel, args, kwargs)
+        if self.schema is not None and kwargs:
+            names = [a.name for a in self._schema.arguments if not a.kwarg_only]
+            while len(args) < len(names) and names[len(args)] in kwargs:        # by position, as autograd wants them
+                args, kwargs = (*args, kwargs[names[len(args)]]), {k: v for k, v in kwargs.items()
+                                                                   if k != names[len(args)]}
+        tensors = _unregistered.tensors_in(args)
+        if not (mode.batches or mode.record and any(node_of(t) is not None for t in tensors)):
+            return self._checked(kernel(*args, **kwargs), args, kwargs)
+        return step_of(self, kernel, kwargs).apply(*args)
 
-        class Step(Function):
-            @staticmethod
-            def forward(ctx: Any, *inputs: Any) -> Any:
-                output = kernel(*inputs, **kwargs)
-                if operator.setup_context is not None:
-                    more = {"keyword_only_inputs": kwargs} if kwargs else {}
-                    operator.setup_context(ctx=ctx, inputs=inputs, output=output, **more)
-                return output
+    def _checked(self, output: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what a kernel returned, or raise if it shares memory; date the writes that the schema tells of."""
+        if self.function is None:
+            return output
+        given, made = _unregistered.tensors_in((*args, *kwargs.values())), _unregistered.tensors_in((output,))
+        seen = {id(t._storage) for t in given}
+        for tensor in made:
+            if id(tensor._storage) in seen:
+                raise RuntimeError(
+                    f"{self.function.__name__} (with implementation in {self.function.__module__}): The output of this "
+                    f"custom operator (1) must not also be an input to this custom operator and (2) may not alias any "
+                    f"inputs to this custom operator or other returns. The most common way to trigger this error is if "
+                    f"we have y = custom_op(x) and y and x are the same Tensor. Please instead return a clone of the "
+                    f"offending output tensor(s) (e.g. return x.clone()) or refactor the custom operator to not return "
+                    f"y.")
+            seen.add(id(tensor._storage))
+        if self._schema.is_mutable:
+            by_place, by_name = self._schema.bound(args, kwargs)
+            values = {**dict(zip((a.name for a in self._schema.arguments), by_place)), **by_name}
+            for argument in self._schema.arguments:
+                if argument.alias_info is not None and argument.alias_info.is_write:
+                    for tensor in _unregistered.tensors_in((values[argument.name],)):
+                        tensor._storage.wrote()
+        return output
 
-            @staticmethod
-            def backward(ctx: Any, *gradients: Any) -> Any:
-                if operator.backward is None:
-                    raise RuntimeError(f"Trying to backward through {operator}.default but no autograd formula was "
-                                       "registered. Please use register_autograd to add one.")
-                return operator.backward(ctx, *gradients)
-        return Step.apply(*args)
+
+def step_of(operator: Operator, kernel: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """Return the Function that runs an operator's kernel, and has its registered gradients and rule for batches."""
+
+    class Step(Function):
+        generate_vmap_rule = operator.vmap is None
+
+        @staticmethod
+        def forward(*inputs: Any) -> Any:
+            return operator._checked(kernel(*inputs, **kwargs), inputs, kwargs)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            if operator.setup_context is None:
+                return
+            ctx.argument_count_, by_name = len(inputs), kwargs
+            if operator.schema is not None:
+                inputs, by_name = operator._schema.bound(inputs, kwargs)
+            more = {"keyword_only_inputs": by_name} if by_name else {}
+            operator.setup_context(ctx=ctx, inputs=inputs, output=output, **more)
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            if operator.backward is None:
+                raise RuntimeError(f"Trying to backward through {operator}.default but no autograd formula was "
+                                   "registered. Please use register_autograd to add one.")
+            found = operator.backward(ctx, *gradients)
+            count = getattr(ctx, "argument_count_", None)
+            return found[:count] if isinstance(found, tuple) else found     # not those of arguments that were left out
+
+    if operator.vmap is not None:
+        def vmap(info: Any, in_dims: Any, *inputs: Any) -> Any:
+            return operator.vmap(info, in_dims, *inputs, **kwargs)
+        Step.vmap = staticmethod(vmap)      # type: ignore[method-assign]
+    return Step
 
 
 class HigherOrderOperator:

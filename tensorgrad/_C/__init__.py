@@ -165,7 +165,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"{PACKAGE}._unregistered"), name)
     if name in OF_ENGINE:
         return getattr(import_module(f"{__name__}._autograd"), name)
-    if name in ("Future", "PyTorchFileReader", "PyTorchFileWriter"):        # those of the package itself
+    if name in ("Future", "PyTorchFileReader", "PyTorchFileWriter", "Tag"):        # those of the package itself
         return getattr(import_module(PACKAGE), name)
     raise MissingName(__name__, name)
 

@@ -169,6 +169,6 @@ def capsule(tensor: Any, stream: Any, max_version: Any, dl_device: Any, copy: An
     options = {} if max_version is None or max_version[0] < 1 or DLPACK[0] < 1 else {"max_version": max_version}
     if tensor.array.dtype.kind == "V":
         from .dlpack import exported
-        shared(tensor).hand_out()
+        dispatch.shared(tensor).hand_out()
         return exported(tensor.array.copy() if copy else tensor.array, tensor.dtype, **options)
     return (tensor.numpy().copy() if copy else tensor.numpy()).__dlpack__(**options)

@@ -86,7 +86,7 @@ def _pointed(tensor: Any, array: Any, storage: Storage) -> None:
     leaf = tensor._node
     if type(leaf) is Leaf and (leaf.shape != array.shape or leaf.dtype != array.dtype
                                or leaf._storage is not tensor._storage.nowhere):
-        renew_leaf(tensor)
+        renew_leaf(tensor, array)
 
 
 FUNCTIONAL = "(or perhaps using torch.autograd.functional.* APIs) "
@@ -130,7 +130,8 @@ class Tensor(TensorBase):
     def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
         """Return a leaf of class `cls` that shares the memory of `data`."""
         out = new(cls)
-        out.array, out._storage, out._node, out._grad, out.origin = data.array, data._storage.another(), None, None, None
+        out.array, out._storage = data.array, data._storage.another()
+        out._node, out._grad, out.origin = None, None, None
         if require_grad:
             if out.array.dtype.kind not in "fcV":
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")

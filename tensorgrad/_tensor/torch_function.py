@@ -209,6 +209,9 @@ OF_ANYTHING = frozenset("as_tensor asarray from_dlpack from_numpy frombuffer is_
                         "typename".split())
 
 
+PREFIXED = frozenset(("fft", "linalg", "special"))
+
+
 def overridable(function: Any, namespace: str, name: str) -> Any:
     """Wrap a function of a namespace so that overrides of its arguments' classes, and modes, are called.
 
@@ -244,7 +247,9 @@ Overrides of a class that is no subclass of Tensor are called once the plain fun
                 return better.result()
         arm()
         return asked(call, found, args, kwargs)
-    call.__module__, call.__name__, call.__qualname__, call.__doc__ = namespace, name, name, function.__doc__
+    prefix = namespace.rpartition(".")[2]           # PyTorch's own name of torch.linalg.inv is linalg_inv
+    call.__module__, call.__qualname__, call.__doc__ = namespace, name, function.__doc__
+    call.__name__ = f"{prefix}_{name}" if prefix in PREFIXED else name
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
 

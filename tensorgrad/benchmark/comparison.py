@@ -30,7 +30,7 @@ MODULES = {"pytorch": "torch", "onnxruntime": "onnxruntime", "openvino": "openvi
 
 @dataclass
 class Row:
-    """What was measured of a library at a batch: seconds of a run (quartiles), of a fresh process up to its first
+    """Figures of a library at a batch: seconds of a run (quartiles), of a fresh process up to its first
     result, of its imports among them, and the most bytes that this process held. Or the problem.
     """
 

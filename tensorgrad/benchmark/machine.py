@@ -1,4 +1,4 @@
-"""What a machine can do at most: the processor's name, the rate of products of matrices, and of copies."""
+"""The limits of a machine: the processor's name, the rate of products of matrices, and of copies."""
 from __future__ import annotations
 
 import platform

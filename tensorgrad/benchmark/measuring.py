@@ -92,6 +92,8 @@ class Tensors:
         self.torch = importlib.import_module(name)
         self.torch.set_num_threads(threads)
         self.version, self.compiled = f"{name} {self.torch.__version__}", compiled
+        if name == "tensorgrad" and not self.torch.backends.compiled.is_enabled():
+            self.version += " without compiled kernels"
         self.module: Any = None
         self.model: Any = None
 

@@ -16,6 +16,8 @@ from ..graph.recorder import here
 from ..nn.modules.module import Module
 from ..storage.base import lock
 from .entries import Entry
+from .freezing import freeze
+from .shared import Shared
 from .signature import Signature, Unlike
 from .stances import ALL, counters, stance
 from .state import Reason, state
@@ -66,7 +68,9 @@ class Compiled:
         self.entries: dict[tuple[Any, ...], list[Entry]] = {}
         self.eager: Counter[str] = Counter()
         self.changed: list[str] = []                    # guards that failed
+        self.frozen = False
         self.witness: tuple[Any, str, Any] | None = None      # (table, name, parameter that requires a gradient)
+        self.shared = Shared()                          # what the executables compute ahead
         ALL.add(self)
 
     # ── a call ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -198,6 +202,9 @@ class Compiled:
         counters["stats"]["unique_graphs" if entry.run is not None else "eager_signatures"] += 1
         if isinstance(self.program, Module) and self.build is None:
             self._find_witness()
+            if self.freeze and entry.run is not None and not self.frozen:
+                self.frozen, self.witness = True, None
+                freeze(self.program, entry)
         return entry
 
     def _built(self, traced: Trace, found: Signature) -> Any:
@@ -205,7 +212,7 @@ class Compiled:
         if self.build is not None:
             return self.build(traced.graph, found.tensors)
         from .executable import build
-        return build(traced.graph)  # type: ignore[arg-type]
+        return build(traced.graph, self.shared)  # type: ignore[arg-type]
 
     def _find_witness(self) -> None:
         """Note a parameter that requires a gradient: while it does, calls that record gradients run eagerly at once."""

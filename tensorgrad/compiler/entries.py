@@ -1,4 +1,4 @@
-"""What a compiled function keeps for one signature: an executable, or the reason why such calls run eagerly."""
+"""Entries of a compiled function, for one signature each: an executable, or the reason why such calls run eagerly."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .tracing import Trace
 
 
 class Entry:
-    """One signature under the guards of one trace. `run` is None if such calls run eagerly, because of `reason`.
+    """A signature under the guards of one trace. `run` is None if such calls run eagerly, because of `reason`.
 
     Tensors that the program reads are `tensors`, by name; `objects` are arguments known by identity.
     """
@@ -55,6 +55,11 @@ class Entry:
         if found is None:
             self.state = state_of(self.tensors.values())
         return found
+
+    def freeze(self) -> None:
+        """Forget the tensors, and take the present contents of the places for what the trace read."""
+        self.tensors, self.forms, self.state = {}, [], ()
+        self.guards.renew()
 
     def results(self, arrays: Sequence[np.ndarray], inputs: Sequence[Any]) -> Any:
         """Run the graph on the arrays of these inputs, and return the program's result."""

@@ -2,22 +2,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..graph.lowered import Lowered
-from ..graph.nesting import leaves, mapped
+from ..graph.nesting import mapped
 from ..graph.node import Node
 from ..graph.uses import last_uses
 from ..kernels.compiled import WANTED, enabled
 from ..runtime.numpy_state import compute
 from ..storage.base import lock
 from .guards import Stamps
-from .memory import STRONG
+from .memory import ARENA, STRONG, WEAK
 from .passes import optimize
 from .passes.rewriting import settled
-from .plan import Build, Changed, Plan, Step
+from .plan import Build, Changed, Plan, Step, in_bytes
+from .shared import Shared
+from .steps import Steps
 from .values import computed
 
 
@@ -31,16 +34,15 @@ class Executable:
     it. Without them, Python runs all nodes. `memory` has the bytes of the plan's arena and of its constants.
     """
 
-    def __init__(self, graph: Lowered) -> None:
+    def __init__(self, graph: Lowered, shared: Shared | None = None) -> None:
         self.graph = optimize(graph)
+        self._shared = shared or Shared()
         self.left: list[tuple[str, str]] = []
         self.memory = {"arena": 0, "unplanned": 0, "constants": 0}
         ahead = settled(graph)
-        self._ahead = [node for node in graph.nodes if node in ahead and node.op == "call_function"]
-        self._steps = [(node, ended) for node, ended in last_uses(graph).items()
-                       if node not in ahead and node.op != "placeholder"]
-        self._names = [node for node in graph.nodes if node.op == "get_attr"]
-        self._inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        self._ahead = [(node, [other for other in ended if not set(other.users) - ahead])
+                       for node, ended in last_uses(graph).items() if node in ahead]
+        self._known = ahead
         self._plan: Plan | None = None
         self.stamps = Stamps(graph.tensors.values())
         values = compute(self._values)
@@ -55,21 +57,44 @@ class Executable:
         plan = self._plan
         if bound is None or plan is None:
             return compute(self._by_python, values, arrays)  # type: ignore[no-any-return]
-        if plan.simple:
+        if plan.in_c:
             found = bound.run(arrays)
             if found is NotImplemented:
                 found = bound.run([_solid(array) for array in arrays])
+            if found is not None and not plan.simple:
+                found = plan.results(found)
         else:
             found = compute(self._in_parts, plan, bound, arrays)
         return compute(self._by_python, values, arrays) if found is None else found  # type: ignore[no-any-return]
 
+    @cached_property
+    def _steps(self) -> Steps:
+        return Steps(self.graph, self._known)
+
+    def _by_python(self, values: dict[Node, Any], arrays: Sequence[np.ndarray]) -> list[Any]:
+        return self._steps.run(values, arrays)
+
+    def freeze(self) -> None:
+        """Keep what runs need, and let go of the graph's tensors: what becomes of them is not seen any more."""
+        self.stamps = Stamps(())
+        self.graph.tensors.clear()
+        for node in self.graph.nodes:
+            node.meta.pop("value", None)
+
     # ── constants ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _values(self) -> dict[Node, Any]:
-        values = {node: type(t._storage).host(t.array) for node in self._names
-                  for t in (self.graph.tensors[node.target],)}
-        for node in self._ahead:
-            values[node] = _value(node, values)
+        """Return the values of the nodes that are computed ahead and that others use."""
+        values: dict[Node, Any] = {}
+        known = self._shared.of(self.graph.tensors)
+        for node, ended in self._ahead:
+            if node.op == "get_attr":
+                tensor = self.graph.tensors[node.target]
+                values[node] = type(tensor._storage).host(tensor.array)
+            else:
+                values[node] = known.computed(node, partial(_value, node, values))
+            for other in ended:
+                values.pop(other, None)
         return values
 
     def _constants(self) -> tuple[dict[Node, Any], Any]:
@@ -103,17 +128,14 @@ class Executable:
     # ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _in_parts(self, plan: Plan, bound: Any, arrays: Sequence[np.ndarray]) -> list[Any] | None:
-        """Run a plan that has steps of Python, or results that are views; None if an index is out of range."""
+        """Run a plan that has steps of Python; None if an index is out of range, or shapes are not as planned."""
         run = bound.start(arrays)
         if run is NotImplemented:
             arrays = [_solid(array) for array in arrays]
             run = bound.start(arrays)
-        outputs = run.outputs()
-        of_kind = [[np.frombuffer(run, np.uint8)] if plan.arena else [np.empty(0, np.uint8)], arrays, bound.constants(),
-                   outputs]
-        memory = [of_kind[kind][which] for kind, which in plan.places]
-        memory = [array.reshape(-1).view(np.uint8) if array.ndim != 1 or array.dtype != np.uint8 else array
-                  for array in memory]
+        of_kind = [np.frombuffer(run, np.uint8) if plan.arena else None], arrays, bound.constants(), run.outputs()
+        memory = [of_kind[kind][which] if kind == ARENA else in_bytes(of_kind[kind][which])
+                  for kind, which in plan.places]
         for part in plan.parts:
             if isinstance(part, Step):
                 try:
@@ -122,26 +144,14 @@ class Executable:
                     return None
             elif not run.go(*part):
                 return None
-        return [outputs[plan.places[value.buffer.place][1]] if value.is_whole else value.among(memory)
-                for value in plan.outputs]
-
-    def _by_python(self, values: dict[Node, Any], arrays: Sequence[np.ndarray]) -> list[Any]:
-        env = dict(values)
-        env.update(zip(self._inputs, arrays, strict=True))
-        for node, ended in self._steps:
-            if node.op == "output":
-                return [env[leaf] for leaf in leaves(node.args[0]) if isinstance(leaf, Node)]
-            env[node] = _value(node, env)
-            for other in ended:
-                env.pop(other, None)
-        raise AssertionError("a graph ends with its output")
+        return plan.results(run.outputs())
 
 
 def _solid(array: Any) -> Any:
     """Return a contiguous array at an address that programs accept: itself, or a copy."""
     if type(array) is not np.ndarray:
         array = np.asarray(array)
-    if array.flags.c_contiguous and array.ctypes.data % STRONG == 0:
+    if array.flags.c_contiguous and array.ctypes.data % WEAK == 0:
         return array
     memory = np.empty(array.nbytes + STRONG, np.uint8)
     start = -memory.ctypes.data % STRONG
@@ -157,6 +167,9 @@ def _value(node: Node, env: dict[Node, Any]) -> Any:
                     {key: mapped(value, a) for key, a in node.kwargs.items()})
 
 
-def build(graph: Lowered) -> Executable:
-    """Return the executable of a lowered graph, which is optimized in place."""
-    return Executable(graph)
+def build(graph: Lowered, shared: Shared | None = None) -> Executable:
+    """Return the executable of a lowered graph, which is optimized in place.
+
+    Executables with one `shared` keep equal values that they compute ahead once.
+    """
+    return Executable(graph, shared)

@@ -1,4 +1,4 @@
-"""What became of a compiled program: its graphs, what Python runs in them, and the calls that ran eagerly."""
+"""Explain a compiled program: its graphs, what Python runs in them, and the calls that ran eagerly."""
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +12,7 @@ SHOWN = 60                  # characters of an argument that a table shows
 
 
 class Explanation:
-    """What `explain()` of a compiled function or module returns; printed, it is a text with tables.
+    """The answer of `explain()` of a compiled function or module; printed, it is a text with tables.
 
     `graphs` are the entries that run compiled, `reasons` {text: number of calls} those why calls ran eagerly, `changed`
     what made graphs invalid.
@@ -86,7 +86,7 @@ def explained(compiled: Any, program: Any, args: Any, kwargs: Any) -> Explanatio
 
 
 class ExplainOutput:
-    """What PyTorch's `torch._dynamo.explain(f)(*args)` returns.
+    """The answer of `torch._dynamo.explain(f)(*args)`.
 
     A program that a graph cannot hold counts as one graph break, since the whole call runs eagerly.
     """

@@ -1,4 +1,4 @@
-"""What compiled code relies on: the values of tensors, and Python's state that a trace read.
+"""Guards of compiled code: the values of tensors, and Python's state that a trace read.
 
 Checks are flat lists, which native/guards.c compares; without it, Python does. They only say "all as before": what
 follows from a difference is for slower code to find out.
@@ -116,6 +116,12 @@ class Guards:
                     return ".".join(part for part in (place.title, name) if part)
         self._refresh()
         return None
+
+    def renew(self) -> None:
+        """Rely on what the places hold now."""
+        for place in self.places:
+            place.values = place.now()
+        self._refresh()
 
     def _counts(self, place: Any, name: str) -> bool:
         """Return True unless it is an attribute or a global that no code that ran names."""

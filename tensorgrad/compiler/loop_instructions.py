@@ -5,11 +5,12 @@ An op without an instruction is traced: its definition runs on `Lane`s, as it do
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ops.base import OPS
+from ..ops.reduction import axes_of
 from ..runtime.native import native
 from .loops import At, Loop, Step
 
@@ -34,13 +35,20 @@ def kind_of(dtype: Any) -> str:
     return KINDS.get(dtype.char if dtype.char in "fd?B" else dtype.name, "")
 
 
+FULL, ROW, DROPPED = 0, 1, 2    # a value has all elements; one for each row, with axes of length 1; without these axes
+
+
 class Lane:
-    """A value of a loop in the making, with the operators that definitions use. `at` is an input's or instruction's."""
+    """A value of a loop in the making, with the operators that definitions use. `at` is an input's or instruction's.
 
-    __slots__ = ("at", "dtype", "made")
+    `form` is FULL, ROW or DROPPED.
+    """
 
-    def __init__(self, made: Instructions, at: tuple[str, int], dtype: Any) -> None:
-        self.made, self.at, self.dtype = made, at, dtype
+    __slots__ = ("at", "dtype", "form", "made")
+
+    def __init__(self, made: Instructions, at: tuple[str, int], dtype: Any, form: int = FULL) -> None:
+        self.made, self.at, self.dtype, self.form = made, at, dtype, form
+        made.forms[at] = form
 
     def _call(name: str, swapped: bool = False) -> Any:  # type: ignore[misc]
         def call(self: Lane, other: Any) -> Any:
@@ -64,12 +72,25 @@ class Lane:
         return self.made.op("bitwise_not", self)
 
 
-class Instructions:
-    """Instructions (name, operands), equal ones only once. Operands are ("in", k), ("at", k), or numbers."""
+class Instruction(NamedTuple):
+    """Operands are ("in", k), ("at", k), or numbers; with `by_row`, the result is one number for each row."""
 
-    def __init__(self, dtype: Any) -> None:
-        self.dtype = np.dtype(dtype)
-        self.rows: list[tuple[str, tuple[Any, ...]]] = []
+    name: str
+    operands: tuple[Any, ...]
+    by_row: bool
+
+
+class Instructions:
+    """Instructions that compute in a dtype, equal ones only once.
+
+    `ndim` is the number of the result's axes, `reduced` how many of them, at the end, are a row: 0 without reductions;
+    `count` is the number of a row's elements.
+    """
+
+    def __init__(self, dtype: Any, ndim: int = 1, reduced: int = 0, count: int = 1) -> None:
+        self.dtype, self.ndim, self.reduced, self.count = np.dtype(dtype), ndim, reduced, count
+        self.rows: list[Instruction] = []
+        self.forms: dict[Any, int] = {}
         self._known: dict[Any, int] = {}
         self._depth = 0
 
@@ -107,16 +128,57 @@ class Instructions:
             # arithmetic of truth values is not that of numbers
             if not truth and name != "copy" and _is_truth(a):
                 raise Unserved(name)
-        of = tuple(a.at if isinstance(a, Lane) else _number(a) for a in operands)
+        return self._added(name, operands, BOOL if truth else self.dtype, self._form(name, operands))
+
+    def _form(self, name: str, operands: tuple[Any, ...]) -> int:
+        forms = {a.form for a in operands if isinstance(a, Lane)}
+        if DROPPED in forms and len(forms) > 1 and self.reduced < self.ndim:
+            raise Unserved(f"{name} of rows and what was made of them, without their axes")
+        return min(forms, default=FULL)
+
+    def _added(self, name: str, operands: tuple[Any, ...], dtype: Any, form: int) -> Lane:
+        of = tuple(a.at if isinstance(a, Lane) else a if isinstance(a, tuple) else _number(a) for a in operands)
         key = name, tuple(a if isinstance(a, tuple) else a.hex() for a in of)       # 0 and −0 differ
         if key not in self._known:
             self._known[key] = len(self.rows)
-            self.rows.append((name, of))
-        return Lane(self, ("at", self._known[key]), BOOL if truth else self.dtype)
+            self.rows.append(Instruction(name, of, form != FULL))
+        return Lane(self, ("at", self._known[key]), dtype, form)
+
+    def of_many(self, name: str, x: Lane, axis: Any, keepdims: bool) -> Lane:
+        """Add a reduction of rows."""
+        if not isinstance(x, Lane) or x.form != FULL or x.dtype == BOOL or self.reduced != rows_of(axis, self.ndim):
+            raise Unserved(name)
+        before = self.rows[x.at[1]] if x.at[0] == "at" else None
+        factors: tuple[Any, ...] = (x,)
+        if (name in ("sum", "mean") and before is not None and before.name in ("multiply", "square")
+                and all(self.forms.get(a) == FULL for a in before.operands)):
+            name, factors = f"{name}_of_products", (before.operands * 2)[:2]
+        return self._added(name, factors, self.dtype, ROW if keepdims else DROPPED)
+
+    @property
+    def in_parts(self) -> bool:
+        """Return True if no element waits for a reduction of its row: then the row may have any length."""
+        waits: set[int] = set()
+        for at, (name, operands, by_row) in enumerate(self.rows):
+            after = any(a[1] in waits for a in operands if isinstance(a, tuple) and a[0] == "at")
+            if after and (not by_row or name in MANY):
+                return False
+            if after or name in MANY:
+                waits.add(at)
+        return True
+
+
+def rows_of(axis: Any, ndim: int) -> int:
+    """Return how many axes a reduction takes, if they are the last ones; else 0."""
+    axes = axes_of(ndim, axis)  # type: ignore[no-untyped-call]
+    return len(axes) if sorted(axes) == list(range(ndim - len(axes), ndim)) else 0
 
 
 TRUTHS = frozenset("equal not_equal less less_equal logical_and logical_or logical_xor logical_not isnan isinf isfinite"
                    .split())
+
+
+MANY = frozenset(["sum", "mean", "sum_of_products", "mean_of_products", "amax", "amin"])
 
 
 def _is_truth(a: Any) -> bool:
@@ -163,10 +225,10 @@ def _cast(made: Instructions, x: Lane, *, dtype: Any) -> Any:
     if x.dtype == dtype:
         return x
     if dtype == BOOL:
-        return made.instruction("not_equal", Lane(made, x.at, made.dtype), 0.0)
+        return made.instruction("not_equal", Lane(made, x.at, made.dtype, x.form), 0.0)
     if dtype != made.dtype or not (x.dtype == BOOL or x.at[0] == "in"):
         raise Unserved("cast")
-    return Lane(made, x.at, dtype)
+    return Lane(made, x.at, dtype, x.form)
 
 
 def _bits(name: str) -> Any:
@@ -177,14 +239,30 @@ def _bits(name: str) -> Any:
     return rule
 
 
+def _reduction(name: str) -> Any:
+    def rule(made: Instructions, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return made.of_many(name, x, axis, keepdims)
+    return rule
+
+
+def _variance(made: Instructions, x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
+    if made.count - correction <= 0:
+        raise Unserved("variance")
+    away = x - made.of_many("mean", x, axis, True)
+    return made.of_many("sum", away * away, axis, keepdims) / (made.count - correction)
+
+
 def _round(made: Instructions, x: Any, *, decimals: int = 0) -> Any:
     if decimals:
         raise Unserved("round")
     return made.instruction("round", x)
 
 
+REDUCTIONS = frozenset(["sum", "mean", "variance", "amax", "max", "amin", "min"])
 RULES: dict[str, Any] = {
     "power": _power, "clamp": _clamp, "cast": _cast, "round": _round,
+    "sum": _reduction("sum"), "mean": _reduction("mean"), "variance": _variance,
+    "amax": _reduction("amax"), "max": _reduction("amax"), "amin": _reduction("amin"), "min": _reduction("amin"),
     "clone": lambda made, x: x,
     "greater": lambda made, a, b: made.op("less", b, a),
     "greater_equal": lambda made, a, b: made.op("less_equal", b, a),
@@ -201,13 +279,16 @@ RULES: dict[str, Any] = {
 }
 
 
-def instructions(loop: Loop, dtype: Any, operands: list[Any]) -> tuple[Instructions, list[Lane]]:
+def instructions(loop: Loop, dtype: Any, operands: list[Any], forms: list[int] | None = None, **rows: int,
+                 ) -> tuple[Instructions, list[Lane]]:
     """Return the instructions of a loop that computes in `dtype`, and its results, for operands of these dtypes.
 
-    Unserved if one of its steps has none.
+    `rows` are the parameters of `Instructions`. Unserved if a step has no instructions.
     """
-    made = Instructions(dtype)
-    values: list[Any] = [Lane(made, ("in", k), np.dtype(d)) for k, d in enumerate(operands)]
+    made = Instructions(dtype, **rows)
+    forms = forms or [FULL] * len(operands)
+    values: list[Any] = [Lane(made, ("in", k), np.dtype(d), form)
+                         for k, (d, form) in enumerate(zip(operands, forms, strict=True))]
     for step in loop.steps:
         given = [values[a.value] if isinstance(a, At) else a for a in step.operands]
         _check(step.opname, given, made)
@@ -218,11 +299,10 @@ def instructions(loop: Loop, dtype: Any, operands: list[Any]) -> tuple[Instructi
         if not isinstance(found, Lane):
             found = made.instruction("copy", found)
         values.append(found)
-    results = []
-    for k in loop.results:
-        lane = values[k]
-        results.append(lane if lane.at[0] == "at" else made.instruction("copy", lane))
-    return made, results
+    results = [values[k] for k in loop.results]
+    if any(x.dtype not in (made.dtype, BOOL) for x in results):
+        raise Unserved("a result of another dtype")
+    return made, [x if x.at[0] == "at" else made.instruction("copy", x) for x in results]
 
 
 def served(opname: str, operands: list[Any], params: dict[str, Any], result: Any) -> bool:
@@ -236,6 +316,8 @@ def served(opname: str, operands: list[Any], params: dict[str, Any], result: Any
         return False
     if not kinds():
         return True
+    if opname in REDUCTIONS:
+        return dtypes == [dtype] and result == dtype
     numbers = iter(range(len(dtypes)))
     step = Step(opname, tuple(At(next(numbers)) if isinstance(a, np.dtype) else a for a in operands),
                 tuple(params.items()))

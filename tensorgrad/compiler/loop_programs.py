@@ -11,7 +11,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .loop_instructions import BOOL, Instructions, Lane, Unserved, instructions, kind_of, kinds
+from .loop_instructions import (
+    BOOL,
+    DROPPED,
+    FULL,
+    REDUCTIONS,
+    ROW,
+    Instructions,
+    Lane,
+    Unserved,
+    instructions,
+    kind_of,
+    kinds,
+    rows_of,
+)
 from .loops import Loop
 
 AXES, REGISTERS, NUMBERS, STEPS = 4, 16, 64, 128
@@ -20,8 +33,9 @@ FIRST_OF = {"values": 0, "bytes": 8, "int64": 10}
 ALL_INPUTS, RESULTS, OUTPUTS = 11, 3, 4
 INPUT, OUTPUT = REGISTERS, REGISTERS + ALL_INPUTS
 NUMBER = OUTPUT + OUTPUTS
-FULL = 1
+WRITTEN = {FULL: 1, ROW: 2, DROPPED: 2}
 MODEST = 1 << 40
+MOST_ROW = 1 << 14                                      # elements, where all of a row waits for its reduction
 
 
 class Layout(NamedTuple):
@@ -44,7 +58,7 @@ class Program:
     outputs: list[int | None]
     code: np.ndarray
     numbers: list[int]
-    shape: tuple[int, ...]
+    shapes: dict[int, tuple[int, ...]]  # of the results that it writes
     dtype: Any                          # of the arithmetic, and of results that are no truth values
     same: list[int]                     # for each result of the loop, the first that equals it
     over: dict[Any, list[int]]
@@ -60,8 +74,13 @@ def program(loop: Loop, operands: Sequence[Layout]) -> Program:
     if not kinds():
         raise Unserved("no compiled module")
     shape = np.broadcast_shapes(*(o.shape for o in operands))
-    axes, steps = _merged(shape, [_steps(o, shape) for o in operands])
-    made, results = instructions(loop, _type_of(operands), [o.dtype for o in operands])
+    reduced = reduced_axes(loop, len(shape))
+    axes, steps = _merged(shape, [_steps(o, shape) for o in operands], reduced)
+    made, results = instructions(loop, _type_of(loop, operands), [o.dtype for o in operands],
+                                 [_form(o, shape, reduced) for o in operands], ndim=len(shape), reduced=reduced,
+                                 count=axes[-1])
+    if axes[-1] > MOST_ROW and not made.in_parts:
+        raise Unserved("rows too long")
     places, outputs = _inputs(operands), _outputs(results)
     code = _Code(made, [INPUT + p for p in places], {lane.at[1]: OUTPUT + k for k, lane in outputs})
     at_inputs: list[int | None] = [None] * ALL_INPUTS
@@ -75,18 +94,42 @@ def program(loop: Loop, operands: Sequence[Layout]) -> Program:
     whole = [k for k, operand in enumerate(operands) if operand.shape == shape and places[k] < FIRST_OF["bytes"]
              and all(n == 1 or s == prod(axes[i + 1:]) for i, (n, s) in enumerate(zip(axes, steps[k], strict=True)))]
     over = _over(made, code.at, whole, {lane.at[1]: written[k] for k, lane in outputs if k < RESULTS})
+    forms = {k: lane.form for k, lane in outputs}
+    sizes = [1 if k not in forms else prod(axes) if forms[k] == FULL else prod(axes[:-1]) for k in range(OUTPUTS)]
     return Program(at_inputs, [written.get(k) for k in range(OUTPUTS)],
-                   code.program(inputs, [FULL * (k in written) for k in range(OUTPUTS)]),
-                   [*axes, *reach, *(prod(shape) if k in written else 1 for k in range(OUTPUTS))], shape, made.dtype,
-                   [first[lane.at] for lane in results], over)
+                   code.program(inputs, [WRITTEN[forms[k]] if k in forms else 0 for k in range(OUTPUTS)]),
+                   [*axes, *reach, *sizes], {written[k]: _shape(shape, form, reduced) for k, form in forms.items()},
+                   made.dtype, [first[lane.at] for lane in results], over)
 
 
-def _type_of(operands: Sequence[Layout]) -> Any:
-    """Return the dtype that the loop computes in: that of its floating point operands."""
+def reduced_axes(loop: Loop, ndim: int) -> int:
+    """Return how many of the last axes a loop's reductions take: 0 without any. Unserved if they differ."""
+    found = {rows_of(dict(step.params).get("axis"), ndim) for step in loop.steps if step.opname in REDUCTIONS}
+    if found == {0} or len(found) > 1:
+        raise Unserved("reductions along other axes than the last")
+    return found.pop() if found else 0
+
+
+def _form(operand: Layout, shape: tuple[int, ...], reduced: int) -> int:
+    """Return whether an operand has all elements of a row, or one for all of them."""
+    lead = len(shape) - len(operand.shape)
+    inside = operand.shape[max(len(shape) - reduced - lead, 0):] if reduced else shape
+    return ROW if reduced and set(inside) <= {1} and set(shape[len(shape) - reduced:]) != {1} else FULL
+
+
+def _shape(shape: tuple[int, ...], form: int, reduced: int) -> tuple[int, ...]:
+    rows = shape[:len(shape) - reduced]
+    return shape if form == FULL else rows if form == DROPPED else rows + (1,) * reduced
+
+
+def _type_of(loop: Loop, operands: Sequence[Layout]) -> Any:
+    """Return the dtype that the loop computes in: that of its floating point operands, or else of its casts."""
     found = {np.dtype(o.dtype) for o in operands if np.dtype(o.dtype).char in "fd"}
-    if len(found) != 1:
+    found = found or {np.dtype(d) for step in loop.steps for name, d in step.params
+                      if name == "dtype" and np.dtype(d).char in "fd"}
+    if len(found) > 1:
         raise Unserved("operands of several dtypes")
-    return found.pop()
+    return found.pop() if found else np.dtype(np.float32)           # which truth values alone do not mind
 
 
 def _steps(operand: Layout, shape: tuple[int, ...]) -> list[int]:
@@ -98,22 +141,34 @@ def _steps(operand: Layout, shape: tuple[int, ...]) -> list[int]:
     return steps
 
 
-def _merged(shape: tuple[int, ...], steps: list[list[int]]) -> tuple[list[int], list[list[int]]]:
-    """Return the fewest axes along which all operands have steps, four of them, with the operands' steps."""
+def _merged(shape: tuple[int, ...], steps: list[list[int]], reduced: int) -> tuple[list[int], list[list[int]]]:
+    """Return the fewest axes along which all operands have steps, four of them, with the operands' steps.
+
+    The last `reduced` axes become the last one.
+    """
     if not prod(shape) or prod(shape) >= MODEST:
         raise Unserved("an empty result")
-    columns: list[list[int]] = []               # length, and the step of each operand
-    for n, *of_axis in zip(shape, *steps):
-        if n == 1:
-            continue
-        if columns and all(before == s * n for before, s in zip(columns[-1][1:], of_axis, strict=True)):
-            columns[-1] = [columns[-1][0] * n, *of_axis]
-        else:
-            columns.append([n, *of_axis])
-    if len(columns) > AXES:
+    end = len(shape) - reduced
+    columns = list(zip(shape, *steps, strict=True))
+    rows, within = _joined(columns[:end]), _joined(columns[end:])
+    if reduced:
+        within = within or [(1, *[0] * len(steps))]
+    if len(within) > 1 + 3 * (not reduced) or len(rows) + len(within) > AXES:
         raise Unserved("too many axes")
-    columns = [[1, *[0] * len(steps)]] * (AXES - len(columns)) + columns
-    return [c[0] for c in columns], [[c[1 + k] for c in columns] for k in range(len(steps))]
+    found = rows + within
+    found = [(1, *[0] * len(steps))] * (AXES - len(found)) + found
+    return [c[0] for c in found], [[c[1 + k] for c in found] for k in range(len(steps))]
+
+
+def _joined(columns: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Join axes (length, step of each operand) that all operands pass as if they were one; drop those of length 1."""
+    found: list[tuple[int, ...]] = []
+    for n, *steps in columns:
+        if n > 1 and found and all(before == s * n for before, s in zip(found[-1][1:], steps, strict=True)):
+            found[-1] = (found[-1][0] * n, *steps)
+        elif n > 1:
+            found.append((n, *steps))
+    return found
 
 
 def _inputs(operands: Sequence[Layout]) -> list[int]:
@@ -157,14 +212,14 @@ class _Code:
         places: dict[int, int] = {}
         free = list(range(REGISTERS))[::-1]
         for at in self.at:
-            name, operands = made.rows[at]
+            name, operands, by_row = made.rows[at]
             of = [(inputs if a[0] == "in" else places)[a[1]] if isinstance(a, tuple) else self._number(a)
                   for a in operands]
             free += [places[a] for a in _sources(made, at, "at") if last[a] == at and places[a] < REGISTERS]
             if at not in outputs and not free:
                 raise Unserved("too many values at once")
             places[at] = outputs[at] if at in outputs else free.pop()
-            self.rows.append([kinds()[name], 0, places[at], *of, *[0] * (4 - len(of))])
+            self.rows.append([kinds()[name], int(by_row), places[at], *of, *[0] * (4 - len(of))])
         if len(self.rows) > STEPS or len(self.numbers) > NUMBERS:
             raise Unserved("too many steps or numbers")
 
@@ -184,7 +239,7 @@ class _Code:
 
 def _sources(made: Instructions, at: int, kind: str) -> set[int]:
     """Return the instructions ("at"), or inputs ("in"), that an instruction reads."""
-    return {a[1] for a in made.rows[at][1] if isinstance(a, tuple) and a[0] == kind}
+    return {a[1] for a in made.rows[at].operands if isinstance(a, tuple) and a[0] == kind}
 
 
 def _needed(made: Instructions, outputs: dict[int, int]) -> list[int]:

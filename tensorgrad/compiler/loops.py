@@ -84,7 +84,7 @@ def _in_place(step: Step, given: list[Any], free: list[Any]) -> Any:
     if not isinstance(ufunc, np.ufunc) or not free:
         return None
     arrays = [a for a in given if isinstance(a, np.ndarray)]
-    if any(a.dtype != arrays[0].dtype or a.dtype.char not in "fd" for a in arrays):
+    if not arrays or any(a.dtype != arrays[0].dtype or a.dtype.char not in "fd" for a in arrays):
         return None
     char = arrays[0].dtype.char
     if f"{char * ufunc.nin}->{char}" not in ufunc.types:

@@ -1,4 +1,4 @@
-"""Memory of a plan: buffers, arrays in them, and offsets in one arena for buffers that are in use at different times."""
+"""Memory of a plan: buffers, arrays in them, and offsets in one arena for buffers in use at different times."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -27,7 +27,8 @@ def arranged(buffers: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:
     >>> arranged([(100, 0, 1), (60, 1, 2), (120, 2, 3)])
     ([0, 128, 0], 192)
     """
-    offsets, placed = [0] * len(buffers), []
+    offsets = [0] * len(buffers)
+    placed: list[tuple[int, int, int, int]] = []
     for i in sorted(range(len(buffers)), key=lambda i: (-buffers[i][0], buffers[i][1])):
         size, first, last = lines(buffers[i][0]), *buffers[i][1:]
         best, gap, end = None, 0, 0
@@ -53,7 +54,8 @@ class Buffer:
     """Memory of a plan, for an array of some shape and dtype.
 
     `used` are the first and the last step that touch it, `holders` the nodes whose values are in it, `memory` is its
-    template, `place` its number in the program, `shift` where it begins there. `source` tells where a constant comes from.
+    template, `place` its number in the program, `shift` where it begins there. `source` tells where a constant comes
+    from.
     """
 
     __slots__ = ("kind", "shape", "dtype", "bytes", "used", "holders", "memory", "place", "shift", "source")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -22,8 +23,11 @@ from ..graph.uses import last_uses
 from ..runtime.native import native
 from .emit import emitters_of
 from .memory import ARENA, CONSTANT, INPUT, OUTPUT, WEAK, Buffer, Value, arranged, in_order, template
+from .passes.rewriting import settled
 from .values import computed
 
+COPIED = 5              # axes that the kernel `copy` has
+MOST_COPIES = 64        # calls of it for one copy
 NUMBERS = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}      # moved, not computed with
 
 
@@ -61,7 +65,7 @@ class Changed(Exception):
 
 @dataclass
 class Plan:
-    """What `Build` makes of a graph.
+    """A program for a graph, and what Python adds to it.
 
     `parts` are ranges of steps of the program, and steps of Python between them. `constants` are nodes, or arrays of
     the plan. `outputs` are the values of the results: in output buffers, by their numbers.
@@ -76,16 +80,28 @@ class Plan:
     unplanned: int                                      # bytes of the arena's buffers, if none shared memory
     left: list[tuple[str, str]] = field(default_factory=list)
 
-    @property
+    @cached_property
+    def in_c(self) -> bool:
+        """Return True if Python runs no step."""
+        return not any(isinstance(part, Step) for part in self.parts)
+
+    @cached_property
     def simple(self) -> bool:
         """Return True if the program computes everything, and its output arrays are the results."""
-        return (len(self.parts) == 1 and isinstance(self.parts[0], tuple)
-                and all(value.is_whole and self.places[value.buffer.place] == (OUTPUT, i)
-                        for i, value in enumerate(self.outputs)))
+        return self.in_c and all(value.is_whole and self.places[value.buffer.place] == (OUTPUT, i)
+                                 for i, value in enumerate(self.outputs))
+
+    def results(self, arrays: Sequence[Any]) -> list[Any]:
+        """Return the results, given the output arrays of the program: these, or views of them."""
+        found = []
+        for value in self.outputs:
+            array = arrays[self.places[value.buffer.place][1]]
+            found.append(array if value.is_whole else value.within(in_bytes(array)))
+        return found
 
 
 class Build:
-    """Plans a graph. `known` has the arrays of the nodes that are computed ahead: constants of the plan."""
+    """Plans a graph. `known` has the arrays of the nodes that are computed ahead and used: constants of the plan."""
 
     def __init__(self, graph: Any, known: dict[Node, Any]) -> None:
         self.items: list[tuple[Any, ...] | Step] = []
@@ -159,18 +175,25 @@ class Build:
         """Copy between arrays of one shape and dtype, with any strides."""
         if (number := NUMBERS.get(value.dtype.itemsize)) is None:
             raise Refused(f"no kernel copies {value.dtype}")
-        axes = [(n, a, b) for n, a, b in zip(value.shape, value.strides, to.strides, strict=True) if n != 1]
-        merged: list[tuple[int, int, int]] = []
-        for n, a, b in axes:
-            if merged and merged[-1][1:] == (n * a, n * b):
-                n *= merged.pop()[0]
-            merged.append((n, a, b))
-        if len(merged) > 5:
-            raise Refused("no kernel copies along more than five axes")
-        merged = [(1, 0, 0)] * (5 - len(merged)) + merged
-        shape, steps, into = zip(*merged, strict=True)
-        self.call("copy", self.view(value, shape, steps, dtype=number), self.view(to, shape, into, dtype=number),
-                  *shape, *steps, *into)
+        axes: list[tuple[int, int, int]] = []
+        for n, a, b in zip(value.shape, value.strides, to.strides, strict=True):
+            if n == 1:
+                continue
+            if axes and axes[-1][1:] == (n * a, n * b):
+                n *= axes.pop()[0]
+            axes.append((n, a, b))
+        outer, axes = axes[:-COPIED], axes[-COPIED:]
+        if prod(n for n, _, _ in outer) > MOST_COPIES:
+            raise Refused(f"no kernel copies along more than {COPIED} axes")
+        shape, steps, into = zip(*[(1, 0, 0)] * (COPIED - len(axes)), *axes, strict=True)
+        for place in np.ndindex(*(n for n, _, _ in outer)):
+            start, there = (sum(i * axis[which] for i, axis in zip(place, outer, strict=True)) for which in (1, 2))
+            self.call("copy", self.view(value, shape, steps, start, dtype=number),
+                      self.view(to, shape, into, there, dtype=number), *shape, *steps, *into)
+
+    def fill(self, value: Value, number: Any) -> None:
+        """Fill an array with one number."""
+        self.copy(self.view(self.constant(np.full(1, number, value.dtype)), value.shape, (0,) * value.ndim), value)
 
     def emit(self, target: Any, node: Any, /, *operands: Any, **params: Any) -> Any:
         """Return what the emitters of a target make of operands; NotImplemented if none serves.
@@ -192,7 +215,8 @@ class Build:
     # ── the plan ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def plan(self) -> Plan:
-        """Plan all nodes that are not known."""
+        """Plan all nodes that are not computed ahead."""
+        ahead = settled(self._graph)
         for node, ended in last_uses(self._graph).items():
             if node.op == "output":
                 return self._finished(node)
@@ -203,12 +227,12 @@ class Build:
                 found = self._known[node]
                 self._values[node] = (tuple(self._constant_of(part, node, i) for i, part in enumerate(found))
                                       if isinstance(found, (tuple, list)) else self._constant_of(found, node, None))
-            else:
+            elif node not in ahead:
                 self._values[node] = self._emitted(node)
-            for value in leaves(self._values[node]):
+            for value in leaves(self._values.get(node, ())):
                 value.buffer.holders.add(node)
             for other in ended:
-                for value in leaves(self._values[other]):
+                for value in leaves(self._values.get(other, ())):
                     value.buffer.holders.discard(other)
         raise AssertionError("a graph ends with its output")
 
@@ -289,6 +313,11 @@ class Build:
             del self.items[mark:]
             self.items.append(Step(self.node, _same, [value], {}, copy))
         return copy
+
+
+def in_bytes(array: Any) -> Any:
+    """View a contiguous array as bytes."""
+    return array.reshape(-1).view(np.uint8)
 
 
 def _same(x: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What threads and programs set for compiled functions: the trace that runs, and the stance."""
+"""The trace that a thread runs, and reasons for eager calls: light, for `torch.compiler.is_compiling()`."""
 from __future__ import annotations
 
 import threading

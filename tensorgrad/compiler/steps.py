@@ -18,7 +18,6 @@ from ..graph.node import Node
 from ..graph.steps import Draw, Foreign, Make
 from ..graph.uses import last_uses
 from ..ops.base import Op
-from ..runtime.numpy_state import enter, leave
 from .over import OVER
 from .values import computed, kernel_of
 
@@ -33,10 +32,7 @@ class Step(NamedTuple):
 
 
 class Steps:
-    """Runs a graph's nodes in order, except those in `ahead`, whose values `bound` takes.
-
-    `bound(values)` returns constants for `run`: {node: value} of the nodes ahead that others use.
-    """
+    """Runs a graph's nodes in order, except those in `ahead`, whose values are given."""
 
     def __init__(self, graph: Any, ahead: set[Node]) -> None:
         order = last_uses(graph)
@@ -48,31 +44,33 @@ class Steps:
                             tuple(self._places[each] for each in ended if each not in ahead))
                        for node, ended in order.items() if node.op == "call_function" and node not in ahead]
         found = [leaf for leaf in leaves(graph.output_node().args[0]) if isinstance(leaf, Node)]
+        self._begun: tuple[Any, list[Any]] = (None, [])
         self._outputs = [(self._places[leaf], not memory.alone(leaf, found)) for leaf in found]
 
-    def bound(self, values: dict[Node, Any]) -> list[Any]:
-        """Return the list that runs start from."""
-        found = [None] * (max(self._places.values(), default=-1) + 1)
-        for node, place in self._known:
-            found[place] = values[node]
-        return found
-
-    def run(self, bound: list[Any], arrays: Sequence[Any]) -> list[Any]:
-        """Return the outputs, none of which shares memory with another array."""
-        values = bound.copy()
+    def run(self, known: dict[Node, Any], arrays: Sequence[Any]) -> list[Any]:
+        """Return the outputs, none of which shares memory with another array. `known` has the values ahead."""
+        values = self._constants(known).copy()
         for place, array in zip(self._inputs, arrays, strict=True):
             values[place] = array
         record, mode.record = mode.record, None
-        began = enter()
         try:
             for run, sources, place, ended in self._steps:
                 values[place] = run(*[values[i] for i in sources])
                 for i in ended:
                     values[i] = None
         finally:
-            leave(began)
             mode.record = record
         return [np.array(values[place]) if shared else np.asarray(values[place]) for place, shared in self._outputs]
+
+    def _constants(self, known: dict[Node, Any]) -> list[Any]:
+        """Return the list that a run begins with."""
+        of, found = self._begun
+        if of is not known:
+            found = [None] * (max(self._places.values(), default=-1) + 1)
+            for node, place in self._known:
+                found[place] = known[node]
+            self._begun = known, found
+        return found
 
 
 # ── functions of arrays ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +95,8 @@ def function(node: Node, places: dict[Node, int], memory: Memory) -> tuple[Calla
 def runner(target: Any) -> Callable[..., Any]:
     """Return a function of arrays for a target."""
     if isinstance(target, type) and issubclass(target, Op):
-        return kernel_of(target)
+        kernel: Callable[..., Any] = kernel_of(target)
+        return kernel
     return partial(computed_in_order, target) if isinstance(target, (Make, Draw, Foreign)) else target
 
 
@@ -109,7 +108,8 @@ def _with_constants(run: Callable[..., Any], args: Sequence[Any]) -> Callable[..
     """Return a function of the arrays among these arguments."""
     if len(args) == 2 and isinstance(args[0], Node):
         return lambda a, other=args[1]: run(a, other)
-    if all(isinstance(a, Node) for a in args[:(count := sum(isinstance(a, Node) for a in args))]):
+    count = sum(isinstance(a, Node) for a in args)
+    if all(isinstance(a, Node) for a in args[:count]):
         rest = tuple(args[count:])
         return lambda *arrays: run(*arrays, *rest)
 
@@ -138,8 +138,8 @@ def _nested(run: Callable[..., Any], args: Any, params: Any,
 # ops whose result is in new memory, if it has an axis
 NEW = frozenset("""linear linear_without_bias matmul convolution convolution_input native_layer_norm rms_norm attention
 softmax log_softmax add subtract rsub multiply divide maximum minimum exp tanh sigmoid sqrt relu hardtanh gelu gelu_tanh
-silu hardswish hardsigmoid leaky_relu elu mish softplus affine_by_channel embedding take index_select concat stack
-max_pool window_sum""".split())
+silu hardswish hardsigmoid leaky_relu elu mish softplus affine_by_channel embedding take index_select concat
+stack""".split())
 
 
 class Memory:
@@ -162,7 +162,7 @@ class Memory:
         target = node.target
         if getattr(target, "opname", "") in NEW or getattr(target, "new_memory", False):
             return frozenset([node])
-        view = target is operator.getitem or getattr(target, "view", "")
+        view = target is operator.getitem or getattr(target, "view", False)
         return frozenset().union(() if view else (node,), *(self._owners[each] for each in node._input_nodes))
 
     def free_operand(self, node: Node) -> int | None:
@@ -170,10 +170,10 @@ class Memory:
 
         It has the result's shape and dtype, is alone in new memory, and nothing reads that after this node.
         """
-        for k, x in enumerate(node.args):
-            if (isinstance(x, Node) and node.meta["shape"] and node.meta["dtype"].char in "fd" and x.meta["shape"] == node.meta["shape"]
-                    and x.meta["dtype"] == node.meta["dtype"] and self._owners[x] == frozenset([x])
-                    and self._last[x] <= self._number[node]
+        shape, dtype = node.meta["shape"], node.meta["dtype"]
+        for k, x in enumerate(node.args if shape and dtype.char in "fd" else ()):
+            if (isinstance(x, Node) and (x.meta["shape"], x.meta["dtype"]) == (shape, dtype)
+                    and self._owners[x] == frozenset([x]) and self._last[x] <= self._number[node]
                     and not any(x in self._owners[other] for other in node._input_nodes if other is not x)):
                 return k
         return None

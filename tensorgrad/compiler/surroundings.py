@@ -23,6 +23,7 @@ from .guards import checksum, same
 DEEPEST, MOST = 6, 20_000       # how far objects are followed, and how many of them
 LONGEST, LARGEST = 1024, 1 << 20        # containers and arrays that are compared by identity alone have more
 IMMUTABLE = (str, bytes, int, float, complex, type(None), type, BuiltinFunctionType, np.dtype, CodeType, range, slice)
+GENERATOR = "bit_generator", "getstate", "initial_seed"      # NumPy's, Python's and tensorgrad's have one of these
 GLOBAL_HOOKS = [f"_global_{name}_hooks" for name in ("forward_pre", "forward", "backward_pre", "backward")]
 HOOKS = "_forward_pre_hooks _forward_hooks _backward_hooks _backward_pre_hooks".split()
 
@@ -135,7 +136,7 @@ class Surroundings:
             if value.nbytes <= LARGEST:
                 self.places.append(Place(title, value))
         elif isinstance(value, ModuleType) or _is_ours(type(value).__module__):
-            if not isinstance(value, ModuleType) and any(hasattr(value, name) for name in ("bit_generator", "getstate", "initial_seed")):
+            if not isinstance(value, ModuleType) and any(map(partial(hasattr, value), GENERATOR)):
                 self.generators.append(value)
         else:
             self.object(value, title, depth)
@@ -201,7 +202,8 @@ class Surroundings:
 
     def function(self, function: FunctionType, title: str, depth: int) -> None:
         """Note the closure, the defaults and the globals of a function that a program defines."""
-        if _is_ours(function.__module__ or "") and not hasattr(function, "__wrapped__"):
+        if _is_ours(function.__globals__.get("__name__")):
+            self.value(getattr(function, "__wrapped__", None), title, depth)        # such as of `@no_grad()`
             return
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             if id(cell) not in self._seen and name != "__class__":
@@ -211,8 +213,7 @@ class Surroundings:
                     self.value(value, name, depth + 1)
         for part in (function.__defaults__, function.__kwdefaults__, function.__dict__):
             self.value(part, title, depth + 1)
-        if not _is_ours(function.__module__ or ""):
-            self.names(function.__code__, function.__globals__, depth)
+        self.names(function.__code__, function.__globals__, depth)
 
     def methods(self, cls: type, title: str, depth: int) -> None:
         """Note what the functions of a class that a program defines, and of its bases, read."""

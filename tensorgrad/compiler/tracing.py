@@ -39,7 +39,7 @@ OUTSIDE = frozenset({"_io", "io", "posix", "nt", "time", "_socket", "_random", "
 
 
 class Trace:
-    """One trace. `graph` is None if `reason` says why there is none.
+    """A trace. `graph` is None if `reason` says why there is none.
 
     `slots` describe the leaves of the result, nested as `spec`: ("made", i) for output i of the graph, ("given", i)
     for tensor i of the inputs, ("held", value) for anything else. `strides` are those of the outputs, in bytes.

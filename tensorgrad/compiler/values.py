@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 from ..core.dispatch import fresh
@@ -10,13 +9,12 @@ from ..graph.steps import Draw, Foreign, Make
 from ..interpret._batched_ops import runner as _runner
 from ..ops.base import Op
 from ..storage.cpu import NumpyStorage
+from .indices import checked
 
 
-
-@cache
 def kernel_of(op: type[Op]) -> Any:
     """Return the function of arrays that computes an op."""
-    return _runner(op, NumpyStorage)
+    return checked(op.opname, _runner(op, NumpyStorage))
 
 
 def computed(target: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any:

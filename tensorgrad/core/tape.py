@@ -59,10 +59,10 @@ class Leaf(Node):
         return "torch::autograd::AccumulateGrad"
 
 
-def renew_leaf(tensor: Any) -> None:
+def renew_leaf(tensor: Any, array: Any = None) -> None:
     """Give a leaf with other memory a new node: recorded steps lead to the leaf as it was."""
     before = tensor._node
-    tensor._node = Leaf(tensor)
+    tensor._node = Leaf(tensor, array)
     tensor._node.hooks = before.hooks
 
 

@@ -8,8 +8,8 @@ from .pages import GENERATED, Page
 
 # The chapters of docs/guide/, which are written by hand.
 GUIDE = ["getting-started", "from-pytorch", "packages", "debugging", "teaching", "building-networks", "experiments",
-         "distributed", "devices", "threads", "benchmarking", "sparse", "files", "fx", "onnx", "extending", "legacy",
-         "compared"]
+         "distributed", "devices", "threads", "compiling", "benchmarking", "sparse", "files", "fx", "onnx", "extending",
+         "legacy", "compared"]
 
 
 def chapter(folder: Path, name: str) -> tuple[str, str]:

@@ -34,7 +34,7 @@ LAYERS = [
         "storage.sparse_patterns storage storage.stubs")),
     Layer("ops", "what is computed: a formula forward, and one for the gradient of each input", [*each(
         "ops.base ops.signatures ops.windows ops._airy_function ops._special_functions ops._bessel_functions "
-        "ops._lapack ops.views ops.shape ops.comparison ops.elementwise ops.indexing ops.reduction ops.transcendental "
+        "ops._lapack ops.shape ops.comparison ops.elementwise ops.views ops.indexing ops.reduction ops.transcendental "
         "ops.activation ops.polynomials ops.special ops.reparameterization ops.matrix ops.linear ops.embedding "
         "ops.sparse ops.sorting ops.cumulative ops.linalg ops.factorizations ops.fourier ops.convolution ops.pooling "
         "ops.resampling ops.normalization ops.attention ops.recurrent ops.loss ops.ctc ops.stubs ops"), "const"]),
@@ -66,7 +66,8 @@ LAYERS = [
         "_VF _vmap_internals "
         "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler benchmark "
          "_aten _unregistered _ops _custom_ops _subclasses _tensor_str _copying storages "
-         "_dynamo _functorch _higher_order_ops _jit_internal _linalg_utils _prims_common _refs _utils _utils_internal "
+         "_dynamo _functorch _library _higher_order_ops _jit_internal _linalg_utils _prims_common _refs _utils "
+         "_utils_internal "
          "ao cpu export fx library masked monitor mps mtia nested onnx profiler quantization quasirandom sparse xpu "
         "utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),

@@ -31,7 +31,7 @@ ABSENT = {
         r"ConcreteModule\w+|DeepCopyMemoTable|DispatchKey\w*|ErrorReport|ExcludeDispatchKeyGuard|ExecutionPlan"
         r"|FatalError|FileCheck|FunctionSchema|Gradient|"
         r"IODescriptor|JITException|LockingLogger|LoggerBase|ModuleDict|Node|NoopLogger|OperatorInfo|ParameterDict"
-        r"|BufferDict|StaticModule|Tag|"
+        r"|BufferDict|StaticModule|"
         r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|import_ir_\w+|merge_type_\w+"
         r"|parse_\w+|unify_type_list|"
         r"Serialization\w+|Deserialization\w+|while_loop|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS"

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ..api.creation import as_tensor
 from ..api.random import default_generator
-from ..core.dispatch import wrap
+from ..core.dispatch import fresh, wrap
 from ..core.mode import no_grad
 from ..core.tape import TensorBase
 from ..interpret.symbol import Symbol
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..storage.base import standing_in
+from ..storage.cpu import NumpyStorage
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .backend import RecordingStorage
 from .graph import Graph
@@ -27,7 +27,9 @@ from .recorded import Memory, Recorded, clock
 from .recorder import Recorder, here
 from .recording import CLONE, argument
 from .running import run
+from .steps import Draw
 
+CONSTANTS = "_constant_tensors"                # the attribute of a module that names those of its tensors
 Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
 
 
@@ -72,7 +74,7 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
         result = call(*args, **kwargs)
         _finish(recorder, result)
     for node in recorder.constants.values():
-        graph.tensors[node.target] = as_tensor(node.meta["value"])
+        graph.tensors[node.target] = fresh(node.meta["value"], NumpyStorage)
     graph.written = tuple(recorder.written)
     return graph
 
@@ -112,7 +114,7 @@ def _resized(array: Any, sizes: Mapping[int, int]) -> Any:
 
 
 def _finish(recorder: Recorder, result: Any) -> None:
-    """Record the outputs, and drop steps that they do not need.
+    """Record the outputs, and drop steps that they do not need, except random numbers: later ones depend on them.
 
     A new tensor that equals an input or constant gets its own node.
     """
@@ -130,7 +132,7 @@ def _finish(recorder: Recorder, result: Any) -> None:
     recorder.graph.output(tree_unflatten(leaves, spec))
     if recorder.fold:
         for node in reversed(list(recorder.graph.nodes)):
-            if not node.users and node.op in ("call_function", "get_attr"):
+            if not node.users and node.op in ("call_function", "get_attr") and not isinstance(node.target, Draw):
                 recorder.graph.erase_node(node)
 
 
@@ -207,7 +209,7 @@ def _leaving(module: Any, args: Any, result: Any) -> None:
 
 def tensors_of(model: Any) -> Iterator[tuple[str, Any]]:
     """Yield (name, tensor) of the distinct tensors of a model: parameters, buffers, and tensors in attributes and
-    their lists."""
+    their lists. Tensors that a module lists as its CONSTANTS are left out."""
     seen: set[int] = set()
 
     def within(value: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -225,7 +227,10 @@ def tensors_of(model: Any) -> Iterator[tuple[str, Any]]:
     modules = list(model.named_modules())
     for table in ("_parameters", "_buffers"):
         for path, module in modules:
+            fixed = module.__dict__.get(CONSTANTS, ())
             for name, value in module.__dict__[table].items():
+                if name in fixed:
+                    continue
                 yield from within(value, f"{path}.{name}" if path else name)
     for path, module in modules:
         for name, value in module.__dict__.items():

@@ -178,7 +178,7 @@ def pytorch_name(target: Any) -> tuple[str, str]:
             return "torch", name
         return ("torch._C._nn", IN_C[name]) if name in IN_C else (module, name)
     if module in C_MODULES:
-        return f"torch._C._{C_MODULES[module]}", f"{C_MODULES[module]}_{name}"
+        return f"torch._C._{C_MODULES[module]}", name
     return module, name
 
 

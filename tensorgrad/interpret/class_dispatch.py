@@ -107,7 +107,9 @@ def answered(operator: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
     mode.record = None
     try:
         for tensor in found:
-            answer = outside(type(tensor).__torch_dispatch__, operator, types, args, kwargs)
+            rule = getattr(operator, "dispatch_rules", {}).get(type(tensor))
+            answer = (outside(type(tensor).__torch_dispatch__, operator, types, args, kwargs) if rule is None
+                      else outside(rule, type(tensor), operator, types, args, kwargs))
             if answer is not NotImplemented:
                 return answer
     finally:

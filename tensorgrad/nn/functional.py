@@ -6,6 +6,7 @@ tensor([0., 2.])
 """
 from .._tensor.torch_function import namespaced as _namespaced
 from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
+from ..api._register import _with_out
 from ..messages.missing_names import missing as _missing
 from . import _functions
 from . import grad as grad
@@ -32,5 +33,8 @@ _FAMILIES = (_functions.activation, _functions.attention, _functions.distance, _
 __all__ = sorted({"conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"}
                  | {name for family in _FAMILIES for name in family.__all__ if not name.startswith("_")})
 
-globals().update(_namespaced({_name: globals()[_name] for _name in [*__all__, "_rnn"]}, __name__))
+_TAKE_OUT = "avg_pool2d avg_pool3d gelu linear logsigmoid softplus softshrink".split()
+_FORMS = {_name: globals()[_name] for _name in [*__all__, "_rnn"]}
+_FORMS |= {_name: _with_out(_FORMS[_name]) for _name in _TAKE_OUT}
+globals().update(_namespaced(_FORMS, __name__))
 __getattr__ = _missing(__name__)

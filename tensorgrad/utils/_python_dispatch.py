@@ -80,7 +80,9 @@ class _Functions(TorchFunctionMode):
             func, args = import_module(PACKAGE).select, (args[0], 0, args[1])
         elif func is Tensor.__rpow__:
             func, args = import_module(PACKAGE).pow, args[::-1]
-        operator = _operator(func, args, kwargs)
+        if rule := getattr(func, "dispatch_rules", {}).get(type(self.mode)):
+            return rule(self.mode, func, types, args, kwargs)
+        operator = func if hasattr(func, "dispatch_rules") else _operator(func, args, kwargs)
         if operator is None:
             return func(*args, **kwargs)
         return self.mode.__torch_dispatch__(operator, types, args, kwargs)

@@ -5,16 +5,21 @@ reaches their result. Gradients of gradients are not counted.
 """
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from math import prod
 from typing import Any
 
+from .._tensor import Tensor
 from ..messages import tables
 from ..nn.modules._hooks import register_module_forward_hook, register_module_forward_pre_hook
 from ..overrides import TorchFunctionMode
+from ._pytree import tree_map
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
+PACKAGE = __name__.partition(".")[0]
 Counted = tuple[str, int, str, int]     # the operator and its number of operations, then those of a gradient
 flop_registry: dict[str, Callable[..., int]] = {}
 
@@ -120,9 +125,11 @@ class FlopCounterMode(TorchFunctionMode):
                  custom_mapping: dict[Any, Any] | None = None) -> None:
         super().__init__()
         self.depth, self.display, self.custom = (depth, display,
-                                                 {getattr(k, "__name__", k): v
+                                                 {getattr(k, "__name__", k): _shaped(v)
                                                   for k, v in (custom_mapping or {}).items()})
-        self.flop_counts: dict[str, dict[str, int]] = {}
+        if mods is not None:
+            warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
+        self.flop_counts: dict[str, dict[Any, int]] = {}
         self._open = False
 
     def __enter__(self) -> Any:
@@ -156,10 +163,9 @@ class FlopCounterMode(TorchFunctionMode):
         result = func(*args, **kwargs)
         name = func.__name__
         if name in self.custom or name in flop_registry:
-            shapes = [tuple(a.shape) if hasattr(a, "shape") else a for a in args]
-            self._add(f"aten.{name}", (self.custom.get(name) or flop_registry[name])(*shapes,
-                                                                                     out_shape=tuple(result.shape)),
-                      ("Global", *self._inside))
+            formula = self.custom.get(name) or flop_registry[name]
+            space = getattr(func, "namespace", "aten")
+            self._add(f"{space}.{name}", formula(*args, **kwargs, out_val=result), ("Global", *self._inside))
         elif name in FORMULAS:
             self._count(name, args, kwargs, result)
         return result
@@ -182,14 +188,16 @@ class FlopCounterMode(TorchFunctionMode):
                                     if self._open else None)
 
     def _add(self, operator: str, flops: int, where: tuple[str, ...]) -> None:
+        space, _, name = operator.partition(".")
+        packet = getattr(getattr(import_module(f"{PACKAGE}._ops").ops, space), name)
         for module in where:
-            self.flop_counts[module][operator] += flops
+            self.flop_counts[module][packet] += flops
 
     def get_total_flops(self) -> int:
         """Return the number of all operations."""
         return sum(self.flop_counts.get("Global", {}).values())
 
-    def get_flop_counts(self) -> dict[str, dict[str, int]]:
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
         """Return {module: {operator: operations}}."""
         return {module: dict(counts) for module, counts in self.flop_counts.items()}
 
@@ -214,12 +222,23 @@ def _short(count: int, total: int) -> str:
     return f"{count / size:.3f}{unit}" if unit else str(count)
 
 
+def _shaped(formula: Callable[..., int]) -> Callable[..., int]:
+    """Return a formula of tensors that calls one of their shapes, unless that is one of tensors itself."""
+    if getattr(formula, "_get_raw", False):
+        return formula
+
+    def count(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        args, kwargs, out_shape = tree_map(lambda t: t.shape if isinstance(t, Tensor) else t, (args, kwargs, out_val))
+        return formula(*args, out_shape=out_shape, **kwargs)
+    return count
+
+
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Any:
     """Decorate a function that counts the operations of functions of these names, from the shapes of their
     arguments.
     """
     def registered(formula: Any) -> Any:
         for target in targets if isinstance(targets, (list, tuple)) else [targets]:
-            flop_registry[getattr(target, "__name__", str(target))] = formula
+            flop_registry[getattr(target, "__name__", str(target))] = formula if get_raw else _shaped(formula)
         return formula
     return registered

@@ -369,6 +369,14 @@ def batches_of_a_subclass(torch):
 test_programs = program.test()
 
 
+def test_names_of_functions_in_namespaces():
+    torch = pytest.importorskip("torch")
+    for namespace, name in (("linalg", "inv"), ("fft", "rfft"), ("special", "expit")):
+        theirs, ours = (getattr(getattr(lib, namespace), name) for lib in (torch, tg))
+        assert ours.__name__ == theirs.__name__
+        assert tg.overrides.resolve_name(ours) == torch.overrides.resolve_name(theirs)
+
+
 def test_lists_of_functions():
     functions = tg.overrides.get_overridable_functions()
     assert tg.add in functions[tg] and tg.nn.functional.relu in functions[tg.nn.functional]

@@ -325,7 +325,7 @@ test_programs = cpu_only(program.test())
     lambda torch: torch.export.draft_export(None), lambda torch: torch.jit.load("x"),
     lambda torch: torch.sparse.to_sparse_semi_structured(1),
     lambda torch: torch.ao.quantization.quantize_dynamic(None),
-    lambda torch: torch.library.opcheck(None),
+    lambda torch: torch.library.triton_op("t::x"),
     lambda torch: importlib.import_module("tensorgrad.utils.cpp_extension").load("x", [])])
 def test_what_is_not_there_says_so(call):
     with pytest.raises(NotImplementedError, match=r"tensorgrad has no torch\.\w+.*: \w+"):

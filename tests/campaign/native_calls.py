@@ -2,7 +2,8 @@
 
 A kernel's row (native/kernels.rows) says how a call is well formed: sizes that arrays share, and the numbers with them.
 Most calls here are that, and then spoilt at some places; so the check of the row is met close to where it must hold.
-All other functions get objects at random.
+All other functions get objects at random. Some calls run as programs (native/program.c), with other arrays than they were
+made with.
 """
 import importlib.util
 import random
@@ -63,7 +64,7 @@ class Odd:
 def names():
     """Return the names that programs use besides values.py."""
     from numpy._core import _multiarray_umath as core
-    return {"Awkward": Awkward, "Odd": Odd,
+    return {"Awkward": Awkward, "Odd": Odd, "programmed": programmed,
             "capsules": [core._ARRAY_API, core._UFUNC_API, np.random.MT19937(0).capsule]}
 
 
@@ -82,6 +83,44 @@ ROWS = rows()
 KERNELS = sorted(ROWS)
 OTHERS = sorted(name for name in dir(native) if callable(getattr(native, name)) and not name.startswith("_")
                 and name not in ROWS)
+
+
+def programmed(kernel, arguments, seed):
+    """Make a program of a call, and run it with arrays that fit the program's, or nearly."""
+    rng, bases = random.Random(seed), {}
+    written = [a.written for a in ROWS[kernel].arguments]
+    for a, to in zip(arguments, [*written, *[False] * len(arguments)]):
+        if type(a) is np.ndarray:
+            base = a
+            while type(base.base) is np.ndarray: base = base.base
+            bases[id(base)] = base, to or bases.get(id(base), (0, False))[1]
+    buffers = [(rng.choice((0, 0, 3)) if to else rng.choice((1, 2)), base.T if base.flags.f_contiguous else base)
+               for base, to in bases.values()]
+    if rng.random() < 0.2 and buffers:
+        k = rng.randrange(len(buffers))
+        buffers[k] = rng.choice(((rng.randint(0, 4), buffers[k][1]), (buffers[k][0], buffers[k][1][1:]), None))
+    made = native.program(buffers, [(kernel, *arguments)] * rng.choice((1, 1, 2)))
+    constants, inputs = ([other(rng, x) for kind, x in buffers if kind == wanted] for wanted in (2, 1))
+    if (bound := made.bind(constants)) is NotImplemented or bound.run(inputs) is NotImplemented: return
+    run = bound.start(inputs)
+    run.go(0, 1)
+    memory = np.frombuffer(run, np.uint8)
+    memory[...] = rng.randint(0, 255)
+    del bound, made
+    run.go(rng.randint(-1, 1), rng.randint(0, 3))
+    assert all(type(x) is np.ndarray for x in run.outputs())
+
+
+def other(rng, x):
+    """Return another array for the place of one, which fits in most cases."""
+    from tensorgrad.compiler.executable import _solid as solid
+    change = rng.random()
+    if change < 0.85: return solid(x.copy())
+    return rng.choice((None, x.astype("f2"), x[:-1] if x.ndim else x, x.T, x.ravel()[::2], x[None], x.view(Matrix)))
+
+
+class Matrix(np.ndarray):
+    pass
 
 
 def changes_the_process(text):
@@ -134,6 +173,10 @@ class Draw:
         for name, value in row.lets: n[name] = eval(in_python(value), {}, n)
         for name in row.sizes: n.setdefault(name, self.amount())
         if "edges" in n: n["edges"] = n["rows"] + 1
+        if row.name == "loop":
+            n["rows"] = n["n0"] * n["n1"] * n["n2"]
+            for k in range(11): n[f"reach{k}"] = rng.choice((1, n["n"], n["rows"] * n["n"]))
+            for k in range(4): n[f"size{k}"] = rng.choice((n["rows"], n["rows"] * n["n"], n["rows"] * n["n"]))
         return n
 
     def length(self, axis, n):
@@ -149,6 +192,7 @@ class Draw:
         if a.kind in ("int64", "int32"):
             top = n.get("cells" if a.name == "places" else "n", 3)
             values = f"{'index' if rng.random() < 0.8 else 'outside'} {top}"
+            if a.name == "program": return self.name(a.name, self.loop(n))
             if a.name == "order" and "steps" in n: return self.name(a.name, self.order(n))
             if a.name == "starts": return self.name(a.name, self.starts(n, DTYPE[a.kind]))
         if a.strided:
@@ -194,6 +238,25 @@ class Draw:
             most = 2 ** (8 * int(dtype[1]) - 1) - 1
             found[self.rng.randrange(len(found))] = self.rng.choice((-1, n["count"] + 1, most, -most - 1))
         return f"np.array({found}, {dtype!r})"
+
+    def loop(self, n):
+        """A program of the kernel `loop`, which reads and writes the arrays that were drawn before."""
+        rng, inputs, places = self.rng, [], [31]
+        for k in range(11):
+            name = f"x{k}" if k < 8 else f"b{k - 8}" if k < 10 else "i0"
+            if name in self.arrays: places.append(16 + k)
+            whole, row = n[f"reach{k}"] == n["rows"] * n["n"], n[f"reach{k}"] == n["n"]
+            steps = [n["n1"] * n["n2"] * n["n"], n["n2"] * n["n"], n["n"], 1] if whole else [0, 0, 0, int(row)]
+            inputs += [*steps, rng.randint(0, 1)]
+        found = [name in self.arrays for name in ("y0", "y1", "y2", "z0")]
+        forms = [bool(there) * (1 + (n[f"size{k}"] == n["rows"] != n["rows"] * n["n"])) for k, there in enumerate(found)]
+        rows = []
+        for at in [rng.randrange(16) for _ in range(rng.randint(0, 6))] + [27 + k for k in range(4) if found[k]]:
+            many, form, kinds = rng.random() < 0.2, forms[at - 27] if at >= 27 else 1, len(native.loop_steps.split())
+            kind = kinds - rng.randint(1, 6) if many else rng.randrange(kinds - 6)
+            rows += [kind, int(many or form == 2), at, *(rng.choice(places) for _ in range(4))]
+            places.append(at)
+        return f"np.array({[1, len(rows) // 7, *inputs, *forms, 2 ** 62 - 2 ** 52, *rows]}, 'i8')"
 
     def written(self, shape, dtype, layout="plain", values="range"):
         text = f"array(({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''}), {dtype!r}"
@@ -250,6 +313,10 @@ class Draw:
                         if given[k] in self.arrays else rng.choice(OBJECTS))
         if rng.random() < 0.02: del given[rng.randrange(len(given))]
         if rng.random() < 0.02: given.append(rng.choice(OBJECTS))
+        if rng.random() < 0.15:
+            text = self.call(kernel, given)
+            head, _, last = text.rpartition("\n")
+            return f"{head}\nprogrammed({kernel!r}, [{', '.join(given)}], {rng.getrandbits(30)})".lstrip()
         return self.call(kernel, given)
 
     def steps(self, kernel, row, n, dtype):

@@ -52,11 +52,16 @@ def work() -> None:
     import sanitized  # noqa: F401 (the kernels)
 
     import tensorgrad as torch
+    from tensorgrad.compiler.executable import build
+    from tensorgrad.graph import lower
     from tensorgrad.runtime.native import empty_memory, native
     assert native is not None
     functional, stop, errors = torch.nn.functional, threading.Event(), []
     x, image, kernel = torch.randn(60, 400), torch.randn(6, 8, 24, 24), torch.randn(8, 8, 3, 3)
     lstm = torch.nn.LSTM(32, 64)
+    net = torch.nn.Sequential(torch.nn.Conv2d(8, 16, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(7744, 90))
+    with torch.no_grad():
+        compiled = build(lower(net.eval(), image))
 
     def step(draw: torch.Generator) -> None:
         a, b = (torch.randn(130, 170, generator=draw, requires_grad=True),
@@ -74,6 +79,7 @@ def work() -> None:
         optimizer = torch.optim.Adam([a, b])
         optimizer.step()
         torch.linalg.svdvals(torch.randn(30, 30))
+        compiled([image.numpy()])
 
     def until_the_end(task: object) -> None:
         try:

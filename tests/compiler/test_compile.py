@@ -1,6 +1,7 @@
 """torch.compile: compiled calls compute what the program does, see what changes between calls, and run as they are
 what a graph cannot hold, once."""
 import copy
+import gc
 import io
 import logging
 import pickle
@@ -8,6 +9,7 @@ import random
 import threading
 import time
 import warnings
+import weakref
 from collections import namedtuple
 from contextlib import redirect_stdout
 
@@ -286,7 +288,8 @@ CHANGES = {
     "patched": lambda m, o: setattr(m[1], "forward", lambda x: x * 3), "eps": lambda m, o: setattr(m[2], "eps", 1.0),
     "removed": lambda m, o: setattr(m[0], "bias", None), "appended": lambda m, o: m.append(nn.Tanh()),
     "parametrized": lambda m, o: nn.utils.parametrizations.weight_norm(m[0]),
-    "all hooks": lambda m, o: HANDLES.append(nn.modules.module.register_module_forward_hook(lambda m, a, y: y + isinstance(m, nn.Linear)))}
+    "all hooks": lambda m, o: HANDLES.append(nn.modules.module.register_module_forward_hook(
+        lambda module, args, out: out + isinstance(module, nn.Linear)))}
 HANDLES = []
 
 
@@ -502,3 +505,54 @@ class Holder:
 
 
 table_entry = object()
+
+
+@torch.no_grad()
+def test_graphs_of_one_program_share_what_they_compute_ahead():
+    model = net()
+    compiled = torch.compile(model, dynamic=True)
+
+    def arrays():
+        runs = [entry.run for entry in told(compiled).graphs]
+        return [run._settled[0][node] for run in runs for node in run._ahead]
+    for change in (lambda: None, lambda: model[0].weight.data.mul_(2)):
+        change()
+        for n in (2, 3, 4):
+            x = torch.randn(n, 4)
+            alike(compiled(x), model(x))
+        assert 3 * len({id(array) for array in arrays()}) == len(arrays()) > 0
+    kept = model[0].weight.detach().numpy()
+    for value in (1, 2):                                # nothing dates these writes
+        kept[:] = value
+        for n in (2, 3, 4):
+            alike(compiled(torch.ones(n, 4)), model(torch.ones(n, 4)))
+
+
+def test_decorated_functions_are_followed():
+    @torch.no_grad()
+    def program(x):
+        return x * FACTORS[0]
+    compiled, x = torch.compile(program), torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        for factor in (2.0, 3.0):
+            FACTORS[0] = factor
+            assert compiled(x).tolist() == [factor] * 2
+    assert len(told(compiled).graphs) == 2 and torch.compile(torch.sin)(torch.zeros(1)).tolist() == [0]
+
+
+FACTORS = [1.0]
+
+
+@torch.no_grad()
+def test_frozen_models_let_go_of_their_parameters():
+    model, x = net(), torch.randn(2, 4)
+    want, arrays = model(x), [weakref.ref(tensor.array) for tensor in model[:3].state_dict().values() if tensor.ndim]
+    compiled = torch.compile(model, freeze=True)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), want)
+        gc.collect()
+        assert not any(array() is not None and array().size > 6 for array in arrays)
+    for use in (lambda: compiled(x[:1]), lambda: model(x), model.state_dict, lambda: pickle.dumps(model)):
+        with pytest.raises(RuntimeError, match="The original parameters have been discarded for memory efficiency"):
+            use()
+    assert model[0].weight.shape == (6, 4) and "Erased(Linear 0.weight" in repr(model[0].weight)

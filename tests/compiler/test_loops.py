@@ -9,11 +9,13 @@ from tensorgrad.compiler.executable import build
 from tensorgrad.compiler.loop_instructions import Unserved
 from tensorgrad.compiler.loop_programs import Layout, program
 from tensorgrad.compiler.loops import At, Loop, Step
+from tensorgrad.compiler.values import computed
 from tensorgrad.graph import lower
+from tensorgrad.kernels.compiled import WANTED
 from tensorgrad.ops.base import OPS
 from tensorgrad.runtime.native import native
 
-needs_kernels = pytest.mark.skipif(native is None, reason="there is no compiled module")
+needs_kernels = pytest.mark.skipif(native is None or not WANTED, reason="needs the compiled kernels")
 DTYPES = [np.float32, np.float64]
 UNARY = """
     negative absolute square reciprocal sqrt rsqrt exp expm1 log log1p tanh sigmoid erf floor ceil trunc
@@ -50,7 +52,7 @@ def layout(a):
 
 def by_kernel(loop, *arrays, over=None):
     made = program(loop, [layout(a) for a in arrays])
-    found = {k: np.full(made.shape, -77, made.dtype if i < 3 else bool)
+    found = {k: np.full(made.shapes[k], -77, made.dtype if i < 3 else bool)
              for i, k in enumerate(made.outputs) if k is not None}
     if over is not None:
         assert over in made.over[0]
@@ -241,6 +243,24 @@ def test_random_chains(seed):
             np.testing.assert_array_equal(got, np.broadcast_to(want, got.shape))
 
 
+def test_the_definition_leaves_operands_alone():
+    rng = np.random.default_rng(0)
+    for dtype in DTYPES:
+        arrays = [rng.normal(size=s).astype(dtype) for s in ((4, 5), (5,), (4, 1), ())]
+        loop, before = random_loop(rng), [a.copy() for a in arrays]
+        found = defined(loop, *arrays)
+        values = list(arrays)
+        with np.errstate(all="ignore"):
+            for each in loop.steps:
+                given = [values[a.value] if isinstance(a, At) else a for a in each.operands]
+                values.append(computed(OPS[each.opname], given, dict(each.params)))
+        for got, k in zip(found if len(loop.results) > 1 else [found], loop.results, strict=True):
+            np.testing.assert_array_equal(got, values[k])
+            assert got.dtype == np.asarray(values[k]).dtype
+        for a, same in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(a, same)
+
+
 @needs_kernels
 def test_threads_change_nothing():
     x, b = special(np.float32, 1 << 18).reshape(256, 1024), special(np.float32, 256).reshape(256, 1)
@@ -254,6 +274,113 @@ def test_threads_change_nothing():
     finally:
         tg.set_num_threads(before)
     np.testing.assert_array_equal(*found)
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def step(opname, *operands, **params):
+    return Step(opname, operands, tuple(params.items()))
+
+
+def along(*axes, keepdims=True):
+    return {"axis": axes, "keepdims": keepdims}
+
+
+RMS = Loop(2, (step("power", At(0), 2), step("mean", At(2), **along(1)), step("add", At(3), 1e-6),
+               step("rsqrt", At(4)), step("multiply", At(0), At(5)), step("multiply", At(1), At(6))), (7, 3))
+SOFTMAX = Loop(1, (step("amax", At(0), **along(1)), step("subtract", At(0), At(1)), step("exp", At(2)),
+                   step("sum", At(3), **along(1)), step("divide", At(3), At(4))), (5,))
+NORM = Loop(2, (step("mean", At(0), **along(1)), step("subtract", At(0), At(2)), step("variance", At(0), **along(1)),
+                step("add", At(4), 1e-5), step("sqrt", At(5)), step("divide", At(3), At(6)),
+                step("multiply", At(7), At(1))), (8,))
+LOSS = Loop(2, (step("subtract", At(0), At(1)), step("absolute", At(2)), step("less", At(3), 1.0),
+                step("where", At(4), At(2), At(3)), step("mean", At(5), axis=(1,)), step("negative", At(6)),
+                step("amin", At(5), axis=(1,)), step("subtract", At(7), At(8))), (7, 9, 4))
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 8), (5, 100), (2, 2500), (1, 16384)])
+def test_rows(dtype, shape):
+    x, w = (np.random.default_rng(0).normal(size=s).astype(dtype) for s in (shape, shape[1:]))
+    limit = 1e-5 if dtype == np.float32 else 1e-12
+    for loop, arrays in ((RMS, (x, w)), (SOFTMAX, (x,)), (NORM, (x, w)), (LOSS, (x, w)), (NORM, (x.T.copy().T, x))):
+        found, wanted = by_kernel(loop, *arrays), defined(loop, *arrays)
+        for got, want in zip(*((y if isinstance(y, (tuple, list)) else [y]) for y in (found, wanted)), strict=True):
+            np.testing.assert_allclose(got.astype(np.float64), want, limit, limit)
+            assert got.shape == want.shape and got.dtype == want.dtype
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_rows(dtype):
+    """Of which no element waits for a reduction."""
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(3, 70_001)).astype(dtype), rng.normal(size=70_001).astype(dtype)
+    before = tg.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2):
+            tg.set_num_threads(threads)
+            found.append(by_kernel(LOSS, x, w))
+    finally:
+        tg.set_num_threads(before)
+    for got, same, want in zip(*found, defined(LOSS, x, w), strict=True):
+        np.testing.assert_array_equal(got, same)
+        np.testing.assert_allclose(got.astype(np.float64), want, 1e-5 if dtype == np.float32 else 1e-12)
+    for loop in (RMS, SOFTMAX, NORM):
+        with pytest.raises(Unserved, match="too long"):
+            program(loop, [layout(x), layout(w)][:loop.operands])
+    total = one("sum", At(0), axis=None)
+    np.testing.assert_allclose(by_kernel(total, x), x.sum(dtype=np.float64), 1e-5)
+    assert by_kernel(total, x).shape == () and by_kernel(one("sum", At(0), axis=None, keepdims=True), x).shape == (1, 1)
+
+
+@needs_kernels
+def test_extremes_of_rows_pass_nan_and_infinity():
+    x = np.zeros((4, 5000), np.float32)
+    x[0, 4097], x[1, 3], x[2, 4999] = np.nan, -np.inf, np.inf
+    for opname in ("amax", "amin", "sum", "mean"):
+        for a in (x, x[:, 4000:], x[:, ::7]):
+            loop = Loop(1, (step("negative", At(0)), step(opname, At(1), **along(1))), (2,))
+            np.testing.assert_array_equal(by_kernel(loop, a), defined(loop, a))
+
+
+@needs_kernels
+def test_sums_of_products():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 3, 5000)).astype(np.float32)
+    x[0, 7], y[1, 4000], x[2, :2] = np.inf, np.nan, 0
+    for a, b in ((x, y), (x[:, :9], y[:, :9]), (x, x), (x, x[:, :1]), (x[:, ::2], y[:, 1::2])):
+        for opname in ("sum", "mean"):
+            loop = Loop(2, (step("multiply", At(0), At(1)), step(opname, At(2), **along(1))), (3,))
+            np.testing.assert_allclose(by_kernel(loop, a, b), defined(loop, a, b), 1e-4, 1e-5)
+    endless = Loop(1, (step("multiply", At(0), float("inf")), step("sum", At(1), axis=None)), (2,))
+    assert np.isnan(by_kernel(endless, x[2:])) and by_kernel(endless, np.abs(x[2:, 2:])) == np.inf
+
+
+@needs_kernels
+def test_rows_of_several_axes_and_operands_of_rows():
+    rng = np.random.default_rng(0)
+    x, scale, shift = (rng.normal(size=s).astype(np.float32) for s in ((2, 3, 4, 5), (3, 1, 1), (2, 1, 1, 1)))
+    loop = Loop(3, (step("mean", At(0), **along(2, 3)), step("add", At(3), At(1)), step("multiply", At(4), At(2)),
+                    step("subtract", At(0), At(5))), (6, 5))
+    for got, want in zip(by_kernel(loop, x, scale, shift), defined(loop, x, scale, shift), strict=True):
+        np.testing.assert_allclose(got, want, 1e-5, 1e-6)
+    weight = rng.normal(size=(4, 1)).astype(np.float32)
+    with pytest.raises(Unserved, match="axes"):                # a row is one axis for all operands
+        program(loop, [layout(x), layout(weight), layout(shift)])
+    for axis in (1, (0, 1), (1, 3)):
+        with pytest.raises(Unserved, match="reductions"):
+            program(one("sum", At(0), axis=axis), [layout(x)])
+    with pytest.raises(Unserved):                               # of two kinds of rows
+        program(Loop(1, (step("sum", At(0), axis=3), step("sum", At(0), axis=(2, 3))), (1, 2)), [layout(x)])
+    square = np.ones((4, 4), np.float32)                        # rows without their axis would meet columns
+    with pytest.raises(Unserved, match="without their axes"):
+        program(Loop(1, (step("sum", At(0), axis=1), step("add", At(0), At(1))), (2,)), [layout(square)])
+    middle = Loop(1, (step("mean", At(0), axis=None), step("subtract", At(0), At(1))), (2,))
+    np.testing.assert_array_equal(by_kernel(middle, square), 0 * square)
 
 
 # ── programs that are refused ─────────────────────────────────────────────────────────────────────────────────────────
@@ -326,6 +453,28 @@ def test_invalid_calls_are_refused():
         native.loop(*made.arguments([square.T], {0: square}))
 
 
+@needs_kernels
+def test_changed_programs_run_or_are_refused():
+    """None ends the process; what runs writes to its results alone."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.normal(size=s).astype(np.float32) for s in ((3, 20), 20))
+    ran = 0
+    for loop in (RMS, LOSS):
+        made = program(loop, [layout(x), layout(w)])
+        for _ in range(400):
+            code = made.code.copy()
+            for at in rng.integers(0, len(code), rng.integers(1, 3)):
+                code[at] = rng.choice([code[at] + 1, code[at] - 1, 0, 1, *rng.integers(0, 100, 3), -1, 2 ** 40])
+            found = {k: np.zeros(made.shapes[k], np.float32 if k < 2 else bool) for k in made.shapes}
+            given = made.arguments([x, w], found)
+            given[CODE] = code
+            try:
+                ran += native.loop(*given) is None
+            except ValueError as error:
+                assert "is_loop" in str(error)
+    assert 100 < ran < 700
+
+
 # ── the pass ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -356,8 +505,9 @@ def rotated(q, cos, sin):
     return q * cos + half * sin
 
 
+@needs_kernels
 @pytest.mark.parametrize("f, shapes, loops", [
-    (lambda x: x * tg.clamp(x + 3, 0, 6) / 6, [(3, 4)], 1),
+    (lambda x: x * tg.clamp(x + 3, 0, 5) / 6, [(3, 4)], 1),
     (lambda a, b: tg.nn.functional.silu(a) * b, [(3, 4), (3, 4)], 1),
     (huber, [(3, 4), (4,)], 1),
     (rotated, [(2, 3, 8), (3, 8), (3, 8)], 1),
@@ -368,6 +518,22 @@ def rotated(q, cos, sin):
 def test_chains_become_loops(f, shapes, loops):
     rng = np.random.default_rng(0)
     assert len(compiled(f, *(tg.tensor(rng.normal(size=s).astype("f")) for s in shapes))) == loops
+
+
+@needs_kernels
+def test_norms_written_out_become_one_loop():
+    x, w, b = tg.randn(5, 16), tg.randn(16), tg.randn(16)
+    rms, = compiled(lambda x, w: w * (x * tg.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), x, w)
+    assert [s.opname for s in rms.steps] == ["power", "mean", "add", "rsqrt", "multiply", "multiply"]
+    assert len(compiled(normalized, x, w, b)) == 1
+    assert len(compiled(lambda x, y: huber(x, y).mean(), x, tg.randn(5, 16))) == 1
+    assert len(compiled(lambda x, y: (huber(x, y).sum(-1) * 2).neg(), x, tg.randn(5, 16))) == 1
+    assert len(compiled(lambda x, y: (x - y).exp().sum(0) * 2 - w, x, tg.randn(5, 16))) == 2     # along the first axis
+    assert len(compiled(lambda x, y: (x * 2).sum(-1) + y, tg.randn(16, 16), w)) == 1     # y belongs to no row
+    long = tg.randn(2, 20_000)
+    assert len(compiled(lambda x: (x * 2 - 1).mean(-1, keepdim=True) * 3, long)) == 1
+    found = compiled(lambda x: (y := x * 2 - 1) / y.abs().mean(-1, keepdim=True), long)
+    assert sorted(s.opname for loop in found for s in loop.steps) == ["absolute", "mean", "multiply", "subtract"]
 
 
 def test_what_is_no_chain_stays():

@@ -1,6 +1,7 @@
 """Passes: each keeps what a graph computes, and joins what its formulas say."""
 import numpy as np
 import pytest
+from graph_passes import after, names, run
 from samples import SAMPLES
 from support import cpu_only
 
@@ -13,67 +14,13 @@ from tensorgrad.compiler.passes.dead import drop_unused
 from tensorgrad.compiler.passes.joins import join
 from tensorgrad.compiler.passes.norms import fold_norms
 from tensorgrad.compiler.passes.products import as_linear
-from tensorgrad.compiler.passes.rewriting import settled
 from tensorgrad.compiler.passes.shapes import simplify_views
-from tensorgrad.compiler.values import computed
 from tensorgrad.core.dispatch import apply
 from tensorgrad.graph import lower
-from tensorgrad.graph.nesting import leaves, mapped
-from tensorgrad.graph.node import Node
 from tensorgrad.ops.base import OPS
 
 pytestmark = cpu_only
 F = nn.functional
-
-
-def run(graph, arrays):
-    """Return the outputs of a graph, node by node, and check the shapes and dtypes that `meta` promises."""
-    given, env = iter(arrays), {}
-    for node in graph.nodes:
-        def value(leaf):
-            return env[leaf] if isinstance(leaf, Node) else leaf
-        if node.op == "output":
-            return [env[leaf] for leaf in leaves(node.args[0]) if isinstance(leaf, Node)]
-        if node.op == "placeholder":
-            env[node] = next(given)
-        elif node.op == "get_attr":
-            env[node] = graph.tensors[node.target].array
-        else:
-            env[node] = found = computed(node.target, mapped(value, node.args), mapped(value, node.kwargs))
-            several = isinstance(found, (tuple, list))
-            assert node.meta["shape"] == ([a.shape for a in found] if several else found.shape), node
-            assert node.meta["dtype"] == ([a.dtype for a in found] if several else found.dtype), node
-
-
-def names(graph):
-    """The names of the calls that depend on the inputs."""
-    state = settled(graph)
-    return " ".join(getattr(node.target, "opname", node.target.__name__) if isinstance(node.target, type)
-                    else node.target.__name__
-                    for node in graph.nodes if node.op == "call_function" and node not in state)
-
-
-def after(program, inputs, *passes, exact=False):
-    """Lower a program, run passes, compare with eager, and return the graph."""
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    with torch.no_grad():
-        wanted = [leaf.array for leaf in leaves(program(*inputs)) if isinstance(leaf, torch.Tensor)]
-    graph = lower(program, inputs)
-    for each in passes:
-        each(graph)
-    graph.lint()
-    with np.errstate(all="ignore"):
-        found = run(graph, [x.array.copy() for x in inputs])
-    assert len(found) == len(wanted)
-    for got, want in zip(found, wanted, strict=True):
-        assert got.dtype == want.dtype and got.shape == want.shape
-        if exact or want.dtype.kind != "f":
-            np.testing.assert_array_equal(got, want)
-            assert want.dtype.kind != "f" or np.array_equal(np.signbit(got), np.signbit(want))
-        else:
-            scale = np.abs(want[np.isfinite(want)]).max(initial=0) if want.size else 0
-            np.testing.assert_allclose(got, want, rtol=0, atol=scale * (1e-5 if want.dtype.itemsize < 8 else 1e-12))
-    return graph
 
 
 def ready(module, dtype=torch.float32):
@@ -150,7 +97,7 @@ def test_maps_of_channels():
 
 def test_shared_weights_and_statistics_that_change():
     conv, first, second = nn.Conv2d(4, 4, 1), *(ready(nn.BatchNorm2d(4)) for _ in "ab")
-    graph = after(lambda x: second(conv(first(conv(x)))), torch.randn(X), optimize)
+    graph = after(lambda x: second(conv(first(conv(x)))), torch.randn(X), fold_norms, drop_unused)
     assert names(graph) == "convolution convolution"
     first.running_var.mul_(3)                                                # an executable computes ahead again
     found, = run(graph, [(x := torch.randn(X)).array])
@@ -204,7 +151,9 @@ def test_joined_nodes_have_the_scope_and_source_of_the_last():
             return self.act(self.norm(self.conv(x)))
     graph = lower(ready(Net()), torch.randn(X))
     source = [node.meta["source"] for node in graph.nodes if "relu" in node.name]
-    last = list(optimize(graph).nodes)[-2]
+    fold_norms(graph)
+    join(graph)
+    last = list(graph.nodes)[-2]
     assert last.meta["scope"] == "act" and [last.meta["source"]] == source
 
 
@@ -212,11 +161,18 @@ def test_joined_nodes_have_the_scope_and_source_of_the_last():
 
 
 def test_dead_code_and_random_numbers():
-    graph = lower(lambda x: (x + torch.rand(3), x * 2), torch.ones(3))
+    def program(x):
+        torch.rand(2)                                    # drawn in vain
+        return x.exp() + 1, torch.rand(3)
+    graph = lower(program, torch.ones(3))
     output = graph.output_node()
-    output.args = (output.args[0][1],)
+    output.args = ((output.args[0][1],),)
     drop_unused(graph)
-    assert names(graph) == "draw_uniform multiply"
+    assert names(graph) == "draw_uniform draw_uniform"
+    torch.manual_seed(5)
+    wanted = program(torch.ones(3))[1]
+    torch.manual_seed(5)
+    assert np.array_equal(run(graph, [np.ones(3, np.float32)])[0], wanted.array)
 
 
 # ── shapes, constants, common subexpressions ──────────────────────────────────────────────────────────────────────────
@@ -245,6 +201,21 @@ def test_views():
     }.items():
         assert names(after(program, x, simplify_views, drop_unused, exact=True)) == left
     assert names(after(lambda x: x.t().clone(), torch.randn(3), simplify_views, exact=True)) == ""
+
+
+def test_patches():
+    x = torch.randn(2, 3, 8, 6)
+    for program, left in {
+        lambda x: F.unfold(x, (4, 2), stride=(4, 2)): "reshape permute_dims reshape",
+        lambda x: F.unfold(x, 2, stride=2).mT * 2: "reshape permute_dims reshape multiply",
+        lambda x: F.unfold(x, 2, stride=2).mT.reshape(2, 4, 3, 12) * 2: "reshape permute_dims reshape multiply",
+        lambda x: F.unfold(x, 3, stride=3): "columns reshape",                     # not all rows
+        lambda x: F.unfold(x, 2, stride=2, padding=1): "columns reshape",
+        lambda x: F.unfold(x, 2): "columns reshape",
+        lambda x: x.permute(0, 2, 3, 1).reshape(2, 24, 6).mT * 2:
+            "permute_dims reshape permute_dims multiply",                          # 3 · 2 is no axis of the images
+    }.items():
+        assert names(after(program, x, simplify_views, drop_unused, exact=True)) == left
 
 
 def test_arithmetic_without_effect():

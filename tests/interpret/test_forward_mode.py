@@ -618,5 +618,5 @@ def test_no_cycles_are_left():
 
 
 def test_results_written_to_a_dual():
-    with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="add_out that does not support it because it is"):
+    with forward_ad.dual_level(), pytest.raises(NotImplementedError, match="add_out that does not support it"):
         tensorgrad.add(tensorgrad.ones(2), 1, out=forward_ad.make_dual(tensorgrad.ones(2), tensorgrad.ones(2)))

@@ -207,6 +207,15 @@ def test_gradients_of_convolutions(n):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name, arguments", [("avg_pool2d", (2,)), ("avg_pool3d", (2,)), ("gelu", ()),
+                                             ("linear", (tensorgrad.ones(3, 4),)), ("logsigmoid", ()),
+                                             ("softplus", ()), ("softshrink", ())])
+def test_results_written_to_out(name, arguments):
+    function, x = getattr(tensorgrad.nn.functional, name), tensorgrad.arange(32.0).reshape(1, 2, 4, 4) - 10
+    out = tensorgrad.empty(0)
+    assert function(x, *arguments, out=out) is out and tensorgrad.equal(out, function(x, *arguments))
+
+
 def test_dropout_of_samples_without_a_batch():
     """PyTorch takes all but five axes for a single sample."""
     for shape in ((4, 3), (4, 3, 2), (4, 3, 2, 2)):

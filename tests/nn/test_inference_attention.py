@@ -127,3 +127,15 @@ def test_the_choice_of_a_backend():
     for given in ({}, {"dtype": "float16"}, {"dropout_p": 0.5}, {"mask": True}, {"mask": False}, {"is_causal": True},
                   {"keys": (1, 1, 3, 4)}, {"keys": (1, 1, 3, 4), "enable_gqa": True}, {"keys": (1, 2, 3, 5)}):
         assert found(tensorgrad, **given) == found(torch, **given), given
+
+
+def test_sequences_of_a_nested_tensor_attend_by_themselves():
+    rows = [tensorgrad.cos(tensorgrad.arange(4.0 * n)).reshape(n, 4) for n in (3, 1, 2)]
+    weights = [tensorgrad.sin(tensorgrad.arange(48.0)).reshape(12, 4), tensorgrad.sin(tensorgrad.arange(12.0)),
+               tensorgrad.eye(4), tensorgrad.ones(4)]
+    x = tensorgrad.nested.nested_tensor(rows)
+    found, _ = tensorgrad._native_multi_head_attention(x, x, x, 4, 2, *weights, None, False)
+    for row, out in zip(rows, found.unbind(), strict=True):
+        row = row[None]
+        alone, _ = tensorgrad._native_multi_head_attention(row, row, row, 4, 2, *weights, None, False)
+        tensorgrad.testing.assert_close(out, alone[0])

@@ -147,7 +147,16 @@ def test_a_table_of_operations(capsys):
         " - aten.addmm    8.000K  100.00%"]
     with FlopCounterMode(display=False, custom_mapping={"exp": lambda x, out_shape: 7 * x[0]}) as counter:
         tg.exp(tg.ones(3))
-    assert counter.get_total_flops() == 21 and register_flop_formula("nothing_of_this_name")(len) is len
+    assert counter.get_flop_counts()["Global"] == {tg._ops.ops.aten.exp: 21}
+
+    def elements(x, out_val):
+        return out_val.numel()
+    elements._get_raw = True
+    with FlopCounterMode(display=False, custom_mapping={tg._ops.ops.aten.exp: elements}) as counter:
+        tg.exp(tg.ones(3, 2))
+    with pytest.warns(UserWarning, match="mods argument is not needed"):
+        FlopCounterMode(model)
+    assert counter.get_total_flops() == 6 and register_flop_formula("nothing_of_this_name")(len) is len
 
 
 def test_what_is_not_timed():

@@ -14,8 +14,8 @@ from typing import Any
 
 from ...ops.base import Op
 
-FAMILIES = ["loops", "views", "elementwise", "matrix", "convolution", "pooling", "normalization", "reduction", "softmax",
-            "attention", "recurrent", "indexing", "copying", "joined", "packed", "blocked"]
+FAMILIES = ["loops", "views", "elementwise", "matrix", "convolution", "pooling", "normalization", "reduction",
+            "softmax", "attention", "recurrent", "indexing", "copying", "windows", "joined", "packed", "blocked"]
 EMITTERS: dict[Any, list[Callable[..., Any]]] = {}
 
 

@@ -100,7 +100,7 @@ def in_rows(shape: Any, operands: Sequence[Value]) -> tuple[list[int], list[list
 
 def solid(build: Any, value: Value) -> Value:
     """Return a contiguous copy of a broadcast value."""
-    copy = build.new(value.shape, value.dtype)
+    copy: Value = build.new(value.shape, value.dtype)
     build.copy(value, copy)
     return copy
 
@@ -153,6 +153,11 @@ def of_two(opname: str) -> None:
 
 for _op in ("add", "subtract", "multiply", "divide", "maximum", "minimum"):
     of_two(_op)
+
+
+@emits("rsub")
+def rsub(build: Any, node: Any, a: Any, b: Any) -> Any:
+    return two(build, node, "two_subtract", b, a)
 
 
 @emits("lerp")

@@ -20,6 +20,12 @@ def plain(build: Any, x: Value) -> Any:
     return None if number is None or x.dtype.kind not in "fiuc" else build.view(x, x.shape, x.strides, dtype=number)
 
 
+def check(build: Any, index: Any, n: int) -> None:
+    """Let a run end at a negative index, as well as at one that is too large."""
+    if isinstance(index, Value) and index.size and n:
+        build.call("within", build.whole(index), build.new((1,), np.int64), index.size, n)
+
+
 def moved(build: Any, kernel: str, x: Value, index: Value, shape: Any, *sizes: int) -> Any:
     values = plain(build, build.whole(x))
     if values is None or index.dtype != np.int64:
@@ -39,11 +45,20 @@ def taken(build: Any, x: Value, index: Value, axis: int) -> Any:
 
 @emits("embedding")
 def embedding(build: Any, node: Any, x: Value, index: Any, *, padding: Any = None, by_frequency: bool = False) -> Any:
-    return taken(build, x, index, 0) if x.ndim > 1 else NotImplemented
+    if x.ndim < 2:
+        return NotImplemented
+    check(build, index, x.shape[0])
+    return taken(build, x, index, 0)
 
 
-@emits("index_select", "take_axis", "border", "upsample_nearest")
+@emits("index_select")
 def index_select(build: Any, node: Any, x: Value, index: Any, *, axis: int) -> Any:
+    check(build, index, x.shape[axis] if x.ndim else 0)
+    return take_axis(build, node, x, index, axis=axis)
+
+
+@emits("take_axis", "border", "upsample_nearest")
+def take_axis(build: Any, node: Any, x: Value, index: Any, *, axis: int) -> Any:
     return taken(build, x, index, axis) if x.ndim and isinstance(index, Value) and index.ndim == 1 else NotImplemented
 
 
@@ -56,8 +71,14 @@ def index(build: Any, node: Any, x: Value, *indices: Any, template: Any) -> Any:
     return taken(build, x, indices[0], places[0])
 
 
-@emits("gather", "take_along_axis")
+@emits("gather")
 def gather(build: Any, node: Any, x: Value, index: Any, *, axis: int) -> Any:
+    check(build, index, x.shape[axis] if x.ndim else 0)
+    return take_along_axis(build, node, x, index, axis=axis)
+
+
+@emits("take_along_axis")
+def take_along_axis(build: Any, node: Any, x: Value, index: Any, *, axis: int) -> Any:
     if not x.ndim or not isinstance(index, Value) or index.ndim != x.ndim:
         return NotImplemented
     axis %= x.ndim

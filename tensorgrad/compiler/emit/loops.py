@@ -37,7 +37,8 @@ def run(build: Any, target: Loop, operands: Any) -> Any:
     for place, k in enumerate(made.outputs):
         if k is not None:
             dtype = made.dtype if place < RESULTS else np.dtype(bool)
-            found[k] = _memory(build, operands, [o for o in made.over.get(k, ()) if o in free], made.shape, dtype)
+            found[k] = _memory(build, operands, [o for o in made.over.get(k, ()) if o in free], made.shapes[k],
+                               dtype)
             free = [o for o in free if operands[o].buffer is not found[k].buffer]
     build.call("loop", *made.arguments(operands, found))
     results = tuple(found[k] for k in made.same)

@@ -8,7 +8,7 @@ from ..memory import Value
 from . import emits
 
 
-def wholes(build: Any, *values: Value | None) -> list[Value | None]:
+def wholes(build: Any, *values: Any) -> list[Any]:
     return [value if value is None else build.whole(value) for value in values]
 
 
@@ -16,7 +16,7 @@ def over_rows(build: Any, x: Value, w: Value | None, b: Value | None, ndim: int,
     n = prod(x.shape[x.ndim - ndim:])
     if not x.size or n == 1:            # as kernels/normalization_compiled.py has it
         return NotImplemented
-    rows, (x, w, b) = x.size // n, wholes(build, x, w, b)  # type: ignore[assignment]
+    rows, (x, w, b) = x.size // n, wholes(build, x, w, b)
     out, mean, scale = (build.new(x.shape, x.dtype), build.new((rows,), x.dtype) if centred else None,
                         build.new((rows,), x.dtype))
     build.call("row_norm", x, w, b, out, mean, scale, rows, n, eps)
@@ -38,7 +38,7 @@ def group_norm(build: Any, node: Any, x: Value, w: Any, b: Any, *, groups: int, 
     if not x.size:
         return NotImplemented
     n, c, places = *x.shape[:2], prod(x.shape[2:])
-    x, w, b = wholes(build, x, w, b)  # type: ignore[assignment]
+    x, w, b = wholes(build, x, w, b)
     out, mean, scale = (build.new(shape, x.dtype) for shape in (x.shape, (n * groups,), (n * groups,)))
     build.call("group_norm", x, w, b, out, mean, scale, n * groups, x.size // (n * groups), c, places, eps)
     return out
@@ -48,8 +48,19 @@ def group_norm(build: Any, node: Any, x: Value, w: Any, b: Any, *, groups: int, 
 def affine_by_channel(build: Any, node: Any, x: Value, w: Any, b: Any, mean: Any, variance: Any, *, eps: float) -> Any:
     if not x.size or x.ndim < 2:
         return NotImplemented
-    x, *parameters = wholes(build, x, w, b, mean, variance)  # type: ignore[misc]
+    x, *parameters = wholes(build, x, w, b, mean, variance)
     channels = x.shape[1]
     out, *scratch = (build.new(shape, x.dtype) for shape in (x.shape, *[(channels,)] * 3))
     build.call("normalize_by_channel", x, *parameters, out, *scratch, x.shape[0], channels, prod(x.shape[2:]), eps)
     return out
+
+
+@emits("native_batch_norm")
+def batch_norm(build: Any, node: Any, x: Value, w: Any, b: Any, *, eps: float) -> Any:
+    if not x.size or x.ndim < 2:
+        return NotImplemented
+    x, w, b = wholes(build, x, w, b)
+    channels = x.shape[1]
+    out, mean, spread, scale = (build.new(shape, x.dtype) for shape in (x.shape, *[(channels,)] * 3))
+    build.call("batch_norm", x, w, b, out, mean, spread, scale, x.shape[0], channels, prod(x.shape[2:]), eps)
+    return out, mean, spread

@@ -4,11 +4,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ...ops.reduction import axes_of, count_of
+from ...ops import reduction
 from ..memory import Value
 from . import emits
 
 SUM, SQUARES, GREATEST, LEAST = range(4)
+axes_of: Any = reduction.axes_of
+count_of: Any = reduction.count_of
 
 
 def spans(x: Value, axis: Any) -> tuple[int, int, int, list[int]] | None:

@@ -13,11 +13,13 @@ from .blocking import in_blocks
 from .common import merge_equal
 from .constants import fold_constants
 from .dead import drop_unused
+from .idioms import write_idioms
 from .joins import join
 from .loops import make_loops
 from .norms import fold_norms
-from .packing import pack
-from .products import as_linear
+from .packing import in_use, pack
+from .plain import for_numpy
+from .products import as_linear, over_leading_axes
 from .recurrent import pack_layers
 from .shapes import simplify_views
 
@@ -28,19 +30,26 @@ PASSES: list[Callable[[Lowered], None]] = [
     fold_constants,
     merge_equal,
     as_linear,
+    write_idioms,
     fold_norms,
+    over_leading_axes,
+    simplify_views,
     join,
     in_blocks,
     pack,
     pack_layers,
-    make_loops,
+    for_numpy,
     drop_unused,
+    make_loops,
 ]
+OF_KERNELS = {in_blocks, pack, pack_layers, make_loops}     # run if compiled kernels are in use
+OF_NUMPY = {for_numpy}                                      # run if not
 
 
 def optimize(graph: Lowered) -> Lowered:
     """Run all passes, and return the graph."""
-    for each in PASSES:
+    others = OF_NUMPY if in_use() else OF_KERNELS
+    for each in [each for each in PASSES if each not in others]:
         each(graph)
     graph.lint()
     return graph

@@ -18,7 +18,7 @@ from .rewriting import op_of, replaced
 
 
 def fold_constants(graph: Lowered) -> None:
-    """Write constants of shape () as numbers, and drop arithmetic without effect."""
+    """Write constants of one element as numbers, and drop arithmetic without effect."""
     for node in graph.nodes:
         if op_of(node) in TAKE_NUMBERS:
             with_numbers(node)
@@ -33,16 +33,18 @@ def like(node: Node, x: Any) -> bool:
 
 
 def with_numbers(node: Node) -> None:
-    """Replace constants of shape () by numbers, for operations whose other operand has the dtype."""
+    """Replace constants of one element by numbers, for operations whose other operand has the dtype, and as many
+    axes."""
     for i, operand in enumerate(node.args):
         value = constant(operand)
         others = [a for j, a in enumerate(node.args) if j != i]
         if (value is not None and len(others) == 1 and isinstance(others[0], Node)
-                and others[0].meta["dtype"] == value.dtype and value.ndim == 0 and value.dtype.char in "fdlq"):
+                and others[0].meta["dtype"] == value.dtype and value.dtype.char in "fdlq"
+                and value.size == 1 and value.ndim <= len(others[0].meta["shape"])):
             node.update_arg(i, value.item())
 
 
-TAKE_NUMBERS = {"add", "subtract", "multiply", "divide", "maximum", "minimum"}
+TAKE_NUMBERS = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "power"}
 
 
 def constant(node: Any) -> Any:

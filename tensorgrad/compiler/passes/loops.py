@@ -1,6 +1,7 @@
-"""Chains of elementwise ops, each made one node: a `Loop`.
+"""Chains of elementwise ops, and reductions of rows among them, each made one node: a `Loop`.
 
-    y = x * 2 + bias;  z = where(y > 0, y, 0)   =   Loop(x, bias)
+    y = x * 2 + bias;  z = where(y > 0, y, 0)                   =   Loop(x, bias)
+    y = x * rsqrt(mean(x * x, -1, keepdims) + eps) * weight     =   Loop(x, weight)
 
 A loop takes the place of its last op. An op joins the loops of its operands if nothing else reads, before it, what they
 compute: nodes need not change their order then.
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,40 +19,55 @@ from ...graph.lowered import Lowered
 from ...graph.node import Node
 from ...graph.steps import Draw
 from ...ops.base import OPS, Op
-from ..loop_instructions import kind_of, served
-from ..loop_programs import INPUTS, RESULTS
+from ..loop_instructions import REDUCTIONS, Unserved, kind_of, kinds, rows_of, served
+from ..loop_programs import INPUTS, MOST_ROW, Layout, program
 from ..loops import At, Loop, Step
 
 MOST_OPS = 48
+LEAST_ROW = 8                           # elements: reductions of shorter rows are not worth a loop
 
 
 @dataclass
 class Group:
-    """Nodes, in the order of the graph, that become one loop which computes in `dtype`; None: any."""
+    """Nodes, in the order of the graph, that become one loop over `shape` which computes in `dtype`, or "any".
+
+    `reduced` counts the last axes that reductions among them take, 0 without reductions.
+    """
 
     nodes: dict[Node, None]
     dtype: Any
+    shape: tuple[int, ...]
+    reduced: int = 0
     inputs: dict[Node, None] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> list[tuple[int, ...]]:
+        """Return the shapes of what is made of rows: with the reduced axes, and without."""
+        kept = self.shape[:len(self.shape) - self.reduced]
+        return [kept + (1,) * self.reduced, kept] if self.reduced else []
 
 
 def make_loops(graph: Lowered) -> None:
-    """Join elementwise ops to loops."""
-    place = {node: i for i, node in enumerate(graph.nodes)}
+    """Join elementwise ops, and reductions along the last axes, to loops."""
     ahead = _settled(graph)
+    _join(graph, [node for node in graph.nodes if node not in ahead], bool(kinds()))
+
+
+def _join(graph: Lowered, among: list[Node], reductions: bool) -> None:
+    place = {node: i for i, node in enumerate(graph.nodes)}
     group_of: dict[Node, Group] = {}
-    for node in place:
-        if node in ahead or (dtype := _loop_dtype(node)) is None:
+    for node in among:
+        if (group := _alone(node, reductions)) is None:
             continue
-        group = Group({node: None}, dtype, dict.fromkeys(node._input_nodes))
         for before in node._input_nodes:
             other = group_of.get(before)
-            if other is not None and other is not group and (both := _joined(other, group, place[node], place)):
+            if other is not None and other is not group and (both := _both(other, group, place[node], place)):
                 group = both
                 group_of.update(dict.fromkeys(group.nodes, group))
         group_of[node] = group
     for group in {id(g): g for g in group_of.values()}.values():
-        if len(group.nodes) > 1 and isinstance(group.dtype, np.dtype):
-            _replace(graph, list(group.nodes))
+        if len(group.nodes) > 1:
+            _replace(graph, group)
 
 
 def _settled(graph: Lowered) -> set[Node]:
@@ -63,47 +80,81 @@ def _settled(graph: Lowered) -> set[Node]:
     return found
 
 
-def _loop_dtype(node: Node) -> Any:
-    """Return the dtype in which a loop would compute a node: "any" if it has truth values alone; None if it cannot."""
+def _alone(node: Node, reductions: bool) -> Group | None:
+    """Return the group of one node; None if no loop can compute it."""
     op = node.target
-    if not (isinstance(op, type) and issubclass(op, Op) and (op.elementwise or op is OPS["cast"])):
+    if not (isinstance(op, type) and issubclass(op, Op)):
         return None
     operands = [a.meta["dtype"] if isinstance(a, Node) else a for a in node.args]
-    if any(isinstance(a, (list, tuple, dict)) for a in operands) or 0 in node.meta["shape"]:
+    if (any(isinstance(a, (list, tuple, dict)) for a in operands) or isinstance(node.meta["dtype"], list)
+            or 0 in node.meta["shape"]):
+        return None
+    shape, reduced = node.meta["shape"], 0
+    if op.opname in REDUCTIONS:
+        shape = node.args[0].meta["shape"]
+        reduced = rows_of(node.kwargs.get("axis"), len(shape))
+        if not reductions or not reduced or prod(shape[len(shape) - reduced:]) < LEAST_ROW:
+            return None
+    elif not (op.elementwise or op is OPS["cast"]):
         return None
     found = {d for d in (*operands, node.meta["dtype"]) if isinstance(d, np.dtype) and d.char in "fd"}
     if len(found) > 1 or not served(op.opname, operands, node.kwargs, node.meta["dtype"]):
         return None
-    return found.pop() if found else "any"
+    return Group({node: None}, found.pop() if found else "any", shape, reduced, dict.fromkeys(node._input_nodes))
 
 
-def _joined(a: Group, b: Group, now: int, place: dict[Node, int]) -> Group | None:
+def _both(a: Group, b: Group, now: int, place: dict[Node, int]) -> Group | None:
     """Return the group of both, where `now` is the place of the last node of b; None if they cannot be one loop."""
     nodes = dict(sorted((a.nodes | b.nodes).items(), key=lambda item: place[item[0]]))
-    shapes = {node.meta["shape"] for node in nodes}
     dtypes = {g.dtype for g in (a, b)} - {"any"}
     inputs = {node: None for node in (a.inputs | b.inputs) if node not in nodes}
-    if len(nodes) > MOST_OPS or len(shapes) > 1 or len(dtypes) > 1:
+    of_rows, other = (a, b) if a.reduced else (b, a)
+    if other.shape != of_rows.shape and (other.reduced or other.shape not in of_rows.rows):
+        return None
+    if other.reduced not in (0, of_rows.reduced) or len(nodes) > MOST_OPS or len(dtypes) > 1:
         return None
     if any(place[user] < now for node in nodes for user in node.users if user not in nodes):
         return None
-    kinds = [kind_of(node.meta["dtype"]) for node in inputs]
-    if any(kinds.count(kind) > most for kind, most in INPUTS.items()):
+    dtypes_of = [kind_of(node.meta["dtype"]) for node in inputs]
+    if any(dtypes_of.count(kind) > most for kind, most in INPUTS.items()):
         return None
-    return Group(nodes, dtypes.pop() if dtypes else "any", inputs)
+    found = Group(nodes, dtypes.pop() if dtypes else "any", of_rows.shape, of_rows.reduced, inputs)
+    return found if not found.reduced or _fits_rows(found) else None
 
 
-def _replace(graph: Lowered, nodes: list[Node]) -> None:
-    """Put a loop in the place of nodes; two loops if it would have too many results."""
+def _fits_rows(group: Group) -> bool:
+    """Return True if what loses its rows' axes meets only such values, and no element of a long row waits for it."""
+    kept, dropped = group.rows
+    alone = len(dropped) > 0
+    waits: set[Node] = set()
+    for node in group.nodes:
+        if alone and node.meta["shape"] == dropped and node.target.opname not in REDUCTIONS and any(
+                a not in group.nodes or a.meta["shape"] != dropped for a in node._input_nodes):
+            return False
+        many = node.target.opname in REDUCTIONS
+        after = not waits.isdisjoint(node._input_nodes) or many and node.target.opname == "variance"
+        if (prod(group.shape) // max(prod(dropped), 1) > MOST_ROW and after
+                and (many or node.meta["shape"] == group.shape)):
+            return False
+        if after or many:
+            waits.add(node)
+    return True
+
+
+def _replace(graph: Lowered, group: Group) -> None:
+    """Put a loop in the place of a group, or several, if one cannot be."""
+    nodes = list(group.nodes)
     among = set(nodes)
     results = [node for node in nodes if any(user not in among for user in node.users)]
-    truths = sum(node.meta["dtype"] == np.dtype(bool) for node in results)
-    if truths > 1 or len(results) - truths > RESULTS:
+    operands, target = loop_of(nodes, results)
+    if not _possible(target, operands, results):
+        if group.reduced:
+            _join(graph, nodes, False)
+            return
         for half in (nodes[:len(nodes) // 2], nodes[len(nodes) // 2:]):
             if len(half) > 1:
-                _replace(graph, half)
+                _join(graph, half, False)
         return
-    operands, target = loop_of(nodes, results)
     with graph.inserting_before(nodes[-1]):
         loop = graph.call_function(target, tuple(operands))
         parts = [loop] if len(results) == 1 else [graph.call_function(operator.getitem, (loop, k))
@@ -116,6 +167,24 @@ def _replace(graph: Lowered, nodes: list[Node]) -> None:
                          dtype=[node.meta["dtype"] for node in results])
     for node in reversed(nodes):
         graph.erase_node(node)
+
+
+def _possible(target: Loop, operands: list[Node], results: list[Node]) -> bool:
+    """Return True if the kernel can run a loop, or there is no kernel, over contiguous operands."""
+    if not kinds():
+        return True
+    try:
+        made = program(target, [contiguous(node.meta["shape"], node.meta["dtype"]) for node in operands])
+    except Unserved:
+        return False
+    return all(made.shapes[made.same[k]] == node.meta["shape"] for k, node in enumerate(results))
+
+
+def contiguous(shape: tuple[int, ...], dtype: Any) -> Layout:
+    steps = [1]
+    for n in reversed(shape[1:]):
+        steps.append(steps[-1] * n)
+    return Layout(shape, tuple(reversed(steps))[:len(shape)], dtype)
 
 
 def loop_of(nodes: list[Node], results: list[Node]) -> tuple[list[Node], Loop]:

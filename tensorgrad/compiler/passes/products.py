@@ -1,11 +1,12 @@
 """Products with a matrix of weights, in one form.
 
-    x · A  =  linear_without_bias(x, Aᵀ)      if A is a matrix that depends on the state alone; Aᵀ is a view
+    x · A                       =  linear_without_bias(x, Aᵀ)      if A is a matrix of the state; Aᵀ is a view
+    reshape(linear(x, w, b))    =  linear(reshape(x), w, b)        if each vector remains one
 """
 from __future__ import annotations
 
 from ...graph.lowered import Lowered
-from .rewriting import added, op_of, replaced, same_kind, settled
+from .rewriting import added, only_user, op_of, replaced, same_kind, settled
 
 
 def as_linear(graph: Lowered) -> None:
@@ -14,5 +15,16 @@ def as_linear(graph: Lowered) -> None:
     for node in graph.nodes:
         if op_of(node) == "matmul" and node not in state:
             x, a = node.args
-            if (a in state and len(a.meta["shape"]) == 2 and len(x.meta["shape"]) >= 2 and same_kind(node, x, a)):
+            if a in state and len(a.meta["shape"]) == 2 and len(x.meta["shape"]) >= 2 and same_kind(node, x, a):
                 replaced(node, added(node, "linear_without_bias", x, added(node, "t", a)))
+
+
+def over_leading_axes(graph: Lowered) -> None:
+    """Let linear layers of a matrix of rows, whose result gets more axes, have these axes in their operand."""
+    for node in graph.nodes:
+        if op_of(node) == "reshape" and op_of(y := node.args[0]) in ("linear", "linear_without_bias"):
+            shape, (rows, *weights) = node.meta["shape"], y.args
+            if (only_user(y) is node and len(y.meta["shape"]) == 2 and len(shape) > 2
+                    and shape[-1] == y.meta["shape"][-1] and 0 not in shape):
+                x = added(y, "reshape", rows, shape=(*shape[:-1], rows.meta["shape"][-1]))
+                replaced(node, added(node, op_of(y), x, *weights))

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...graph.nesting import mapped
 from ...graph.node import Node
 from ...graph.recording import results_of, symbols_of
@@ -27,7 +29,8 @@ def op_of(node: Any) -> str:
 
 def same_kind(*nodes: Node) -> bool:
     """Return True if all nodes are of one dtype, which is float32 or float64: formulas may be rearranged."""
-    return len({node.meta["dtype"] for node in nodes}) == 1 and nodes[0].meta["dtype"].char in "fd"
+    first = nodes[0].meta["dtype"]
+    return all(node.meta["dtype"] == first for node in nodes) and first in (np.dtype("f4"), np.dtype("f8"))
 
 
 def only_user(node: Node) -> Node | None:

@@ -5,6 +5,8 @@
     get_item, a part of unbind or of a split    =  get_slice without new axes
     reshape(reshape(x)), permute(permute(x))    =  one of them
     reshape to the shape that x has, …          =  x
+    permute(reshape(permute(x)))                =  reshape(permute(x)), if axes that are merged stay together
+    columns of windows side by side             =  permute(reshape(x)): patches of images
     x + broadcast_to(y)                         =  x + y, which broadcasts anyway
 """
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 
 from ...graph.lowered import Lowered
 from ...graph.node import Node
-from .rewriting import added, op_of, replaced
+from .rewriting import added, only_user, op_of, replaced
 
 
 def simplify_views(graph: Lowered) -> None:
@@ -66,9 +68,45 @@ def permuted(node: Node) -> Node | None:
         return x
     if (moved := [axis for axis in axes if shape[axis] != 1]) == sorted(moved) or not prod(shape):
         return added(node, "reshape", x, shape=node.meta["shape"])
+    if op_of(x) == "reshape" and only_user(x) is not None and op_of(y := x.args[0]) in ORDERS:
+        merged = groups(y.meta["shape"], shape)
+        if merged is not None:
+            whole = added(node, "permute_dims", y, axes=tuple(axis for i in axes for axis in merged[i]))
+            return added(node, "reshape", permuted(whole) or whole, shape=node.meta["shape"])
     if x is node.args[0] and node.kwargs.get("axes") == axes:
         return None
     return added(node, "permute_dims", x, axes=axes)
+
+
+def groups(shape: tuple[int, ...], merged: tuple[int, ...]) -> list[list[int]] | None:
+    """Return, for each axis of a merged shape, the axes that it is made of; None if some are not whole axes."""
+    found: list[list[int]] = []
+    axis = 0
+    for n in merged:
+        found.append([])
+        size = 1
+        while axis < len(shape) and size * shape[axis] <= n and (size != n or shape[axis] == 1):
+            size *= shape[axis]
+            found[-1].append(axis)
+            axis += 1
+        if size != n:
+            return None
+    return found if axis == len(shape) else None
+
+
+def patches(node: Node) -> Node | None:
+    """Windows that lie side by side, and cover x, as a view: (N, C, *K, *L)."""
+    x: Node = node.args[0]
+    kernel, stride, padding, dilation = (tuple(node.kwargs[name]) for name in
+                                         ("kernel", "stride", "padding", "dilation"))
+    n, channels, *size = x.meta["shape"]
+    rest = [d % k for d, k in zip(size, kernel, strict=True)]
+    if kernel != stride or any(padding) or set(dilation) != {1} or any(rest):
+        return None
+    split = (length for d, k in zip(size, kernel, strict=True) for length in (d // k, k))
+    places = tuple(range(2, 2 + 2 * len(size), 2))
+    whole = added(node, "reshape", x, shape=(n, channels, *split))
+    return added(node, "permute_dims", whole, axes=(0, 1, *(place + 1 for place in places), *places))
 
 
 def axes_of(node: Node) -> tuple[int, ...]:
@@ -139,7 +177,7 @@ def same(node: Node) -> Node:
 
 RULES: dict[str, Callable[[Node], Node | None]] = {
     **dict.fromkeys(IN_ORDER, reshaped), **dict.fromkeys(ORDERS, permuted), "get_item": sliced, "get_slice": sliced,
-    "broadcast_to": broadcast, "cast": cast, "clone": same,
+    "broadcast_to": broadcast, "cast": cast, "clone": same, "columns": patches,
 }
 
 

@@ -6,6 +6,7 @@ is not zero, and a query that may attend to nothing gives NaN. Errors are worded
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any
 
 from ... import api as tg
@@ -18,6 +19,7 @@ from .normalization import layer_norm
 
 __all__ = ["_native_multi_head_attention", "_transform_bias_rescale_qkv", "_transformer_encoder_layer_fwd"]
 
+PACKAGE = __name__.partition(".")[0]
 enabled = True          # torch.backends.mha.set_fastpath_enabled
 
 
@@ -59,7 +61,7 @@ def _native_multi_head_attention(query: Tensor, key: Tensor, value: Tensor, embe
                                  mask_type: int | None = None) -> tuple[Tensor, Tensor | None]:
     """Multi-head attention of (batch, length, width), without dropout.
 
-    Input: query, key, value (N, L, E), the stacked projections (3E, E) and (3E), the last one (E, E) and (E); mask,
+    Input: query, key, value (N, L, E), or nested with N sequences of unequal lengths and without a mask; the stacked projections (3E, E) and (3E), the last one (E, E) and (E); mask,
         true or nonzero where attention is forbidden: (L, L) for mask_type 0, (N, L) for 1, (N, heads, L, L) for 2
     Output: (N, L, E), and the weights (N, L, L), or (N, heads, L, L) if they are not averaged, or None
     Errors: RuntimeError for other shapes
@@ -71,6 +73,9 @@ def _native_multi_head_attention(query: Tensor, key: Tensor, value: Tensor, embe
     tensor([[[0.5000, 0.5000],
              [0.5000, 0.5000]]])
     """
+    if query.is_nested:
+        return _of_nested((query, key, value), mask, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias,
+                          need_weights=need_weights, average_attn_weights=average_attn_weights)
     _check(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias)
     batch, length, width = query.shape
     if query is key is value:
@@ -90,6 +95,20 @@ def _native_multi_head_attention(query: Tensor, key: Tensor, value: Tensor, embe
     if not need_weights:
         return out, None
     return out, weights.mean(1) if average_attn_weights else weights
+
+
+def _of_nested(inputs: tuple[Any, Any, Any], mask: Any, *args: Any, **options: Any) -> tuple[Any, Any]:
+    """Attend inside of each sequence of a nested tensor: pad, forbid attention to the padding, and cut it off."""
+    if mask is not None:
+        raise RuntimeError("NestedTensor with mask is not supported yet")
+    nested = import_module(f"{PACKAGE}.nested")
+    padded = {id(t): t.to_padded_tensor(0.0) for t in inputs}
+    query, key, value = (padded[id(t)] for t in inputs)
+    lengths, keys = ([len(row) for row in t.unbind()] for t in inputs[:2])
+    beyond = tg.arange(key.shape[1]) >= tg.tensor(keys).unsqueeze(1)
+    out, weights = _native_multi_head_attention(query, key, value, *args, beyond.to(query.device), mask_type=1,
+                                                **options)
+    return nested.as_nested_tensor([row[:n] for row, n in zip(out, lengths, strict=True)]), weights
 
 
 def _check(query: Any, key: Any, value: Any, embed_dim: int, heads: int, weight: Any, bias: Any) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core.dispatch import wrap
 from ...graph import Graph, Node
+from ...graph.lowering import CONSTANTS
 from ...nn import Module, Parameter
 from ...storage.cpu import NumpyStorage
 from ..errors import InvalidModelError, UnsupportedModelError
@@ -125,6 +126,8 @@ class Builder:
             owner.register_parameter(last, Parameter(tensor))
         else:
             owner.register_buffer(last, tensor, persistent="buffer" in uses)
+            if "buffer" not in uses:
+                owner.__dict__.setdefault(CONSTANTS, set()).add(last)
         return scope.graph.get_attr(path)
 
     # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,152 @@
+"""Operators that a program defines, beside PyTorch's: schemas, kernels, shapes, gradients, batches, checks."""
+import pytest
+from side_by_side import attempt
+from support import Programs, cpu_only
+
+import tensorgrad
+
+pytestmark = cpu_only
+program = Programs()
+
+
+def scaled(torch, name, **options):
+    """An operator of one tensor and a number; its kernel sees values, so that nothing records it."""
+    def scale(x, factor=2.0):
+        return torch.from_numpy(x.detach().numpy() * factor)
+    scale.__annotations__ = {"x": torch.Tensor, "factor": float, "return": torch.Tensor}
+    return torch.library.custom_op(f"made_{torch.__name__}::{name}", mutates_args=(), **options)(scale)
+
+
+@program
+def schemas_of_annotations(torch):
+    def several(x: torch.Tensor, y: "torch.Tensor | None", n: int | None = None, sizes: list[int] = None,
+                p: float = 1.5, name: str = "a", kind: torch.dtype = torch.float32, *, on: bool = True
+                ) -> tuple[torch.Tensor, int, list[torch.Tensor]]: ...
+    several.__globals__["torch"] = torch
+    def bare(x) -> torch.Tensor: ...
+    def other(x: dict) -> torch.Tensor: ...
+    def nothing(x: torch.Tensor) -> None: ...
+    infer = torch.library.infer_schema
+    return [infer(several, mutates_args=(), op_name="several"), infer(several, mutates_args="unknown"),
+            infer(nothing, mutates_args=["x"]),
+            *(attempt(lambda f=f, m=m: infer(f, mutates_args=m))[0]
+              for f, m in ((bare, ()), (other, ()), (nothing, "x"), (nothing, ["y"]), (several, ["n"])))
+            ]
+
+
+TEXT = ("made_text::f(Tensor x, int[2] s=[1,2], Tensor? b=None, float e=0.5, str r='a', ScalarType d=float, *, "
+        "Tensor(a!)[] out, Scalar q=1) -> (Tensor, Tensor[] z)")
+
+
+@program
+def schemas_of_texts(torch):
+    with torch.library._scoped_library("made_text", "FRAGMENT") as library:
+        library.define(TEXT.partition("::")[2])
+        schema = torch.ops.made_text.f.default._schema
+        return [str(schema), schema.is_mutable,
+                [(a.name, str(a.type), a.default_value, a.kwarg_only, bool(a.alias_info and a.alias_info.is_write))
+                 for a in schema.arguments], [(a.name, str(a.type)) for a in schema.returns]]
+
+
+@program
+def gradients_and_defaults(torch):
+    op, seen = scaled(torch, "gradients"), []
+
+    def setup_context(ctx, inputs, output):
+        seen.append(inputs[1])
+        ctx.factor = inputs[1]
+    op.register_autograd(lambda ctx, g: (g * ctx.factor, None), setup_context=setup_context)
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with torch.no_grad():
+        op(x)
+    op(x, factor=3.0).backward(torch.tensor([1.0, 4.0]))
+    return seen, x.grad, op(x.detach()).requires_grad
+
+
+@program
+def shapes_without_values(torch):
+    op, meta = scaled(torch, "shapes"), torch.empty(3, device="meta")
+    refused = attempt(lambda: op(meta))[0]
+    op.register_fake(lambda x, factor=2.0: torch.empty_like(x))
+    return refused, op(meta).shape, op(torch.ones(2))
+
+
+@program
+def rules_for_batches(torch):
+    op, seen = scaled(torch, "batches"), []
+
+    @op.register_vmap
+    def rule(info, in_dims, x, factor=2.0):
+        seen.append((info.batch_size, in_dims[0]))
+        return op(x, factor), in_dims[0]
+    return torch.vmap(op, in_dims=1)(torch.arange(6.0).reshape(2, 3)), seen
+
+
+@program
+def kernels_of_devices(torch):
+    op = scaled(torch, "kernels")
+    found = [op(torch.ones(2))]
+    op.register_kernel("cpu", lambda x, factor=2.0: x + factor)
+    found.append(op(torch.ones(2)))
+    with op.set_kernel_enabled("cpu", False):
+        found.append(op(torch.ones(2)))
+    return [*found, op(torch.ones(2))]
+
+
+@program
+def memory_that_results_share(torch):
+    def same(x: torch.Tensor) -> torch.Tensor:
+        return x.view(-1)
+
+    def double_(x: torch.Tensor) -> None:
+        x.numpy()[...] *= 2
+    space, x = f"made_{torch.__name__}", torch.ones(2)
+    refused = attempt(lambda: torch.library.custom_op(f"{space}::same", same, mutates_args=())(x))[0]
+    before = x._version
+    torch.library.custom_op(f"{space}::double_", double_, mutates_args={"x"})(x)
+    return refused.partition("(")[0], refused.rpartition("): ")[2][:60], x, x._version - before
+
+
+@program
+def tensors_passed_by_name(torch):
+    def f(x: torch.Tensor, *, y: torch.Tensor) -> torch.Tensor: ...
+    def g() -> torch.Tensor: ...
+    make = torch.library.custom_op
+    return [attempt(lambda: make("made_named::f", f, mutates_args=()))[0],
+            attempt(lambda: make("made_named::g", g, mutates_args=(), device_types="cpu"))[0],
+            attempt(lambda: make("made_named::h", lambda x: None, mutates_args=(), schema="(Tensor(a!) x) -> ()"))[0]]
+
+
+test_programs = program.test(rtol=1e-6, atol=1e-7)
+
+
+def test_opcheck():
+    torch = tensorgrad
+    good, wrong = scaled(torch, "good"), scaled(torch, "wrong")
+    good.register_fake(lambda x, factor=2.0: torch.empty_like(x))
+    good.register_autograd(lambda ctx, g: (g * 2, None), setup_context=lambda ctx, inputs, output: None)
+    wrong.register_fake(lambda x, factor=2.0: x.new_empty(3))
+    x = torch.ones(2, requires_grad=True)
+    assert set(torch.library.opcheck(good, (x,)).values()) == {"SUCCESS"}
+    found = torch.library.opcheck(wrong, (x,), raise_exception=False)
+    assert found["test_schema"] == "SUCCESS"
+    assert "Shapes torch.Size([2]) and torch.Size([3]) are not equal!" in str(found["test_faketensor"])
+
+    def writes(x: torch.Tensor) -> torch.Tensor:
+        return x.add_(1).clone()
+    writer = torch.library.custom_op("made_tensorgrad::writes", writes, mutates_args=())
+    with pytest.raises(Exception, match="test_schema failed with Argument x is not defined as mutable but was mutated"):
+        torch.library.opcheck(writer, (torch.ones(2),))
+
+
+def test_rules_for_modes():
+    from tensorgrad.utils._python_dispatch import TorchDispatchMode
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+    op = scaled(tensorgrad, "moded")
+    op.register_torch_dispatch(Mode, lambda mode, func, types, args, kwargs: args[0] * 0)
+    with Mode():
+        assert op(tensorgrad.ones(2)).tolist() == [0, 0]
+    assert op(tensorgrad.ones(2)).tolist() == [2, 2]
