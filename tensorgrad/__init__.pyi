@@ -97,6 +97,7 @@ from ._VF import (
 )
 from .__config__ import show_config as show_config
 from ._higher_order_ops.cond import cond as cond
+from ._library.tags import Tag as Tag
 from ._tensor import Tensor as Tensor
 from ._tensor.printing import (
     get_printoptions as get_printoptions,

@@ -90,6 +90,8 @@ class Tensors:
 
     def __init__(self, name: str, threads: int, compiled: bool = False) -> None:
         self.torch = importlib.import_module(name)
+        if name == "torch" and "tensorgrad" in sys.modules:
+            raise Problem("not installed: `import torch` is tensorgrad here")
         self.torch.set_num_threads(threads)
         self.version, self.compiled = f"{name} {self.torch.__version__}", compiled
         if name == "tensorgrad" and not self.torch.backends.compiled.is_enabled():
@@ -253,6 +255,8 @@ def serve(name: str, threads: int) -> None:
     requests, answers, sys.stdout = sys.stdin.buffer, sys.stdout.buffer, sys.stderr     # what models print is no answer
     try:
         library, problem = LIBRARIES[name](threads), ""
+    except Problem as found:
+        library, problem = None, str(found)
     except Exception as error:
         library, problem = None, f"failed: {type(error).__name__}: {error}".partition("\n")[0]
     worker = Worker(library)

@@ -11,6 +11,7 @@ from typing import Any
 from .._dynamo import config
 from .._tensor.torch_function import state as overriding
 from ..core.mode import mode
+from ..device import get_default_device
 from ..dtype import get_default_dtype
 from ..graph.recorder import here
 from ..nn.modules.module import Module
@@ -79,7 +80,8 @@ class Compiled:
         now = mode.__dict__
         grad = now["grad"]
         if (overriding.modes or now["batches"] or now["transforms"] or now["quiet"] is not None or stance.eager
-                or config.disable or now["tangents"].levels or now["watching"].anomaly or now["watching"].hooks):
+                or config.disable or now["tangents"].levels or now["watching"].anomaly or now["watching"].hooks
+                or get_default_device().type != "cpu"):
             return self._eagerly(self._prevented(now), args, kwargs)
         if grad and self.witness is not None and self.witness[0].get(self.witness[1]) is self.witness[2] and (
                 self.witness[2].requires_grad):
@@ -123,7 +125,9 @@ class Compiled:
             return Reason("a function transform runs")
         if now["quiet"] is not None:
             return Reason("the program runs for its shapes")
-        return Reason("anomaly mode or hooks on saved tensors are on")
+        if now["watching"].anomaly or now["watching"].hooks:
+            return Reason("anomaly mode or hooks on saved tensors are on")
+        return Reason(f"new tensors are made on {get_default_device()}")
 
     def _eagerly(self, reason: Reason, args: Any, kwargs: Any) -> Any:
         """Run the program as it is, and say why, once."""
@@ -148,11 +152,12 @@ class Compiled:
         if state.trace is not None or here.recorder is not None:        # part of another program's trace
             return None
         with lock:
-            failed = None
+            changes = []
             for entry in self.entries.get(key, ()):
-                failed = entry.failed()
-                if failed is None:
+                changes.append(entry.failed())
+                if changes[-1] is None:
                     return entry
+            failed = next(iter(changes), None)          # of the latest graph
             if not found.tensors:
                 self.eager["there are no tensors among the inputs"] += 1
                 return None
@@ -160,6 +165,7 @@ class Compiled:
                 return None
             if failed is not None:
                 self.changed.append(failed)
+                log.info("%s is traced again: %s changed", name_of(self.program), failed)
             return self._compile(key, found, args, kwargs)
 
     def _waits(self, key: Any, found: Signature, failed: str | None) -> bool:

@@ -34,7 +34,7 @@ class Entry:
     @classmethod
     def of_trace(cls, trace: Trace, objects: Sequence[Any], run: Any) -> Entry:
         """Return the entry of a trace."""
-        made = cls(run, trace.slots, trace.spec, trace.strides, trace.tensors)
+        made = cls(run, trace.slots, trace.spec, trace.strides, trace.tensors if run is not None else {})
         made.reason, made.objects = trace.reason, objects
         made.guards = Guards(trace.surroundings.places, trace.words, trace.changed)
         return made

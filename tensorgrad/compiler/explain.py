@@ -7,6 +7,7 @@ from ..graph.node import Node
 from ..messages import tables
 from .compiled import Compiled, name_of
 from .entries import Entry
+from .passes.rewriting import settled
 
 SHOWN = 60                  # characters of an argument that a table shows
 
@@ -22,12 +23,15 @@ class Explanation:
         self.name, self.program = name_of(compiled.program), compiled
         entries = [entry for kept in compiled.entries.values() for entry in kept]
         self.graphs = [entry for entry in entries if entry.run is not None]
+        self.latest = {id(kept[0]) for kept in compiled.entries.values() if kept}
         self.reasons, self.changed = dict(compiled.eager), list(compiled.changed)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {len(self.graphs)} graph{'s' * (len(self.graphs) != 1)}"]
         for number, entry in enumerate(self.graphs):
-            lines += ["", *_of_graph(number, entry)]
+            lines += ["", *_of_graph(number, entry)] if id(entry) in self.latest else [
+                "", f"graph {number}: {entry.inputs}; {entry.calls} calls; replaced, since something that it relied on "
+                    f"changed"]
         if self.reasons:
             rows = [("calls", "ran eagerly because"), *((str(n), text) for text, n in self.reasons.items())]
             lines += ["", *tables.table(rows, widths=tables.widths_of(rows), rule="-")]
@@ -54,9 +58,10 @@ def _of_graph(number: int, entry: Entry) -> list[str]:
                      f"{', '.join(names[i] for i in stamps.exposed if i < len(names))}")
     graph = getattr(run, "graph", None)
     if graph is not None:
-        rows = [("node", "computes", "result", "in Python")]
-        rows += [(node.name, called(node), _result(node), left.get(node.name, "")) for node in graph.nodes
-                 if node.op == "call_function"]
+        ahead = settled(graph)
+        rows = [("node", "computes", "result", "when", "in Python")]
+        rows += [(node.name, called(node), _result(node), "ahead" if node in ahead else "", left.get(node.name, ""))
+                 for node in graph.nodes if node.op == "call_function"]
         lines += tables.table(rows, widths=tables.widths_of(rows), rule="-")
     return [line.rstrip() for line in lines]
 

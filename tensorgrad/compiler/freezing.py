@@ -1,4 +1,4 @@
-"""Freeze a compiled module: let go of the tensors that its graph does not need any more, as they were packed or folded."""
+"""Freeze a compiled module: let go of tensors that its graph does not need any more, as they were packed or folded."""
 from __future__ import annotations
 
 from typing import Any

@@ -6,9 +6,10 @@ program that changes them has effects, which a graph cannot have.
 from __future__ import annotations
 
 import sys
+import sysconfig
 from collections import deque
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -93,10 +94,9 @@ class Surroundings:
     `tensors` are by name: parameters, buffers, and those in attributes, closures and globals.
 
     >>> import tensorgrad as torch
-    >>> scale = 3.0
-    >>> found = Surroundings(lambda x: x * scale)
-    >>> [place.title for place in found.places if "scale" in place.values]
-    ['global']
+    >>> found = Surroundings({"scale": 3.0, "weight": torch.ones(2)})
+    >>> list(found.tensors), found.places[0].values["scale"]
+    (['weight'], 3.0)
     """
 
     def __init__(self, program: Any, others: Any = ()) -> None:
@@ -283,12 +283,17 @@ def _joined(title: str, name: Any) -> str:
 
 
 PACKAGE = __name__.partition(".")[0]
-APART = frozenset(sys.stdlib_module_names) - {"__main__"} | {PACKAGE, "numpy", "torch"}
+LIBRARY = sysconfig.get_path("stdlib")
 
 
+@cache
 def _is_ours(module: str | None) -> bool:
     """Return True for modules whose state programs do not read: the package's, the standard library's, NumPy's."""
-    return (module or "").partition(".")[0] in APART
+    top = (module or "").partition(".")[0]
+    if top not in sys.stdlib_module_names:
+        return top in (PACKAGE, "numpy", "torch")
+    file = getattr(sys.modules.get(top), "__file__", None)          # a program's own test.py is not the library's
+    return file is None or file.startswith(LIBRARY) and "site-packages" not in file
 
 
 __all__ = ["Place", "Surroundings"]

@@ -24,6 +24,7 @@ from ..graph.recorder import here
 from ..graph.steps import Draw
 from ..messages.warn_once import WARNED
 from ..nn.modules.module import Module
+from ..nn.parameter import is_lazy
 from ..storage.base import NoValues
 from ..storage.cpu import NumpyStorage
 from ..utils._pytree import tree_flatten
@@ -52,7 +53,6 @@ class Trace:
         self.slots: list[tuple[str, Any]] = []
         self.spec: Any = None
         self.strides: list[tuple[int, ...]] = []
-        self.draws = 0
         self.changed: set[tuple[int, str]] = set()          # (number of a place, name): what the program itself changes
         self.words: set[str] = set()                        # names and texts in the code that ran
         self.grad = False               # the gradient mode that the program sees
@@ -75,8 +75,7 @@ class Trace:
         for tensor in given:
             if tensor.array.memory.written:
                 raise Stopped(Reason("writes to an input in place"))
-        self.draws = sum(type(node.target) is Draw for node in here.recorder.graph.nodes)
-        if self.draws and self.surroundings.generators:
+        if self.surroundings.generators and any(type(node.target) is Draw for node in here.recorder.graph.nodes):
             raise Stopped(Reason("draws from a generator of its own"))
         return self._results(result, given)
 
@@ -188,7 +187,7 @@ def trace(program: Any, args: Any, kwargs: Any, objects: Any = (), sizes: Sizes 
     Errors of the program itself are reasons: the eager run raises them.
     """
     found = Trace(program, Surroundings(program, objects))
-    odd = next((name for name, t in found.tensors.items() if type(t._storage) is not NumpyStorage), None)
+    odd = next((name for name, t in found.tensors.items() if type(t._storage) is not NumpyStorage or is_lazy(t)), None)
     if odd is not None:
         found.reason = Reason(f"uses {odd}, which is not a dense tensor in main memory")
         return found
@@ -225,6 +224,4 @@ def _effects(found: Trace, graph: Lowered) -> Reason | None:
         number, name = min(found.changed)
         title = found.surroundings.places[number].title
         return Reason(f"changes {'.'.join(part for part in (title, name) if part) or 'a list'}")
-    if sum(type(node.target) is Draw for node in graph.nodes) != found.draws:
-        return Reason("draws random numbers that its results do not need")
     return None

@@ -125,7 +125,7 @@ class NoValues(NotImplementedError):
 
 
 class Block:
-    """What storages of one memory share: the clock of the last write through any of them, and `fixed`.
+    """The state that storages of one memory share: the clock of the last write through any of them, and `fixed`.
 
     `x.data` has a version counter of its own, so autograd sees no writes through it. Who keeps values that were
     computed from the memory must see them.

@@ -43,11 +43,15 @@ class Program:
         """Compare one call. Return the compiled results, copies of their arrays, and `where`."""
         mine, theirs = copies(inputs), copies(inputs)
         before = copies(self.twin)
-        want, got = self.twin(*theirs), self.run(*mine)
+        want = seeded(self.twin, theirs)
+        got = seeded(self.run, mine)
         judge(before, inputs, got, want, exact, where)
-        for name, a, b in (("inputs", mine, theirs), ("buffers", [*self.net.buffers()], [*self.twin.buffers()])):
+        for name, a, b in (("inputs", mine, theirs), ("buffers", [*self.net.buffers(), getattr(self.net, "kept", None)],
+                                                     [*self.twin.buffers(), getattr(self.twin, "kept", None)])):
             if any(x.tobytes() != y.tobytes() for x, y in zip(arrays(a), arrays(b), strict=True)):
                 raise Differs(f"{where} leaves other {name}")
+        if any(getattr(self.net, name, None) != getattr(self.twin, name, None) for name in ("count", "notes")):
+            raise Differs(f"{where} leaves other attributes")
         for x, y in zip(tree_flatten(got)[0], tree_flatten(want)[0], strict=True):
             if any(y is theirs[i] and x is not mine[i] for i in range(len(inputs))):
                 raise Differs(f"{where} returns a copy of an input that it returns eagerly")
@@ -137,6 +141,12 @@ def changed(nets: list[Any], seed: int) -> None:
                         setattr(module, name, nn.Parameter(p.detach() * 0.5))
 
 
+def seeded(call: Any, inputs: Any) -> Any:
+    """Call with equal random numbers."""
+    torch.manual_seed(11)
+    return call(*inputs)
+
+
 def copies(inputs: Any) -> Any:
     return copy.deepcopy(inputs)
 
@@ -212,6 +222,7 @@ def sensitivity(net: Any, inputs: Any, want: Any) -> list[float]:
         return t.double() if t.dtype.is_floating_point else t
     for change in (wide, near, near, near):
         other = copies(net)
+        torch.manual_seed(11)
         for p in [*other.parameters(), *other.buffers()]:
             p.data = change(p)
         try:

@@ -84,6 +84,8 @@ class Writer:
         self.exact, self.saved, self.layers = {"x"}, ["x"], dict[str, tuple[str, Any]]()
         self.dtype = str(self.pick(["float32"] * 6 + ["float64"]))
         self.net = nn.Module()
+        self.net.register_buffer("seen", torch.zeros((), dtype=getattr(torch, self.dtype)))
+        self.net.count, self.net.notes, self.net.scale, self.net.kept = 1, [], 0.5, None    # type: ignore[assignment]
         self.names: dict[str, Any] = {"torch": torch, "nn": nn, "F": F, "self": self.net, "draw": draw,
                                       "tokens": tokens}
 
@@ -348,12 +350,27 @@ def branches(w: Writer) -> None:
     w.step("h = " + w.pick([f"torch.cat([{', '.join(ends)}], 1)", " + ".join(ends), " * ".join(ends)]))
 
 
+EFFECTS = ["self.seen.add_(1)", "self.count += 1", "x.mul_(0.5)", "x[..., 0] = 0.25", "h = h * self.count + 1",
+           "h = h + torch.rand(h.shape[-1:])", "h = h * 2 if h.mean() > 0 else h", "self.kept = h", "h = h + self.seen",
+           "h = F.dropout(h, 0.3, True)", "h = h * float(h.abs().max() + 1)", "self.kept = None", "h = h + self.scale",
+           "h = h + len(self.notes)", "self.notes.append('called')", "h = h[:int(h.shape[0])]",
+           "x.view(-1)[:2].zero_()", "h = h * float(next(self.parameters(), h.new_tensor(2.)).abs().max())"]
+
+
+def effect(w: Writer) -> None:
+    """Reads and changes what is outside of the graph: inputs, buffers, attributes, random numbers, values."""
+    w.step(w.pick(EFFECTS).replace("torch.rand(h.shape[-1:])", f"torch.rand(h.shape[-1:], dtype=torch.{w.dtype})"))
+
+
 STEPS: dict[str, list[Callable[[Writer], None]]] = {
     "all": [chain, chain, exact_chain, reduced, moved, moved, write, residual, joined, product, matmul, normed, layered,
             layered, layered],
     "layers": [layered, layered, layered, layered, residual, joined, branches, normed, chain],
 }
 
+
+STATE = """self.register_buffer('seen', torch.zeros((), dtype=torch.{0}))
+self.count, self.notes, self.scale, self.kept = 1, [], 0.5, None"""
 
 # ── programs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -374,18 +391,21 @@ def program(seed: int) -> str:
         w.step(f"h = {w.layer(f'nn.Embedding(11, {w.pick([8, 12, 16])})')}(x)", exact=True)
     else:
         w.step("h = x", exact=True)
-    steps = STEPS[w.pick(["all", "all", "layers"])]
+    steps, stateful = STEPS[w.pick(["all", "all", "layers"])], w.chance(8)
     for _ in range(w.rng.integers(2, 9)):
         w.pick(steps)(w)
+        if stateful and w.chance(2):
+            effect(w)
         if w.chance(4):
             w.save()
-    body = "\n        ".join(["super().__init__()", *w.made])
+    body = "\n        ".join(["super().__init__()", *w.made, *STATE.format(w.dtype).splitlines() * stateful])
     result, exact = _outputs(w)
     steps = "\n        ".join([*w.steps, f"return {result}"])
     return (f"class Net(nn.Module):\n    def __init__(self):\n        {body}\n"
             f"    def forward({', '.join(['self', *names])}):\n        {steps}\n"
             f"def inputs(batch, seed):\n    return ({', '.join(drawn)},)\n"
-            f"compare(Net, inputs, seed={seed}, batch={kind}, dtype='{w.dtype}', exact={exact})\n")
+            f"compare(Net, inputs, seed={seed}, batch={kind}, dtype='{w.dtype}', exact={exact}"
+            f"{', stateful=True' * stateful})\n")
 
 
 def _inputs(w: Writer) -> tuple[list[str], int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ... import api as tg
-from ...api._arguments import is_hollow, is_unknown
+from ...api._arguments import is_unknown
 from .. import functional as F
 from .. import init
 from .._functions import native_attention
@@ -276,19 +276,22 @@ class TransformerEncoder(_Stack):
         output = src
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
-        if self._skips_padding(src, mask, src_key_padding_mask):
-            output = output.masked_fill(src_key_padding_mask.bool().unsqueeze(-1), 0.0)
+        if (skipped := self._skipped(src, mask, src_key_padding_mask)) is not None:
+            output = output.masked_fill(skipped.unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
-    def _skips_padding(self, src, mask, padding_mask):
-        """Return True if PyTorch would use nested tensors, which drop padding: the result is zero there."""
+    def _skipped(self, src, mask, padding_mask):
+        """Return the padding where the result is zero, as PyTorch uses nested tensors, which drop it; None without any.
+
+        It does if the padding is at the ends of the rows, which no value is read for: graphs hold the function.
+        """
         layer = self.layers[0]
         if not self.use_nested_tensor or layer.training or src.dim() != 3 or padding_mask is None or mask is not None:
-            return False
+            return None
         if tg.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in layer.parameters())):
-            return False
+            return None
         padded = padding_mask.bool()
-        return not self.mask_check or is_hollow(padded) or not (padded[:, :-1] & ~padded[:, 1:]).any()
+        return padded & ~(padded[:, :-1] & ~padded[:, 1:]).any() if self.mask_check else padded
 
 
 def _obstacle(layer):
