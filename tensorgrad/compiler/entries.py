@@ -9,7 +9,7 @@ import numpy as np
 from ..core.dispatch import fresh
 from ..storage.cpu import NumpyStorage
 from ..utils._pytree import tree_unflatten
-from .guards import Guards, same_tensors, state_of
+from .guards import Guards, Stamps, same_tensors, state_of
 from .state import Reason
 from .tracing import Trace
 
@@ -26,6 +26,7 @@ class Entry:
         self.reason: Reason | None = None
         self.objects: Sequence[Any] = ()
         self.guards = Guards([], set())
+        self.relied: Stamps | None = None           # of tensors whose values the program read
         self.calls, self.inputs = 0, ""
         self.forms = [_form(tensor) for tensor in self.tensors.values()]
         self.state = state_of(self.tensors.values())
@@ -37,11 +38,14 @@ class Entry:
         made = cls(run, trace.slots, trace.spec, trace.strides, trace.tensors if run is not None else {})
         made.reason, made.objects = trace.reason, objects
         made.guards = Guards(trace.surroundings.places, trace.words, trace.changed)
+        if trace.graph is not None and trace.graph.relied:
+            made.relied = Stamps(trace.tensors[name] for name in trace.graph.relied)
         return made
 
     def holds(self) -> bool:
         """Return True if nothing changed that the trace relied on; after False, ask `failed`."""
-        return self.guards.hold() and same_tensors(self.state)  # type: ignore[no-any-return]
+        return (self.guards.hold() and same_tensors(self.state)
+                and (self.relied is None or not self.relied.changed()))
 
     def failed(self) -> str | None:
         """Return the name of what changed, or None if the entry holds after all.
@@ -51,6 +55,8 @@ class Entry:
         for (name, tensor), form in zip(self.tensors.items(), self.forms, strict=True):
             if _form(tensor) != form:
                 return name
+        if self.relied is not None and self.relied.changed():
+            return "the value of a parameter or buffer that the program reads"
         found = self.guards.failed()
         if found is None:
             self.state = state_of(self.tensors.values())
@@ -58,7 +64,7 @@ class Entry:
 
     def freeze(self) -> None:
         """Forget the tensors, and take the present contents of the places for what the trace read."""
-        self.tensors, self.forms, self.state = {}, [], ()
+        self.tensors, self.forms, self.state, self.relied = {}, [], (), None
         self.guards.renew()
 
     def results(self, arrays: Sequence[np.ndarray], inputs: Sequence[Any]) -> Any:

@@ -106,6 +106,7 @@ def foreign(name: str, function: Any, args: Any, params: Any) -> Any:
     given, named = bare(tuple(args)), {k: bare(v) for k, v in params.items()}
     known = all(a.known for a in arrays)
     if known or running().reading is not None:
+        running().rely(arrays)
         result = function(*given, **named)
     else:
         try:

@@ -15,7 +15,8 @@ class Lowered(Graph):
     Called like the program, it computes the program's results; gradients reach the program's parameters.
 
     `tensors` are the tensors of the `get_attr` nodes: the program's own, and constants. `written` names the buffers
-    that the program wrote to; the graph does not write to them.
+    that the program wrote to; the graph does not write to them. `relied` names the tensors whose values the program
+    read, or that decided on shapes: the graph is the program's while they hold these values.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.graph import lower
@@ -28,6 +29,7 @@ class Lowered(Graph):
         super().__init__()
         self.tensors: dict[str, Any] = {}
         self.written: tuple[str, ...] = ()
+        self.relied: tuple[str, ...] = ()
         self.spec: Any = None                 # how the arguments were nested
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -75,7 +75,7 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
         _finish(recorder, result)
     for node in recorder.constants.values():
         graph.tensors[node.target] = fresh(node.meta["value"], NumpyStorage)
-    graph.written = tuple(recorder.written)
+    graph.written, graph.relied = tuple(recorder.written), tuple(recorder.relied)
     return graph
 
 

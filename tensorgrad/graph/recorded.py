@@ -18,7 +18,7 @@ from ..ops.base import OPS
 from ..ops.indexing import ARRAY
 from ..storage.base import TWO_SIDED, attach_operators
 from .lines import CannotLower, user_line
-from .recorder import running
+from .recorder import here, running
 
 clock = count(1)
 NAMES = {"concatenate": "concat", "take": "index_select", "transpose": "permute_dims", "true_divide": "divide",
@@ -144,6 +144,8 @@ class Recorded:
         """
         if not self.known:
             running().read(what)
+        elif here.recorder is not None:
+            here.recorder.rely([self])
         return self.inner
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:

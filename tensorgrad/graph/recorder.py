@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .lines import ReadsValues, user_line
@@ -42,6 +42,7 @@ class Recorder:
         self.constants: dict[int, Any] = {}
         self.held: list[Any] = []            # the arrays of the constants, kept alive because they are known by id
         self.written: list[str] = []         # buffers that the program wrote to
+        self.relied: dict[str, None] = {}    # tensors of the program whose values it read, or that decided on shapes
         self.begun = 0                       # the start of the program: arrays made later are its own
 
     # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,6 +78,17 @@ class Recorder:
         return parts
 
     # ── values ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def rely(self, arrays: Iterable[Any]) -> None:
+        """Note the program's tensors that known arrays, which it reads, were computed from."""
+        left, seen = [a.node for a in arrays if a.node is not None], set[Any]()
+        while left:
+            node = left.pop()
+            if node not in seen:
+                seen.add(node)
+                left += node._input_nodes
+                if node.op == "get_attr" and node.meta.get("state"):
+                    self.relied[node.target] = None
 
     def read(self, what: str) -> None:
         """Handle a read of a value that depends on the inputs: ReadsValues, or a call of `reading`."""

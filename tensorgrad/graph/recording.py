@@ -84,12 +84,15 @@ def compute(op: Any, operands: Any, params: Any) -> tuple[tuple[Any, ...], bool]
     known = all(a.known for a in operands if type(a) is Recorded)
     bare = [a.inner if type(a) is Recorded else a for a in operands]
     if known or running().reading is not None:
+        if op.by_values:
+            running().rely(a for a in operands if type(a) is Recorded)
         return results_of(op, NumpyStorage, bare, params), known
     try:
         return (symbols_of(op, [SymbolStorage.asarray(a) if isinstance(a, np.ndarray) else a for a in bare], params),
                 False)
     except NoValues as error:
         what = str(error)
+    running().rely(a for a in operands if type(a) is Recorded and a.known)
     try:                                              # known operands may determine the shapes
         return results_of(op, SymbolStorage, bare, params), False
     except (NoValues, TypeError, AttributeError):
