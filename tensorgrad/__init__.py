@@ -52,6 +52,10 @@ _ELSEWHERE = {name: module for module, names in {
                   "_check_not_implemented _check_tensor_all _check_tensor_all_with _check_type _check_value "
                   "_check_with",
     "api.hashing": "hash_tensor",
+    "api.native_forms": "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _conj _conj_physical "
+                        "_convolution _dim_arange _euclidean_dist _is_all_true _is_any_true _log_softmax "
+                        "_masked_softmax _safe_softmax _shape_as_tensor _softmax _stack _trilinear _unique "
+                        "_unique2 _weight_norm convolution",
     "api.native_norms": "native_batch_norm native_group_norm native_layer_norm",
     "as_torch.install": "install_as_torch uninstall_as_torch",
     "backends.nnpack": "_nnpack_available",

@@ -128,6 +128,7 @@ from .amp.autocast_mode import (
     set_autocast_gpu_dtype as set_autocast_gpu_dtype,
 )
 from .amp.grad_scaler import GradScaler as GradScaler
+from .api.native_forms import convolution as convolution
 from .api.storage_objects import TypedStorage as TypedStorage, UntypedStorage as UntypedStorage
 from .api.tensor_types import set_default_tensor_type as set_default_tensor_type
 from .as_torch.install import install_as_torch as install_as_torch, uninstall_as_torch as uninstall_as_torch

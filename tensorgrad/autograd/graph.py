@@ -1,6 +1,7 @@
 """Looking at the tape, and hooks on it. https://pytorch.org/docs/stable/autograd.html#autograd-graph"""
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -90,7 +91,12 @@ class allow_mutation_on_saved_tensors:
     tensor(6.)
     """
 
+    running = threading.local()
+
     def __enter__(self) -> allow_mutation_on_saved_tensors:
+        if getattr(self.running, "on", False):
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        self.running.on = True
         self.hooks = saved_tensors_hooks(self._copy, self._kept)
         self.hooks.__enter__()
         self.copies: list[Any] = []
@@ -98,6 +104,7 @@ class allow_mutation_on_saved_tensors:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.running.on = False
         self.hooks.__exit__(*exception)
         self.clear()
         self.open = False

@@ -134,7 +134,7 @@ TAPS = np.array([[1, 0, 0, 0], [0, 1, -1, 0], [0, 0, 0, 1]])
 
 @dataclass(frozen=True)
 class WinogradWeight:
-    """Weights w of 3 × 3 taps, in blocks, as the points G w Gᵀ of each tile, (4, 4, O / 16, C / 16, 16 of C, 16 of O)."""
+    """Weights w of 3 × 3 taps as the points G w Gᵀ of each tile: (4, 4, O / 16, C / 16, 16 of C, 16 of O)."""
 
     def __call__(self, w: Any) -> Any:
         return self.both(POINTS, BlockedWeight()(w).transpose(2, 3, 0, 1, 4, 5))
@@ -173,7 +173,7 @@ class DepthwiseWeight:
 
 @dataclass(frozen=True)
 class Following:
-    """What follows in the same pass: activation(y + bias + residual). Operands come in this order, as flagged."""
+    """Steps after a kernel, in its pass: activation(y + bias + residual). Operands come in this order, as flagged."""
 
     bias: bool = False
     residual: bool = False
@@ -186,7 +186,7 @@ class Following:
         return rest[-1] if self.residual else None
 
     def __call__(self, y: Any, rest: tuple[Any, ...]) -> Any:
-        """Return what follows pictures (in blocks) to which the bias has been added."""
+        """Add the residual to pictures that have their bias, and apply the activation."""
         y = y + self.residual_of(rest) if self.residual else y
         return y if self.activation is None else self.activation(y)
 
@@ -199,8 +199,8 @@ class Following:
 class BlockedConvolution:
     """A convolution; operands: pictures, BlockedWeight, and those of `following`.
 
-    `channels` and `size` are those of the result. With `transposed`, it is a transposed convolution; for a `first` layer the pictures
-    are not in blocks; with `winograd`, the weights are WinogradWeight.
+    `channels` and `size` are those of the result. With `transposed`, it is a transposed convolution; for a `first`
+    layer the pictures are not in blocks; with `winograd`, the weights are WinogradWeight.
     """
 
     channels: int
@@ -253,7 +253,9 @@ class BlockedDepthwise:
         return self.following(blocked(y), rest)
 
     def shape(self, x: Shape, packed: Shape, *rest: Shape) -> Shape:
-        return *x[:2], *output_length(x[2:4], packed[1:3], self.stride, self.padding, self.dilation), BLOCK
+        size: Shape = output_length(x[2:4], packed[1:3], self.stride,  # type: ignore[no-untyped-call]
+                                    self.padding, self.dilation)
+        return *x[:2], *size, BLOCK
 
     @property
     def __name__(self) -> str:
@@ -262,7 +264,7 @@ class BlockedDepthwise:
 
 @dataclass(frozen=True)
 class BlockedPool:
-    """`max_pool`, or `window_sum` with its scale, of windows; `before` is the padding before the first row and column."""
+    """`max_pool`, or `window_sum` with its scale; `size` is that of the result."""
 
     opname: str
     size: Shape
@@ -273,7 +275,7 @@ class BlockedPool:
     scale: float = 1.0
 
     def __call__(self, x: Any) -> Any:
-        how = {"kernel": self.kernel, "stride": self.stride, "widths": self.widths}
+        how: dict[str, Any] = {"kernel": self.kernel, "stride": self.stride, "widths": self.widths}
         how |= {"dilation": self.dilation} if self.opname == "max_pool" else {"scale": self.scale}
         return blocked(computed(OPS[self.opname], (unblocked(x, x.shape[1] * BLOCK),), how))
 

@@ -182,7 +182,7 @@ class Build:
             if axes and axes[-1][1:] == (n * a, n * b):
                 n *= axes.pop()[0]
             axes.append((n, a, b))
-        outer, axes = axes[:-COPIED], axes[-COPIED:]
+        outer = [axes.pop(min(range(len(axes) - 1), key=lambda i: axes[i][0])) for _ in range(len(axes) - COPIED)]
         if prod(n for n, _, _ in outer) > MOST_COPIES:
             raise Refused(f"no kernel copies along more than {COPIED} axes")
         shape, steps, into = zip(*[(1, 0, 0)] * (COPIED - len(axes)), *axes, strict=True)

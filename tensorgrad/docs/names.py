@@ -43,7 +43,7 @@ ABSENT = {
         r"has_(lapack|mkl|openmp|spectral)|compiled_with_cxx11_abi|profiler_\w+|prepare_multiprocessing_environment|"
         r"AcceleratorError",
     "parts of PyTorch's own implementation":
-        r"batch_norm_\w+|native_norm|convolution|affine_grid_generator"
+        r"batch_norm_\w+|native_norm|affine_grid_generator"
         r"|(Tensor\.)?slice_inverse|Tensor\.hash_tensor|quantized_\w+|"
         r"Tensor\.(const_data_ptr|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
         r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function"

@@ -75,6 +75,10 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
         for op in policy_fn_or_list:
             if not callable(op):
                 raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. ")
+            if type(op).__name__ == "OpOverloadPacket":
+                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. "
+                                 f"Please update the OpOverloadPacket to a specific OpOverload.For example, if you "
+                                 f"have `torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`.")
         names = {op.__name__.partition(".")[0] for op in policy_fn_or_list}
 
         def policy(context: Any, op: Any, *args: Any, **kwargs: Any) -> bool:

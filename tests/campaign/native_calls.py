@@ -2,8 +2,8 @@
 
 A kernel's row (native/kernels.rows) says how a call is well formed: sizes that arrays share, and the numbers with them.
 Most calls here are that, and then spoilt at some places; so the check of the row is met close to where it must hold.
-All other functions get objects at random. Some calls run as programs (native/program.c), with other arrays than they were
-made with.
+All other functions get objects at random. Some calls run as programs (native/program.c), with other arrays than they
+were made with.
 """
 import importlib.util
 import random
@@ -249,7 +249,7 @@ class Draw:
             steps = [n["n1"] * n["n2"] * n["n"], n["n2"] * n["n"], n["n"], 1] if whole else [0, 0, 0, int(row)]
             inputs += [*steps, rng.randint(0, 1)]
         found = [name in self.arrays for name in ("y0", "y1", "y2", "z0")]
-        forms = [bool(there) * (1 + (n[f"size{k}"] == n["rows"] != n["rows"] * n["n"])) for k, there in enumerate(found)]
+        forms = [there * (1 + (n[f"size{k}"] == n["rows"] and n["n"] > 1)) for k, there in enumerate(found)]
         rows = []
         for at in [rng.randrange(16) for _ in range(rng.randint(0, 6))] + [27 + k for k in range(4) if found[k]]:
             many, form, kinds = rng.random() < 0.2, forms[at - 27] if at >= 27 else 1, len(native.loop_steps.split())

@@ -12,9 +12,23 @@ if native is None:
 import tensorgrad as tg
 from tensorgrad import nn
 from tensorgrad.backends import compiled
-from tensorgrad.compiler.blocked import (BLOCK, BlockedBias, BlockedConvolution, BlockedDepthwise, BlockedMean,
-                                         BlockedPool, BlockedScale, BlockedWeight, DepthwiseWeight, Following,
-                                         FromBlocked, ToBlocked, WinogradWeight, blocked, unblocked)
+from tensorgrad.compiler.blocked import (
+    BLOCK,
+    BlockedBias,
+    BlockedConvolution,
+    BlockedDepthwise,
+    BlockedMean,
+    BlockedPool,
+    BlockedScale,
+    BlockedWeight,
+    DepthwiseWeight,
+    Following,
+    FromBlocked,
+    ToBlocked,
+    WinogradWeight,
+    blocked,
+    unblocked,
+)
 from tensorgrad.compiler.emit import emitters_of
 from tensorgrad.compiler.executable import Executable
 from tensorgrad.compiler.packed import FOLLOWING
@@ -50,7 +64,7 @@ class AtOnce:
 
 
 def emitted(target, *operands):
-    """What a target's kernel computes; operands may be written over."""
+    """Return the result of a target's kernel, from copies of its operands."""
     emitter, = emitters_of(target)
     node = SimpleNamespace(target=target, meta={"shape": target.shape(*(x.shape for x in operands))})
     return emitter(AtOnce(), node, *(x.copy() for x in operands))
@@ -88,9 +102,10 @@ def convolution(n, c, o, size, kernel, stride=(1, 1), padding=(0, 0), dilation=(
 CASES = [
     (1, 16, 16, (5, 5), (3, 3), (1, 1), (1, 1)), (2, 40, 24, (9, 31), (3, 3), (1, 1), (1, 1)),
     (1, 32, 48, (13, 15), (3, 2), (2, 3), (2, 0)), (1, 16, 70, (17, 16), (2, 4), (1, 1), (3, 2), (2, 3)),
-    (1, 20, 33, (4, 30), (1, 1)), (3, 16, 8, (3, 2), (5, 5), (1, 1), (2, 3)), (17, 16, 20, (3, 3), (3, 3), (2, 2), (1, 1)),
-    (5, 32, 40, (1, 1), (3, 3), (1, 1), (1, 1)), (2, 24, 16, (7, 7), (1, 1)), (1, 64, 32, (64, 64), (3, 3), (1, 1), (1, 1)),
-    (2, 32, 16, (30, 40), (1, 1), (2, 2)), (2, 64, 96, (6, 8), (3, 3), (1, 1), (1, 0), (1, 1), 2), (1, 16, 5, (40, 3), (7, 1)),
+    (1, 20, 33, (4, 30), (1, 1)), (3, 16, 8, (3, 2), (5, 5), (1, 1), (2, 3)), (2, 24, 16, (7, 7), (1, 1)),
+    (17, 16, 20, (3, 3), (3, 3), (2, 2), (1, 1)), (5, 32, 40, (1, 1), (3, 3), (1, 1), (1, 1)),
+    (1, 64, 32, (64, 64), (3, 3), (1, 1), (1, 1)), (2, 32, 16, (30, 40), (1, 1), (2, 2)),
+    (2, 64, 96, (6, 8), (3, 3), (1, 1), (1, 0), (1, 1), 2), (1, 16, 5, (40, 3), (7, 1)),
 ]
 
 
@@ -116,8 +131,8 @@ def test_transposed_convolutions(threads):
 
 @pytest.mark.parametrize("threads", [1, 2], indirect=True)
 def test_winograd(threads):
-    for n, c, o, size, padding in [(1, 16, 16, (1, 1), (1, 1)), (2, 40, 72, (9, 7), (1, 1)), (1, 144, 16, (4, 33), (2, 0)),
-                                   (3, 16, 40, (6, 6), (1, 3))]:
+    for n, c, o, size, padding in [(1, 16, 16, (1, 1), (1, 1)), (2, 40, 72, (9, 7), (1, 1)),
+                                   (1, 144, 16, (4, 33), (2, 0)), (3, 16, 40, (6, 6), (1, 3))]:
         case = convolution(n, c, o, size, (3, 3), (1, 1), padding, weight=WinogradWeight)
         wanted = convolution(n, c, o, size, (3, 3), (1, 1), padding)
         np.testing.assert_allclose(check(*case), wanted[0](*wanted[1:]), rtol=1e-5, atol=1e-4)
@@ -183,12 +198,13 @@ def test_kernels_refuse_what_does_not_fit():
 
 
 class Net(nn.Module):
-    """What nets of pictures are made of: chains, branches, side by side, scaled by channels, and what leaves blocks."""
+    """A net with chains, branches, parts side by side, a product with channels, and results that leave blocks."""
 
     def __init__(self):
         super().__init__()
         self.first = nn.Conv2d(3, 32, 3, padding=1)
-        self.norm = nn.BatchNorm2d(32)
+        self.norm, self.late = nn.BatchNorm2d(32), nn.BatchNorm2d(32)
+        self.scale = nn.Parameter(tg.rand(1, 32, 1, 1))
         self.deep = nn.Conv2d(32, 32, 3, padding=1, groups=32, bias=False)
         self.point, self.side = nn.Conv2d(32, 24, 1), nn.Conv2d(32, 24, 3, 2, 1)
         self.gate, self.up = nn.Conv2d(32, 32, 1), nn.ConvTranspose2d(48, 8, 4, 2, 1)
@@ -197,6 +213,7 @@ class Net(nn.Module):
         x = tg.relu(self.norm(self.first(x)))
         y = nn.functional.hardswish(self.deep(x)) + x
         y = y * nn.functional.hardsigmoid(self.gate(y.mean((2, 3), keepdim=True)))
+        y = x + 0.5 * tg.relu(self.late(y.clamp(-2, 2))) * self.scale
         small = nn.functional.max_pool2d(self.point(y), 3, 2, 1)
         both = tg.cat([self.side(y).sigmoid(), small], 1)       # 24 channels: not whole blocks
         return self.up(both), both.mean((2, 3)), tg.cat([y, x], 1), x.flip(1)
@@ -217,6 +234,7 @@ def test_graphs_agree_with_eager():
     for name in ("blocked_first_convolution_relu", "blocked_depthwise_hardswish", "blocked_scale", "blocked_max_pool",
                  "blocked_mean", "blocked_transposed_convolution"):
         assert name in made, made
+    assert made.count("to_blocked") == 1 and made.count("from_blocked") == 5
     for a, b in zip(found, wanted, strict=True):
         np.testing.assert_allclose(a, b.array, rtol=1e-5, atol=1e-5)
 
@@ -231,8 +249,10 @@ def test_the_switch_of_winograd_decides(winograd):
 
 
 def test_other_kinds_stay_as_they_are():
-    for net, x in [(nn.Conv2d(3, 4, 3).double(), tg.randn(1, 3, 5, 5).double()), (nn.Conv1d(3, 4, 3), tg.randn(1, 3, 5)),
-                   (nn.Conv2d(32, 32, 3, groups=4), tg.randn(1, 32, 5, 5)), (nn.Conv2d(3, 4, 1), tg.randn(0, 3, 5, 5))]:
+    for net, x in [(nn.Conv2d(3, 16, 3).double(), tg.randn(1, 3, 5, 5).double()),
+                   (nn.Conv1d(3, 16, 3), tg.randn(1, 3, 5)), (nn.Conv2d(3, 16, 1), tg.randn(0, 3, 5, 5)),
+                   (nn.Conv2d(32, 32, 3, groups=4), tg.randn(1, 32, 5, 5)),
+                   (nn.Conv2d(16, 16, 1, padding=2), tg.randn(1, 16, 5, 5))]:
         with tg.no_grad():
             graph = lower(net.eval(), x)
             found, = Executable(graph)([x.array])

@@ -105,6 +105,7 @@ PROGRAMS = {
     "copies": (lambda: lambda x: (torch.cat([x, x[:1]]), torch.stack([x, x.flip(1)], 2), x.mT.contiguous(),
                                   x.roll((1, -2), (0, 2)), F.pad(x, (1, 2, -1, 0), value=3.0)), (3, 4, 5)),
     "windows": (lambda: lambda x: F.unfold(x, (2, 3), padding=1, stride=2, dilation=(1, 2)), (2, 3, 6, 8)),
+    "copies along seven axes": (lambda: lambda x: x.permute(6, 4, 2, 0, 5, 3, 1).contiguous(), (2, 3, 2, 4, 3, 2, 3)),
     "scalars": (lambda: lambda x: (x.sum() * 2 + x.mean(), x[0, 0] * x[1]), (3, 4)),
     "an input and a constant": (lambda: lambda x: (x, x * 2, draw(3), x[0]), (3, 4)),
 }
@@ -250,20 +251,32 @@ def test_changed_parameters():
             np.testing.assert_allclose(run([x.numpy()])[0], net(x).numpy(), 1e-6, 1e-6)
 
 
-@pytest.mark.parametrize("wrong", [5, -1, 2 ** 40])
-@pytest.mark.parametrize("op", ["embedding", "gather", "index_select"])
+INDEXED = {
+    "embedding": lambda x, i: F.embedding(i, x),
+    "gather": lambda x, i: torch.gather(x, 0, i[:, None].expand(2, 3)),
+    "index_select": lambda x, i: torch.index_select(x, 0, i),
+    "index": lambda x, i: x[i],
+    "take": lambda x, i: torch.take(x, i),
+    "scatter": lambda x, i: x.scatter(0, i[:, None].expand(2, 3), x[:2]),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[:, None].expand(2, 3), x[:2]),
+}
+
+
+@pytest.mark.parametrize("wrong", [5, 20, -1, -16, 2 ** 40])
+@pytest.mark.parametrize("op", INDEXED)
 def test_indices_out_of_range_raise_the_usual_errors(op, wrong):
-    table = draw(5, 3)
-    program = {"embedding": lambda i: F.embedding(i, table) * 2,
-               "gather": lambda i: torch.gather(table, 0, i[:, None].expand(2, 3)) * 2,
-               "index_select": lambda i: torch.index_select(table, 0, i) * 2}[op]
-    good = torch.tensor([1, 4])
-    run = agrees(program, good, exact=True)
-    bad = torch.tensor([1, wrong])
-    with pytest.raises(Exception) as usual:
-        program(bad)
-    with pytest.raises(type(usual.value), match=re.escape(str(usual.value).split("\n")[0])):
-        run([bad.numpy()])
+    table, good, bad = draw(5, 3), torch.tensor([1, 4]), torch.tensor([1, wrong])
+
+    def program(i):
+        return INDEXED[op](table, i) * 2
+    run = agrees(program, good, exact=True, left="scatter" in op)
+    try:
+        wanted = program(bad).numpy()
+    except (IndexError, RuntimeError) as usual:
+        with pytest.raises(type(usual), match=re.escape(str(usual).split("\n")[0])):
+            run([bad.numpy()])
+    else:
+        np.testing.assert_array_equal(run([bad.numpy()])[0], wanted)
     np.testing.assert_array_equal(run([good.numpy()])[0], program(good).numpy())
 
 

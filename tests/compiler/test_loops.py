@@ -536,6 +536,20 @@ def test_norms_written_out_become_one_loop():
     assert sorted(s.opname for loop in found for s in loop.steps) == ["absolute", "mean", "multiply", "subtract"]
 
 
+@needs_kernels
+def test_chains_between_convolutions_stay_in_blocks():
+    first, second = (tg.nn.Conv2d(a, b, 3, padding=1) for a, b in ((3, 32), (32, 5)))
+
+    def program(x):
+        y = first(x)
+        return second(y + 0.5 * tg.tanh(y).clamp(-0.5, 0.7) - 1)
+    x = tg.randn(2, 3, 9, 9)
+    executable = build(lower(program, (x,)))
+    names = [type(node.target).__name__ for node in executable.graph.nodes]
+    assert names.count("Loop") == 1 and names.count("FromBlocked") == 1 and "ToBlocked" not in names
+    np.testing.assert_allclose(executable([x.array])[0], program(x).array, atol=1e-5)
+
+
 def test_what_is_no_chain_stays():
     x = tg.randn(3, 4)
     assert not compiled(lambda x: x.half() * 2 + 1, x)

@@ -17,7 +17,8 @@ compiler = pytest.mark.skipif(shutil.which(os.environ.get("CC", "cc")) is None o
 built = pytest.mark.skipif(native is None, reason="the kernels are not built")
 
 
-KERNEL_TESTS = [*map(str, sorted((ROOT / "tests" / "kernels").glob("test_compiled_*.py"))), "tests/compiler/test_blocked.py"]
+KERNEL_TESTS = [*map(str, sorted((ROOT / "tests" / "kernels").glob("test_compiled_*.py"))),
+                "tests/compiler/test_blocked.py"]
 OTHER_TESTS = ["tests/test_ops.py", "tests/nn/test_layers.py", "tests/nn/test_functional.py",
                "tests/kernels/test_attention.py", "tests/core/test_memory.py",
                "tests/optim/test_optimizers.py", "tests/kernels/test_compiled_indexing.py"]

@@ -4,8 +4,17 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from ..blocked import (BLOCK, BlockedConvolution, BlockedDepthwise, BlockedMean, BlockedPool, BlockedScale, Following,
-                       FromBlocked, ToBlocked)
+from ..blocked import (
+    BLOCK,
+    BlockedConvolution,
+    BlockedDepthwise,
+    BlockedMean,
+    BlockedPool,
+    BlockedScale,
+    Following,
+    FromBlocked,
+    ToBlocked,
+)
 from ..packed import following
 from . import emits
 

@@ -45,9 +45,10 @@ def taken(build: Any, x: Value, index: Value, axis: int) -> Any:
 
 @emits("embedding")
 def embedding(build: Any, node: Any, x: Value, index: Any, *, padding: Any = None, by_frequency: bool = False) -> Any:
-    if x.ndim < 2:
+    if not x.ndim or not isinstance(index, Value):
         return NotImplemented
-    check(build, index, x.shape[0])
+    if x.ndim > 1:                      # elements, as `take` has them, may be counted from the end
+        check(build, index, x.shape[0])
     return taken(build, x, index, 0)
 
 

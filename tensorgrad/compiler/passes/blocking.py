@@ -9,24 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 from ...graph.lowered import Lowered
 from ...graph.node import Node
 from ...kernels.compiled import WANTED, choices, enabled
-from ..blocked import (BLOCK, BlockedBias, BlockedConvolution, BlockedDepthwise, BlockedMean, BlockedPool, BlockedScale,
-                       DepthwiseWeight, Following, FromBlocked, ToBlocked, blocks)
+from ..blocked import (
+    BLOCK,
+    BlockedBias,
+    BlockedConvolution,
+    BlockedDepthwise,
+    BlockedMean,
+    BlockedPool,
+    BlockedScale,
+    DepthwiseWeight,
+    Following,
+    FromBlocked,
+    ToBlocked,
+    blocks,
+)
 from ..packed import following
 from ..targets import Joined
 from .joins import ACTIVATIONS
-from .rewriting import added, op_of, replaced, settled, unused
+from .norms import normalization, per_channel
+from .rewriting import added, replaced, settled, unused
 
+FINITE = ("add", "subtract", "divide", "negative", "absolute", "maximum", "minimum", "clamp")     # for 0 and numbers
 CONVOLUTIONS = ("convolution", "convolution_input")
 FAR = 256                                               # windows and steps are shorter: rows are copied with a border
 FEW = 32                                                # tiles up to which Winograd's weights had better be small:
 SMALL = 64                                              # so many pairs of blocks
 FIRST = 4                                               # channels up to which a layer reads pictures as they are
-NARROW = 4                                              # channels of a result up to which places, not channels, fill vectors
+NARROW = 4                                              # channels of a result too few to fill vectors
 
 
 def in_blocks(graph: Lowered) -> None:
@@ -50,6 +65,8 @@ class Blocking:
             if node.op == "call_function" and node not in self.state and of_pictures(node):
                 rule = RULES.get(getattr(node.target, "opname", ""))
                 new = None if rule is None else rule(self, node)
+                if new is None and getattr(node.target, "elementwise", False):
+                    new = self.chain(node)
                 if new is not None:
                     self.inside[node] = new
         for node, new in self.inside.items():
@@ -75,6 +92,10 @@ class Blocking:
             self.packed[x, None] = self.added(place, ToBlocked(), x)
         return self.inside.get(x) or self.packed[x, None]
 
+    def has_blocks(self, x: Node) -> bool:
+        """Return True if pictures are in blocks already, or have been copied."""
+        return x in self.inside or (x, None) in self.packed
+
     def weight(self, w: Node, target: Any, place: Node) -> Node:
         """Return the node that packs a weight or a bias."""
         if (w, target) not in self.packed:
@@ -94,7 +115,7 @@ class Blocking:
                 or any(r.meta["shape"] != node.meta["shape"] for r in residual)):
             return None
         transposed = joined.opname == "convolution_input"
-        how = {key: tuple(node.kwargs[key]) for key in ("stride", "padding", "dilation")}
+        how: dict[str, Any] = {key: tuple(node.kwargs[key]) for key in ("stride", "padding", "dilation")}
         groups, channels, outs = node.kwargs.get("groups", 1), x.meta["shape"][1], node.meta["shape"][1]
         first = channels <= FIRST and x not in self.inside and groups == 1 and not transposed
         depthwise = groups == channels == outs and groups > 1
@@ -123,7 +144,7 @@ class Blocking:
         x, = node.args
         if x not in self.inside or len(node.kwargs["kernel"]) != 2:
             return None
-        how = {key: value if key == "scale" else tuple(value) for key, value in node.kwargs.items()}
+        how: dict[str, Any] = {key: value if key == "scale" else tuple(value) for key, value in node.kwargs.items()}
         how["widths"] = tuple(map(tuple, how["widths"]))
         return self.added(node, BlockedPool(node.target.opname, tuple(node.meta["shape"][2:]), **how), self.inside[x])
 
@@ -142,29 +163,50 @@ class Blocking:
         return None
 
     def elementwise(self, node: Node) -> Node | None:
-        """An activation, alone: finite for 0, so that no channel after the last matters"""
-        x = node.args[0]
-        if x not in self.inside or len(node.args) > 1:
+        """An op of pictures of one shape, and numbers: finite for 0, so that no channel after the last matters"""
+        pictures = [a for a in node.args if isinstance(a, Node)]
+        others = [a for a in node.args[1:] if not isinstance(a, Node)]
+        if (self.inside.keys().isdisjoint(pictures) or any(not self.has_blocks(x) for x in pictures)
+                or any(x.meta["shape"] != node.meta["shape"] for x in pictures)
+                or any(a is not None and (type(a) not in (int, float) or not isfinite(a)) for a in others)
+                or node.target.opname == "divide" and (not others or not others[0])):
             return None
-        return self.added(node, node.target, self.inside[x], shape=self.inside[x].meta["shape"], **node.kwargs)
-
-    def sum(self, node: Node) -> Node | None:
-        """Pictures plus pictures"""
-        if not self.inside.keys() >= set(node.args) or len({each.meta["shape"] for each in node.args}) > 1:
-            return None
-        return self.added(node, node.target, *(self.inside[x] for x in node.args),
-                          shape=self.inside[node.args[0]].meta["shape"])
+        args = [self.blocked(a, node) if isinstance(a, Node) else a for a in node.args]
+        return self.added(node, node.target, *args, shape=self.blocked(pictures[0], node).meta["shape"], **node.kwargs)
 
     def product(self, node: Node) -> Node | None:
-        """Pictures times a number for each channel, or for each image and channel"""
-        if not self.inside.keys() >= set(node.args):
+        """Pictures times numbers, a number for each channel, or for each image and channel"""
+        for x, by in (node.args, node.args[::-1]):
+            if x not in self.inside or not isinstance(by, Node) or x.meta["shape"] != node.meta["shape"]:
+                continue
+            if by in self.inside and by.meta["shape"] == (*x.meta["shape"][:2], 1, 1):
+                return self.added(node, BlockedScale(), self.inside[x], self.inside[by])
+            scale = per_channel(by, node, 1, self.state) if by in self.state else None
+            if isinstance(scale, Node) and scale.meta["shape"] == x.meta["shape"][1:2]:
+                return self.mapped(node, x, scale, None)
+        return self.elementwise(node)
+
+    def affine(self, node: Node) -> Node | None:
+        """A norm with known statistics: a product with a number for each channel, and a sum with another"""
+        x = node.args[0]
+        found = normalization(node, self.state) if x in self.inside else None
+        return None if found is None else self.mapped(node, x, found.scale, found.shift)
+
+    def mapped(self, node: Node, x: Node, scale: Node, shift: Node | None) -> Node:
+        """x · scale + shift, as a convolution of each channel by one number"""
+        w = self.weight(added(node, "reshape", scale, shape=(*scale.meta["shape"], 1, 1, 1)), DepthwiseWeight(), node)
+        rest = [] if shift is None else [self.weight(shift, BlockedBias(), node)]
+        target = BlockedDepthwise((1, 1), (0, 0), (1, 1), Following(bias=bool(rest)))
+        return self.added(node, target, self.inside[x], w, *rest)
+
+    def chain(self, node: Node) -> Node | None:
+        """A function of pictures of one shape and of numbers, where channels fill their blocks: none has to stay 0"""
+        pictures = list(node._input_nodes)
+        if (not self.inside.keys() >= set(pictures) or len({x.meta["shape"] for x in pictures}) > 1
+                or pictures[0].meta["shape"][1] % BLOCK or any(isinstance(a, (list, tuple)) for a in node.args)):
             return None
-        small, large = sorted((self.inside[x] for x in node.args), key=lambda x: x.meta["shape"])
-        if small.meta["shape"] == large.meta["shape"]:
-            return self.added(node, node.target, *(self.inside[x] for x in node.args), shape=large.meta["shape"])
-        if small.meta["shape"] != (*large.meta["shape"][:2], 1, 1, BLOCK):
-            return None
-        return self.added(node, BlockedScale(), large, small)
+        args = [self.inside[a] if isinstance(a, Node) else a for a in node.args]
+        return self.added(node, node.target, *args, shape=self.inside[pictures[0]].meta["shape"], **node.kwargs)
 
     def concat(self, node: Node) -> Node | None:
         """Pictures side by side, where each but the last fills its blocks"""
@@ -204,6 +246,6 @@ def of_pictures(node: Node) -> bool:
 
 RULES: dict[str, Callable[[Blocking, Node], Node | None]] = {
     **dict.fromkeys(CONVOLUTIONS, Blocking.convolution), **dict.fromkeys(("max_pool", "window_sum"), Blocking.pool),
-    **dict.fromkeys(sorted(ACTIVATIONS), Blocking.elementwise), "mean": Blocking.mean, "add": Blocking.sum,
-    "multiply": Blocking.product, "concat": Blocking.concat,
+    **dict.fromkeys((*sorted(ACTIVATIONS), *FINITE), Blocking.elementwise), "mean": Blocking.mean,
+    "multiply": Blocking.product, "affine_by_channel": Blocking.affine, "concat": Blocking.concat,
 }

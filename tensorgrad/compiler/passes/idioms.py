@@ -69,13 +69,13 @@ def gelu_tanh(node: Node) -> Node | None:
 
 def silu(node: Node) -> Node | None:
     """x σ(x)"""
-    return next((x for x, bent in pairs(node, 1.0) if op_of(bent) == "sigmoid" and bent.args[0] is x), None)
+    return next((x for x, bent in pairs(node, 1.0) if applied(bent, "sigmoid", x)), None)
 
 
 def hardswish(node: Node) -> Node | None:
     """x · hardsigmoid(x), or x · clamp(x + 3, 0, 6) / 6"""
     for x, bent in pairs(node, 1.0):
-        if op_of(bent) == "hardsigmoid" and bent.args[0] is x:
+        if applied(bent, "hardsigmoid", x):
             return x
     for x, bent in pairs(node, 1 / 6):
         if bounds(bent) == (0, 6) and terms(bent.args[0]) == (3, [x]):
@@ -83,8 +83,13 @@ def hardswish(node: Node) -> Node | None:
     return None
 
 
-def bounds(node: Node) -> tuple[Any, Any] | None:
-    """Return the numbers that a node keeps its operand within."""
+def applied(node: Node, name: str, x: Node) -> bool:
+    """Return True for the op of x that has a name."""
+    return op_of(node) == name and node.args[0] is x
+
+
+def bounds(node: Node) -> Any:
+    """Return the numbers that a node keeps its operand within; None if it does not."""
     if op_of(node) == "hardtanh":
         return node.kwargs["low"], node.kwargs["high"]
     return tuple(node.args[1:]) if op_of(node) == "clamp" else None

@@ -87,7 +87,7 @@ def _alone(node: Node, reductions: bool) -> Group | None:
         return None
     operands = [a.meta["dtype"] if isinstance(a, Node) else a for a in node.args]
     if (any(isinstance(a, (list, tuple, dict)) for a in operands) or isinstance(node.meta["dtype"], list)
-            or 0 in node.meta["shape"]):
+            or 0 in node.meta["shape"] or any(isinstance(a, Node) for a in node.kwargs.values())):
         return None
     shape, reduced = node.meta["shape"], 0
     if op.opname in REDUCTIONS:

@@ -124,7 +124,7 @@ ORDERS = ("permute_dims", "swapaxes", "t")
 
 
 def part(node: Node) -> Node | None:
-    """One of the results of `unbind` or of a split, as a slice."""
+    """A result of `unbind` or of a split, as a slice."""
     whole, k = node.args
     name = op_of(whole)
     if name not in ("unbind", "split_sizes", "split_with_sizes"):

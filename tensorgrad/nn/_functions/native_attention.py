@@ -61,8 +61,9 @@ def _native_multi_head_attention(query: Tensor, key: Tensor, value: Tensor, embe
                                  mask_type: int | None = None) -> tuple[Tensor, Tensor | None]:
     """Multi-head attention of (batch, length, width), without dropout.
 
-    Input: query, key, value (N, L, E), or nested with N sequences of unequal lengths and without a mask; the stacked projections (3E, E) and (3E), the last one (E, E) and (E); mask,
-        true or nonzero where attention is forbidden: (L, L) for mask_type 0, (N, L) for 1, (N, heads, L, L) for 2
+    Input: query, key, value (N, L, E), or nested with N sequences of unequal lengths and without a mask; the stacked
+        projections (3E, E) and (3E), the last one (E, E) and (E); mask, true or nonzero where attention is forbidden:
+        (L, L) for mask_type 0, (N, L) for 1, (N, heads, L, L) for 2
     Output: (N, L, E), and the weights (N, L, L), or (N, heads, L, L) if they are not averaged, or None
     Errors: RuntimeError for other shapes
 
@@ -106,8 +107,8 @@ def _of_nested(inputs: tuple[Any, Any, Any], mask: Any, *args: Any, **options: A
     query, key, value = (padded[id(t)] for t in inputs)
     lengths, keys = ([len(row) for row in t.unbind()] for t in inputs[:2])
     beyond = tg.arange(key.shape[1]) >= tg.tensor(keys).unsqueeze(1)
-    out, weights = _native_multi_head_attention(query, key, value, *args, beyond.to(query.device), mask_type=1,
-                                                **options)
+    attend: Any = _native_multi_head_attention
+    out, weights = attend(query, key, value, *args, beyond.to(query.device), mask_type=1, **options)
     return nested.as_nested_tensor([row[:n] for row, n in zip(out, lengths, strict=True)]), weights
 
 
