@@ -1,11 +1,11 @@
-"""LSTM and GRU layers in parts, with packed weights: the product with all inputs, and the steps (compiler/recurrent.py).
+"""LSTM and GRU layers in parts, with packed weights: a product with the inputs of all steps, and the steps.
 
     lstm_layer(x, h, c, W, V, b, d)  =  lstm_steps(packed_linear(x, pack(W), b + d), pack(V), h, c)
     gru_layer(x, h, W, V, b, d)      =  gru_steps(packed_linear(x, pack(W), b), pack(V), d, h)
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...graph.lowered import Lowered
 from ...graph.node import Node
@@ -15,6 +15,18 @@ from .packing import in_use, noted, panels
 from .rewriting import added, op_of, replaced, same_kind, settled
 
 
+class Layer(NamedTuple):
+    """The operands of a layer: h, or h and c, are the first states."""
+
+    x: Node
+    states: tuple[Node, ...]
+    w_ih: Node
+    w_hh: Node
+    b_ih: Node | None
+    b_hh: Node | None
+    w_hr: Node | None = None
+
+
 def pack_layers(graph: Lowered) -> None:
     """Pack the weights of layers whose sequences have equal length."""
     if not in_use():
@@ -22,24 +34,50 @@ def pack_layers(graph: Lowered) -> None:
     state = settled(graph)
     packed: dict[Any, Node] = {}
     for node in graph.nodes:
-        states, gates = {"lstm_layer": (2, 4), "gru_layer": (1, 3)}.get(op_of(node), (0, 0))
-        if not states or node.kwargs.get("sizes") is not None:
-            continue
-        x, *rest = node.args
-        first, (w_ih, w_hh, b_ih, b_hh, *projection) = rest[:states], rest[states:]
-        given = [each for each in (*first, w_ih, w_hh, b_ih, b_hh) if each is not None]
-        if (any(each is not None for each in projection) or not same_kind(x, *given) or not {w_ih, w_hh} <= state
-                or 0 in x.meta["shape"] or 0 in w_hh.meta["shape"]):
-            continue
-        reverse, bias, dtype = node.kwargs.get("reverse", False), b_ih, x.meta["dtype"]
-        if gates == 4:
-            bias = b_hh if b_ih is None else b_ih if b_hh is None else added(node, "add", b_ih, b_hh)
-        sums = (*x.meta["shape"][:-1], w_ih.meta["shape"][0])
-        z = noted(node, PackedLinear(sums[-1], bias is not None), (x, panels(w_ih, packed), *[bias] * (bias is not None)),
-                  sums, dtype)
-        if w_hh not in packed:
-            target = PackedGates(gates)
-            packed[w_hh] = noted(node, target, (w_hh,), target.shape(w_hh.meta["shape"]), dtype)
-        steps, arguments = ((LstmSteps(reverse), (z, packed[w_hh], *first)) if gates == 4 else
-                            (GruSteps(reverse), (z, packed[w_hh], b_hh, *first)))
-        replaced(node, noted(node, steps, arguments, node.meta["shape"], node.meta["dtype"]))
+        layer = layer_of(node)
+        if layer is not None and serves(layer, state):
+            replaced(node, (lstm if len(layer.states) == 2 else gru)(node, layer, packed))
+
+
+def layer_of(node: Node) -> Layer | None:
+    """Return the operands of a layer whose sequences have equal length."""
+    states = {"lstm_layer": 2, "gru_layer": 1}.get(op_of(node))
+    if states is None or node.kwargs.get("sizes") is not None:
+        return None
+    x, *rest = node.args
+    return Layer(x, tuple(rest[:states]), *rest[states:])
+
+
+def serves(layer: Layer, state: set[Node]) -> bool:
+    """Return True if the kernels of packed weights compute this layer."""
+    x, states, w_ih, w_hh, b_ih, b_hh, w_hr = layer
+    given = [each for each in (x, *states, w_ih, w_hh, b_ih, b_hh) if each is not None]
+    return w_hr is None and same_kind(*given) and {w_ih, w_hh} <= state and all(0 not in n.meta["shape"] for n in given)
+
+
+def lstm(node: Node, layer: Layer, packed: dict[Any, Node]) -> Node:
+    b, d = layer.b_ih, layer.b_hh
+    bias = d if b is None else b if d is None else added(node, "add", b, d)
+    operands = (sums(node, layer, bias, packed), gates(node, layer.w_hh, 4, packed), *layer.states)
+    return noted(node, LstmSteps(node.kwargs.get("reverse", False)), operands, node.meta["shape"], node.meta["dtype"])
+
+
+def gru(node: Node, layer: Layer, packed: dict[Any, Node]) -> Node:
+    operands = (sums(node, layer, layer.b_ih, packed), gates(node, layer.w_hh, 3, packed), layer.b_hh, *layer.states)
+    return noted(node, GruSteps(node.kwargs.get("reverse", False)), operands, node.meta["shape"], node.meta["dtype"])
+
+
+def sums(node: Node, layer: Layer, bias: Any, packed: dict[Any, Node]) -> Node:
+    """Add the product with the inputs: their part of the sums of all gates."""
+    n = layer.w_ih.meta["shape"][0]
+    operands = (layer.x, panels(layer.w_ih, packed), *([] if bias is None else [bias]))
+    return noted(node, PackedLinear(n, bias is not None), operands, (*layer.x.meta["shape"][:-1], n),
+                 layer.x.meta["dtype"])
+
+
+def gates(node: Node, w_hh: Node, count: int, packed: dict[Any, Node]) -> Node:
+    """Return the node that packs the weight of the hidden state."""
+    if w_hh not in packed:
+        target = PackedGates(count)
+        packed[w_hh] = noted(node, target, (w_hh,), target.shape(w_hh.meta["shape"]), w_hh.meta["dtype"])
+    return packed[w_hh]
