@@ -37,7 +37,7 @@ class Shared:
 
 
 class Values:
-    """One computation of the values ahead of an executable's calls."""
+    """A computation of the values ahead of an executable's calls."""
 
     def __init__(self, shared: Shared, tensors: dict[str, Any]) -> None:
         self.shared, self.tensors = shared, tensors

@@ -1,6 +1,4 @@
-"""Products with packed weights against NumPy's in float64: sizes on both sides of each tile, what may follow, and
-recurrent layers.
-"""
+"""Products with packed weights against NumPy's in float64: sizes on both sides of each tile, and all that may follow."""
 import numpy as np
 import pytest
 from support import cpu_only, skip_file
@@ -120,8 +118,7 @@ def test_linear_layers_are_packed():
     w = nn.Parameter(tg.randn(5, 6))
     once = Holding(lambda self, x: (x @ self.w).relu() @ self.w.t() + x, w)
     assert compiled(once, tg.randn(9, 5)) == [
-        PackedWeight(), PackedWeight(True), PackedLinear(6, activation=Activation("relu")),
-        PackedLinear(5, residual=True)]
+        PackedWeight(), PackedWeight(True), PackedLinear(6, activation=Activation("relu")), PackedLinear(5, residual=True)]
 
 
 class Holding(tg.nn.Module):
@@ -154,7 +151,7 @@ def test_packed_weights_follow_their_parameters():
 
 
 def steps(target, z, packed, bias, h, c):
-    """Return the results of the kernel of LstmSteps or GruSteps."""
+    """Return what the kernel of LstmSteps or GruSteps computes."""
     (count, batch, _), n = z.shape, h.shape[-1]
     y, *last = np.empty((count, batch, n), z.dtype), np.empty_like(h), np.empty_like(h)
     if type(target) is LstmSteps:

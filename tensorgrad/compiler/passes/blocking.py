@@ -14,7 +14,7 @@ from typing import Any
 
 from ...graph.lowered import Lowered
 from ...graph.node import Node
-from ...kernels.compiled import WANTED, choices, enabled
+from ...kernels.compiled import choices
 from ..blocked import (
     BLOCK,
     BlockedBias,
@@ -46,8 +46,7 @@ NARROW = 4                                              # channels of a result t
 
 def in_blocks(graph: Lowered) -> None:
     """Run chains of convolutions in blocks of channels."""
-    if WANTED and enabled():
-        Blocking(graph).run()
+    Blocking(graph).run()
 
 
 class Blocking:
