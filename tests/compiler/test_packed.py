@@ -1,4 +1,4 @@
-"""Products with packed weights against NumPy's in float64: sizes on both sides of each tile, and all that may follow."""
+"""Products with packed weights against NumPy's in float64: sizes on both sides of each tile, and what may follow."""
 import numpy as np
 import pytest
 from support import cpu_only, skip_file
@@ -118,7 +118,8 @@ def test_linear_layers_are_packed():
     w = nn.Parameter(tg.randn(5, 6))
     once = Holding(lambda self, x: (x @ self.w).relu() @ self.w.t() + x, w)
     assert compiled(once, tg.randn(9, 5)) == [
-        PackedWeight(), PackedWeight(True), PackedLinear(6, activation=Activation("relu")), PackedLinear(5, residual=True)]
+        PackedWeight(), PackedWeight(True), PackedLinear(6, activation=Activation("relu")),
+        PackedLinear(5, residual=True)]
 
 
 class Holding(tg.nn.Module):
