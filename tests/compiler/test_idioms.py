@@ -48,7 +48,7 @@ def found(program, *inputs):
     (lambda x: x * (x + 3).clamp(0, 6) / 6, "hardswish"),
     (lambda x: x * (x + 3).clamp(0, 6) / 3, "add clamp multiply divide"),
     (lambda x: (y := 0.5 * x, y * (1 + torch.erf(x / math.sqrt(2)))), "multiply divide erf add multiply"),
-], ids=str)
+])
 def test_activations(program, left):
     assert found(program, torch.linspace(-8, 8, 33).reshape(3, 11)) == left
 
@@ -72,7 +72,7 @@ NONE = SEEN & (torch.arange(5) != 0)[:, None]
     (lambda q: (p := torch.softmax(q @ q.mT, -1), p @ q), "swapaxes matmul softmax matmul"),
     (lambda q: torch.softmax(q @ q[:1].mT, -1) @ q, "get_slice swapaxes matmul softmax matmul"),
     (lambda q: torch.softmax((q := q[0]) @ q.mT, -1) @ q, "get_item swapaxes matmul softmax matmul"),
-], ids=str)
+])
 def test_attention(program, left):
     graph = after(program, Q, fold_constants, write_idioms, drop_unused)
     if left not in ("causal", "mask"):
