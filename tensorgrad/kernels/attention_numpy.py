@@ -90,7 +90,8 @@ class Attention:
                 e = scores(few, columns, extra, causal, part)
                 np.exp(e, out=e)
                 sums, first = _sums(e), 0
-                if not LIMITS[q.dtype] < sums.min() or not sums.max() < np.inf:      # of NaN, too
+                # of NaN, too; and sums that leave room for their products with values
+                if not LIMITS[q.dtype] < sums.min() or not sums.max() < 1 / LIMITS[q.dtype]:
                     e = scores(few, columns, extra, causal, part)
                     first = e.max(axis=-1)
                     first[first == -np.inf] = 0

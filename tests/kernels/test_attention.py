@@ -168,3 +168,9 @@ def test_the_result_lies_in_memory_as_pytorchs_does(batch_first):
         out = attention(x, x, x, need_weights=False)[0]
         return out.stride(), engine.nn.functional.dropout(out).eq(0).tolist()
     assert steps(torch) == steps(theirs)
+
+
+def test_sums_leave_room_for_their_products_with_values():
+    q, k, v = torch.full((1, 1, 1, 4), 6.6), torch.full((1, 1, 3, 4), 6.6), torch.full((1, 1, 3, 4), 8.0)
+    (out, _) = attention_numpy.Attention.forward(*(x.numpy() for x in (q, k, v)), None, causal=False, scale=0.5)
+    assert torch.allclose(torch.from_numpy(out), torch.full((1, 1, 1, 4), 8.0))
