@@ -5,8 +5,10 @@ asks the system for ends the trace before it happens, and what it changes in rea
 """
 from __future__ import annotations
 
+import linecache
 import random
 import sys
+import tokenize
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +37,7 @@ PLAIN_LEAVES = (int, float, complex, bool, str, bytes, type(None), Dtype, Device
 WARN = warnings.warn
 QUIET = frozenset({"fspath", "get_ident", "allocate_lock", "RLock"})      # functions of OUTSIDE without effects
 ASKING = frozenset({"print", "input", "open", "breakpoint"})         # of the builtin functions
+READERS = (linecache.__file__, tokenize.__file__)        # read the lines of programs, for the texts of errors
 OUTSIDE = frozenset({"_io", "io", "posix", "nt", "time", "_socket", "_random", "random", "_posixsubprocess", "mmap",
                      "_datetime", "datetime", "_thread", "select", "_queue", "_sqlite3", "_signal"})
 
@@ -138,7 +141,7 @@ class Trace:
         try:
             yield
         finally:
-            sys.setprofile(before)
+            _profile_again(before)
             mode.set_grad(grad)
 
     def _event(self, frame: Any, event: str, arg: Any) -> None:
@@ -155,7 +158,7 @@ class Trace:
         own = ours.get(file)
         if own is None:
             own = ours[file] = file.startswith(_own())
-        self._codes[code] = own
+        self._codes[code] = own or file in READERS
         self.words.update(code.co_names)
         self.words.update(text for text in code.co_consts if type(text) is str)
 
@@ -169,6 +172,15 @@ class Trace:
         if module in OUTSIDE and name not in QUIET or module == "builtins" and name in ASKING:
             raise Stopped(Reason(f"calls {name if module == 'builtins' else f'{module}.{name}'}", user_line(),
                                  breaks=True))
+
+
+def _profile_again(function: Any) -> None:
+    """Set back what `sys.getprofile` returned: a function, None, or an object of cProfile, which is switched on."""
+    if function is None or callable(function):
+        sys.setprofile(function)
+    else:
+        sys.setprofile(None)
+        function.enable()
 
 
 def _own() -> tuple[str, ...]:

@@ -1,8 +1,10 @@
 """torch.compile: compiled calls compute what the program does, see what changes between calls, and run as they are
 what a graph cannot hold, once."""
 import copy
+import cProfile
 import gc
 import io
+import linecache
 import logging
 import pickle
 import random
@@ -565,3 +567,21 @@ def test_frozen_models_let_go_of_their_parameters():
         with pytest.raises(RuntimeError, match="The original parameters have been discarded for memory efficiency"):
             use()
     assert model[0].weight.shape == (6, 4) and "Erased(Linear 0.weight" in repr(model[0].weight)
+
+
+def test_a_profiler_goes_on_after_a_trace():
+    fast, profile = torch.compile(lambda x: x * 2), cProfile.Profile()
+    profile.enable()
+    try:
+        fast(torch.ones(2))
+        sorted([2, 1])
+    finally:
+        profile.disable()
+    assert not fast.explain().reasons
+    assert any("sorted" in str(entry.code) for entry in profile.getstats())
+
+
+def test_an_error_of_the_program_is_raised_though_its_text_reads_a_file():
+    linecache.clearcache()
+    with pytest.raises(RuntimeError, match="^mat1 and mat2 shapes cannot be multiplied"):
+        torch.compile(lambda x: x @ torch.ones(3, 2), fullgraph=True)(torch.ones(2, 2))
