@@ -59,7 +59,7 @@ class Casting:
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        name = func.__name__
+        name = func.__name__.removeprefix("linalg_").removeprefix("fft_")
         if not self.enabled or name.endswith("_") and not name.startswith("__") or kwargs.get("out") is not None:
             return func(*args, **kwargs)
         if name in self.lower and name in UNLESS and UNLESS[name](*args, **kwargs):

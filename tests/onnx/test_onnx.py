@@ -345,7 +345,7 @@ BEYOND = set("""log_ndtr i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 s
     ndtri lgamma digamma polygamma zeta igamma igammac modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0
     scaled_modified_bessel_k1 gcd lcm nextafter make_complex frexp imag view_as_real view_as_complex place_slice
     unfold_add restride view set_view nanmedian_of_all nanmedian_dim mode cummax cummin bincount histc distinct
-    distinct_slices solve_linear solve_triangular inverse_matrix pseudo_inverse cofactors log_determinant
+    distinct_slices solve_linear solve_triangular inverse_matrix pseudo_inverse cofactors one_zero log_determinant
     matrix_exponential cholesky_factor lu_factor ldl_factor ldl_solve pivot_order qr_factor householder_factors
     eigh_pairs eigh_values eig_pairs
     eig_values svd_factor singular_values fourier_transform

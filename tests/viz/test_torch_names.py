@@ -26,7 +26,7 @@ def test_every_public_name_is_one_of_pytorch():
 def test_every_op_has_a_public_name_or_is_mathematics():
     """An op whose name PyTorch does not have is one that only a double backward records, or a formula's own."""
     assert ({name for name in OPS.keys() - SLIDING if not spoken(public(name)) and not spoken(f"{public(name)}2d")}
-            == {"cofactors", "recurrence"})
+            == {"cofactors", "one_zero", "recurrence"})
 
 
 def told(loss, **names):
