@@ -31,6 +31,9 @@ class Entry:
         self.forms = [_form(tensor) for tensor in self.tensors.values()]
         self.state = state_of(self.tensors.values())
         self.single = len(slots) == 1 and slots[0] == ("made", 0) and spec.is_leaf()
+        # the class of a result that is a tuple or list of leaves: building it takes less time than its spec does
+        self.sequence = (spec.type if spec is not None and spec.type in (tuple, list)
+                         and all(child.is_leaf() for child in spec.children_specs) else None)
 
     @classmethod
     def of_trace(cls, trace: Trace, objects: Sequence[Any], run: Any) -> Entry:
@@ -82,8 +85,9 @@ class Entry:
         self.calls += 1
         if self.single:
             return made[0]
-        return tree_unflatten([made[value] if kind == "made" else inputs[value] if kind == "given" else value
-                               for kind, value in self.slots], self.spec)
+        leaves = [made[value] if kind == "made" else inputs[value] if kind == "given" else value
+                  for kind, value in self.slots]
+        return tree_unflatten(leaves, self.spec) if self.sequence is None else self.sequence(leaves)
 
     def needs_grad(self) -> bool:
         """Return True if a tensor that the program reads requires a gradient."""
