@@ -224,9 +224,10 @@ def custom_op(name: str, fn: Any = None, /, *, mutates_args: Any, device_types: 
 def _without_shapes(operator: Operator) -> Callable[..., Any]:
     """Return the kernel for shapes of an operator that has none: an error."""
     def refuse(*args: Any, **kwargs: Any) -> Any:
+        function: Any = operator.function
         raise RuntimeError(f"There was no fake impl registered for <CustomOpDef({operator._name})>. This is necessary "
                            f"for torch.compile/export/fx tracing to work. Please use "
-                           f"`{operator.function.__name__}.register_fake` to add an fake impl.")  # type: ignore[union-attr]
+                           f"`{function.__name__}.register_fake` to add an fake impl.")
     return refuse
 
 

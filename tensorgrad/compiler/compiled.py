@@ -222,7 +222,8 @@ class Compiled:
 
     def _find_witness(self) -> None:
         """Note a parameter that requires a gradient: while it does, calls that record gradients run eagerly at once."""
-        self.witness = next(((module._parameters, name, tensor) for module in self.program.modules()  # type: ignore[attr-defined]
+        modules = self.program.modules()                # type: ignore[attr-defined]
+        self.witness = next(((module._parameters, name, tensor) for module in modules
                              for name, tensor in module._parameters.items()
                              if tensor is not None and tensor.requires_grad), None)
 

@@ -6,7 +6,7 @@ follows from a difference is for slower code to find out.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import CellType
 from typing import Any
 
@@ -94,7 +94,7 @@ class Guards:
     `Surroundings`; (place, name) in `but` are what the program itself changes.
     """
 
-    def __init__(self, places: list[Any], words: set[str], but: set[tuple[int, str]] = frozenset()) -> None:  # type: ignore[assignment]
+    def __init__(self, places: list[Any], words: set[str], but: Collection[tuple[int, str]] = ()) -> None:
         self.places, self.words, self.but = places, words, but
         self.flat: tuple[Any, Any] = ((), None)     # of what is quick to compare, and the same in C
         self.slow: tuple[Any, ...] = ()         # places that are no lists, cells, or dictionaries of names

@@ -25,6 +25,7 @@ from tensorgrad._dynamo.eval_frame import OptimizedModule
 from tensorgrad._dynamo.exc import BackendCompilerFailed, Unsupported
 from tensorgrad._dynamo.testing import CompileCounter
 from tensorgrad.compiler import guards
+from tensorgrad.kernels.compiled import WANTED
 from tensorgrad.nn import functional as F
 from tensorgrad.utils._pytree import tree_leaves
 
@@ -562,7 +563,8 @@ def test_frozen_models_let_go_of_their_parameters():
     for _ in range(2):
         torch.testing.assert_close(compiled(x), want)
         gc.collect()
-        assert not any(array() is not None and array().size > 6 for array in arrays)
+        if WANTED:                          # without kernels, runs read the parameters' own arrays: nothing is packed
+            assert not any(array() is not None and array().size > 6 for array in arrays)
     for use in (lambda: compiled(x[:1]), lambda: model(x), model.state_dict, lambda: pickle.dumps(model)):
         with pytest.raises(RuntimeError, match="The original parameters have been discarded for memory efficiency"):
             use()

@@ -550,6 +550,7 @@ def test_chains_between_convolutions_stay_in_blocks():
     np.testing.assert_allclose(executable([x.array])[0], program(x).array, atol=1e-5)
 
 
+@needs_kernels
 def test_what_is_no_chain_stays():
     x = tg.randn(3, 4)
     assert not compiled(lambda x: x.half() * 2 + 1, x)

@@ -17,11 +17,11 @@ import numpy as np
 
 from ...graph.lowered import Lowered
 from ...graph.node import Node
-from ...graph.steps import Draw
 from ...ops.base import OPS, Op
 from ..loop_instructions import REDUCTIONS, Unserved, kind_of, kinds, rows_of, served
 from ..loop_programs import INPUTS, MOST_ROW, Layout, program
 from ..loops import At, Loop, Step
+from .rewriting import settled
 
 MOST_OPS = 48
 LEAST_ROW = 8                           # elements: reductions of shorter rows are not worth a loop
@@ -49,7 +49,7 @@ class Group:
 
 def make_loops(graph: Lowered) -> None:
     """Join elementwise ops, and reductions along the last axes, to loops."""
-    ahead = _settled(graph)
+    ahead = settled(graph)
     _join(graph, [node for node in graph.nodes if node not in ahead], bool(kinds()))
 
 
@@ -68,16 +68,6 @@ def _join(graph: Lowered, among: list[Node], reductions: bool) -> None:
     for group in {id(g): g for g in group_of.values()}.values():
         if len(group.nodes) > 1:
             _replace(graph, group)
-
-
-def _settled(graph: Lowered) -> set[Node]:
-    """Return the nodes that are computed ahead of the calls."""
-    found: set[Node] = set()
-    for node in graph.nodes:
-        if node.op == "get_attr" or (node.op == "call_function" and not isinstance(node.target, Draw)
-                                     and found.issuperset(node._input_nodes)):
-            found.add(node)
-    return found
 
 
 def _alone(node: Node, reductions: bool) -> Group | None:
