@@ -153,9 +153,11 @@ from .dtype import (
     can_cast as can_cast,
     cdouble as cdouble,
     cfloat as cfloat,
+    chalf as chalf,
     channels_last as channels_last,
     channels_last_3d as channels_last_3d,
     complex128 as complex128,
+    complex32 as complex32,
     complex64 as complex64,
     contiguous_format as contiguous_format,
     double as double,
@@ -405,7 +407,6 @@ def ceil_(input: _Tensor) -> _Tensor: ...
 def celu(input: _Tensor, alpha: Number = 1.0) -> _Tensor: ...
 def celu_(input: _Tensor, alpha: Number = 1.0) -> _Tensor: ...
 def chain_matmul(*matrices: _Tensor) -> _Tensor: ...
-chalf: NominalDtype
 def channel_shuffle(input: _Tensor, groups: Index) -> _Tensor: ...
 def cholesky(input: _Tensor, upper: _bool = False, *, out: _Tensor | None = None) -> _Tensor: ...
 def cholesky_inverse(input: _Tensor, upper: _bool = False, *, out: _Tensor | None = None) -> _Tensor: ...
@@ -423,7 +424,6 @@ def clone(input: _Tensor, *, memory_format: MemoryFormat | None = None) -> _Tens
 def column_stack(tensors: Tensors, *, out: _Tensor | None = None) -> _Tensor: ...
 def combinations(input: _Tensor, r: _int = 2, with_replacement: _bool = False) -> _Tensor: ...
 def complex(real: _Tensor, imag: _Tensor, *, out: _Tensor | None = None) -> _Tensor: ...
-complex32: NominalDtype
 def concat(tensors: Tensors, dim: _int = 0, *, out: _Tensor | None = None) -> _Tensor: ...
 def concatenate(tensors: Tensors, dim: _int = 0, *, out: _Tensor | None = None) -> _Tensor: ...
 def conj(input: _Tensor) -> _Tensor: ...
@@ -1697,6 +1697,8 @@ __all__ = [
     "float",
     "float64",
     "double",
+    "complex32",
+    "chalf",
     "complex64",
     "cfloat",
     "complex128",
@@ -1718,7 +1720,6 @@ __all__ = [
     "preserve_format",
     "channels_last",
     "channels_last_3d",
-    "complex32",
     "float4_e2m1fn_x2",
     "uint1",
     "uint2",
@@ -1744,7 +1745,6 @@ __all__ = [
     "bits1x8",
     "bits2x4",
     "bits4x2",
-    "chalf",
     "bit",
     "autograd",
 ]

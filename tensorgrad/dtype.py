@@ -28,9 +28,9 @@ class dtype:
         self.category = CATEGORIES[kind]
         self.is_floating_point, self.is_complex = kind in "fV", kind == "c"
         self.is_signed = kind not in "ub"
-        # the dtype of arrays. NumPy has neither bfloat16 nor float8: their bits are bytes that NumPy moves but does not
-        # compute with, under the dtype's name, see runtime/small_floats.py
-        self.numpy: Any = np.dtype([(name, f"V{itemsize}")] if kind == "V" else name)
+        # the dtype of arrays. NumPy has no bfloat16, float8 and complex32: their bits are bytes that NumPy moves but
+        # does not compute with, under the dtype's name, see runtime/small_floats.py
+        self.numpy: Any = np.dtype([(name, f"V{itemsize}")] if kind == "V" or name == "complex32" else name)
 
     @property
     def value(self) -> str:
@@ -39,13 +39,13 @@ class dtype:
 
     def to_real(self) -> dtype:
         """The dtype of the real and imaginary parts."""
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        return {"complex32": float16, "complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> dtype:
         """Return the complex dtype whose parts have this dtype, or the nearest one for bfloat16."""
         if self.category < FLOATING or self in EIGHT_BITS:
             raise RuntimeError(f"Unknown Complex ScalarType for {SCALAR_TYPES[self.name]}")
-        return NOMINAL["complex32"] if self is float16 else in_complex(self)
+        return in_complex(self)
 
     def common(self, a: dtype, b: dtype) -> dtype | None:
         """Hook: what a and b promote to, if this dtype, one of them, says so; RuntimeError for nothing; None: rules."""
@@ -75,12 +75,13 @@ bfloat16 = dtype("bfloat16", "V", 2)
 float16 = half = dtype("float16", "f", 2)
 float32 = float = dtype("float32", "f", 4)
 float64 = double = dtype("float64", "f", 8)
+complex32 = chalf = dtype("complex32", "c", 4)
 complex64 = cfloat = dtype("complex64", "c", 8)
 complex128 = cdouble = dtype("complex128", "c", 16)
 bool = dtype("bool", "b", 1)
 
 ALL = (bool, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16, bfloat16, float32, float64,
-       complex64, complex128)
+       complex32, complex64, complex128)
 
 # dtypes for storage and conversion alone: no op computes in them. (eps, largest, smallest normal number)
 EIGHT_BITS = {dtype(name, "V", 1): limits for name, limits in {
@@ -92,7 +93,7 @@ float8_e8m0fnu.is_signed = False
 NAMED = {d.name: d for d in (*ALL, *EIGHT_BITS)}
 SCALAR_TYPES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
                 "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
-                "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+                "complex32": "ComplexHalf", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
                 **{d.name: d.name.capitalize() for d in EIGHT_BITS},
                 "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}   # the names in error messages
 
@@ -111,6 +112,18 @@ class _FromNumpy(dict):  # type: ignore[type-arg]
 
 
 FROM_NUMPY = _FromNumpy({d.numpy: d for d in NAMED.values()})
+
+
+def holds_complex(dtype: Any) -> Any:
+    """Return True for a NumPy dtype of complex numbers: of bytes that NumPy only moves, complex32 alone has four."""
+    return dtype.kind == "c" or dtype.char == "V" and dtype.itemsize == 4
+
+
+def letter(dtype: Any) -> Any:
+    """Return NumPy's letter for the kind of a NumPy dtype; that of complex numbers for complex32."""
+    return "c" if holds_complex(dtype) else dtype.kind
+
+
 PYTHON = {type(True): bool, type(1): int64, type(1.0): float32, type(1j): complex64}
 
 
@@ -168,7 +181,7 @@ def _promote(a: dtype, b: dtype) -> dtype:
     if a.category > b.category:
         a, b = b, a
     if b.is_complex:  # the parts must hold a's values as well
-        return complex128 if float64 in (a, b.to_real()) or a is complex128 else complex64
+        return in_complex(promote_types(a.to_real(), b.to_real()))
     if a.category != b.category:
         return b
     if b.is_floating_point:
@@ -236,8 +249,9 @@ def default_complex() -> dtype:
 
 
 def in_complex(dtype: dtype) -> dtype:
-    """Return the complex dtype that computes with values of a dtype: tensors have no complex numbers of halves."""
-    return dtype if dtype.is_complex else complex128 if dtype is float64 else complex64
+    """Return the complex dtype whose parts have a dtype; complex64, if there is none."""
+    return (dtype if dtype.is_complex else complex128 if dtype is float64 else complex32 if dtype is float16 else
+            complex64)
 
 
 def of_number(kind: type) -> dtype:

@@ -15,8 +15,8 @@ class NominalDtype(dtype):
     """A dtype without tensors.
 
     >>> import tensorgrad as torch
-    >>> torch.qint8, torch.qint8.itemsize, torch.complex32.to_real()
-    (torch.qint8, 1, torch.float16)
+    >>> torch.qint8, torch.qint8.itemsize, torch.uint4.is_signed
+    (torch.qint8, 1, False)
     """
 
     __slots__ = ("scalar_type", "_signed")
@@ -83,7 +83,6 @@ def nominal(name: str) -> dtype:
 
 
 _ALL = (
-    NominalDtype("complex32", "ComplexHalf", COMPLEX, 4, True),
     NominalDtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", FLOATING, 1, True),
     *_whole("uint1 uint2 uint3 uint4 uint5 uint6 uint7", lambda name: f"UInt{name[-1]}", False),
     *_whole("int1 int2 int3 int4 int5 int6 int7", str.capitalize, True),

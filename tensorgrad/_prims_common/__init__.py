@@ -18,6 +18,7 @@ from ..dtype import (
     bfloat16,
     channels_last,
     channels_last_3d,
+    complex32,
     complex64,
     complex128,
     contiguous_format,
@@ -36,7 +37,6 @@ from ..dtype import (
 )
 from ..dtype import bool as boolean
 from ..dtype import dtype as Dtype  # noqa: N812
-from ..nominal_dtypes import NOMINAL
 from ..size import Size
 from ..types import Device, SymBool, SymFloat, SymInt
 
@@ -53,7 +53,6 @@ TensorSequenceType: TypeAlias = list[Tensor] | tuple[Tensor, ...]
 IntLike, FloatLike, BoolLike = (int, SymInt), (float, SymFloat), (bool, SymBool)
 Number = (bool, int, float, complex, SymInt, SymFloat, SymBool)
 
-complex32 = NOMINAL["complex32"]
 _COMPLEX: dict[Dtype, Dtype] = {float16: complex32, bfloat16: complex64, float32: complex64,
                                 float64: complex128}
 _REAL: dict[Dtype, Dtype] = {complex32: float16, complex64: float32, complex128: float64}

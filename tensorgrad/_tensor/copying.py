@@ -117,7 +117,7 @@ def reduced(tensor: Any) -> Any:
     axes = tuple(sorted(range(host.ndim), key=lambda i: -host.strides[i]))
     values = np.ascontiguousarray(host.transpose(axes)).reshape([host.shape[i] for i in axes])
     if values.dtype.kind == "V":
-        values = values.view(np.uint16 if values.itemsize == 2 else np.uint8)
+        values = values.view(f"u{values.itemsize}")
     return rebuild, (kind, values, axes, tensor.dtype.name, str(tensor.device), tensor.requires_grad,
                      state)
 

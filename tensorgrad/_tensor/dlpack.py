@@ -1,4 +1,4 @@
-"""DLPack capsules of dtypes that NumPy does not exchange: bfloat16 and float8.
+"""DLPack capsules of dtypes that NumPy does not exchange: bfloat16, float8 and complex32.
 
 NumPy makes and reads the capsule, of bits; the code of the dtype in it, a byte beside the number of bits, is written
 here. https://dmlc.github.io/dlpack/latest/c_api.html
@@ -11,8 +11,8 @@ from typing import Any
 from ..dtype import NAMED
 
 UNSIGNED = 1
-CODES = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12, "float8_e5m2fnuz": 13,
-         "float8_e8m0fnu": 14}
+CODES = {"bfloat16": 4, "complex32": 5, "float8_e4m3fn": 10, "float8_e4m3fnuz": 11, "float8_e5m2": 12,
+         "float8_e5m2fnuz": 13, "float8_e8m0fnu": 14}
 DTYPES = {code: name for name, code in CODES.items()}
 
 

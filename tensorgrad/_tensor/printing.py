@@ -181,10 +181,10 @@ def _brackets(words: Iterator[str], shape: tuple[int, ...], indent: int, stride:
 # ── numbers to words ───────────────────────────────────────────────────────────────────────────
 def _words(array: np.ndarray) -> tuple[list[str], int]:
     """Every number of an array as a word, and the width that they were padded to."""
+    if array.dtype.kind == "V":         # bfloat16, float8, complex32: every value is a float32, or a complex64
+        array = widen(array)
     if array.dtype.kind == "c":
         return _complex_words(array)
-    if array.dtype.kind == "V":         # bfloat16, float8: every value of them is a float32
-        array = widen(array)
     words, width = _float_words(array) if array.dtype.kind == "f" else _exact_words(array)
     return [word.rjust(width) for word in words], width
 

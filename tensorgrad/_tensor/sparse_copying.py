@@ -60,7 +60,7 @@ def reduced(tensor: Any, state: Any) -> Any:
     indices = [own.backend.host(part) for part in parts(own).values()]
     values = own.backend.host(tensor.array.values)
     if values.dtype.kind == "V":
-        values = values.view(np.uint16 if values.itemsize == 2 else np.uint8)
+        values = values.view(f"u{values.itemsize}")
     return rebuild, (type(tensor), own.layout.name, indices, values, tuple(own.shape), getattr(own, "coalesced", False),
                      tensor.dtype.name, str(tensor.device), tensor.requires_grad, state)
 

@@ -538,7 +538,8 @@ class Tensor(TensorBase):
 C_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "bool": "bool",
            "int8": "signed char", "uint8": "unsigned char", "int16": "short int", "int32": "int", "int64": "long int",
            "uint16": "short unsigned int", "uint32": "unsigned int", "uint64": "long unsigned int",
-           "complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+           "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
+           "complex128": "c10::complex<double>"}
 
 
 def _alias(tensor: Any, shared: bool) -> Any:
@@ -560,7 +561,9 @@ def _number(tensor: Any, target: str) -> Any:
              "Consider using tensor.detach() first.")
     number = tensor.item()
     if isinstance(number, complex) and "complex" not in target:
-        raise RuntimeError(f"value cannot be converted to type {target} without overflow")
+        if number.imag:
+            raise RuntimeError(f"value cannot be converted to type {target} without overflow")
+        return number.real
     return number
 
 

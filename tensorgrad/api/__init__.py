@@ -50,7 +50,7 @@ explain_methods()
 
 DTYPES: dict[str, Any] = {name: value for name, value in vars(_dtypes).items()
                           if isinstance(value, (dtype, layout, memory_format))} | NOMINAL | {
-                              "chalf": NOMINAL["complex32"], "bit": NOMINAL["uint1"]}
+                              "bit": NOMINAL["uint1"]}
 globals().update(FUNCTIONS)
 globals().update(DTYPES)
 

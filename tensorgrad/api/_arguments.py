@@ -19,7 +19,8 @@ from ..size import Size
 
 C_NAMES = {"bool": "bool", "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int",
            "int64": "long int", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float",
-           "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+           "float64": "double", "complex32": "c10::complex<c10::Half>", "complex64": "c10::complex<float>",
+           "complex128": "c10::complex<double>",
            "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
            **{d.name: f"c10::{d.name.capitalize()}" for d in dtypes.EIGHT_BITS}}
 
@@ -90,8 +91,14 @@ def check_format(ndim: int, memory_format: Any) -> None:
 
 def refuse(tensor: Any, kinds: str, kernel: str) -> None:
     """NotImplementedError for a tensor whose dtype is of one of NumPy's kinds: PyTorch's kernel has no code for it."""
-    if tensor.array.dtype.kind in kinds:
+    if (kind := tensor.array.dtype.kind) in kinds or kind == "V" and "c" in kinds and tensor.dtype.is_complex:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[tensor.dtype.name]}'")
+
+
+def refuse_complex32(tensor: Any, kernel: str) -> None:
+    """NotImplementedError for a tensor of complex32: PyTorch's kernel has no code for it."""
+    if tensor.dtype is dtypes.complex32:
+        raise NotImplementedError(f"\"{kernel}\" not implemented for 'ComplexHalf'")
 
 
 def is_batched(tensor: Any) -> bool:
@@ -192,7 +199,7 @@ def floating(tensor: Any) -> Any:
 # ── numbers ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 C_TYPES = {"float32": "float", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float64": "double",
-           "complex64": "c10::complex<float>", "int32": "int"}
+           "complex64": "c10::complex<float>", "complex32": "c10::complex<c10::Half>", "int32": "int"}
 LARGEST = {"float32": 3.4028234663852886e38, "complex64": 3.4028234663852886e38, "float16": 65504.0,
            "bfloat16": 3.3895313892515355e38}
 LEAST_LARGEST = min(LARGEST.values())
@@ -209,7 +216,7 @@ def converted(number: Any, dtype: dtypes.dtype, single: bool = False) -> Any:
     if kind == "b":
         return number != 0
     single = single and name in ("float16", "bfloat16")
-    if isinstance(number, complex) and kind != "c":
+    if isinstance(number, complex) and not dtype.is_complex:
         fits, number = number.imag == 0, number.real
     if kind in "iu":
         most = 2 ** (8 * dtype.itemsize - (kind == "i")) - 1

@@ -11,12 +11,12 @@ from ..core.tape import TensorBase
 def once_rounded(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a function of tensors and numbers, whose first argument is a tensor and whose result is one, or several.
 
-    If the first tensor has 16 bits, and no other has more bits of floating point, all of them become float32, and the
-    results are cast back. An op of the table needs no decoration: the dispatcher does so.
+    If the first tensor has real numbers of 16 bits, and no other has more bits of floating point, all of them become
+    float32, and the results are cast back. An op of the table needs no decoration: the dispatcher does so.
     """
     def call(first: Any, *args: Any) -> Any:
         dtype = first.array.dtype
-        if not is_half(first.array) or dtype.itemsize == 1 or any(
+        if not is_half(first.array) or dtype.itemsize != 2 or any(
                 a.array.dtype.char in "fdFD" for a in args if isinstance(a, TensorBase)):
             return function(first, *args)
         found = function(*[xp.cast(a, dtype=SINGLE) if isinstance(a, TensorBase) and is_half(a.array) else a

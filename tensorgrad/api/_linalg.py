@@ -40,7 +40,7 @@ def check_matrix(x: Any, function: str, *, name: str = "A", argument: str = "A",
     dtype = x.array.dtype
     if dtype.kind in "biu":
         raise RuntimeError(f"{function}: Expected a floating point or complex tensor as input. Got {kind_of(x)}")
-    if dtype.itemsize == 2:
+    if dtype.itemsize == 2 or dtype.kind == "V":
         if kernel:
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{kind_of(x)}'")
         raise RuntimeError(f"{function}: Low precision dtypes not supported. Got {kind_of(x)}")
@@ -84,7 +84,7 @@ def transposed(x: Any) -> Any:
 
 def adjoint(x: Any) -> Any:
     """Rows and columns exchanged, and conjugated."""
-    return xp.conj(transposed(x)) if x.array.dtype.kind == "c" else transposed(x)
+    return xp.conj(transposed(x)) if x.dtype.is_complex else transposed(x)
 
 
 def eye_beside(x: Any, rows: int, columns: int) -> Any:

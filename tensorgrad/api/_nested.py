@@ -165,7 +165,7 @@ def _no_number(data: Any, wanted: Any) -> TypeError:
 def _check_range(array: Any, wanted: Any) -> None:
     """Raise PyTorch's error for numbers that a dtype does not hold. Negative integers wrap around in unsigned ones."""
     kind, target = array.dtype.kind, wanted.numpy.kind
-    if kind == "c" and target not in "cb":
+    if kind == "c" and target != "b" and not wanted.is_complex:
         raise TypeError("must be real number, not complex" if target in "fV"
                         else "'complex' object cannot be interpreted as an integer")
     if target not in "iu" or not array.size or kind == "b":

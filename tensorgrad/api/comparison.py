@@ -6,7 +6,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, result_type, xp
-from ._arguments import check_tensor, check_tensors, in_dtype, promoted
+from ._arguments import check_tensor, check_tensors, in_dtype, promoted, refuse_complex32
 from ._kinds import Number
 from ._register import public
 from ._sparse import rules
@@ -140,7 +140,10 @@ def equal(input: Tensor, other: Tensor) -> bool:
     check_tensor(other, "equal", "other", 2)
     if type(input._storage).rank or type(other._storage).rank:
         raise RuntimeError("Batching rule not implemented for aten::equal. We could not generate a fallback.")
-    return input.array.shape == other.array.shape and bool(xp.all(xp.equal(input, other)).item())
+    if input.array.shape != other.array.shape:
+        return False
+    refuse_complex32(input, "equal_cpu" if input is not other else "equal_notnan_cpu")
+    return bool(xp.all(xp.equal(input, other)).item())
 
 
 @public()
@@ -216,7 +219,7 @@ def isin(elements: Tensor | Number, test_elements: Tensor | Number, *, assume_un
     if not isinstance(elements, Tensor):
         elements = test_elements.new_tensor(elements, dtype=result_type(test_elements, elements))
     for t in (elements, test_elements):
-        if t.array.dtype.kind in "bc":
+        if dtypes.letter(t.array.dtype) in "bc":
             raise RuntimeError(f"Unsupported input type encountered for isin(): {SCALAR_TYPES[t.dtype.name]}")
     elements, test_elements = promoted(elements, test_elements)
     flat = xp.reshape(test_elements, (test_elements.array.size,))
@@ -269,7 +272,7 @@ def isfinite(input: Tensor) -> Tensor:
 def _infinite(input: Any, name: str, value: float) -> Any:
     if input._storage.dense is not None:
         return rules().mapped(input, lambda values: _infinite(values, name, value))
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise RuntimeError(f"{name} does not support complex inputs.")
     return xp.equal(input, value) if input.array.dtype.kind in "fV" else xp.isinf(input)
 
@@ -314,7 +317,7 @@ def isreal(input: Tensor) -> Tensor:
     >>> torch.isreal(torch.tensor([1+0j, 1j]))
     tensor([ True, False])
     """
-    return xp.equal(xp.imag(input), 0) if input.array.dtype.kind == "c" else ones_like(input, dtype=dtypes.bool)
+    return xp.equal(xp.imag(input), 0) if input.dtype.is_complex else ones_like(input, dtype=dtypes.bool)
 
 
 @public()

@@ -26,7 +26,7 @@ def cast(input: Any, dtype: dtypes.dtype, copy: bool = False) -> Any:
     """The tensor in another dtype; itself if it has it already."""
     if FROM_NUMPY[input.array.dtype] is dtype:
         return xp.clone(input) if copy else input
-    if input.array.dtype.kind == "c" and not dtype.is_complex:
+    if input.dtype.is_complex and not dtype.is_complex and dtype is not dtypes.bool:
         import warnings
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=4)
         input = xp.real(input)
@@ -148,7 +148,8 @@ def _caster(name: str, dtype: dtypes.dtype) -> None:
 for _name, _dtype in {"float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
                       "bfloat16": dtypes.bfloat16,
                       "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8,
-                      "byte": dtypes.uint8, "bool": dtypes.bool, "cfloat": dtypes.complex64,
+                      "byte": dtypes.uint8, "bool": dtypes.bool, "chalf": dtypes.complex32,
+                      "cfloat": dtypes.complex64,
                       "cdouble": dtypes.complex128}.items():
     _caster(_name, _dtype)
 

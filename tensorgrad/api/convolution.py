@@ -250,7 +250,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
 def _transposed(n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int,
                 dilation: Any) -> Any:
-    if bias is not None and input.array.dtype == "float64" and bias.array.dtype.kind != "c":
+    if bias is not None and input.array.dtype == "float64" and not bias.dtype.is_complex:
         bias = in_dtype(bias, input.dtype)
     _check(input, weight, bias, n, groups, f"conv_transpose{n}d", True)
     if _slow(input):

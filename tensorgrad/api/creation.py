@@ -19,7 +19,7 @@ from ..core.tape import TensorBase, new
 from ..device import device as Device
 from ..dtype import FROM_NUMPY, SCALAR_TYPES, as_dtype
 from ..runtime.numpy_state import compute
-from ..runtime.small_floats import convert, known
+from ..runtime.small_floats import EXPERIMENTAL, convert, known
 from ..storage.base import backend_of
 from ..storage.layout import is_channels_last, slowest_first
 from ..storage.out_of_memory import memory_error
@@ -411,6 +411,8 @@ def made(maker: str, shape: tuple[int, ...], dtype: Any, device: Any, requires_g
     """Make a tensor by one of the backend's own functions: zeros, ones, empty, full."""
     backend = backend_of(device)
     kind = dtypes.get_default_dtype() if dtype is None else dtype if type(dtype) is dtypes.dtype else as_dtype(dtype)
+    if kind is dtypes.complex32:
+        warn(EXPERIMENTAL)
     storage = backend()
     if mode.inference:
         storage.inference = True

@@ -8,7 +8,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import namespace, xp
 from . import return_types
-from ._arguments import check_tensor, is_unknown, warn
+from ._arguments import check_tensor, is_unknown, refuse_complex32, warn
 from ._linalg import (
     adjoint,
     check_fits,
@@ -150,6 +150,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
             [2., 2.]])
     """
     check_tensor(LU_data, "lu_unpack", "LU_data", 1)
+    refuse_complex32(LU_data, "scatter_gather_scalar_cpu")
     if unpack_pivots and LU_pivots.array.dtype != dtypes.int32.numpy:
         raise RuntimeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.")
     if LU_data.array.ndim < 2:
@@ -201,6 +202,7 @@ def _check_lu_solve(packed: Any, pivots: Any, b: Any, left: bool) -> None:
                            f"{kind_of(packed)} and B of type {kind_of(b)} instead")
     if pivots.array.dtype != dtypes.int32.numpy:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    refuse_complex32(packed, "linalg.lu_solve_cpu")
     check_shape(packed, "torch.linalg.lu_solve")
     if b.array.ndim < 2:
         raise RuntimeError("linalg.lu_solve: The input tensor B must have at least 2 dimensions.")

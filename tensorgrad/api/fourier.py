@@ -45,6 +45,8 @@ def _norm_of(input: Any, norm: Any, name: str) -> str:
 
 def _computable(input: Any) -> Any:
     """The input in a floating point or complex dtype; RuntimeError for half precision."""
+    if input.dtype is dtypes.complex32:
+        raise RuntimeError("MKL FFT doesn't support tensors of type: Half")
     if input.array.dtype.itemsize == 2 and input.array.dtype.kind in "fV":
         raise RuntimeError(f"Unsupported dtype {_kind(input)}")
     return floating(input)
@@ -55,7 +57,7 @@ def _kind(input: Any) -> str:
 
 
 def _complex(x: Any) -> Any:
-    return (x if x.array.dtype.kind == "c" else in_dtype(x, dtypes.complex128 if x.array.dtype.itemsize == 8
+    return (x if x.dtype.is_complex else in_dtype(x, dtypes.complex128 if x.array.dtype.itemsize == 8
                                                          else dtypes.complex64))
 
 
@@ -148,7 +150,7 @@ def ifft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None 
 def _to_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
     norm = _norm_of(input, norm, name)
     x = _computable(input)
-    if x.array.dtype.kind == "c":
+    if x.dtype.is_complex:
         raise RuntimeError(f"{name} expects a real input tensor, but got {_kind(x)}")
     axis = _axis(x, dim)
     size = _length(x.array.shape[axis] if n is None else n)
@@ -283,7 +285,7 @@ def ifftn(input: Tensor, s: Ints1 | None = None, dim: Ints1 | None = None, norm:
 
 def _to_half_of_many(input: Any, s: Any, dim: Any, norm: Any, name: str) -> Any:
     norm = _norm_of(input, norm, name)
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise RuntimeError(f"Only supports floating-point dtypes, but found: {_kind(input)}" if name == "ihfftn" else
                            f"rfftn expects a real-valued input tensor, but got {_kind(input)}")
     axes, sizes = _axes_and_sizes(input, s, dim)

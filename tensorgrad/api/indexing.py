@@ -18,7 +18,17 @@ from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.indexing import ARRAY
 from ..runtime.numpy_state import compute
-from ._arguments import check_tensor, converted, integer, is_batched, is_hollow, normalize_dim, refuse, warn
+from ._arguments import (
+    check_tensor,
+    converted,
+    integer,
+    is_batched,
+    is_hollow,
+    normalize_dim,
+    refuse,
+    refuse_complex32,
+    warn,
+)
 from ._kinds import Index, Indices, Ints, Number
 from ._register import public
 from ._sparse import rules
@@ -239,6 +249,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     """
     if index.array.dtype != np.int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {_scalar(index)}")
+    refuse_complex32(input, "take_cpu")
     flat = input.reshape(-1)
     n = flat.array.size
     if index.array.size and n == 0:
@@ -281,6 +292,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     if index.array.size != source.array.size:
         raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got "
                            f"source.numel() = {source.array.size}, index.numel() = {index.array.size}")
+    refuse_complex32(input, "take_put_cpu")
     flat, index = input.reshape(-1), index.reshape(-1)
     n = flat.array.size
     _check_numbers(index, n)
@@ -512,10 +524,10 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -
         raise RuntimeError("Index has to be a vector/scalar")
     d, index, _ = _slices(input, dim, index, None, "index_fill_")
     if isinstance(value, TensorBase):
-        if value.array.dtype.kind == "c" and input.array.dtype.kind != "c":
+        if value.dtype.is_complex and not input.dtype.is_complex:
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         value = cast(value, dtypes.FROM_NUMPY[input.array.dtype])
-    elif isinstance(value, complex) and input.array.dtype.kind != "c":
+    elif isinstance(value, complex) and not input.dtype.is_complex:
         raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     else:
         value = as_value(input, value)

@@ -11,7 +11,7 @@ from .._tensor import Tensor
 from ..advice import misfit
 from ..core.dispatch import xp
 from ..core.tape import TensorBase
-from ._arguments import check_elements, check_list, check_long, normalize_dim, normalize_dims
+from ._arguments import check_elements, check_list, check_long, normalize_dim, normalize_dims, refuse_complex32
 from ._kinds import Index, Ints, Ints1, Tensors
 from ._register import FUNCTIONS, public
 from .shape import _given, _sizes, ravel
@@ -380,6 +380,8 @@ def flip(input: Tensor, dims: Ints) -> Tensor:
             [2, 1]])
     """
     axes = normalize_dims(tuple(dims), input.array.ndim)
+    if input.array.ndim - 1 in axes and input.array.shape[-1] > 1:
+        refuse_complex32(input, "flip_cpu")         # PyTorch moves rows whole
     return xp.flip(input, axis=axes if input.array.ndim else ())
 
 

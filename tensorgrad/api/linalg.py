@@ -76,7 +76,7 @@ def matrix_norm(input: Tensor, ord: Number | str = "fro", dim: Ints = (-2, -1), 
     if ord == "fro":
         return _reduction.vector_norm(input, 2, (rows, columns), keepdim)
     if ord == "nuc" or ord in (2, -2):
-        if input.array.dtype.itemsize == 2:
+        if input.dtype.to_real().itemsize == 2:
             raise RuntimeError(f"linalg.matrix_norm: Low precision dtypes not supported. Got {kind_of(input)}")
         others = tuple(a for a in range(input.array.ndim) if a not in (rows, columns))
         sizes = svdvals(xp.permute_dims(input, axes=(*others, rows, columns)))
@@ -114,8 +114,8 @@ def _in_norm_dtype(input: Any, dtype: Any) -> Any:
     name = _reduction.SCALAR_TYPES[target.name]
     if target.category < dtypes.FLOATING:
         raise RuntimeError(f"linalg.matrix_norm: dtype should be floating point or complex, but got {name}")
-    if target.is_complex != (input.array.dtype.kind == "c"):
-        wanted = "complex" if input.array.dtype.kind == "c" else "real"
+    if target.is_complex != input.dtype.is_complex:
+        wanted = "complex" if input.dtype.is_complex else "real"
         raise RuntimeError(f"linalg.matrix_norm: dtype should be {wanted} for {wanted} inputs, but got {name}")
     if dtypes.promote_types(input.dtype, target) != target:
         raise RuntimeError(f"linalg.matrix_norm: the dtype of the input ({kind_of(input)}) should be convertible "
@@ -294,7 +294,7 @@ def vander(x: Tensor, *, N: Index | None = None) -> Tensor:
             [1, 3, 9]])
     """
     check_tensor(x, "linalg_vander", "x", 1)
-    if x.array.dtype.kind == "b" or x.array.dtype.itemsize == 2 and x.array.dtype.kind in "fV":
+    if x.array.dtype.kind in "bV" or x.dtype is dtypes.float16:
         raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {kind_of(x)}")
     if not x.array.ndim:
         x = xp.reshape(x, (1,))
@@ -392,7 +392,7 @@ def logdet(input: Tensor) -> Tensor:
     """
     check_matrix(input, "logdet", argument="input")
     sign, size = xp.log_determinant(input)
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         return xp.add(xp.log(sign), size)
     return xp.where(xp.equal(sign, -1), float("nan"), size)
 

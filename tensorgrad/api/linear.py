@@ -9,10 +9,11 @@ from typing import Any
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core import inplace
-from ..core.dispatch import SCALAR_TYPES, SINGLE, fresh, is_half, xp
+from ..core.dispatch import SCALAR_TYPES, fresh, is_half, xp
 from ..core.mode import mode
 from ..dtype import int64
 from ..runtime.numpy_state import Region
+from ..runtime.small_floats import computed
 from ..storage.cpu import NumpyStorage
 from ._arguments import C_NAMES, check_product, each_example, in_batch, is_hollow, is_unknown
 from ._halves import once_rounded
@@ -180,7 +181,7 @@ def embedding_renorm_(weight: Any, indices: Any, max_norm: float, norm_type: flo
     array, rows = weight.array, type(weight._storage).xp.unique(indices.array)
     backend = type(weight._storage)
     chosen = fresh(array[rows], backend)
-    dtype = SINGLE if is_half(array) else array.dtype       # factors of halves are halves, too
+    dtype = computed(array.dtype) if is_half(array) else array.dtype       # factors of halves are halves, too
     norms = backend.cast(xp.vector_norm(chosen, ord=norm_type, axis=(1,), keepdims=True).array, dtype)
     where = (norms > max_norm).reshape(-1)
     with Region():

@@ -45,7 +45,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     """
     if input.array.dtype.kind in "biuc":
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
-    if target.array.dtype.kind == "c":
+    if target.dtype.is_complex:
         raise RuntimeError(f"result type {SCALAR_TYPES[target.dtype.name]} can't be cast to the desired output type "
                            f"{SCALAR_TYPES[input.dtype.name]}")
     if target.array.dtype.kind == "b":

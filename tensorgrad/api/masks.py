@@ -11,7 +11,7 @@ from ..core.dispatch import SCALAR_TYPES, fresh, result_type, xp
 from ..core.tape import TensorBase
 from ..interpret._batched_subscripts import examples_of
 from ..ops.indexing import ARRAY
-from ._arguments import broadcast_shape, each_example, in_batch, in_dtype, is_batched, is_hollow
+from ._arguments import broadcast_shape, each_example, in_batch, in_dtype, is_batched, is_hollow, refuse_complex32
 from ._kinds import Number
 from ._register import public
 from .conversion import cast
@@ -72,6 +72,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if in_batch(mask):
         return each_example(masked_scatter, input, mask, source)
     _check_mask(mask, "masked_scatter")
+    refuse_complex32(input, "masked_scatter")
     if source.array.dtype != input.array.dtype:
         raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got{_scalar(input)} and "
                            f"{_scalar(source)}")

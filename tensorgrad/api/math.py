@@ -19,6 +19,7 @@ from ._arguments import (
     in_dtype,
     promoted,
     refuse,
+    refuse_complex32,
 )
 from ._halves import once_rounded
 from ._kinds import Number, Operand
@@ -264,6 +265,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
                            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), "
                            "for all dtypes.")
     input, tensor1, tensor2 = _check_addc(input, tensor1, tensor2, "addcdiv")
+    refuse_complex32(input, "addcdiv_cpu_out")
     if narrow := _narrow(input):
         return in_dtype(addcdiv(*(in_dtype(t, dtypes.float32) for t in (input, tensor1, tensor2)), value=value), narrow)
     quotient, value = xp.divide(tensor1, tensor2), _factor(value, input)
@@ -280,7 +282,7 @@ def _narrow(x: Any) -> Any:
 def _factor(value: Any, input: Any) -> Any:
     """The number in the dtype of the operands; RuntimeError for one that this cannot hold."""
     kind = input.array.dtype.kind
-    return converted(value, input.dtype) if isinstance(value, complex) and kind != "c" else (
+    return converted(value, input.dtype) if isinstance(value, complex) and not input.dtype.is_complex else (
         int(value) if kind in "iu" else value)
 
 
@@ -313,7 +315,9 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
         if isinstance(t, Tensor) and t.array.dtype != input.array.dtype and not (name == "weight" and not t.array.ndim):
             wanted, got = (C_NAMES[d.dtype.name] for d in (input, t))
             raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {got}")
-    refuse(input, "biu", f"lerp_kernel_{'tensor' if isinstance(weight, Tensor) and weight.array.ndim else 'scalar'}")
+    kernel = f"lerp_kernel_{'tensor' if isinstance(weight, Tensor) and weight.array.ndim else 'scalar'}"
+    refuse(input, "biu", kernel)
+    refuse_complex32(input, kernel)
     return xp.lerp(input, end, weight)
 
 
@@ -535,7 +539,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """
     if input.array.dtype != values.array.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     return xp.heaviside(input, values)
 
@@ -669,7 +673,7 @@ def clamp(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Numbe
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
     if min is not None and max is not None and isinstance(min, Tensor) is not isinstance(max, Tensor):
         raise TypeError("clamp(): both bounds must be numbers, or both tensors")

@@ -22,6 +22,7 @@ from ._arguments import (
     integer,
     normalize_dim,
     promoted,
+    refuse_complex32,
     warn,
 )
 from ._halves import once_rounded
@@ -209,7 +210,10 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     """
     check_tensor(other, "vdot", "other", 2)
     _check_vectors(input, other, "dot")
-    return xp.matmul(xp.conj(input) if input.array.dtype.kind == "c" else input, other)
+    if input.dtype.is_complex:
+        refuse_complex32(input, "vdot")
+        input = xp.conj(input)
+    return xp.matmul(input, other)
 
 
 @public(out="same")
@@ -266,8 +270,8 @@ def trace(input: Tensor) -> Tensor:
     >>> torch.trace(torch.tensor([[1., 2.], [3., 4.]]))
     tensor(5.)
     """
-    if input.array.dtype.kind == "b":
-        raise NotImplementedError("\"trace\" not implemented for 'Bool'")
+    if input.array.dtype.kind == "b" or input.dtype is dtypes.complex32:
+        raise NotImplementedError(f"\"trace\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if input.array.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.array.ndim}")
     return xp.sum(xp.diagonal(input), axis=None, keepdims=False)
@@ -281,7 +285,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
     tensor([3., 7.])
     """
     _same_dtype(x, y)
-    product = xp.multiply(xp.conj(x) if x.array.dtype.kind == "c" else x, y)
+    product = xp.multiply(xp.conj(x) if x.dtype.is_complex else x, y)
     return xp.sum(product, axis=(normalize_dim(dim, product.array.ndim),), keepdims=False)
 
 
@@ -391,6 +395,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: 
         if isinstance(factor, (float, complex)) and kind.category < dtypes.FLOATING:
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
     if input.dtype is vec1.dtype is vec2.dtype and is_half(input.array):
+        refuse_complex32(input, "addr_cpu")
         return _plus_product(input, vec1, vec2, outer, beta, alpha)
     input, product = promoted(input, outer(vec1, vec2))
     if input.array.dtype.kind == "b":

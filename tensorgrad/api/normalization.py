@@ -10,7 +10,7 @@ from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.mode import mode
 from ..core.step import widened
 from ..core.tape import node_of
-from ..dtype import finfo, float32, promote_types
+from ..dtype import complex32, finfo, float32, promote_types
 from ._arguments import in_dtype
 from ._kinds import Ints
 from ._register import public
@@ -231,7 +231,7 @@ def rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None
     tensor([[0.2000, 1.4000]])
     """
     ndim = len(_shape_of(normalized_shape, input, "rms_norm", weight, star="*"))
-    if input.array.dtype.kind in "biu":
+    if input.array.dtype.kind in "biu" or input.dtype is complex32:
         raise NotImplementedError(f"\"rms_norm\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     wide = promote_types(input.dtype, float32)
     eps = finfo(wide).eps if eps is None else eps

@@ -51,7 +51,7 @@ ERRORS_OF_REAL = "\nErrors: RuntimeError for complex numbers"
 
 def _real(run: Any, name: str) -> Any:
     def checked(input: Any) -> Any:
-        if input.array.dtype.kind == "c":
+        if input.dtype.is_complex:
             raise RuntimeError(f"{name} is not supported for complex tensors.")
         return run(input)
     return checked
@@ -135,7 +135,7 @@ def sign(input: Tensor) -> Tensor:
     >>> torch.sign(torch.tensor([-3., 0., 2.]))
     tensor([-1.,  0.,  1.])
     """
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise NotImplementedError("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
                                   "torch.sgn instead.")
     return xp.clone(input) if input.array.dtype.kind == "b" else xp.sign(input)
@@ -151,7 +151,7 @@ def sgn(input: Tensor) -> Tensor:
     >>> torch.sgn(torch.tensor([3+4j, 0j]))
     tensor([0.6000+0.8000j, 0.0000+0.0000j])
     """
-    return xp.sgn(input) if input.array.dtype.kind == "c" else sign(input)
+    return xp.sgn(input) if input.dtype.is_complex else sign(input)
 
 
 @public(out=True)
@@ -167,7 +167,7 @@ def signbit(input: Tensor) -> Tensor:
     >>> torch.signbit(torch.tensor([-1., -0., 0.]))
     tensor([ True,  True, False])
     """
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return xp.signbit(input)
 
@@ -179,7 +179,7 @@ def _rounded(input: Any, op: str, name: str) -> Any:
     kind = input.array.dtype.kind
     if kind in "iu":
         return xp.clone(input)
-    if kind == "c":
+    if input.dtype.is_complex:
         raise NotImplementedError(f"{name} is not supported for complex inputs")
     return getattr(xp, op)(input)
 
@@ -349,7 +349,7 @@ def real(input: Tensor) -> Tensor:
     >>> torch.real(torch.tensor([1+2j]))
     tensor([1.])
     """
-    return xp.real(input) if input.array.dtype.kind == "c" else input
+    return xp.real(input) if input.dtype.is_complex else input
 
 
 @public(method=False)
@@ -365,7 +365,7 @@ def imag(input: Tensor) -> Tensor:
     >>> torch.imag(torch.tensor([1+2j]))
     tensor([2.])
     """
-    if input.array.dtype.kind != "c":
+    if not input.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     return xp.imag(input)
 
@@ -378,7 +378,7 @@ def conj(input: Tensor) -> Tensor:
     >>> torch.conj(torch.tensor([1+2j]))
     tensor([1.-2.j])
     """
-    return xp.conj(input) if input.array.dtype.kind == "c" else input
+    return xp.conj(input) if input.dtype.is_complex else input
 
 
 @public(inplace=True, out=True)
@@ -389,7 +389,7 @@ def conj_physical(input: Tensor) -> Tensor:
     >>> torch.conj_physical(torch.tensor([1+2j]))
     tensor([1.-2.j])
     """
-    return xp.conj(input) if input.array.dtype.kind == "c" else input
+    return xp.conj(input) if input.dtype.is_complex else input
 
 
 @public(out=True)
@@ -465,7 +465,7 @@ def view_as_real(input: Tensor) -> Tensor:
     >>> torch.view_as_real(torch.tensor([1+2j]))
     tensor([[1., 2.]])
     """
-    if input.array.dtype.kind != "c":
+    if not input.dtype.is_complex:
         raise RuntimeError("view_as_real is only supported for complex tensors")
     return xp.view_as_real(input)
 

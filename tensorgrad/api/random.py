@@ -595,7 +595,7 @@ def _filler(name: str, what: str, errors: str, **defaults: Any) -> None:
 
 
 def _real(dtype: Any, p: Any) -> bool:
-    if dtype.kind == "c":
+    if dtypes.holds_complex(dtype):
         kernel = "bernoulli_tensor_cpu_self_" if isinstance(p, TensorBase) else "bernoulli_scalar_cpu_"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{SCALAR_TYPES[dtypes.FROM_NUMPY[dtype].name]}'")
     return True

@@ -83,7 +83,7 @@ def nansum(input: Tensor, dim: Ints1 | None = None, keepdim: bool = False, *, dt
     >>> torch.nansum(torch.tensor([1., float('nan'), 2.]))
     tensor(3.)
     """
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise RuntimeError("nansum on CPU does not support complex inputs")
     return sum(xp.where(xp.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
@@ -284,8 +284,10 @@ def var_mean(input: Tensor, dim: Ints1 | None = None, *flags: bool, correction: 
 @once_rounded
 def _with_mean(input: Any, spread: Any, how: dict[str, Any]) -> tuple[Any, Any]:
     """Return the spread, and the mean of var_mean, which is NaN if an element is infinite."""
-    mean = xp.mean(input, axis=how["axis"], keepdims=how["keepdims"])
-    return spread(input, **how), xp.add(mean, xp.multiply(mean, 0.0))
+    narrow = input.dtype is dtypes.complex32            # `mean` refuses it
+    mean = xp.mean(cast(input, dtypes.complex64) if narrow else input, axis=how["axis"], keepdims=how["keepdims"])
+    mean = xp.add(mean, xp.multiply(mean, 0.0))
+    return spread(input, **how), cast(mean, dtypes.complex32) if narrow else mean
 
 
 @public(method=False)
@@ -334,7 +336,7 @@ def along(op: str, input: Any, dim: Any, keepdim: bool, name: str, **params: Any
 
 
 def _extreme(input: Any, dim: Any, keepdim: bool, name: str, of_all: str, along_dim: str) -> Any:
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         _check_not_empty(input, None if dim is None else normalize_dim(dim, input.array.ndim), name)
         raise (NotImplementedError(f"\"{name}_all\" not implemented for '{_kind(input)}'") if dim is None else
                RuntimeError(f"{name}(): does not support complex input"))
@@ -401,7 +403,7 @@ def _axes_with_order(input: Any, dim: Any, name: str) -> Any:
     """Return the axes to reduce. Raises PyTorch's errors for empty axes and complex numbers."""
     axis = axes(dim, input.array.ndim)
     _check_not_empty(input, axis, name)
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise NotImplementedError(f"\"{name[1:]}_values_cpu\" not implemented for '{_kind(input)}'")
     return axis
 
@@ -471,7 +473,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 def _arg_extreme(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
-    if input.array.dtype.kind in "bc":
+    if dtypes.letter(input.array.dtype) in "bc":
         raise RuntimeError(f"{name}(): does not support {'bool' if input.array.dtype.kind == 'b' else 'complex'} input")
     axis = None if dim is None else normalize_dim(dim, input.array.ndim)
     _check_not_empty(input, axis, name, IndexError)
@@ -583,8 +585,8 @@ def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
         if dtype.category < dtypes.FLOATING:
             raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got "
                                f"{SCALAR_TYPES[dtype.name]}")
-        if dtype.is_complex != (x.array.dtype.kind == "c"):
-            wanted = "complex" if x.array.dtype.kind == "c" else "real"
+        if dtype.is_complex != x.dtype.is_complex:
+            wanted = "complex" if x.dtype.is_complex else "real"
             raise RuntimeError(f"linalg.vector_norm: dtype should be {wanted} for {wanted} inputs, but got "
                                f"{SCALAR_TYPES[dtype.name]}")
     ord, axis = float(ord), axes(dim, x.array.ndim)

@@ -50,7 +50,7 @@ def arange(start: Number | None = None, end: Number | None = None, step: Number 
     kind, backend = as_dtype(dtype), backend_of(device)
     if not all(_math.isfinite(v) for v in (start, end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if kind.numpy.kind in "bc":
+    if kind is dtypes.bool or kind.is_complex:
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dtypes.SCALAR_TYPES[kind.name]}'")
     if step == 0 or step != step:
         raise RuntimeError("step must be nonzero")
@@ -147,8 +147,8 @@ def linspace(start: Tensor | Number, end: Tensor | Number, steps: int, *, dtype:
     check_room((steps,), 4, "linspace")
     kind = _kind_between("linspace", start, end, dtype)
     backend = backend_of(device)
-    if kind is dtypes.bool:
-        raise NotImplementedError("\"linspace_cpu\" not implemented for 'Bool'")
+    if kind is dtypes.bool or kind is dtypes.complex32 and steps > 1:
+        raise NotImplementedError(f"\"linspace_cpu\" not implemented for '{dtypes.SCALAR_TYPES[kind.name]}'")
     if kind.numpy.kind in "iu":
         start, end = (int(converted(v, kind)) for v in (start, end))
     # from both ends to the middle, so that both are met exactly and the values are symmetric
@@ -215,9 +215,10 @@ def eye(n: Index, m: Index | None = None, *, dtype: Dtype | None = None, layout:
     for name, value in (("n", n), ("m", m)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    backend = backend_of(device)
-    out = fresh(backend.xp.eye(n, m, dtype=(dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)).numpy),
-                backend)
+    backend, kind = backend_of(device), dtypes.get_default_dtype() if dtype is None else as_dtype(dtype)
+    if kind is dtypes.complex32:
+        raise NotImplementedError("\"eye\" not implemented for 'ComplexHalf'")
+    out = fresh(backend.xp.eye(n, m, dtype=kind.numpy), backend)
     return as_leaf(out, requires_grad)
 
 

@@ -409,7 +409,7 @@ def adjoint(input: Tensor) -> Tensor:
     if not input.array.ndim:
         return xp.conj(input)
     out = transpose(input, -2, -1)
-    return xp.conj(out) if out.array.dtype.kind == "c" else out
+    return xp.conj(out) if out.dtype.is_complex else out
 
 
 def _reversed(self: Tensor) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from .._tensor import Tensor
 from ..core.dispatch import xp
 from ..core.formats import in_channels_last
-from ._arguments import converted
+from ._arguments import converted, refuse_complex32
 from ._kinds import Index, Ints, Number
 from ._register import public
 
@@ -33,6 +33,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
                            f"{input.ndim} dimension(s)")
     if upscale_factor <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {upscale_factor}")
+    refuse_complex32(input, "pixel_shuffle")
     r, (*lead, channels, height, width) = upscale_factor, input.shape
     if channels % (r * r):
         raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
@@ -58,6 +59,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                            f"{input.ndim} dimension(s)")
     if downscale_factor <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {downscale_factor}")
+    refuse_complex32(input, "pixel_unshuffle")
     r, (*lead, channels, height, width) = downscale_factor, input.shape
     for size, name, axis in ((height, "height", 2), (width, "width", 1)):
         if size % r:
@@ -83,6 +85,7 @@ def channel_shuffle(input: Tensor, groups: Index) -> Tensor:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
     if groups <= 0:
         raise RuntimeError("Number of groups to divide channels in must be positive. Value of groups:" + str(groups))
+    refuse_complex32(input, "channel_shuffle")
     n, channels, *rest = input.shape
     if channels % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} "

@@ -315,7 +315,7 @@ def inverse(input: Tensor) -> Tensor:
 def _tolerances(input: Any, atol: Any, rtol: Any, function: str) -> tuple[Any, Any]:
     """The absolute and relative bounds up to which singular values count as zero."""
     for name, bound in (("atol", atol), ("rtol", rtol)):
-        if isinstance(bound, TensorBase) and bound.array.dtype.kind == "c":
+        if isinstance(bound, TensorBase) and bound.dtype.is_complex:
             raise RuntimeError(f"{function}: {name} tensor of complex type is not supported. Got {kind_of(bound)}")
     default = _precision(input) * max(input.array.shape[-2:])
     if rtol is None:

@@ -40,7 +40,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     indices=tensor([0, 2, 1]))
     """
     normalize_dim(dim, input.array.ndim)
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     return return_types.sort(*_on_line("sort_dim", input, dim, descending=bool(descending)))
 
@@ -94,7 +94,7 @@ def topk(input: Tensor, k: Index, dim: int = -1, largest: bool = True, sorted: b
     >>> torch.topk(torch.tensor([1., 5., 3.]), 2).values
     tensor([5., 3.])
     """
-    if input.array.dtype.kind in "bc":
+    if dtypes.letter(input.array.dtype) in "bc":
         raise RuntimeError(
             f"{'topk does not support bool' if input.array.dtype.kind == 'b' else ' topk does not support complex'} "
             f"dtypes on CPU")
@@ -129,7 +129,7 @@ def kthvalue(input: Tensor, k: Index, dim: int = -1, keepdim: bool = False) -> r
 def _middle(input: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if dim is not None:
         normalize_dim(dim, input.array.ndim)
-    if input.array.dtype.kind in "bc":
+    if dtypes.letter(input.array.dtype) in "bc":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     if dim is not None:
         return getattr(return_types, name)(*along(f"{name}_dim", input, dim, keepdim, name))

@@ -167,7 +167,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
                       stacklevel=3)
         freedom = 0
     weighted = away if weight is None else away * weight
-    found = xp.divide(xp.matmul(away, xp.t(xp.conj(weighted) if away.array.dtype.kind == "c" else weighted)), freedom)
+    found = xp.divide(xp.matmul(away, xp.t(xp.conj(weighted) if away.dtype.is_complex else weighted)), freedom)
     return xp.reshape(found, ()) if found.array.size == 1 else found
 
 
@@ -220,9 +220,9 @@ def _correlations(input: Any) -> Any:
     if not c.array.ndim:
         return c / c
     spread = xp.diagonal(c)
-    spread = xp.sqrt(xp.real(spread) if spread.array.dtype.kind == "c" else spread)
+    spread = xp.sqrt(xp.real(spread) if spread.dtype.is_complex else spread)
     c = c / xp.expand_dims(spread, 1) / spread
-    if c.array.dtype.kind == "c":
+    if c.dtype.is_complex:
         return xp.make_complex(xp.clamp(xp.real(c), -1, 1), xp.clamp(xp.imag(c), -1, 1))
     return xp.clamp(c, -1, 1)
 
@@ -296,7 +296,7 @@ def histc(input: Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> T
     """
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    if input.array.dtype.kind not in "fV":
+    if dtypes.letter(input.array.dtype) not in "fV":
         if min > max:
             raise RuntimeError("torch.histc: max must be larger than min")
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")

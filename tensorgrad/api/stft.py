@@ -19,7 +19,7 @@ from .fourier import resized
 
 def _type_name(x: Any) -> str:
     kind = SCALAR_TYPES[x.dtype.name]
-    return f"CPU{kind}Type" if x.array.dtype.kind == "c" else f"torch.{kind}Tensor"
+    return f"CPU{kind}Type" if x.dtype.is_complex else f"torch.{kind}Tensor"
 
 
 def _call(name: str, x: Any, **arguments: Any) -> str:
@@ -32,7 +32,7 @@ def _call(name: str, x: Any, **arguments: Any) -> str:
 
 
 def _is_complex(x: Any) -> bool:
-    return x is not None and x.array.dtype.kind == "c"
+    return x is not None and x.dtype.is_complex
 
 
 def _window(window: Any, length: int, size: int, like: Any) -> Any:

@@ -18,6 +18,7 @@ from ..core.stale import second_time, stale
 from ..core.step import Operand, Packed, Reading, Step, fitted_tensor, is_packed
 from ..core.tape import FREED, Leaf, Origin, Output, TensorBase, node_of, show
 from ..core.vmap_hooks import batches
+from ..dtype import holds_complex
 from ..runtime.numpy_state import outside
 from ..storage.base import clock
 
@@ -199,7 +200,7 @@ class FunctionNode(Step):
             raise advised(RuntimeError(f"Function {self.name()} returned an invalid gradient at index {place} - got "
                                        f"{list(got)} but expected shape compatible with {list(shape)}"), "of_function",
                           self)
-        if result.array.dtype.kind == "c" and edge.dtype.kind != "c":
+        if holds_complex(result.array.dtype) and not holds_complex(edge.dtype):
             raise RuntimeError("Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) "
                                "to be true, but got false.  (Could this error message be improved?  If so, please "
                                "report an enhancement request to PyTorch.)")

@@ -21,6 +21,8 @@ from ..dtype import (
     PYTHON,
     as_dtype,
     bfloat16,
+    complex32,
+    complex64,
     float16,
     float32,
     get_default_dtype,
@@ -31,7 +33,7 @@ from ..dtype import SCALAR_TYPES as SCALAR_TYPES
 from ..dtype import dtype as Dtype
 from ..ops.base import HALVES, OPS, Op, Pair
 from ..runtime.numpy_state import STATE, begin, compute, end
-from ..runtime.small_floats import convert
+from ..runtime.small_floats import COMPLEX32, computed, convert
 from ..storage.base import MAKERS, Storage, backend_of
 from ..storage.cuda import CudaStorage
 from ..storage.out_of_memory import beyond, memory_error
@@ -137,8 +139,8 @@ def _general(op: type[Op]) -> Callable[..., Any]:
             raise explained(op, arrays, error) from None
         if several:
             return several_results(op, args, edges, needs, params, y, result, backend)
-        if result is not None and y.dtype.kind == "f":
-            y = compute(backend.cast, y, result)
+        if result is not None:
+            y = compute(rounded, y, result, backend)
         if laid and y.ndim > 1 and backend.ordered is not None:
             y = backend.ordered(y, [a for a in arrays if type(a) is backend.array_type])
         if shows and (shows == "always" or backend.aliases(y, arrays[0])):
@@ -182,7 +184,7 @@ def several_results(op: type[Op], args: tuple[Any, ...], edges: list[Any], needs
                     backend: Any) -> list[Any]:
     """Return the Tensors of an op with several results, cast to a dtype if there is one, and record their step."""
     if dtype is not None:
-        arrays = [compute(backend.cast, array, dtype) if array.dtype.kind == "f" else array for array in arrays]
+        arrays = [compute(rounded, array, dtype, backend) for array in arrays]
     outs: list[Any] = parts(op, args[0], arrays) if op.view else [fresh(array, backend) for array in arrays]
     if needs and op.differentiable and mode.record:
         record_several(plans_of(op).of(needs, args), args, edges, params, outs)
@@ -225,7 +227,8 @@ def explained(op: type[Op], arrays: Any, error: Exception) -> Exception:
 
 def unsupported(op: type[Op], arrays: Any, dtype: str) -> Exception:
     """Return the error of an op without a kernel for a dtype. Shapes that do not broadcast go first, as in PyTorch."""
-    error = NotImplementedError(f'"{op.kernel_name}" not implemented for \'{dtype}\'')
+    name = op.kernel_name if isinstance(op.kernel_name, str) else op.kernel_name(*arrays)
+    error = NotImplementedError(f'"{name}" not implemented for \'{dtype}\'')
     return explained(op, arrays, error) if op.elementwise else error
 
 
@@ -332,7 +335,7 @@ def move(tensor: Any, target: Any, source: Any = None) -> Any:
 
 
 def is_half(array: Any) -> bool:
-    """Return True for an array of bfloat16, float16 or float8: others compute in float32 in its place."""
+    """Return True for an array of few bits: float32, or complex64, computes in its place."""
     return hasattr(array, "dtype") and array.dtype.char in HALVES
 
 
@@ -344,20 +347,23 @@ def holds_halves(op: type[Op], arrays: list[Any], number: bool = False) -> bool:
 def common(op: type[Op], args: Any, arrays: list[Any], backend: Any) -> tuple[list[Any], Any]:
     """Cast the operands to their common dtype; return them, and the dtype for the result (None: the kernel's).
 
-    bfloat16 and float16 are dtypes to store in: they compute in float32 and are rounded once, as PyTorch does.
+    bfloat16, float16 and complex32 are dtypes to store in: they compute in float32 or complex64 and are rounded once,
+    as PyTorch does.
     """
     if op.casts is None:
         narrow = next((a.dtype for a in arrays if is_half(a)), None)
-        if narrow is not None and "V" in op.kinds:
-            return [number_array(a, narrow, backend) if isinstance(a, SCALARS) else a for a in arrays], None
-        if narrow is None or narrow.itemsize == 1:
+        if (narrow is None or "V" not in op.kinds and narrow.itemsize == 1
+                or narrow == COMPLEX32 and not op.complex32 and ("V" not in op.kinds or op.complex32 is False)):
             raise unsupported(op, arrays, _scalar_type(args))
-        return [backend.cast(a, SINGLE) if is_half(a) else a for a in arrays], narrow
+        if "V" in op.kinds:
+            return [number_array(a, narrow, backend) if isinstance(a, SCALARS) else a for a in arrays], None
+        return [backend.cast(a, computed(a.dtype)) if is_half(a) else a for a in arrays], narrow
     target = result_type(*[a for a in args if a is not None])
     if op.casts == "float" and target.category < FLOATING:
         target = get_default_dtype()
-    few_bits = target in HALF_DTYPES or op.takes_float8 and target in EIGHT_BITS
-    compute = float32 if few_bits and "V" not in op.kinds else target
+    few_bits = (target in HALF_DTYPES or op.takes_float8 and target in EIGHT_BITS
+                or target is complex32 and op.complex32)
+    compute = (complex64 if target.is_complex else float32) if few_bits and "V" not in op.kinds else target
     if compute.numpy.kind not in op.kinds:
         raise unsupported(op, arrays, SCALAR_TYPES[target.name])
     dtype = compute.numpy
@@ -375,6 +381,19 @@ def number_array(number: Any, dtype: Any, backend: Any) -> Any:
         return backend.asarray(number, dtype)
     except OverflowError:
         return backend.asarray(asarray(number).astype(dtype))
+
+
+def rounded(y: Any, dtype: Any, backend: Any) -> Any:
+    """Return a result that was computed with more bits in the precision of a dtype of few."""
+    return y if (target := precise(y.dtype.kind, dtype)) is None else backend.cast(y, target)
+
+
+def precise(kind: str, dtype: Any) -> Any:
+    """Return the dtype of results of a kind: real numbers have the precision of a dtype of few bits, and so have
+    complex ones if it is float16 or complex32; None: that which they were computed in."""
+    if kind == "f":
+        return float16.numpy if dtype == COMPLEX32 else dtype
+    return COMPLEX32 if kind == "c" and (dtype == COMPLEX32 or dtype.char == "e") else None
 
 
 SINGLE = float32.numpy
@@ -430,8 +449,8 @@ def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges
         return served
     y, residual = served
     if dtype is not None:
-        y = ([compute(backend.cast, part, dtype) if part.dtype.kind == "f" else part for part in y] if op.several
-             else compute(backend.cast, y, dtype) if y.dtype.kind == "f" else y)
+        y = ([compute(rounded, part, dtype, backend) for part in y] if op.several
+             else compute(rounded, y, dtype, backend))
     outs = [fresh(part, backend) for part in y] if op.several else [fresh(y, backend)]
     if needs and mode.record:
         record_fused(plans_of(op).of(needs, args), pair, args, edges, params, outs, residual)
@@ -439,17 +458,18 @@ def paired(op: type[Op], pair: Pair, backend: Any, args: Any, arrays: Any, edges
 
 
 def by_definition(op: type[Op], backend: Any, args: Any, params: Any, dtype: Any) -> Any:
-    """Run a composite op by the ops that it calls, in float32 if its operands are halves; round its results once."""
+    """Run a composite op by the ops that it calls, with more bits if its operands have few; round its results once."""
     table = namespace(backend)
     if dtype is None or dtype.char not in HALVES:
         return op.forward(table, *([args] if op.sequence else args), **params)
-    args = [table.cast(a, dtype=SINGLE) if isinstance(a, TensorBase) and is_half(a.array) else a for a in args]
+    args = [table.cast(a, dtype=computed(a.array.dtype)) if isinstance(a, TensorBase) and is_half(a.array) else a
+            for a in args]
     y = op.forward(table, *([args] if op.sequence else args), **params)
     return [_rounded(table, part, dtype) for part in y] if op.several else _rounded(table, y, dtype)
 
 
 def _rounded(table: Any, y: Any, dtype: Any) -> Any:
-    return table.cast(y, dtype=dtype) if y.array.dtype.kind == "f" else y
+    return y if (target := precise(y.array.dtype.kind, dtype)) is None else table.cast(y, dtype=target)
 
 
 def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> Any:
@@ -461,7 +481,7 @@ def defined(op: type[Op], backend: Any, args: Any, edges: Any, params: Any) -> A
     if recording and op.composite:
         return by_definition(op, backend, args, params, dtype)
     y = compute(op.kernels.from_definition(backend), *([arrays] if op.sequence else arrays), **params)
-    outs = [fresh(part if dtype is None or part.dtype.kind != "f" else compute(backend.cast, part, dtype), backend)
+    outs = [fresh(part if dtype is None else compute(rounded, part, dtype, backend), backend)
             for part in (y if op.several else [y])]
     if recording:
         plan = plans_of(op).of(sum(1 << i for i, e in enumerate(edges) if e is not None), edges)

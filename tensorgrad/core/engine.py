@@ -6,7 +6,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from ..advice import advised, misfit
-from ..dtype import FROM_NUMPY, preserve_format
+from ..dtype import FROM_NUMPY, holds_complex, preserve_format
 from ..messages.warn_once import warn
 from ..runtime.numpy_state import compute
 from . import composed  # noqa: F401  steps of kernel pairs, which register themselves
@@ -99,14 +99,14 @@ def _start(i: int, node: Any, g: Any) -> Any:
     if g is None:
         if prod(shape) != 1:
             raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"), "of_several", node)
-        if dtype.kind == "c":
+        if holds_complex(dtype):
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {names[dtype]}")
         backend = type(node._storage)
         return wrap(backend.xp.ones(shape, dtype=dtype), backend())
     if g.array.shape != shape:
         raise misfit(f"Mismatch in shape: grad_output[{i}] has a shape of {_size(g.array.shape)} and output[{i}] has a "
                            f"shape of {_size(shape)}.")
-    if (g.array.dtype.kind == "c") != (dtype.kind == "c"):
+    if holds_complex(g.array.dtype) != holds_complex(dtype):
         raise RuntimeError("For complex Tensors, both grad_output and output are required to have the same dtype. "
                            f"Mismatch in dtype: grad_output[{i}] has a dtype of {names[g.array.dtype]} and output[{i}] "
                            f"has a dtype of {names[dtype]}.")

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
+from ..dtype import holds_complex
 from ..ops.base import HALVES, OPS
 from ..runtime.numpy_state import outside
+from ..runtime.small_floats import computed
 from .class_hooks import hooks as class_hooks
 from .class_hooks import is_own
-from .dispatch import SINGLE, apply, namespace, wrap, xp
+from .dispatch import apply, namespace, wrap, xp
 from .mode import no_grad
 from .node import Node
 from .plan import kind
@@ -217,13 +219,11 @@ class PlainStep(Step):
         """`pull` for complex numbers, which are conjugated around analytic formulas, for halves, which compute in
         float32, and for steps with several results."""
         parts, backend_xp = g if type(g) is list else [g], self._storage.xp
+        narrow = parts[0].dtype if parts[0].dtype.char in HALVES else None
+        parts, values = widened(backend_xp, parts), widened(backend_xp, values)
         conjugate = self.op.analytic and any(part.dtype.kind == "c" for part in parts)
-        narrow = None
         if conjugate:
-            parts, values = [part.conj() for part in parts], widened(backend_xp, values)
-        else:
-            narrow = parts[0].dtype if parts[0].dtype.char in HALVES else None
-            parts, values = widened(backend_xp, parts), widened(backend_xp, values)
+            parts = [part.conj() for part in parts]
         g = parts if type(g) is list else parts[0]
         pulled = []
         for i, formula, wants in self.plan.steps:
@@ -238,14 +238,14 @@ class PlainStep(Step):
 
     def pull_tensors(self, g: Any, useful: Any) -> list[tuple[Any, Any]]:
         values, op = self.linked(), self.op
-        conjugate = op.analytic and any(part.array.dtype.kind == "c" for part in (g if type(g) is list else [g]))
-        if conjugate:
-            g = [xp.conj(part) for part in g] if type(g) is list else xp.conj(g)
         backend: Any = type(self._storage)
         table = namespace(backend)
         if any(part.array.dtype.char in HALVES for part in (g if type(g) is list else [g])):
             g = widened(table, g) if type(g) is list else widened(table, [g])[0]
             values = widened(table, values)
+        conjugate = op.analytic and any(part.array.dtype.kind == "c" for part in (g if type(g) is list else [g]))
+        if conjugate:
+            g = [xp.conj(part) for part in g] if type(g) is list else xp.conj(g)
         pulled = []
         for i, formula, wants in self.plan.steps:
             edge = self.edges[i]
@@ -427,15 +427,15 @@ def _tied(ge: Any, edges: Any) -> Any:
 
 
 def widened(table: Any, values: list[Any]) -> list[Any]:
-    """Return arrays or Tensors, those of few bits as float32."""
-    return [table.cast(v, dtype=SINGLE)
-            if getattr(getattr(getattr(v, "array", v), "dtype", None), "char", "") in HALVES else v for v in values]
+    """Return arrays or Tensors, those of few bits in the dtype that ops compute in."""
+    return [table.cast(v, dtype=computed(dtype)) if getattr(
+        dtype := getattr(getattr(v, "array", v), "dtype", None), "char", "") in HALVES else v for v in values]
 
 
 def fitted_tensor(ge: Any, edge: Any) -> Any:
     """Sum and cast a gradient, a Tensor, to the shape and dtype of its edge: `fitted`, recorded."""
     if ge.array.shape != edge.shape:
         ge = checked(sum_to(xp, ge, edge.shape), edge)
-    if ge.array.dtype.kind == "c" and edge.dtype.kind != "c":
+    if ge.array.dtype.kind == "c" and not holds_complex(edge.dtype):
         ge = xp.real(ge)
     return ge if ge.array.dtype == edge.dtype else apply(OPS["cast"], ge, dtype=edge.dtype)

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dtype import holds_complex
+from ..runtime.small_floats import computed
 from ..storage.out_of_memory import memory_error
 from ..storage.sparse import pattern_of
 
@@ -12,7 +14,7 @@ def fitted(backend_xp: Any, ge: Any, edge: Any) -> Any:
     if ge.shape != edge.shape:
         ge = checked(sum_to(backend_xp, ge, edge.shape), edge)
     if ge.dtype != edge.dtype:
-        ge = ge.real if ge.dtype.kind == "c" and edge.dtype.kind != "c" else ge
+        ge = ge.real if ge.dtype.kind == "c" and not holds_complex(edge.dtype) else ge
         ge = backend_xp.cast(ge, dtype=edge.dtype) if pattern_of(ge) is None else ge.astype(edge.dtype)
     return ge
 
@@ -21,7 +23,8 @@ def added(backend_xp: Any, a: Any, b: Any) -> Any:
     """Return the sum of two gradients of an edge."""
     if getattr(a.dtype, "kind", "") != "V":
         return a + b
-    return backend_xp.cast(backend_xp.cast(a, dtype="float32") + backend_xp.cast(b, dtype="float32"), dtype=a.dtype)
+    wide = computed(a.dtype)
+    return backend_xp.cast(backend_xp.cast(a, dtype=wide) + backend_xp.cast(b, dtype=wide), dtype=a.dtype)
 
 
 def checked(ge: Any, edge: Any) -> Any:

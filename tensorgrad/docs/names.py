@@ -22,7 +22,7 @@ ABSENT = {
         r"choose_qparams\w*|fused_moving_avg_obs_fake_quant|empty_quantized|(Tensor\.)?qscheme"
         r"|nn\.functional\.\w*scaled\w*_mm|nn\.functional\.grouped_mm|"
         r"nn\.functional\.(ScalingType|SwizzleType)",
-    "dtypes of other sizes than NumPy's numbers and bfloat16": r"bit|bits\w+|float[48]_\w+|complex32|(Tensor\.)?chalf",
+    "dtypes of other sizes than NumPy's numbers and bfloat16": r"bit|bits\w+|float[48]_\w+",
     "methods of nested tensors alone": r"Tensor\.to_padded_tensor",
     "TorchScript, tracing and compilers: a program runs as it is written":
         r"\w*Type|Script(?!Function$|Module$)\w+|LiteScriptModule|Graph\w*|\w+Storage(Context|Tensor)|AliasDb"

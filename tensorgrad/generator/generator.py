@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..device import device as Device
+from ..dtype import holds_complex, letter
 from ..runtime.native import native
 from ..runtime.numpy_state import computing
 from ..runtime.small_floats import combine, convert, converted, wide
@@ -293,7 +294,7 @@ class Generator(Stream):
     def uniform(self, shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = np.float32) -> Array:
         """Uniform on [low, high): one word a value, two for float64. → Tensor.uniform_"""
         dtype = np.dtype(dtype)
-        if dtype.kind == "c":
+        if holds_complex(dtype):
             return streams.paired(self.uniform((*as_shape(shape), 2), low, high, streams.real(dtype)), dtype)
         streams.check_bounds(low, high, dtype)
         low, high = float(low), float(high)
@@ -324,7 +325,7 @@ class Generator(Stream):
         dtype = np.dtype(dtype)
         if not std >= 0:
             raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
-        if dtype.kind == "c":
+        if holds_complex(dtype):
             parts = self.normal((*as_shape(shape), 2), mean, std / math.sqrt(2), streams.real(dtype), contiguous)
             return streams.paired(parts, dtype)
         streams.expect_floating(dtype, "normal_kernel_cpu")
@@ -341,7 +342,7 @@ class Generator(Stream):
         if not isinstance(std, np.ndarray):
             out = self.normal(mean.shape, 0.0, std, dtype)
             return combine(np.add, out, mean, out)
-        if std.dtype.kind == "c":
+        if holds_complex(std.dtype):
             raise RuntimeError("normal expects standard deviation to be non-complex")
         if not np.all(wide(std) >= 0):
             raise RuntimeError("normal expects all elements of std >= 0.0")
@@ -394,7 +395,7 @@ class Generator(Stream):
         dtype = np.dtype(dtype)
         if not lambd > 0:
             raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-        if dtype.kind not in "fV":
+        if letter(dtype) not in "fV":
             raise RuntimeError("Exponential distribution is a continuous probability distribution. "
                                f"dtype must be a floating point but you specified {TYPES[dtype].name}")
         if dtype == np.float64 and self._compiled("random_exponential", out := np.empty(shape, dtype), -1.0 / lambd):
@@ -406,7 +407,7 @@ class Generator(Stream):
         dtype = np.dtype(dtype)
         if not sigma > 0:
             raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-        if dtype.kind not in "fV":
+        if letter(dtype) not in "fV":
             raise RuntimeError("Cauchy distribution is a continuous probability distribution. "
                                f"dtype must be a floating point but you specified {TYPES[dtype].c_name}")
         sigma, median = float(sigma), float(median)

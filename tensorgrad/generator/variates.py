@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..dtype import FROM_NUMPY
+from ..dtype import FROM_NUMPY, holds_complex, letter
+from ..messages.warn_once import warn
 from ..runtime import small_floats
 
 Array = np.ndarray[Any, Any]
@@ -312,11 +313,13 @@ def as_shape(shape: Any) -> tuple[int, ...]:
 
 
 def real(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(np.float64 if dtype == np.complex128 else np.float32)
+    return FROM_NUMPY[dtype].to_real().numpy  # type: ignore[no-any-return]
 
 
 def paired(parts: Array, dtype: np.dtype[Any]) -> Array:
     """Complex numbers from real and imaginary parts along the last axis."""
+    if dtype.itemsize == 4:
+        warn(small_floats.EXPERIMENTAL)
     return parts.view(dtype).reshape(parts.shape[:-1])
 
 
@@ -333,6 +336,7 @@ NAMED = {
     "bfloat16": Type("BFloat16", "c10::BFloat16", 8, (2 - 2.0 ** -7) * 2.0 ** 127),
     "float32": Type("Float", "float", 24, (2 - 2.0 ** -23) * 2.0 ** 127),
     "float64": Type("Double", "double", 53, (2 - 2.0 ** -52) * 2.0 ** 1023),
+    "complex32": Type("ComplexHalf", "c10::complex<c10::Half>"),
     "complex64": Type("ComplexFloat", "c10::complex<float>"),
     "complex128": Type("ComplexDouble", "c10::complex<double>"),
     "bool": Type("Bool", "bool"), "uint8": Type("Byte", "unsigned char"), "int8": Type("Char", "signed char"),
@@ -357,7 +361,7 @@ TYPES = _Types()
 
 
 def expect_floating(dtype: np.dtype[Any], kernel: str) -> None:
-    if dtype.kind not in "fV":
+    if letter(dtype) not in "fV":
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{TYPES[dtype].name}'")
 
 
@@ -367,7 +371,7 @@ def expect_double_or_float(dtype: np.dtype[Any], kernel: str) -> None:
 
 
 def expect_common(dtype: np.dtype[Any], kernel: str, kinds: str) -> None:
-    if dtype.kind not in kinds or dtype.kind == "u" and dtype.itemsize > 1:
+    if letter(dtype) not in kinds or dtype.kind == "u" and dtype.itemsize > 1:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{TYPES[dtype].name}'")
 
 
@@ -405,7 +409,7 @@ def integer_range(low: int, high: int | None, dtype: np.dtype[Any]) -> tuple[int
     """Return the least and the greatest integer, moved inwards if rounding to the dtype would leave the range."""
     if high is not None and low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if dtype.kind == "c":
+    if holds_complex(dtype):
         what = "random_from_to_impl" if high is None else "check_random_bounds"
         raise RuntimeError(f"{what} handles only integral, floating-point and boolean types")
     last = greatest(dtype) if high is None else int(high) - 1
@@ -464,7 +468,7 @@ def check_randperm(n: int, dtype: np.dtype[Any]) -> None:
 
 def check_binomial(count: np.dtype[Any], p: np.dtype[Any]) -> None:
     for dtype, what in ((count, "count"), (p, "prob")):
-        if dtype.kind not in "fV":
+        if letter(dtype) not in "fV":
             raise ValueError(f"binomial only supports floating-point dtypes for {what}, got: {TYPES[dtype].name}")
     if p != count:
         raise RuntimeError(f"Found dtype {TYPES[p].name} but expected {TYPES[count].name}")
@@ -472,7 +476,7 @@ def check_binomial(count: np.dtype[Any], p: np.dtype[Any]) -> None:
 
 
 def check_multinomial(weights: Array, n: int, replacement: bool) -> None:
-    if weights.dtype.kind not in "fV":
+    if letter(weights.dtype) not in "fV":
         raise RuntimeError("multinomial only supports floating-point dtypes for input, got: "
                            f"{TYPES[weights.dtype].name}")
     if weights.ndim not in (1, 2):

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..ops.base import HALVES
+from ..runtime.small_floats import computed
 from ..storage.base import Storage, attach_operators
 from ._batched_ops import Lot, Makers, Whole, rule_of
 from ._batched_subscripts import NO_ROOM, examples_of, indexed, written
@@ -296,7 +297,7 @@ def total(array: Any, low: int, high: int, sizes: tuple[int, ...], inner: Any) -
     count = 1
     for place in range(low, high):
         count *= sizes[place] if values.shape[place] == 1 else 1
-    values = inner.xp.sum(inner.cast(values, "float32") if values.dtype.char in HALVES else values,
+    values = inner.xp.sum(inner.cast(values, computed(values.dtype)) if values.dtype.char in HALVES else values,
                           axis=tuple(range(low, high)), keepdims=own > high)
     values = inner.cast(values if count == 1 else values * count, array.dtype)
     return inner.asarray(values) if not low and own == high else built(values, own if own > high else low, inner)

@@ -27,6 +27,7 @@ from ..core.fused import composed
 from ..core.mode import mode
 from ..core.step import PlainStep, Step
 from ..core.tape import Leaf, Output, TensorBase, node_of
+from ..dtype import holds_complex
 from ..ops.base import OPS
 from ..storage.base import clock
 
@@ -55,7 +56,7 @@ def push(node: Any, tangents: list[Any]) -> Any:
 
 
 def _real(node: Any) -> bool:
-    return node.dtype.kind != "c" and all(e is None or e.dtype.kind != "c" for e in node.edges)
+    return not any(e is not None and holds_complex(e.dtype) for e in (node, *node.edges))
 
 
 def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
@@ -212,7 +213,7 @@ def _zeros(shape: Any, dtype: Any, storage: Any) -> Any:
 def _cast(t: Any, dtype: Any) -> Any:
     if t.array.dtype == dtype:
         return t
-    return apply(OPS["cast"], xp.real(t) if t.array.dtype.kind == "c" and dtype.kind != "c" else t, dtype=dtype)
+    return apply(OPS["cast"], xp.real(t) if t.dtype.is_complex and not holds_complex(dtype) else t, dtype=dtype)
 
 
 # ── levels ────────────────────────────────────────────────────────────────────────────────────────────────────────────

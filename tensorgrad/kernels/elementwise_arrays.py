@@ -3,7 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dtype import complex32, holds_complex
 from .arrays import in_arrays
+
+REAL = {4: "float16", 8: "float32", 16: "float64"}          # dtypes of parts, by the sizes of complex numbers
+COMPLEX = {2: complex32.numpy, 4: "complex64", 8: "complex128"}     # complex dtypes, by the sizes of parts
 
 
 @in_arrays("cast")
@@ -23,14 +27,24 @@ def make_complex(xp: Any, re: Any, im: Any) -> Any:
     return out
 
 
+@in_arrays("real")
+def real(xp: Any, x: Any) -> Any:
+    return view_as_real(xp, x)[..., 0] if x.dtype.kind == "V" and holds_complex(x.dtype) else xp.real(x)
+
+
+@in_arrays("imag")
+def imag(xp: Any, x: Any) -> Any:
+    return view_as_real(xp, x)[..., 1] if x.dtype.kind == "V" and holds_complex(x.dtype) else xp.imag(x)
+
+
 @in_arrays("view_as_real")
 def view_as_real(xp: Any, x: Any) -> Any:
-    return x[..., None].view("float64" if x.dtype.itemsize == 16 else "float32")
+    return x[..., None].view(REAL[x.dtype.itemsize])
 
 
 @in_arrays("view_as_complex")
 def view_as_complex(xp: Any, x: Any) -> Any:
-    return x.view("complex128" if x.dtype.itemsize == 8 else "complex64")[..., 0]
+    return x.view(COMPLEX[x.dtype.itemsize])[..., 0]
 
 
 @in_arrays("clamp")

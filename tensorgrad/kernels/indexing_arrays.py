@@ -7,6 +7,7 @@ import numpy as np
 
 from ..ops.base import HALVES
 from ..ops.indexing import filled
+from ..runtime.small_floats import computed
 from .arrays import in_arrays
 
 
@@ -37,7 +38,7 @@ def index_add_into(xp: Any, x: Any, *indices: Any, shape: Any, template: Any) ->
 @in_arrays("index_put")
 def index_put(xp: Any, x: Any, value: Any, *indices: Any, template: Any, accumulate: bool = False) -> Any:
     if accumulate and x.dtype.char in HALVES:
-        wide, more = (xp.cast(a, dtype="float32") for a in (x, value))
+        wide, more = (xp.cast(a, dtype=computed(x.dtype)) for a in (x, value))
         return xp.cast(index_put(xp, wide, more, *indices, template=template, accumulate=True), dtype=x.dtype)
     out = x.copy()
     if accumulate:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core.dispatch import OpDispatch
 from ..ops.indexing import ARRAY, filled
-from ..runtime.small_floats import convert
+from ..runtime.small_floats import convert, widen
 from . import indexing_arrays
 
 BLOCK = 1 << 16
@@ -96,8 +96,8 @@ def embedding_add(x: Any, index: Any, *, rows: int) -> Any:
 
 def add_rows(out: Any, index: Any, x: Any) -> Any:
     """Add rows of x to rows of a matrix, block by block."""
-    if x.dtype.kind == "V":                     # bfloat16 adds up in float32
-        out[...] = convert(add_rows(convert(out, "f4"), index, convert(x, "f4")), x.dtype)
+    if x.dtype.kind == "V":                     # bfloat16 adds up in float32, complex32 in complex64
+        out[...] = convert(add_rows(widen(out), index, widen(x)), x.dtype)
         return out
     count, width = out.shape
     if index.size and index.min() < 0:

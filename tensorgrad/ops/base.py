@@ -25,8 +25,9 @@ from ..storage.base import Namespace, Storage
 OPS: dict[str, type[Op]] = {}
 
 
-# NumPy's letters of dtypes, by kind. float16 counts with the dtypes that NumPy does not compute with: ops take float32
-# in their place, and round once. CuPy's arrays of these have dtypes of ml_dtypes, with letters of their own.
+# NumPy's letters of dtypes, by kind. float16 counts with the dtypes that NumPy does not compute with, bfloat16, float8
+# and complex32: ops take float32 or complex64 in their place, and round once. CuPy's arrays of these have dtypes of
+# ml_dtypes, with letters of their own.
 HALVES = frozenset("VeE45GCW")
 CHARS = {"b": "?", "i": "bhilq", "u": "BHILQ", "f": "fd", "c": "FD", "V": "".join(sorted(HALVES))}
 
@@ -47,7 +48,7 @@ class Op(metaclass=OpType):
     # attributes that a subclass may set
     torch_name: ClassVar[str]                     # PyTorch's name for grad_fn, less 'Backward0'
     former: ClassVar[str] = ""                    # its name in the first version of this project, which const.OP keeps
-    kernel_name: ClassVar[str]                    # its name in errors about dtypes
+    kernel_name: ClassVar[Any]                    # its name in errors about dtypes, or a function of inputs to find it
     native: ClassVar[bool] = False                # the module's function of this name is the whole kernel
     elementwise: ClassVar[bool] = False           # inputs broadcast; the engine sums gradients back
     # 'promote': inputs to one dtype; 'float': and integers to the default float
@@ -55,6 +56,8 @@ class Op(metaclass=OpType):
     # NumPy kinds of dtype that the kernels take as they are; those that take "V" move elements, and do not compute
     kinds: ClassVar[str] = "biufc"
     takes_float8: ClassVar[bool] = False          # float8 operands, too: in float32, as those of 16 bits
+    # complex32 operands, too: in complex64; False: refused by an op that moves elements of all other dtypes
+    complex32: ClassVar[bool | None] = None
     outputs: ClassVar[tuple[str, ...]] = ()       # names of the results, if there are several
     several: ClassVar[bool] = False               # forward returns a tuple
     analytic: ClassVar[bool] = True               # complex gradients: conjugate, apply the formula, conjugate
@@ -122,6 +125,8 @@ class Op(metaclass=OpType):
                               or any(name.startswith("grad_") for name in cls.__dict__))
         cls.several = bool(cls.outputs) or cls.several
         cls.chars = "".join(CHARS[kind] for kind in cls.kinds)
+        if cls.complex32 is False:
+            cls.chars = cls.chars.replace("V", "")
         cls.kernels = Kernels(cls)
         cls.torch_name = cls.__dict__.get("torch_name", cls.__name__)
         cls.kernel_name = cls.__dict__.get("kernel_name", cls.opname)

@@ -14,6 +14,7 @@ class Ordering(Elementwise):
 class Equal(Elementwise):
     """a = b"""
 
+    complex32 = True
     takes_float8 = True
     notation = "{} = {}"
 
@@ -23,6 +24,7 @@ class Equal(Elementwise):
 class NotEqual(Elementwise):
     """a ≠ b"""
 
+    complex32 = True
     takes_float8 = True
     notation = "{} ≠ {}"
 
@@ -71,6 +73,7 @@ class GreaterEqual(Ordering):
 class Isnan(Elementwise):
     """True where x is NaN."""
 
+    complex32 = True
     takes_float8 = True
     onnx = "IsNaN"
     notation = "{} is NaN"
@@ -82,6 +85,7 @@ class Isnan(Elementwise):
 class Isinf(Elementwise):
     """True where x is infinite."""
 
+    complex32 = True
     onnx = "IsInf"
     notation = "{} is infinite"
     zeros = "kept"
@@ -92,6 +96,7 @@ class Isinf(Elementwise):
 class Isfinite(Elementwise):
     """True where x is neither infinite nor NaN."""
 
+    complex32 = True
     notation = "{} is finite"
 
     def forward(xp, x): return xp.isfinite(x)
@@ -103,6 +108,7 @@ class Isfinite(Elementwise):
 class LogicalNot(Elementwise):
     """not x"""
 
+    kernel_name = "logical_not_cpu"
     notation = "not {}"
 
     def forward(xp, x): return xp.logical_not(x)
@@ -111,6 +117,7 @@ class LogicalNot(Elementwise):
 class LogicalAnd(Elementwise):
     """a and b"""
 
+    kernel_name = "logical_and_cpu"
     notation = "{} and {}"
 
     def forward(xp, a, b): return xp.logical_and(a, b)
@@ -119,6 +126,7 @@ class LogicalAnd(Elementwise):
 class LogicalOr(Elementwise):
     """a or b"""
 
+    kernel_name = "logical_or_cpu"
     notation = "{} or {}"
 
     def forward(xp, a, b): return xp.logical_or(a, b)
@@ -126,6 +134,8 @@ class LogicalOr(Elementwise):
 
 class LogicalXor(Elementwise):
     """either a or b"""
+
+    kernel_name = "logical_xor_cpu"
 
     def forward(xp, a, b): return xp.logical_xor(a, b)
 

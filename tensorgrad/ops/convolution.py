@@ -60,6 +60,7 @@ def windows_of_samples(lot, compute, x, **how):
 class Convolution(Op):
     """y[n, o] = b[o] + Σ_c x[n, c] ⋆ w[o, c]"""
 
+    complex32 = True
     images = "x w"
     linear = ("x b", "w")
     former = "CONV2D"
@@ -91,6 +92,7 @@ class Convolution(Op):
 class ConvolutionInput(Op):
     """x[n, c] = b[c] + Σ_o y[n, o] spread by w[o, c]: each y adds w to its window of x. `size` is that of x."""
 
+    complex32 = True
     images = "y w"
     torch_name = "Convolution"
     linear = ("y b", "w")
@@ -126,6 +128,7 @@ class ConvolutionInput(Op):
 class ConvolutionWeight(Op):
     """w[o, c] = Σ_n y[n, o] ⋆ x[n, c]. `size` is that of the kernel."""
 
+    complex32 = True
     torch_name = "ConvolutionBackward"
     linear = ("y", "x")
 
@@ -186,6 +189,8 @@ def columns_of(xp, x, kernel, stride, padding, dilation):
 class Columns(Op):
     """All windows of x, (N, C, *K, *L)."""
 
+    complex32 = False
+    kernel_name = "im2col_out_cpu"
     torch_name = "Im2Col"
     kinds = "biufcV"
     linear = ("x",)
@@ -204,6 +209,7 @@ class Columns(Op):
 class ColumnsAdded(Op):
     """Windows added up where they came from: the adjoint of `columns`."""
 
+    kernel_name = "col2im_out_cpu"
     torch_name = "Col2Im"
     linear = ("x",)
     batch = windows_of_samples

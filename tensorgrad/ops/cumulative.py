@@ -29,6 +29,7 @@ def scan(xp, join, parts, axis):
 class Cumsum(AlongAxis):
     """out[i] = Σ x[j] for j ≤ i"""
 
+    kernel_name = "cumsum_out_cpu"
     row_major = True
     linear = ("x",)
 
@@ -45,6 +46,7 @@ class Cumsum(AlongAxis):
 class Cumprod(AlongAxis):
     """out[i] = Π x[j] for j ≤ i"""
 
+    kernel_name = "cumprod_out_cpu"
     row_major = True
 
     def forward(xp, x, *, axis):
@@ -91,6 +93,7 @@ def adjoint(xp, g, a, axis, reverse):
 class Logcumsumexp(AlongAxis):
     """out[i] = ln Σ exp x[j] for j ≤ i"""
 
+    kernel_name = "logcumsumexp_out_cpu"
     row_major = True
     kinds = "fc"
     infer = as_first

@@ -32,6 +32,7 @@ def real(xp, x):
 class Add(Elementwise):
     """a + b"""
 
+    complex32 = True
     lands = True
     notation = "{} + {}"
 
@@ -43,6 +44,7 @@ class Add(Elementwise):
 class Subtract(Elementwise):
     """a − b"""
 
+    complex32 = True
     torch_name = "Sub"
     kinds = "iufc"
     lands = True
@@ -57,6 +59,7 @@ class Subtract(Elementwise):
 class Multiply(Elementwise):
     """a · b"""
 
+    complex32 = True
     torch_name = "Mul"
     lands = True
     notation = "{} · {}"
@@ -70,6 +73,7 @@ class Multiply(Elementwise):
 class Divide(Floating):
     """a / b"""
 
+    kernel_name = "div_cpu"
     torch_name = "Div"
     onnx = "Div"
     lands = True
@@ -85,6 +89,7 @@ class Divide(Floating):
 class Negative(Elementwise):
     """−x"""
 
+    complex32 = True
     torch_name = "Neg"
     kinds = "iufc"
     onnx = "Neg"
@@ -99,6 +104,8 @@ class Negative(Elementwise):
 class Rsub(Elementwise):
     """b − a"""
 
+    kernel_name = "sub_cpu"
+    complex32 = True
     native = False
     kinds = "iufc"
     onnx = "definition"
@@ -112,6 +119,7 @@ class Rsub(Elementwise):
 class Reciprocal(Floating):
     """1 / x"""
 
+    kernel_name = "reciprocal_cpu"
     onnx = "Reciprocal"
     notation = "1 / {}"
 
@@ -122,7 +130,7 @@ class Reciprocal(Floating):
 class Lerp(Elementwise):
     """a + t·(b − a), from the nearer end"""
 
-    kernel_name = "lerp_cpu"
+    kernel_name = "lerp_kernel_scalar"
     native = False
     kinds = "fc"
     lands = True
@@ -283,6 +291,7 @@ def integer_power(xp, a, b):
 class Square(Elementwise):
     """x²"""
 
+    kernel_name = "pow"
     torch_name = "Pow"
     notation = "{}²"
     zeros = "kept"
@@ -294,6 +303,7 @@ class Square(Elementwise):
 class Sqrt(Floating):
     """√x"""
 
+    kernel_name = "sqrt_vml_cpu"
     onnx = "Sqrt"
     lands = True
     notation = "√{}"
@@ -306,6 +316,7 @@ class Sqrt(Floating):
 class Rsqrt(Floating):
     """1 / √x"""
 
+    kernel_name = "rsqrt_cpu"
     native = False
     notation = "1 / √{}"
 
@@ -387,6 +398,8 @@ class Sign(Rounding):
 class Sgn(Elementwise):
     """x / |x|, 0 at 0: the sign of a real number, the direction of a complex one"""
 
+    kernel_name = "sgn_cpu"
+    complex32 = True
     native = False
     analytic = False
     onnx = "Sign"
@@ -409,6 +422,7 @@ class Sgn(Elementwise):
 class Absolute(Elementwise):
     """|x|"""
 
+    complex32 = True
     takes_float8 = True
     kernel_name = "abs_cpu"
     torch_name = "Abs"
@@ -468,6 +482,7 @@ class Nextafter(Elementwise):
 class NanToNum(Elementwise):
     """x with NaN and the infinities replaced by numbers"""
 
+    kernel_name = "nan_to_num"
     zeros = "kept"
 
     def forward(xp, x, *, nan=0.0, posinf=None, neginf=None):
@@ -578,6 +593,7 @@ class Where(Elementwise):
 class Real(Op):
     """The real part, in the same memory."""
 
+    kinds = ANY
     torch_name = "Select"
     analytic = False
     view = "maybe"
@@ -593,6 +609,7 @@ class Real(Op):
 class Imag(Op):
     """The imaginary part, in the same memory."""
 
+    kinds = ANY
     torch_name = "Select"
     analytic = False
     view = "maybe"
@@ -607,6 +624,7 @@ class Imag(Op):
 class Conj(Elementwise):
     """The complex conjugate."""
 
+    complex32 = True
     analytic = False
     onnx = "Identity"
     notation = "{}\u0304"
@@ -619,6 +637,7 @@ class Conj(Elementwise):
 class Angle(Floating):
     """The angle of x in the complex plane."""
 
+    kernel_name = "angle_cpu"
     native = False
     analytic = False
 
@@ -652,7 +671,7 @@ class ViewAsReal(Op):
 
     analytic = False
     view = "maybe"
-    kinds = "c"
+    kinds = "cV"
     batch = "trailing"
 
     def forward(xp, x): return xp.view_as_real(x)
@@ -667,7 +686,7 @@ class ViewAsComplex(Op):
 
     analytic = False
     view = "maybe"
-    kinds = "f"
+    kinds = "fV"
     batch = "trailing"
 
     def forward(xp, x): return xp.view_as_complex(x)

@@ -37,6 +37,7 @@ class Take(Movement):
 class EmbeddingAdd(Movement):
     """Slices added up in the rows that they came from: the adjoint of `embedding`."""
 
+    kernel_name = "cpublas_axpy_impl"
     kinds = Op.kinds
     torch_name = "EmbeddingDenseBackward"
     linear = ("x",)

@@ -47,6 +47,7 @@ class Factorization(OnMatrices):
 class CholeskyFactor(Factorization):
     """L·Lᴴ = A for the lower triangle L; info tells which leading minor is not positive, from 1"""
 
+    kernel_name = "cholesky_cpu"
     torch_name = "LinalgCholeskyEx"
     signature = "(n,n)->(n,n),() xi"
     outputs = ("L", "info")
@@ -64,6 +65,7 @@ class CholeskyFactor(Factorization):
 class LuFactor(OnMatrices):
     """P·L·U = A: L and U in one matrix, the exchanges of rows, and info: the first zero on the diagonal of U, from 1"""
 
+    kernel_name = "lu_cpu"
     torch_name = "LinalgLuFactorEx"
     signature = "(m,n)->(m,n),(k),() xii"
     outputs = ("LU", "pivots", "info")
@@ -105,6 +107,7 @@ def lu_gradient(xp, g, packed, m, n, k):
 class LdlFactor(OnMatrices):
     """L·D·Lᵀ = A, or L·D·Lᴴ, in one triangle; the exchanges, and info as of `lu_factor`"""
 
+    kernel_name = "ldl_factor_kernel_cpu"
     outputs = ("LD", "pivots", "info")
     signature = "(n,n)->(n,n),(n),() xii"
 
@@ -114,6 +117,7 @@ class LdlFactor(OnMatrices):
 class LdlSolve(OnMatrices):
     """A⁻¹·B from what `ldl_factor` gives"""
 
+    kernel_name = "ldl_solve_kernel_cpu"
     signature = "(n,n),(n),(n,p)->(n,p) x"
 
     def forward(xp, ld, pivots, b, *, hermitian=False): return ldl_solved(xp, ld, pivots, b, hermitian)
@@ -125,6 +129,7 @@ class LdlSolve(OnMatrices):
 class QrFactor(Factorization):
     """Q·R = A for a Q with orthonormal columns and an upper triangle R"""
 
+    kernel_name = "geqrf_cpu"
     torch_name = "LinalgQr"
     outputs = ("Q", "R")
     core = (2,)
@@ -242,6 +247,7 @@ class EigValues(OnMatrices):
 class SvdFactor(Factorization):
     """U·diag(S)·Vᴴ = A, with orthonormal columns in U and V; `full`: and the columns that complete them to bases"""
 
+    kernel_name = "linalg_svd_cpu"
     torch_name = "LinalgSvd"
     outputs = ("U", "S", "Vh")
     core = (2,)
@@ -281,6 +287,7 @@ def svd_gradient(xp, gu, gs, gvh, u, s, vh):
 class SingularValues(OnMatrices):
     """The singular values of A, from the greatest to the least"""
 
+    kernel_name = "linalg_svd_cpu"
     torch_name = "LinalgSvd"
     signature = "(m,n)->(k) r"
     analytic = False

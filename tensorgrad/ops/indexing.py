@@ -46,6 +46,7 @@ class Index(Movement):
 class IndexAddInto(Placing):
     """Zeros of a shape, with x added at index arrays, repeated places included: the adjoint of `index`."""
 
+    complex32 = True
     kinds = Op.kinds
     torch_name = "IndexPut"
 
@@ -105,6 +106,8 @@ class IndexSelect(Movement):
 class Gather(Movement):
     """out[…, i, …] = x[…, index[…, i, …], …]; the index may be shorter than x along the other axes"""
 
+    kernel_name = "scatter_gather_tensor_cpu"
+    complex32 = False
     row_major = True
     batch = "along"
     axes = ("axis",)
@@ -123,6 +126,7 @@ class Gather(Movement):
 class TakeAlongAxis(Movement):
     """`gather` for an index that is as long as x along the other axes, as NumPy has it"""
 
+    complex32 = False
     torch_name = "Gather"
     native = True
     batch = "along"
@@ -146,6 +150,7 @@ class TakeAlongAxis(Movement):
 class ScatterAdd(Movement):
     """x with `value` added at index[…] along an axis."""
 
+    kernel_name = "scatter_gather_tensor_cpu"
     kinds = Op.kinds
     batch = "along"
     axes = ("axis",)
@@ -164,6 +169,8 @@ class ScatterAdd(Movement):
 class Scatter(Movement):
     """x with `value` put at index[…] along an axis."""
 
+    kernel_name = "scatter_gather_tensor_cpu"
+    complex32 = False
     batch = "along"
     axes = ("axis",)
     infer = as_first

@@ -78,6 +78,7 @@ def per_matrix(xp, g):
 class SolveLinear(OnMatrices):
     """A⁻¹·B; info tells the first zero on the diagonal of U in A = P·L·U, from 1"""
 
+    kernel_name = "lu_cpu"
     torch_name = "LinalgSolveEx"
     signature = "(n,n),(n,p)->(n,p),() xi"
     outputs = ("result", "info")
@@ -91,6 +92,7 @@ class SolveLinear(OnMatrices):
 class SolveTriangular(OnMatrices):
     """A⁻¹·B for triangular A; `unit`: its diagonal counts as ones"""
 
+    kernel_name = "triangular_solve_cpu"
     torch_name = "LinalgSolveTriangular"
     signature = "(n,n),(n,p)->(n,p) x"
 
@@ -224,6 +226,7 @@ class PivotOrder(Op):
 class Determinant(OnMatrices):
     """det A"""
 
+    kernel_name = "lu_cpu"
     torch_name = "LinalgDet"
     signature = "(n,n)->() x"
     onnx = "Det"

@@ -9,6 +9,7 @@ from .base import Op
 class Linear(Op):
     """x·wᵀ + b along the last axis"""
 
+    kernel_name = "addmm_impl_cpu_"
     torch_name = "Addmm"
     batch = "defined"
     linear = ("x b", "w")
@@ -24,6 +25,7 @@ class Linear(Op):
 class LinearWithoutBias(Op):
     """x·wᵀ along the last axis"""
 
+    kernel_name = "addmm_impl_cpu_"
     torch_name = "Mm"
     batch = "defined"
     linear = ("x", "w")

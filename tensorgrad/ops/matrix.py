@@ -19,9 +19,16 @@ def rows(xp, x):
     return x if len(x.shape) == 2 else xp.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
 
 
+def product_kernel(a, b, *_):
+    """Return the name of PyTorch's kernel for a product of vectors, matrices or stacks of them."""
+    few, many = sorted((len(a.shape), len(b.shape)))
+    return "dot" if many == 1 else "addmv_impl_cpu" if few == 1 else "bmm" if few > 2 else "addmm_impl_cpu_"
+
+
 class Matmul(Op):
     """out[…, i, j] = Σₖ a[…, i, k]·b[…, k, j]; a vector stands for a row on the left, a column on the right"""
 
+    kernel_name = staticmethod(product_kernel)
     torch_name = "Mm"
     native = True
     notation = "{} @ {}"

@@ -102,6 +102,7 @@ def with_axis(self):
 class Sum(Reduction):
     """Σ x"""
 
+    kernel_name = "sum_cpu"
     row_major = True
     overload = with_axis
     linear = ("x",)
@@ -119,6 +120,7 @@ class Sum(Reduction):
 class Mean(Reduction):
     """Σ x / n"""
 
+    kernel_name = "sum_cpu"
     row_major = True
     kinds = "fc"
     overload = with_axis
@@ -137,6 +139,7 @@ class Mean(Reduction):
 class Prod(Reduction):
     """Π x, over all axes or one"""
 
+    kernel_name = "prod_out_cpu"
     row_major = True
     batch = "along one"
     overload = with_axis
@@ -179,6 +182,7 @@ def shift(ndim, axis, by):
 class Var(Reduction):
     """Σ |x − x̄|² / (n − correction)"""
 
+    complex32 = True
     row_major = True
     opname = "variance"
 
@@ -197,6 +201,7 @@ class Var(Reduction):
 class Std(Reduction):
     """√Var(x)"""
 
+    complex32 = True
     row_major = True
     opname = "deviation"
 
@@ -229,6 +234,7 @@ def over(a, b):
 class Logsumexp(Reduction):
     """ln Σ eˣ"""
 
+    kernel_name = "exp_vml_cpu"
     row_major = True
     kinds = "fc"
     result = staticmethod(inexact)
@@ -251,6 +257,7 @@ class VectorNorm(Reduction):
     at 0
     """
 
+    complex32 = True
     row_major = True
     torch_name = "LinalgVectorNorm"
     analytic = False
@@ -294,6 +301,7 @@ def norm(xp, size, ord, axis, keepdims):
 class CountNorm(Reduction):
     """The number of elements that are not zero: a step through which no gradient flows"""
 
+    complex32 = True
     row_major = True
     torch_name = "LinalgVectorNorm"
     kinds = "fc"
@@ -420,6 +428,7 @@ class Argmin(Place):
 class Any(Reduction):
     """True if any element is true."""
 
+    complex32 = True
     row_major = True
     result = staticmethod(lambda dtype: of("bool"))
 
@@ -429,6 +438,7 @@ class Any(Reduction):
 class All(Reduction):
     """True if all elements are true."""
 
+    complex32 = True
     row_major = True
     result = staticmethod(lambda dtype: of("bool"))
 

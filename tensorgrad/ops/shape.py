@@ -204,6 +204,7 @@ class Unfold(Viewing):
 class UnfoldAdd(Placing):
     """Windows added up where they came from: the adjoint of `unfold`."""
 
+    complex32 = True
     kinds = Op.kinds
     axes = ("axis",)
 
@@ -244,6 +245,7 @@ class Restride(Movement):
     and its own.
     """
 
+    complex32 = True
     kinds = Op.kinds
     torch_name = "AsStrided"
 

@@ -11,12 +11,18 @@ from ..storage.sparse import Coo, SparseArray, pattern_of, values_at
 from ..storage.sparse_patterns import converted, of_nonzeros
 from .base import Op
 
-SUMMABLE = {"b": "int8", "V": "float32"}        # what booleans, and numbers that are only stored, add up in
+
+def summable(dtype):
+    """Return the dtype that booleans, and numbers that are only stored, add up in; None for others."""
+    if dtype.kind == "V":       # of these, complex32 alone has four bytes
+        return "complex64" if dtype.itemsize == 4 else "float32"
+    return "int8" if dtype.kind == "b" else None
 
 
 class SparseTensor(Op):
     """The values at the places of a pattern, zeros elsewhere"""
 
+    complex32 = True
     torch_name = "SparseCooTensorWithDimsAndTensors"
     linear = ("values",)
     crosses = True
@@ -34,6 +40,7 @@ class SparseTensor(Op):
 class SparseValues(Op):
     """The values of a sparse array at the places of a pattern, in its order; `own` is the array's pattern"""
 
+    complex32 = True
     torch_name = "Values"
     linear = ("x",)
     crosses = True
@@ -56,6 +63,7 @@ class SparseValues(Op):
 class SparseToDense(Op):
     """A sparse array as a dense one. The gradient is that at its own places, if `masked`; else all of it"""
 
+    complex32 = True
     torch_name = "ToDense"
     linear = ("x",)
     crosses = True
@@ -63,10 +71,9 @@ class SparseToDense(Op):
     def forward(xp, x, *, pattern, masked=True):
         entries = pattern.entries
         values = xp.reshape(x.values, entries.values_shape)
-        summable = SUMMABLE.get(values.dtype.kind)
-        out = xp.embedding_add(xp.cast(values, dtype=summable) if summable else values, entries.keys,
-                               rows=entries.places)
-        if summable:
+        wide = summable(values.dtype)
+        out = xp.embedding_add(xp.cast(values, dtype=wide) if wide else values, entries.keys, rows=entries.places)
+        if wide:
             out = out != 0 if values.dtype.kind == "b" else xp.cast(out, dtype=values.dtype)
         return xp.reshape(out, pattern.shape)
 

@@ -16,6 +16,7 @@ LN2, LN10 = log(2), log(10)
 class Exp(Floating):
     """eˣ"""
 
+    kernel_name = "exp_vml_cpu"
     onnx = "Exp"
     lands = True
 
@@ -26,6 +27,7 @@ class Exp(Floating):
 class Exp2(Floating):
     """2ˣ"""
 
+    kernel_name = "exp2"
     native = False
     notation = "2 ^ {}"
 
@@ -36,6 +38,7 @@ class Exp2(Floating):
 class Expm1(Floating):
     """eˣ − 1, exact near 0"""
 
+    kernel_name = "expm1_vml_cpu"
     notation = "exp({}) − 1"
     zeros = "kept"
 
@@ -46,6 +49,7 @@ class Expm1(Floating):
 class Log(Floating):
     """ln x"""
 
+    kernel_name = "log_vml_cpu"
     onnx = "Log"
 
     def forward(xp, x):    return xp.log(x)
@@ -55,12 +59,16 @@ class Log(Floating):
 class Log2(Floating):
     """log₂ x"""
 
+    kernel_name = "log2_vml_cpu"
+
     def forward(xp, x):    return xp.log2(x)
     def grad_x(xp, g, x):  return g / (x * LN2)
 
 
 class Log10(Floating):
     """log₁₀ x"""
+
+    kernel_name = "log10_vml_cpu"
 
     def forward(xp, x):    return xp.log10(x)
     def grad_x(xp, g, x):  return g / (x * LN10)
@@ -69,6 +77,7 @@ class Log10(Floating):
 class Log1p(Floating):
     """ln(1 + x), exact near 0"""
 
+    kernel_name = "log1p_vml_cpu"
     torch_name = "Log1P"
     notation = "log(1 + {})"
     zeros = "kept"
@@ -80,6 +89,7 @@ class Log1p(Floating):
 class Logaddexp(Floating):
     """ln(eᵃ + eᵇ)"""
 
+    kernel_name = "logaddexp_cpu"
     native = False
 
     def forward(xp, a, b):    return xp.logaddexp(a, b) if a.dtype.kind == "f" else complex_logaddexp(xp, a, b)
@@ -126,6 +136,7 @@ class Xlogy(Floating):
 class Sigmoid(Floating):
     """1 / (1 + e⁻ˣ)"""
 
+    kernel_name = "sigmoid_cpu"
     native = False
     onnx = "Sigmoid"
     lands = True
@@ -174,6 +185,7 @@ class Logit(Floating):
 class Sin(Floating):
     """sin x"""
 
+    kernel_name = "sin_vml_cpu"
     onnx = "Sin"
     zeros = "kept"
 
@@ -184,6 +196,7 @@ class Sin(Floating):
 class Cos(Floating):
     """cos x"""
 
+    kernel_name = "cos_vml_cpu"
     onnx = "Cos"
 
     def forward(xp, x):    return xp.cos(x)
@@ -193,6 +206,7 @@ class Cos(Floating):
 class Tan(Floating):
     """tan x"""
 
+    kernel_name = "tan_vml_cpu"
     onnx = "Tan"
     zeros = "kept"
 
@@ -203,6 +217,7 @@ class Tan(Floating):
 class Arcsin(Floating):
     """sin⁻¹ x"""
 
+    kernel_name = "asin_vml_cpu"
     torch_name = "Asin"
     onnx = "Asin"
     zeros = "kept"
@@ -214,6 +229,7 @@ class Arcsin(Floating):
 class Arccos(Floating):
     """cos⁻¹ x"""
 
+    kernel_name = "acos_vml_cpu"
     torch_name = "Acos"
     onnx = "Acos"
 
@@ -224,6 +240,7 @@ class Arccos(Floating):
 class Arctan(Floating):
     """tan⁻¹ x"""
 
+    kernel_name = "atan_vml_cpu"
     torch_name = "Atan"
     onnx = "Atan"
     zeros = "kept"
@@ -253,6 +270,7 @@ def over_square(xp, x, a, b):
 class Sinc(Floating):
     """sin(πx) / (πx), 1 at 0, NaN at infinity, where the sine has no value"""
 
+    kernel_name = "sinc_cpu"
     native = False
     onnx = "definition"
 
@@ -294,6 +312,7 @@ class Rad2deg(Floating):
 class Sinh(Floating):
     """sinh x"""
 
+    kernel_name = "sinh_cpu"
     onnx = "Sinh"
     zeros = "kept"
 
@@ -304,6 +323,7 @@ class Sinh(Floating):
 class Cosh(Floating):
     """cosh x"""
 
+    kernel_name = "cosh_cpu"
     onnx = "Cosh"
 
     def forward(xp, x):    return xp.cosh(x)
@@ -313,6 +333,7 @@ class Cosh(Floating):
 class Tanh(Floating):
     """tanh x"""
 
+    kernel_name = "tanh_vml_cpu"
     onnx = "Tanh"
     lands = True
     zeros = "kept"
@@ -337,6 +358,7 @@ class TanhGradient(Floating):
 class Arcsinh(Floating):
     """sinh⁻¹ x"""
 
+    kernel_name = "asinh_cpu"
     torch_name = "Asinh"
     onnx = "Asinh"
     zeros = "kept"
@@ -348,6 +370,7 @@ class Arcsinh(Floating):
 class Arccosh(Floating):
     """cosh⁻¹ x"""
 
+    kernel_name = "acosh_cpu"
     torch_name = "Acosh"
     onnx = "Acosh"
 
@@ -358,6 +381,7 @@ class Arccosh(Floating):
 class Arctanh(Floating):
     """tanh⁻¹ x"""
 
+    kernel_name = "atanh_cpu"
     torch_name = "Atanh"
     onnx = "Atanh"
     zeros = "kept"

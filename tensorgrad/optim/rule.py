@@ -62,7 +62,7 @@ class UpdateRule(Optimizer):
                 self.state[param] = state
         if options.differentiable:
             state.update({key: value.clone() for key, value in state.items() if isinstance(value, tg.Tensor)})
-        if param.array.dtype.kind == 'c' and not self.takes_complex:
+        if param.dtype.is_complex and not self.takes_complex:
             param, grad = tg.view_as_real(param), tg.view_as_real(grad)
             state = {key: tg.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
         return param, grad, state

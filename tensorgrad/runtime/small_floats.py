@@ -1,10 +1,11 @@
-"""Floats that NumPy lacks, bfloat16 and float8: conversions between their bits and NumPy's numbers.
+"""Numbers that NumPy lacks, bfloat16, float8 and complex32: conversions between their bits and NumPy's numbers.
 
 An array of them has a NumPy dtype of the kind "V" with one field of bytes (`dtype.bfloat16.numpy`). NumPy moves such
-elements but refuses to compute with them; ops compute in float32. Conversion of numbers rounds once, to the nearest and
-halves to even, from float32, as PyTorch does:
+elements but refuses to compute with them; ops compute in float32, or complex64. Conversion of numbers rounds once, to
+the nearest and halves to even, from float32, as PyTorch does:
 
     bfloat16        the upper half of a float32
+    complex32       two numbers of float16: `parts` views them
     float8_e4m3fn   has no infinity: numbers beyond the largest become the largest
     float8_e5m2     rounds to infinity beyond its largest number
     …fnuz           have neither infinity nor −0: what is too large becomes NaN
@@ -17,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dtype import FROM_NUMPY, NAMED, bfloat16
+from ..dtype import FROM_NUMPY, NAMED, bfloat16, complex32, complex64, holds_complex
+from ..messages.warn_once import warn
 from .native import native
 
 BLOCK = 1 << 14         # elements that fit into the cache with their intermediate values
@@ -25,12 +27,19 @@ SINGLE = np.dtype(np.float32)
 BFLOAT16 = bfloat16.numpy
 HALVES = {np.dtype(np.float16): 0, BFLOAT16: 1}     # the compiled kernels' number for each
 BYTES, BITS = np.dtype(np.uint8), np.dtype(np.uint16)
+COMPLEX32 = complex32.numpy
+EXPERIMENTAL = "ComplexHalf support is experimental and many operators don't support it yet."
+# complex numbers as records, whose fields are views
+PAIRS = {COMPLEX32: np.dtype([("real", "f2"), ("imag", "f2")]),
+         complex64.numpy: np.dtype([("real", "f4"), ("imag", "f4")])}
 
 
 def convert(x: Any, dtype: Any) -> Any:
     """Return a copy of a NumPy array in a dtype; either dtype may be one that NumPy cannot convert."""
     if x.dtype == (dtype := np.dtype(dtype)):
         return x.copy(order="K")
+    if x.dtype == COMPLEX32 and dtype.kind in "iufV":
+        return convert(parts(x)["real"], dtype)
     if x.dtype.char in "Ve" and dtype is SINGLE:
         return widen(x)
     if dtype.char == "V" or dtype.char == "e" and x.dtype is SINGLE:
@@ -41,6 +50,16 @@ def convert(x: Any, dtype: Any) -> Any:
 def converted(x: Any, dtype: Any) -> Any:
     """Return a NumPy array in a dtype: itself if it has it."""
     return x if x.dtype == dtype else convert(x, dtype)
+
+
+def computed(dtype: Any) -> Any:
+    """Return the dtype that ops compute in, in place of one of few bits."""
+    return complex64.numpy if holds_complex(dtype) else SINGLE
+
+
+def parts(x: Any) -> Any:
+    """Return an array of complex32 or complex64 as records, whose fields `real` and `imag` are views of its memory."""
+    return x.view(PAIRS[x.dtype])
 
 
 def combine(ufunc: Any, a: Any, b: Any, out: Any = None) -> Any:
@@ -55,7 +74,7 @@ def combine(ufunc: Any, a: Any, b: Any, out: Any = None) -> Any:
 
 
 def wide(x: Any) -> Any:
-    """Return an array, or a number, that NumPy computes with: float32 in place of bfloat16 and float8."""
+    """Return an array, or a number, that NumPy computes with: float32 in place of bfloat16, complex64 of complex32."""
     return widen(x) if getattr(x, "dtype", SINGLE).kind == "V" else x
 
 
@@ -73,12 +92,25 @@ def fill(array: Any, values: Any) -> None:
     array[...] = values
 
 
+def _in_pairs(x: Any, dtype: Any) -> Any:
+    """Return complex numbers in another dtype of `PAIRS`, part by part; those too large become infinite."""
+    if x.flags.c_contiguous and x.ndim:
+        found = convert(x.view(PAIRS[x.dtype]["real"]), PAIRS[dtype]["real"])
+        return found.view(dtype)
+    out = np.empty_like(x, dtype)
+    for name in ("real", "imag"):
+        parts(out)[name][...] = convert(parts(x)[name], PAIRS[dtype][name])
+    return out
+
+
 # ── to float32 ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def widen(x: Any) -> Any:
-    """Return the values of bfloat16, float8 or float16 as float32."""
+    """Return the values of bfloat16, float8 or float16 as float32, those of complex32 as complex64."""
     upper = HALVES.get(x.dtype)
+    if upper is None and x.dtype == COMPLEX32:
+        return _in_pairs(x, complex64.numpy)
     if upper is None:
         return np.take(_decoded(x.dtype), x.view(BYTES), out=np.empty_like(x, SINGLE), mode="clip")
     if native is not None and x.flags.c_contiguous and x.ndim:
@@ -119,7 +151,10 @@ def _decoded(dtype: Any) -> Any:
 
 
 def narrow(x: Any, dtype: Any) -> Any:
-    """Round numbers to bfloat16, float8 or float16, by way of float32."""
+    """Round numbers to bfloat16, float8, float16 or complex32, by way of float32."""
+    if dtype == COMPLEX32:
+        warn(EXPERIMENTAL)
+        return _in_pairs(x.astype(complex64.numpy, copy=False), dtype)
     if x.dtype.kind == "c":
         x = x.real
     if x.dtype != SINGLE:

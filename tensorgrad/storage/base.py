@@ -13,6 +13,7 @@ import numpy as np
 
 from ..device import KINDS, defaults, get_default_device
 from ..device import device as Device
+from ..dtype import holds_complex
 
 clock = count(1)  # the one clock: it dates tape nodes and in-place writes
 RECALLED = 8      # the number of latest writes whose dates a storage keeps, for its error messages
@@ -63,7 +64,7 @@ class Namespace:
 
 FILLERS = {"ones", "full", "arange", "eye", "ones_like", "full_like"}
 MAKERS = {"zeros", "zeros_like", *FILLERS}
-VOID = np.dtypes.VoidDType          # the class of the dtypes that NumPy does not compute with: bfloat16 and float8
+VOID = np.dtypes.VoidDType          # the class of the dtypes that NumPy does not compute with: bfloat16, float8, …
 
 
 TWO_SIDED = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
@@ -93,11 +94,12 @@ def made_on_host(backend: type[Storage], name: str, *args: Any, dtype: Any = Non
 
 
 def by_cast(backend: type[Storage], function: Any) -> Any:
-    """Make a function that fills arrays fill those of bfloat16 and float8, too: with float32, which is cast."""
+    """Make a function that fills arrays fill those that NumPy cannot, too: with float32, or complex64, that is cast."""
     def make(*args: Any, dtype: Any = None, **params: Any) -> Any:
         wanted = getattr(args[0], "dtype", None) if dtype is None else dtype
         if type(wanted) is VOID:
-            return backend.cast(function(*args, dtype=np.float32, **params), wanted)
+            wide = np.complex64 if holds_complex(wanted) else np.float32
+            return backend.cast(function(*args, dtype=wide, **params), wanted)
         return function(*args, dtype=dtype, **params)
     return make
 

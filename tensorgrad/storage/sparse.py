@@ -19,10 +19,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from ..runtime.small_floats import computed
 from .base import Storage, attach_operators
 
 LARGEST = (1 << 63) - 1
-SINGLE = np.dtype("float32")
 
 
 def fixed(array: Any) -> Any:
@@ -381,8 +381,9 @@ def add_into(array: Any, x: SparseArray, scale: Any = 1) -> None:
     if not unique.count:
         return
     place = tuple(unique.indices)
-    if values.dtype.kind == "V":                # only stored: added up in float32
-        array[place] = cast(cast(array[place], SINGLE) + cast(values, SINGLE) * scale, array.dtype)
+    if values.dtype.kind == "V":                # only stored: added up with more bits
+        wide = computed(values.dtype)
+        array[place] = cast(cast(array[place], wide) + cast(values, wide) * scale, array.dtype)
     else:
         array[place] += values if scale == 1 else (values * scale).astype(values.dtype, copy=False)
 
@@ -390,7 +391,7 @@ def add_into(array: Any, x: SparseArray, scale: Any = 1) -> None:
 def added(backend: Any, values: Any, slots: Any, count: int) -> Any:
     """Return the sums of the values that go to each of `count` slots."""
     module, narrow = backend.module, values.dtype.kind == "V"
-    wide = backend.cast(values, SINGLE) if narrow else values
+    wide = backend.cast(values, computed(values.dtype)) if narrow else values
     out = module.zeros((count, *values.shape[1:]), dtype=wide.dtype)
     module.add.at(out, slots, wide)
     return backend.cast(out, values.dtype) if narrow else out
@@ -407,8 +408,8 @@ def _computed(function: Any, operands: Any, self: SparseArray) -> Any:
     run = getattr(self.backend.xp, OPERATORS.get(name, name))
     if self.dtype.kind != "V":
         return run(*operands)
-    cast = self.pattern.backend.cast            # only stored: computed in float32
-    found = run(*[o.astype(SINGLE) if type(o) is SparseArray else cast(o, SINGLE) if hasattr(o, "dtype") else o
+    cast, wide = self.pattern.backend.cast, computed(self.dtype)        # only stored: computed with more bits
+    found = run(*[o.astype(wide) if type(o) is SparseArray else cast(o, wide) if hasattr(o, "dtype") else o
                   for o in operands])
     return found.astype(self.dtype) if type(found) is SparseArray else cast(found, self.dtype)
 

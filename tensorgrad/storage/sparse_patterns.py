@@ -9,7 +9,8 @@ from math import prod
 from typing import Any
 
 from ..dtype import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
-from .sparse import LARGEST, SINGLE, Compressed, Coo, Pattern, fixed, increasing
+from ..runtime.small_floats import computed
+from .sparse import LARGEST, Compressed, Coo, Pattern, fixed, increasing
 
 # names of the compressed and of the plain indices, and of the sizes that they count, in messages
 NAMES = {sparse_csr: ("crow_indices", "col_indices", "nrows", "ncols"),
@@ -89,7 +90,7 @@ def is_sorted(pattern: Compressed) -> bool:
 def of_nonzeros(array: Any, sparse_dim: int, backend: Any) -> Coo:
     """Return the pattern of the nonzeros of a dense array, or of slices that have some."""
     module = backend.module
-    there = (backend.cast(array, SINGLE) if array.dtype.kind == "V" else array) != 0
+    there = (backend.cast(array, computed(array.dtype)) if array.dtype.kind == "V" else array) != 0
     if sparse_dim < array.ndim:
         there = there.any(axis=tuple(range(sparse_dim, array.ndim)))
     if not sparse_dim:      # one place, which is there or not

@@ -12,7 +12,7 @@ from .. import api as tg
 from ..api import Tensor
 
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-              "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}
+              "complex32": (1e-3, 1e-5), "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}
 OLDER_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 

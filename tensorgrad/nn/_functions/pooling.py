@@ -437,7 +437,7 @@ def _fractional(n: int, input: Any, kernel_size: Any, output_size: Any, output_r
                     per_dimension(kernel_size, n, "kernel_size", name))
     size = tuple(input.shape[-n:])
     _check_fractional(input, kernel, outs, samples, n, name)
-    if input.array.dtype.kind == "c":
+    if input.dtype.is_complex:
         raise NotImplementedError(f"\"fractional_max_pool{n}d_out_frame\" not implemented for "
                                   f"'{SCALAR_TYPES[input.dtype.name]}'")
     batched = input.contiguous() if input.ndim == n + 2 else input.unsqueeze(0)

@@ -6,6 +6,7 @@ from typing import Any
 from ...core.dispatch import wrap
 from ...dtype import FROM_NUMPY
 from ...runtime.numpy_state import compute
+from ...runtime.small_floats import computed
 
 __all__ = ["Bucket", "GradBucket", "assigned"]
 
@@ -96,7 +97,7 @@ class Bucket:
         if factor != 1:
             backend = type(self._storage)
             if view.dtype.kind == "V":
-                view[...] = backend.cast(backend.cast(array, "float32") * factor, view.dtype)
+                view[...] = backend.cast(backend.cast(array, computed(array.dtype)) * factor, view.dtype)
             else:
                 compute(backend.module.multiply, array, factor, view)
         elif array is not view:
