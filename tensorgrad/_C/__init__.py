@@ -6,13 +6,17 @@ from enum import Enum
 from importlib import import_module
 from typing import Any
 
+from numpy import broadcast_shapes
+
 from .._tensor import Tensor as TensorBase
 from .._tensor.torch_function import AskingMethod, DisableTorchFunction, DisableTorchFunctionSubclass, state
 from .._tensor.torch_function import disabled as _disabled_torch_function_impl
 from ..core.class_hooks import DisableTorchDispatch, disabled_dispatch
+from ..core.inplace import address
 from ..core.mode import mode
 from ..generator import Generator
 from ..messages.missing_names import MissingName
+from ..size import Size
 from ._namespaces import _fft, _linalg, _nn, _special, _VariableFunctions
 
 PACKAGE = __name__.partition(".")[0]
@@ -47,6 +51,33 @@ def _get_tracing_state() -> None:
 def _get_privateuse1_backend_name() -> str:
     """Return the name of the device type that PyTorch leaves to others: nothing has renamed it."""
     return "privateuseone"
+
+
+def _is_cow_tensor(tensor: TensorBase) -> bool:
+    """Return True while the memory is shared with a lazy copy, see `torch._lazy_clone`."""
+    return tensor._storage.lazy is not None
+
+
+def _data_address(tensor: TensorBase) -> int:
+    """Return the address of the first element; unlike `data_ptr()`, it leaves the memory shared with lazy copies."""
+    return address(tensor.array)
+
+
+def _storage_address(tensor: TensorBase) -> int:
+    """Return a number that tensors of one storage share."""
+    return id(tensor._storage)
+
+
+def _infer_size(a: Size, b: Size, /) -> Size:
+    """Return the shape that two shapes broadcast to."""
+    for place, size in enumerate((a, b), 1):
+        if not isinstance(size, Size):
+            raise RuntimeError(f"expected a torch.Size as argument {place}")
+    for k in range(1, min(len(a), len(b)) + 1):
+        if 1 not in (a[-k], b[-k]) and a[-k] != b[-k]:
+            raise RuntimeError(f"The size of tensor a ({a[-k]}) must match the size of tensor b ({b[-k]}) at "
+                               f"non-singleton dimension {max(len(a), len(b)) - k}")
+    return Size(broadcast_shapes(a, b))
 
 
 class _TorchFunctionState(Enum):

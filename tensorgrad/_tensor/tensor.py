@@ -237,6 +237,8 @@ class Tensor(TensorBase):
     def data_ptr(self) -> int:
         """The address of the first element."""
         _check_memory(self)
+        if self._storage.lazy is not None:
+            self._storage.lazy.part()
         return address(self.array) if self.array.size and not self.is_meta else 0
 
     def is_contiguous(self, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> bool:

@@ -6,7 +6,9 @@ https://pytorch.org/docs/stable/amp.html
 """
 from __future__ import annotations
 
+import inspect
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
@@ -55,8 +57,7 @@ class GradScaler:
             self._growth_interval, self._init_growth_tracker = growth_interval, 0
             self._scale: Any = None
             self._growth_tracker: Any = None
-            self._stages: dict[int, OptState] = {}
-            self._found_inf: dict[int, float] = {}
+            self._per_optimizer_states: dict[int, dict[str, Any]] = defaultdict(_refresh_per_optimizer_state)
 
     def scale(self, outputs: Any) -> Any:
         """The outputs times the scale: a tensor, or tensors in lists and tuples."""
@@ -73,6 +74,10 @@ class GradScaler:
             return map(self.scale, outputs)
         raise ValueError("outputs must be a Tensor or an iterable of Tensors")
 
+    def _get_scale_async(self) -> Any:
+        """Return the scale as a tensor, None before the first loss."""
+        return self._scale
+
     def _begin(self, device: Any) -> None:
         self._scale = tg.full((), self._init_scale, dtype=tg.float32, device=device)
         self._growth_tracker = tg.full((), self._init_growth_tracker, dtype=tg.int32, device=device)
@@ -82,24 +87,33 @@ class GradScaler:
         if not self._enabled:
             return
         self._check_begun("unscale_")
-        stage = self._stages.get(id(optimizer), OptState.READY)
-        if stage is OptState.UNSCALED:
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if stage is OptState.STEPPED:
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        inverse, found = float(1.0 / self._scale.double()), 0.0
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, self._scale.double().reciprocal().float(),
+                                                             tg.zeros((), device=self._scale.device), False)
+        state["stage"] = OptState.UNSCALED
+
+    def _unscale_grads_(self, optimizer: Any, inv_scale: Any, found_inf: Any, allow_fp16: bool) -> dict[Any, Any]:
+        """Multiply the gradients by `inv_scale`; return {device: 1 if one of them is infinite or NaN, else 0}."""
+        from ..api.native_forms import _amp_foreach_non_finite_check_and_unscale_
+        found: dict[Any, Any] = {}
         with tg.no_grad():
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
-                    if parameter.grad is None:
+                    if (g := parameter.grad) is None:
                         continue
-                    if parameter.grad.dtype is tg.float16:
+                    if g.dtype is tg.float16 and not allow_fp16:
                         raise ValueError("Attempting to unscale FP16 gradients.")
-                    if not bool(tg.isfinite(parameter.grad).all()):
-                        found = 1.0
-                    parameter.grad.mul_(inverse)
-        self._found_inf[id(optimizer)] = found
-        self._stages[id(optimizer)] = OptState.UNSCALED
+                    if g.is_sparse:
+                        if g.dtype is tg.float16:       # sums of halves may be infinite where no addend is
+                            g = parameter.grad = g.coalesce()
+                        g = g._values()
+                    flag = found.setdefault(g.device, found_inf.to(g.device, copy=True))
+                    _amp_foreach_non_finite_check_and_unscale_([g], flag, inv_scale.to(g.device))
+        return found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Step the optimizer on unscaled gradients, unless one is infinite or NaN; return its result, or None."""
@@ -108,13 +122,50 @@ class GradScaler:
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._check_begun("step")
-        if self._stages.get(id(optimizer)) is OptState.STEPPED:
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if self._stages.get(id(optimizer), OptState.READY) is OptState.READY:
-            self.unscale_(optimizer)
-        result = None if self._found_inf[id(optimizer)] else optimizer.step(*args, **kwargs)
-        self._stages[id(optimizer)] = OptState.STEPPED
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            result = self._step_by_itself(optimizer, state, args, kwargs)
+        else:
+            if state["stage"] is OptState.READY:
+                self.unscale_(optimizer)
+            assert state["found_inf_per_device"], "No inf checks were recorded for this optimizer."
+            result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
         return result
+
+    def _maybe_opt_step(self, optimizer: Any, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Step unless a gradient was infinite or NaN."""
+        return None if _any(optimizer_state) else optimizer.step(*args, **kwargs)
+
+    def _step_by_itself(self, optimizer: Any, state: dict[str, Any], args: Any, kwargs: Any) -> Any:
+        """Step an optimizer that unscales gradients and skips steps itself: it finds out how in its attributes."""
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn("GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. "
+                          "In the near future GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the "
+                          "passed optimizer and let the optimizer use them directly.", FutureWarning, stacklevel=3)
+            return optimizer.step(*args, **kwargs, grad_scaler=self)
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+        flags = [flag.to(self._scale.device) for flag in state["found_inf_per_device"].values()]
+        optimizer.grad_scale = None if state["stage"] is OptState.UNSCALED else self._scale.clone()
+        optimizer.found_inf = sum(flags)
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
+
+    def _check_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
+        """Look for infinities and NaN in the gradients, and leave these as they are."""
+        one, zero = (tg.full((), value, device=self._scale.device) for value in (1.0, 0.0))
+        found = self._unscale_grads_(optimizer, one, zero, True)
+        self._per_optimizer_states[id(optimizer)]["found_inf_per_device"] = found
+        return found
+
+    def _found_inf_per_device(self, optimizer: Any) -> dict[Any, Any]:
+        """Return {device: 1 if a gradient was infinite or NaN, else 0}."""
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]  # type: ignore[no-any-return]
 
     def update(self, new_scale: Any = None) -> None:
         """Find the scale for the next iteration, or set it."""
@@ -124,8 +175,10 @@ class GradScaler:
         if new_scale is not None:
             self._scale.fill_(new_scale)
         else:
-            assert self._found_inf, "No inf checks were recorded prior to update."
-            if any(self._found_inf.values()):
+            states = self._per_optimizer_states.values()
+            assert any(state["found_inf_per_device"] for state in states), ("No inf checks were recorded prior to "
+                                                                           "update.")
+            if any(map(_any, states)):
                 self._scale.mul_(self._backoff_factor)
                 self._growth_tracker.zero_()
             elif int(self._growth_tracker) + 1 == self._growth_interval:
@@ -135,8 +188,7 @@ class GradScaler:
                 self._growth_tracker.zero_()
             else:
                 self._growth_tracker += 1
-        self._stages.clear()
-        self._found_inf.clear()
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _check_begun(self, function: str) -> None:
         assert self._scale is not None, (f"Attempted {function} but _scale is None.  This may indicate your script did "
@@ -206,11 +258,21 @@ class GradScaler:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         if self._enabled:
-            assert not self._stages, ("A GradScaler instance may only be pickled at the beginning of an iteration, or "
+            assert not self._per_optimizer_states, ("A GradScaler instance may only be pickled at the beginning of an iteration, or "
                                       "at the end after scaler.update().")
             state |= {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker(),
                       "_scale": None, "_growth_tracker": None}
         return state
+
+
+def _refresh_per_optimizer_state() -> dict[str, Any]:
+    """Return the state of an optimizer before its gradients are looked at."""
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+def _any(state: dict[str, Any]) -> bool:
+    """Return True if a gradient of the optimizer was infinite or NaN."""
+    return any(bool(flag) for flag in state["found_inf_per_device"].values())
 
 
 def _cuda_is_available() -> bool:

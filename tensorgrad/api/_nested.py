@@ -67,8 +67,9 @@ def _read(data: Any, wanted: Any) -> tuple[Any, Any]:
             kinds = set(map(type, level := list(chain.from_iterable(level))))
         if kinds <= PYTHON:
             return data, _dtype_of(*kinds) if len(kinds) == 1 else reduce(promote_types, map(_dtype_of, kinds))
-        pairs = [_read(part, wanted) for part in data]
-        if all(isinstance(part, np.ndarray) for part in data):
+        arrays = isinstance(data[0], np.ndarray)
+        pairs = [_read(np.asarray(part) if arrays and isinstance(part, TensorBase) else part, wanted) for part in data]
+        if arrays:
             warn("Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
                  "list to a single numpy.ndarray with numpy.array() before converting to a tensor.")
         common = reduce(promote_types, dict.fromkeys(kind for _, kind in pairs)) if wanted is None else wanted
@@ -83,13 +84,16 @@ def _read(data: Any, wanted: Any) -> tuple[Any, Any]:
 
 
 def _from_tensor(data: Any, wanted: Any) -> tuple[Any, Any]:
-    """A number, if there is one element, which must be an integer to become one."""
-    if wanted is not None and wanted.numpy.kind in "biu" and data.array.dtype.kind not in "biu":
+    """Return the only element as a number, which must be an integer to become one."""
+    whole, size = data.array.dtype.kind in "biu", data.array.size
+    if (not whole or size != 1) and (whole if wanted is None else wanted.numpy.kind in "biu"):
         raise TypeError("only integer tensors of a single element can be converted to an index")
+    if size != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
     host = type(data._storage).host(data.array)
     if host.dtype.kind == "V":
         host = widen(host)
-    return host.item() if host.size == 1 else host, data.dtype
+    return host.item(), data.dtype
 
 
 def _from_object(data: Any, wanted: Any) -> tuple[Any, Any]:
@@ -136,7 +140,7 @@ def _sizes(data: Any) -> tuple[int, ...]:
     if sizes and isinstance(data, str):
         raise ValueError("too many dimensions 'str'")
     if isinstance(data, TensorBase):
-        return (*sizes, *data.shape) if data.numel() != 1 else tuple(sizes)  # type: ignore[attr-defined]
+        return tuple(sizes)
     return (*sizes, *data.shape) if isinstance(data, np.ndarray) else tuple(sizes)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from numpy import empty_like, ndarray
+
 from .._tensor import Tensor
 from .._tensor.torch_function import PARSER, instead
 from .._tensor.usual_types import odd, usual
@@ -168,7 +170,7 @@ def _in_shape(result: Any, out: Any, name: str) -> Any:
              f"result of rounding error. The out tensor will be resized to a tensor of shape ({result.array.size},).")
     if mode.grad and out.requires_grad:
         return result
-    _resize(out, result.array.shape, quiet=True)
+    _resize(out, result.array, quiet=True)
     return result
 
 
@@ -298,7 +300,7 @@ def write_out(result: Any, out: Any, exact: bool = False, name: str = "function"
     if inplace.is_dropped(out, result.array):
         return result
     if result.array.shape != out.array.shape:
-        _resize(out, result.array.shape, quiet)
+        _resize(out, result.array, quiet, name)
     inplace.check_mode(out)
     inplace.write(out, result.array)
     return out
@@ -327,12 +329,18 @@ def _check_out(result: Any, out: Any, exact: bool, name: str, key: str = "", pla
     inplace.check_cast(out, result)
 
 
-def _resize(out: Any, shape: Any, quiet: bool = False) -> None:
+IN_ROWS = frozenset("addmm kron".split())        # whose results in `out=` are contiguous, and those of `fft`
+
+
+def _resize(out: Any, like: Any, quiet: bool = False, name: str = "") -> None:
+    """Give `out` new memory of the shape of an array, for most functions in the order of its axes, too."""
     if out.array.size and not quiet:
         import warnings
         warnings.warn(f"An output with one or more elements was resized since it had shape {list(out.array.shape)}, "
-                      f"which does not match the required output shape {list(shape)}. This behavior is deprecated, and "
-                      "in a future PyTorch release outputs will not be resized unless they have zero elements.",
+                      f"which does not match the required output shape {list(like.shape)}. This behavior is deprecated, "
+                      "and in a future PyTorch release outputs will not be resized unless they have zero elements.",
                       UserWarning, stacklevel=4)
     backend = type(out._storage)
-    out._point_to(backend.xp.empty(shape, dtype=out.array.dtype), backend())
+    ordered = type(like) is backend.array_type is ndarray and name not in IN_ROWS and "fft" not in name
+    made = (empty_like(like, dtype=out.array.dtype) if ordered else backend.xp.empty(like.shape, dtype=out.array.dtype))
+    out._point_to(made, backend())

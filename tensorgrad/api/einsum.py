@@ -35,7 +35,7 @@ def einsum(*args: Any) -> Tensor:
     >>> torch.einsum('ij,j->i', a, torch.tensor([1., 1.])), torch.einsum('ii', a)
     (tensor([3., 7.]), tensor(5.))
     """
-    if len(args) < 2:
+    if len(args) < 2 or len(args) == 2 and isinstance(args[1], (list, tuple)) and not args[1]:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
                          "and its subscripts list")
     equation, operands = (args[0], args[1:]) if isinstance(args[0], str) else _from_lists(args)

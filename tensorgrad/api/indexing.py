@@ -72,9 +72,6 @@ def index_put(input: Tensor, indices: Indices, values: Tensor, accumulate: bool 
 def index_put_(input: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
     """`index_put` in place. https://pytorch.org/docs → torch.Tensor.index_put_"""
     check_tensor(values, "index_put_", "values", 2)
-    for other in (values, *(i for i in indices if isinstance(i, TensorBase))):
-        if other._storage is input._storage and other.array.ndim:
-            _inplace.check_overlap(input.array, other.array, apart=True)
     for position, t in enumerate(indices):
         if not isinstance(t, TensorBase):
             raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(t).__name__}")

@@ -40,7 +40,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2,
     """
     m, n = A.shape[-2:]
     if M is not None:
-        A = xp.subtract(A, M.expand(A.array.shape))
+        A = xp.subtract(A.to_dense() if A._storage.dense else A, M.expand(A.shape))
     tall = adjoint(A) if m < n else A
     basis = _column_basis(tall, 6 if q is None else q, 2 if niter is None else niter)
     left, sizes, right = svd(xp.matmul(adjoint(basis), tall), False)
@@ -80,6 +80,8 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
+    if center and A._storage.dense:
+        return svd_lowrank(A, q, niter, A.sum(-2).to_dense().div(m).expand(m, n))  # type: ignore[no-any-return]
     if center:
         A = A - A.mean(dim=-2, keepdim=True)
     return svd_lowrank(A, q, niter)  # type: ignore[no-any-return]
@@ -125,7 +127,8 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
     start = randn(*lead, m, n, dtype=A.dtype, device=A.device) if X is None else X
     tol = float(dtypes.finfo(A.dtype).eps) ** 0.5 if tol is None else tol
     with no_grad():
-        stacks = [None if t is None else xp.reshape(t, (-1, *t.array.shape[-2:])).unbind(0) for t in (A, B, start, iK)]
+        stacks = [t if t is None else [t] if t._storage.dense else xp.reshape(t, (-1, *t.array.shape[-2:])).unbind(0)
+                  for t in (A, B, start, iK)]
         found = [_iterated(*(None if s is None else s[i % len(s)] for s in stacks), k, -1 if niter is None else niter,
                            tol, largest)
                  for i in range(len(stacks[0]))]  # type: ignore[arg-type]
@@ -152,7 +155,9 @@ def _iterated(a: Any, b: Any, x: Any, preconditioner: Any, k: int, niter: int, t
     """Iterate for one matrix, until the residuals are small, or `niter` times."""
     def weighted(y: Any) -> Any:
         return y if b is None else xp.matmul(b, y)
-    scale, size, span, wanted = a.norm(), 1.0 if b is None else b.norm(), [x], x.array.shape[-1]
+    scale, size = (1.0 if t is None else (t.values() if t._storage.dense and not t.is_sparse else t).norm()
+                   for t in (a, b))
+    span, wanted = [x], x.array.shape[-1]
     for step in count():
         before = x
         values, x = _best(a, weighted, xp.concat(span, axis=1), wanted, largest)

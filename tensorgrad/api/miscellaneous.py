@@ -16,7 +16,7 @@ from ._kinds import Device, Ints1, MemoryFormat
 from ._register import public
 from .activation import check_floating
 from .conversion import copy_, refuse_grad
-from .creation import empty, empty_like, from_numpy, ones_like, tensor
+from .creation import empty, empty_like, from_numpy, ones_like
 from .norms import norm
 
 
@@ -143,12 +143,29 @@ def record_stream(self: Tensor, stream: Any) -> None:
         raise RuntimeError("unknown parameter type")
 
 
+@public(name="_lazy_clone")
+def lazy_clone(input: Tensor) -> Tensor:
+    """A copy that shares the input's memory until one of both is written to (torch._lazy_clone).
+
+    Input: any tensor; memory that NumPy or another process can reach is copied at once
+    Output: the input's shape, strides and dtype
+
+    >>> import tensorgrad as torch
+    >>> x = torch.tensor([1., 2.])
+    >>> y = torch._lazy_clone(x)
+    >>> x.add_(1), y
+    (tensor([2., 3.]), tensor([1., 2.]))
+    """
+    from ..core.lazy_copies import lazy_clone
+    return lazy_clone(input)  # type: ignore[no-any-return]
+
+
 # ── NumPy's functions on tensors ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def _array_wrap(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
     """Convert the result of a NumPy function of this tensor to a tensor."""
-    return tensor(array) if not array.ndim else from_numpy(array.astype("uint8") if array.dtype == "bool" else array)
+    return from_numpy(array.astype("uint8") if array.dtype == "bool" else array)
 
 
 Tensor.__array_wrap__ = _array_wrap  # type: ignore[attr-defined]
@@ -181,12 +198,7 @@ def _to_device(self: Tensor, device: Device, /, *, stream: Any = None) -> Tensor
     return self.to(device)
 
 
-def _imatmul(self: Tensor, other: Tensor) -> Tensor:
-    """self @= other"""
-    return self.copy_(self @ other)
-
-
-Tensor.__array_namespace__, Tensor.to_device, Tensor.__imatmul__ = _array_namespace, _to_device, _imatmul  # type: ignore[attr-defined]
+Tensor.__array_namespace__, Tensor.to_device = _array_namespace, _to_device  # type: ignore[attr-defined]
 
 
 def offer_standard(wanted: bool) -> None:

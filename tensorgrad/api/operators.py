@@ -22,33 +22,18 @@ from ._halves import once_rounded
 
 
 def operand(value: Any) -> Any:
-    """Convert the other operand: a NumPy array becomes a tensor; objects of foreign classes give NotImplemented."""
+    """Convert the other operand: objects of foreign classes give NotImplemented.
+
+    So do NumPy arrays: Python then asks the array, which computes `tensor ∘ array` itself and has the result wrapped by
+    `Tensor.__array_wrap__`, and gives up `array ∘ tensor`.
+    """
     if isinstance(value, (Tensor, int, float, complex)):
         return value
     if isinstance(value, np.generic):
         if isinstance(value, (np.longdouble, np.clongdouble)):
             return float(value) if isinstance(value, np.longdouble) else complex(value)
         return value if isinstance(value, (np.number, np.bool_)) else NotImplemented
-    return fresh(value, NumpyStorage) if isinstance(value, np.ndarray) else NotImplemented
-
-
-def by_numpy(op: str, a: Any, b: Any) -> Any:
-    """Return `a ∘ b` for a plain tensor off the tape and a NumPy array, with NumPy's dtype; bytes for bools.
-
-    PyTorch leaves this operation to NumPy and wraps its result. NotImplemented where it raises: for tensors that
-    require grad or that NumPy cannot hold, and where NumPy has no such operation.
-    """
-    if type(b) is not np.ndarray or type(a) not in PLAIN or type(a._storage) is not NumpyStorage or a.requires_grad:
-        return NotImplemented
-    if op not in ARRAY_OPS or a.array.dtype.kind == "V":
-        return NotImplemented
-    try:
-        y = np.asarray(compute(getattr(np, op), a.array, b))
-    except (TypeError, ValueError):
-        return NotImplemented
-    if y.dtype not in FROM_NUMPY:
-        return NotImplemented
-    return fresh(y.astype(np.uint8) if y.dtype.kind == "b" else y, NumpyStorage)
+    return NotImplemented
 
 
 def foreign(name: str, a: Any, b: Any) -> Any:
@@ -69,9 +54,9 @@ def _self(value: Any) -> Any:
 def forward(name: str, op: str, function: Callable[..., Any], numbers: Any = NUMBERS) -> Callable[[Any, Any], Any]:
     """Return a method for `a ∘ b`: a fast path of the op; `function` takes other kinds of operands."""
     def other_ways(a: Any, b: Any) -> Any:
-        if (found := by_numpy(op, a, b)) is not NotImplemented:
-            return found
         other = operand(b)
+        if other is NotImplemented and name == "__eq__" and isinstance(b, np.ndarray) and b.dtype in FROM_NUMPY:
+            other = fresh(b, NumpyStorage)      # `==` alone takes an array as a tensor
         return foreign(name, a, b) if other is NotImplemented else function(_self(a), other)
     return binary(OPS[op], other_ways, numbers)
 
@@ -89,8 +74,6 @@ def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], 
     def method(a: Tensor, b: Any) -> Tensor:
         if directly(op, a, b):
             return a
-        if (found := by_numpy(op, a, b)) is not NotImplemented:     # a new tensor, as in PyTorch
-            return found
         b = operand(b)
         if b is NotImplemented:
             return b
@@ -170,8 +153,11 @@ def _reflected_divide(b: Tensor, a: Any) -> Tensor:
         return xp.reciprocal(b)
     if isinstance(a, Tensor):
         return _reciprocal_times(b, a)
-    if type(a) is np.ndarray and (found := by_numpy("multiply", xp.reciprocal(_self(b)), a)) is not NotImplemented:
-        return found
+    if isinstance(a, np.ndarray):
+        try:
+            return xp.reciprocal(_self(b)) * a
+        except TypeError:
+            return NotImplemented
     a = operand(a)
     return NotImplemented if a is NotImplemented else xp.divide(a, _self(b))
 
@@ -196,9 +182,6 @@ ARITHMETIC = {"add": ("+", "add", math.add), "sub": ("-", "subtract", math.sub),
 COMPARISONS = {"eq": ("==", "equal"), "ne": ("!=", "not_equal"), "lt": ("<", "less"), "le": ("<=", "less_equal"),
                "gt": (">", "greater"),
                "ge": (">=", "greater_equal")}
-
-
-ARRAY_OPS = frozenset(op for _, op, _ in ARITHMETIC.values()) | {"matmul"}
 
 
 def _attach(name: str, method: Any, doc: str) -> None:

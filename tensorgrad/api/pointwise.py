@@ -247,6 +247,8 @@ def frac(input: Tensor) -> Tensor:
     """
     if input._storage.dense is not None:
         return rules().mapped(input, frac)  # type: ignore[no-any-return]
+    if input.array.dtype.kind not in "fV":
+        raise NotImplementedError(f"\"frac_cpu\" not implemented for '{SCALAR_TYPES[input.dtype.name]}'")
     return xp.subtract(input, xp.trunc(input))
 
 

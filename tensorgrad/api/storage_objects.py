@@ -71,6 +71,8 @@ def storage_of(tensor: Any) -> UntypedStorage:
     if tensor._storage.dense is not None:
         raise NotImplementedError(f"Cannot access storage of Sparse{'' if tensor.is_sparse else 'Csr'}TensorImpl")
     storage = shared(tensor)
+    if storage.lazy is not None:
+        storage.lazy.part()
     known = storage.__dict__.get("bytes")
     found = None if known is None else known()
     if found is None:

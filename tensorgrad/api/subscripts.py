@@ -399,6 +399,10 @@ def put(target: Any, waiting: Any, value: Any, accumulate: bool = False) -> None
         raise RuntimeError(f"shape mismatch: value tensor of shape {list(value.array.shape)} cannot be broadcast to "
                            f"indexing result of shape {list(shape)}")
     chosen = [t for t in waiting if t is not None]
+    if value.array.size != 1 or accumulate or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":
+        for other in (value, *chosen):
+            if other._storage is target._storage:
+                _inplace.check_overlap(target.array, other.array, apart=True)
     if value.array.dtype != target.array.dtype:
         # one value at a mask is cast
         if accumulate or value.array.size != 1 or len(chosen) > 1 or chosen[0].array.dtype.kind != "b":

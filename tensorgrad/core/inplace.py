@@ -162,7 +162,7 @@ def is_spread(array: Any) -> bool:
 def warn_of_spread(name: str, example: str) -> None:
     """Warn, as PyTorch does, of an index function that writes to an expanded tensor."""
     warn(f"Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
-         f"operation. This also applies to advanced indexing e.g. tensor[{example}")
+         f"operation. This also applies to advanced indexing e.g. tensor[{example}", again=True)
 
 
 def _fill_spread(target: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -341,13 +341,17 @@ def check_writeable(target: Any) -> None:
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single "
                            "memory location. Please clone() the tensor before performing the operation.")
     if array.size and not getattr(getattr(array, "flags", None), "writeable", True):
-        raise RuntimeError("the memory of this tensor is read-only: clone() it first")
+        if target._storage.lazy is None:
+            raise RuntimeError("the memory of this tensor is read-only: clone() it first")
+        target._storage.lazy.part()
 
 
 def write(target: Any, values: Any, one_value: bool = False) -> None:
     """Copy values to a tensor's memory, and date the write, without the tape. With `one_value`, memory may overlap."""
     if not one_value:
         check_writeable(target)
+    elif target._storage.lazy is not None:
+        target._storage.lazy.part()
     if target._storage.memory is not None and type(target._storage).rank:
         target.array.check_room(values)
     if values is not target.array and target.array.size:

@@ -81,6 +81,9 @@ class States:
 states = States()
 
 
+STREAMLESS = frozenset("meta lazy vulkan opengl opencl ideep mkldnn ipu ve fpga maia".split())
+
+
 class Stream:
     """The words that a generator draws from, their seed and their state."""
 
@@ -88,6 +91,8 @@ class Stream:
 
     def __init__(self, device: Any = "cpu") -> None:
         where = Device("cpu" if device is None else device)
+        if where.type in STREAMLESS:
+            raise RuntimeError(f"{where.type.upper()} device type not an accelerator.")
         self._device = Device("cpu") if where.type == "cpu" else where
         self._engine: Any = None  # numpy.random is imported with the first number
         self._twister: Any = None  # the engine's memory, for compiled code; False where that is none

@@ -14,10 +14,10 @@ class Warned(set[str]):
 WARNED = Warned()
 
 
-def warn(message: str, kind: str = "") -> None:
+def warn(message: str, kind: str = "", again: bool = False) -> None:
     """Warn once per process, as PyTorch does, and name the program's line, whatever frames of ours are in between.
-    Messages of one `kind` count as one."""
-    if (kind or message) in WARNED and not WARNED.always:
+    Messages of one `kind` count as one; `again` gives the warning each time."""
+    if (kind or message) in WARNED and not WARNED.always and not again:
         return
     WARNED.add(kind or message)
     level, frame, own = 1, sys._getframe(), __name__.partition(".")[0]

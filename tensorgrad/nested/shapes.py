@@ -181,7 +181,13 @@ def cat(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 @rule("is_same_size")
 def is_same_size(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     a, b = args
-    return is_nested(a) and is_nested(b) and tuple(outer_shape(a)) == tuple(outer_shape(b))
+    if is_nested(a) is not is_nested(b):
+        said = ["nested" if is_nested(t) else "not nested" for t in args]
+        raise RuntimeError(f"Expected both self and other to be nested tensors. Self is {said[0]}. While Other is "
+                           f"{said[1]}.")
+    if a._layout is tg.strided:
+        return [t.shape for t in a.unbind()] == [t.shape for t in b.unbind()]
+    return tuple(outer_shape(a)) == tuple(outer_shape(b))
 
 
 @rule("tolist numpy __array__")

@@ -185,6 +185,7 @@ class Storage:
     shared: Any = None  # the block of memory that other processes see, too
     fixed = False     # True if the memory is not ours alone: a NumPy array's, or a buffer's
     block: Any = None   # the Block of memory that other storages write to, too
+    lazy: Any = None    # while a lazy copy shares the memory: the Side of core/lazy_copies.py
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -231,10 +232,14 @@ class Storage:
         if self.block is None:
             self.block = Block(self.written, self.fixed)
         other.block = self.block
+        if self.lazy is not None:
+            self.lazy.join(other)
         return other
 
     def hand_out(self) -> None:
         """Note that others may write to the memory, unseen: it is a NumPy array's now, too."""
+        if self.lazy is not None:
+            self.lazy.part()
         self.fixed = True
         if self.block is not None and not self.block.fixed:
             self.block.fixed, self.block.written = True, next(clock)

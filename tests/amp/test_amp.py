@@ -195,6 +195,43 @@ def a_good_step_and_a_bad_one(torch):
     return before, w, result, good, v, scaler.state_dict(), scaler.get_scale()
 
 
+class Unscaling:
+    """Optimizers that unscale themselves, and tell what they were given."""
+
+    def __new__(cls, torch, params, keyword):
+        class Own(torch.optim.Optimizer):
+            _step_supports_amp_scaling = True
+
+            def __init__(self):
+                super().__init__(params, {})
+
+            if keyword:
+                def step(self, closure=None, *, grad_scaler=None):
+                    return type(grad_scaler).__name__, hasattr(self, "found_inf")
+            else:
+                def step(self, closure=None):
+                    return self.grad_scale, self.found_inf
+        return Own()
+
+
+@program
+def optimizers_that_unscale_themselves(torch):
+    scaler, seen = torch.amp.GradScaler("cpu", init_scale=4.0), []
+    for factor, keyword, unscaled in ((1., False, False), (float("inf"), False, True), (1., True, False)):
+        w, _ = scaled_step(torch, scaler, factor)
+        own = Unscaling(torch, [w], keyword)
+        if unscaled:
+            scaler.unscale_(own)
+        seen.append((scaler.step(own), w.grad, hasattr(own, "found_inf")))
+        if keyword:
+            scaler.unscale_(Unscaling(torch, [w], True))
+        scaler.update()
+    half = torch.zeros(3, requires_grad=True)
+    half.grad = torch.sparse_coo_tensor([[1, 1]], [6e4, 6e4], (3,), check_invariants=True)
+    found = scaler._unscale_grads_(Unscaling(torch, [half], False), torch.tensor(.5), torch.zeros(()), True)
+    return seen, found[torch.device("cpu")], half.grad.to_dense(), list(scaler._per_optimizer_states)
+
+
 @program
 def scaled_outputs(torch):
     scaler = torch.amp.GradScaler("cpu", init_scale=4.0)

@@ -43,6 +43,8 @@ F.binary_cross_entropy(1, x) ; F.kl_div(x, 1) ; F.silu('a') ; F.leaky_relu(1) ; 
 
 # integers and axes
 torch.softmax(x, 0.) ; torch.softmax(x, 'a') ; torch.softmax(x, True) ; torch.softmax(x, None) ; torch.softmax(x, (0,)) ; torch.softmax(x, 2)
+torch.tensor([torch.tensor([1, 2]), 5]) ; torch.tensor([5, torch.tensor([1, 2])]) ; torch.tensor([torch.tensor([1.5, 2.])]) ; torch.as_tensor([x, x], dtype=torch.int64) ; torch.tensor([torch.tensor([[1]])])
+torch.einsum('', []) ; torch.frac(torch.tensor([1])) ; torch._C._infer_size(torch.Size([2, 1]), torch.Size([3])) ; torch._C._infer_size(torch.Size([2, 2]), torch.Size([3])) ; torch._C._infer_size((2,), (2,))
 torch.softmax(x, -3) ; x.softmax(0.5) ; torch.softmax(x, torch.tensor(0)) ; torch.softmax(x, torch.tensor([0])) ; torch.softmax(x, torch.tensor(0.))
 torch.softmax(x, np.int64(1)) ; torch.softmax(x, np.array(1)) ; torch.cumsum(x, 0.) ; x.cumsum(5) ; x.sum(0.) ; x.sum('a') ; x.sum(5)
 x.sum((0, 0)) ; x.sum((0, 'a')) ; x.sum([0.]) ; x.sum(dim=True) ; torch.sum(x, (0, -2)) ; x.sum(torch.tensor(0)) ; x.sum([torch.tensor(0)])

@@ -543,6 +543,21 @@ def test_lobpcg(weighted, largest):
     near(found, expected[:, :-3:-1] if largest else expected[:, :2], 1e-6)
 
 
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+def test_extreme_pairs_of_sparse_matrices(layout):
+    dense = tensorgrad.diag(tensorgrad.arange(1., 13., dtype=tensorgrad.float64))
+    dense[0, 3] = dense[3, 0] = .5
+    sparse = getattr(dense, layout)()
+    weight = getattr(2 * tensorgrad.eye(12, dtype=tensorgrad.float64), layout)() if layout == "to_sparse" else None
+    values, vectors = tensorgrad.lobpcg(sparse, k=2, B=weight, largest=False)
+    near(values * (1 if weight is None else 2), tensorgrad.linalg.eigvalsh(dense)[:2].numpy(), 1e-6)
+    near(dense @ vectors, (values * vectors * (1 if weight is None else 2)).numpy(), 1e-3)
+    if layout == "to_sparse":
+        expected = tensorgrad.linalg.svdvals(dense - dense.mean(0))
+        found = tensorgrad.pca_lowrank(sparse, q=12)[1]
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-9)
+
+
 def test_lobpcg_has_gradients():
     oracle = pytest.importorskip("torch")
     array = drawn((12, 12))

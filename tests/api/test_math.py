@@ -367,16 +367,14 @@ def test_operators_leave_foreign_classes_to_themselves():
     assert (x == "a") is False and (x != None) is True  # noqa: E711
 
 
-@pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.int64(2), np.array(2.0), np.array([2.0, 3.0])],
-                         ids=repr)
+@pytest.mark.parametrize("number", [np.float64(2), np.float32(2), np.int64(2)], ids=repr)
 @pytest.mark.parametrize("sign", ["x + n", "n + x", "x - n", "n - x", "x * n", "n / x", "x ** n"])
 def test_numpy_operands(number, sign):
-    """NumPy's scalars count as Python numbers, its arrays as tensors, on either side."""
+    """NumPy's scalars count as Python numbers on either side."""
     x = tensorgrad.tensor([1.0, 4.0], requires_grad=True)
     out = eval(sign, {"x": x, "n": number})
     expected = eval(sign, {"x": np.array([1.0, 4.0]), "n": number})
-    assert isinstance(out, tensorgrad.Tensor) and out.requires_grad
-    assert out.dtype is (tensorgrad.float32 if number.ndim == 0 and not isinstance(number, np.ndarray) else out.dtype)
+    assert isinstance(out, tensorgrad.Tensor) and out.requires_grad and out.dtype is tensorgrad.float32
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-6)
 
 

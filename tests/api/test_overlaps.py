@@ -15,6 +15,9 @@ torch.topk(x, 2, 0, out=(x[:2], torch.empty(2, 6, dtype=torch.int64))) ; torch.k
 torch.amax(x, 0, out=x[0]) ; torch.logsumexp(x, 0, out=x[0]) ; torch.var(x, 0, out=x[0]) ; torch.norm(x, dim=0, out=x[0])
 a.index_put_((t([0, 1]),), a[2:4]) ; a.scatter_(0, t([0, 1]), a[2:4]) ; a.index_add_(0, t([0, 1]), a[:2]) ; a.index_fill_(0, t([0, 1]), a[3]) ; a.masked_fill_(a > 2, a[1])
 g.scatter_(0, g, g) ; g.index_fill_(0, g, 1) ; g.index_copy_(0, g, g) ; g.index_add_(0, g, g) ; g.put_(g, g) ; g.index_put_((g,), g) ; g.scatter_(0, g[:2], t([1, 2]))
+put(a, g, a[0]) ; put(a, g, a[3:]) ; put(a, g, a[:3]) ; put(g, g, 0) ; put(g, g > 0, g[1]) ; put(g, g > 1, g[:1]) ; put(a[:3], g > 0, a[1:3])
+a.index_put_((g,), a[0], accumulate=True) ; put(a, [0, 1], a[:2]) ; put(x, (g, g), x[0, 3:]) ; put(x.t(), g, x.t()[3:]) ; put(x, g[0], x[0])
+torch.add(x.t(), 1, out=torch.empty(0)).stride() ; torch.sum(x.view(2, 2, 6).mT, 0, out=torch.empty(0)).stride() ; torch.addmm(x[:, :4], x[:, :4], x.view(6, 4)[:4].t(), out=torch.empty(0)).stride()
 torch.add(True, True) ; torch.add(2, 3) ; torch.mul(2, 3) ; torch.sub(5, 3) ; torch.div(5, 3) ; torch.add(1, 1.5) ; torch.add(1, 1, alpha=2) ; torch.exp(1)
 """  # noqa: E501
 
