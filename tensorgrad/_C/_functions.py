@@ -5,22 +5,9 @@ from typing import Any
 
 from ..autograd.function import Function
 from ..core.tape import Leaf
+from ..core.undefined import Error, failing
 
 AccumulateGrad = Leaf
-
-
-class Error(Function):
-    """Return the input; backward raises RuntimeError."""
-
-    @staticmethod
-    def forward(ctx: Any, message: str, *inputs: Any) -> Any:
-        ctx.message = message
-        outputs = tuple(x.view_as(x) for x in inputs)
-        return outputs[0] if len(outputs) == 1 else outputs
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        raise RuntimeError(ctx.message)
 
 
 class DelayedError:
@@ -30,7 +17,8 @@ class DelayedError:
         self.msg, self.num_inputs = msg, num_inputs
 
     def __call__(self, *tensors: Any) -> Any:
-        return Error.apply(self.msg, *tensors)
+        outputs = failing(self.msg, *tensors)
+        return outputs[0] if len(outputs) == 1 else outputs
 
 
 class _Undefined(Function):

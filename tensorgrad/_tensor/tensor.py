@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from operator import index
 from typing import Any
@@ -273,6 +272,10 @@ class Tensor(TensorBase):
         _check_data(self, value)
         self._point_to(value.array, value._storage)
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
     def _point_to(self, array: Any, storage: Storage) -> None:
         """Replace the memory. As in PyTorch, a backward that saved this tensor uses the new memory, too."""
         _pointed(self, array, storage)
@@ -325,6 +328,10 @@ class Tensor(TensorBase):
             self._node.hooks = self.__dict__.pop("_hooks_at_rest", None)
             if node is not None and mode.tangents.see is not None:
                 mode.tangents.see.hand_on(node, self._node)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for gradients with respect to this tensor, or no longer."""
@@ -391,12 +398,6 @@ class Tensor(TensorBase):
         if type(node) is not Leaf:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         return Hooks.of(node).accumulated.add(hook)
-
-    @property
-    def _backward_hooks(self) -> Any:
-        hooks = (self._node.hooks if self._node is not None and self.requires_grad
-                 else self.__dict__.get("_hooks_at_rest"))
-        return None if hooks is None else OrderedDict(hooks.tensor)
 
     def retain_grad(self) -> None:
         """Keep the gradient of this tensor in .grad, though it is no leaf."""

@@ -16,6 +16,8 @@ from ..storage.cpu import NumpyStorage
 
 REFUSED = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
            "randomness flags on vmap or perform the randomness operation out of vmap")
+REFUSED_FIRST = ("vmap: We do not yet support calling random operations inside of vmap. Please perform random operations "
+                 "outside of vmap as a workaround")
 SAME = ("Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
         "functorch")
 ALONE = ("vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
@@ -27,8 +29,9 @@ DEPENDENT = {"normal_around", "poisson", "binomial", "standard_gamma", "dirichle
 
 def hidden_axes() -> tuple[int, ...]:
     """Return the batch lengths of random numbers, 1 for levels whose examples share them; () if all levels do."""
-    if any(level.randomness == "error" for level in mode.batches):
-        raise RuntimeError(REFUSED)
+    for level in mode.batches:
+        if level.randomness == "error":
+            raise RuntimeError(REFUSED_FIRST if level.first else REFUSED)
     sizes = tuple(level.size if level.randomness == "different" else 1 for level in mode.batches)
     return sizes if any(level.randomness == "different" for level in mode.batches) else ()
 

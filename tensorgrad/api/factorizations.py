@@ -6,6 +6,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..core.dispatch import xp
+from ..core.undefined import undefined
 from . import return_types
 from ._arguments import check_tensor, warn
 from ._linalg import (
@@ -212,7 +213,7 @@ def geqrf(input: Tensor) -> return_types.geqrf:
     if input.array.ndim < 2:
         raise RuntimeError("torch.geqrf: input must have at least 2 dimensions.")
     check_kernel(input, "geqrf_cpu", "geqrf", "input")
-    return return_types.geqrf(*xp.householder_factors(input))
+    return return_types.geqrf(*undefined("geqrf", xp.householder_factors(input), input, step="GeqrfBackward0"))
 
 
 def _reflections(a: Any, tau: Any) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, result_type, xp
+from ..core.undefined import undefined
 from ._arguments import (
     C_NAMES,
     LEAST_LARGEST,
@@ -541,7 +542,7 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     if input.dtype.is_complex:
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
-    return xp.heaviside(input, values)
+    return undefined("heaviside", xp.heaviside(input, values), input, values)
 
 
 @public(inplace=True, out=True)

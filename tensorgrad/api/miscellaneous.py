@@ -10,6 +10,9 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
+from .._tensor.states import HOOKS
+from ..core.node import HookDict, Hooks
+from ..core.tape import node_of
 from ..dtype import FROM_NUMPY
 from ._arguments import check_tensor, integer, normalize_dim
 from ._kinds import Device, Ints1, MemoryFormat
@@ -107,6 +110,50 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
 
 
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[attr-defined]
+
+
+def _hooks_of(self: Tensor) -> Any:
+    """The node's hooks, or those that wait until the tensor requires grad again."""
+    return self._node.hooks if self._node is not None and self.requires_grad else self.__dict__.get(HOOKS)
+
+
+def _backward_hooks(self: Tensor) -> Any:
+    """The hooks of `register_hook`, by number; None if there are none."""
+    hooks = _hooks_of(self)
+    return None if hooks is None else hooks.tensor
+
+
+def _set_backward_hooks(self: Tensor, value: Any) -> None:
+    if value is not None and not isinstance(value, dict):
+        raise RuntimeError("_backward_hooks has to be a dict of hooks, or None")
+    hooks = _hooks_of(self)
+    if hooks is None and value is not None:
+        hooks = Hooks()
+        if self.requires_grad:
+            node_of(self).hooks = hooks
+        else:
+            self.__dict__[HOOKS] = hooks
+    if hooks is not None:
+        hooks.tensor = HookDict(value or {})
+
+
+def _refuse_deletion(message: str) -> Any:
+    def refuse(self: Tensor) -> None:
+        raise RuntimeError(message)
+    return refuse
+
+
+def _set_grad_fn(self: Tensor, value: Any) -> None:
+    if value is not None:
+        raise RuntimeError("_grad_fn can be only set to None")
+    self.detach_()
+
+
+Tensor._backward_hooks = property(  # type: ignore[attr-defined]
+    _backward_hooks, _set_backward_hooks, _refuse_deletion("Deletion of _backwards_hooks not allowed!"))
+Tensor._grad_fn = property(  # type: ignore[attr-defined]
+    lambda self: self.grad_fn, _set_grad_fn,
+    _refuse_deletion("Deletion of _grad_fn not allowed. Detach tensor instead!"), "`grad_fn`, which None detaches.")
 
 
 @public(function=False)

@@ -89,7 +89,8 @@ def in_its_place(op: str, function: Callable[..., Any]) -> Callable[[Any, Any], 
 
 def directly(op: str, a: Any, b: Any, alpha: Any = 1) -> bool:
     """Compute into `a` by one call of the module's function or kernel; return False if autograd or `b` prevents it."""
-    if type(a) not in PLAIN or a.origin is not None or (mode.record and a._node is not None) or a._storage.inference:
+    if (type(a) not in PLAIN or a.origin is not None or (mode.record and a._node is not None) or a._storage.inference
+            or mode.watching.writing is not None):
         return False
     x, backend = a.array, type(a._storage)
     if type(b) in PLAIN:

@@ -6,6 +6,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
+from ..core.undefined import undefined
 from . import return_types
 from ._arguments import in_dtype, integer, normalize_dim, promoted, refuse
 from ._kinds import Index, Number
@@ -316,8 +317,10 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     """
     refuse(input, "c", "unique" if dim is None else "unique_dim")
     if dim is None:
-        return _asked_for(*xp.distinct(input), return_inverse, return_counts)
-    return _asked_for(*_distinct_slices(input, dim, False), return_inverse, return_counts)
+        found = undefined("_unique2", xp.distinct(input), input, step="Unique2Backward0")
+    else:
+        found = undefined("unique_dim", _distinct_slices(input, dim, False), input, step="UniqueDimBackward0")
+    return _asked_for(*found, return_inverse, return_counts)
 
 
 @public()
@@ -338,6 +341,9 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     """
     refuse(input, "c", "unique" if dim is None else "unique_dim")
     if dim is not None:
-        return _asked_for(*_distinct_slices(input, dim, True), return_inverse, return_counts)
-    values, inverse, counts = xp.distinct_slices(xp.reshape(input, (input.array.size,)), neighbours=True)
-    return _asked_for(values, xp.reshape(inverse, input.array.shape), counts, return_inverse, return_counts)
+        found = _distinct_slices(input, dim, True)
+    else:
+        values, inverse, counts = xp.distinct_slices(xp.reshape(input, (input.array.size,)), neighbours=True)
+        found = [values, xp.reshape(inverse, input.array.shape), counts]
+    undefined("unique_consecutive", found, input, step="UniqueConsecutiveBackward0")
+    return _asked_for(*found, return_inverse, return_counts)

@@ -8,6 +8,7 @@ from typing import Any
 from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
+from ..core.undefined import undefined
 from ..storage.out_of_memory import check_room
 from . import return_types
 from ._arguments import C_NAMES, anywhere, each_example, floating, in_batch, in_dtype, integer, normalize_dim
@@ -259,7 +260,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: Index = 0)
     if weights.array.shape != input.array.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     dtype = dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
-    return in_dtype(xp.bincount(input, in_dtype(weights, dtypes.float64), minlength=minlength), dtype)
+    counted = xp.bincount(input, in_dtype(weights, dtypes.float64), minlength=minlength)
+    return undefined("bincount", in_dtype(counted, dtype), weights)
 
 
 def _range(x: Any, limits: Any, margin: float, name: str) -> tuple[float, float]:
@@ -337,7 +339,7 @@ def histogram(input: Tensor, bins: Tensor | int = 100, *, range: Floats | None =
                                f"{list(points.array.shape)} and weight with shape {list(weight.array.shape)}")
         weight = xp.reshape(weight, (weight.array.size,))
     found, edges = histogramdd(points, [bins], range=range, weight=weight, density=density)
-    return return_types.histogram(found, edges[0])
+    return return_types.histogram(undefined("histogram", found, input, weight), edges[0])
 
 
 @public(method=False)

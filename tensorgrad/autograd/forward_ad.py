@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..core.mode import Switch
 from ..core.mode import mode as _mode
 from ..core.tape import TensorBase, node_of
+from ..dtype import strided
 from ..interpret.forward import Level, check_continuous
 from ..messages.missing_names import MissingName
 
@@ -67,7 +68,25 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     if current[node_of(tangent)] is not None:
         raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level0 is not "
                            "supported.")
-    return current.dual(tensor, tangent)
+    return current.dual(tensor, _laid_as(tensor, tangent))
+
+
+def _laid_as(tensor: Any, tangent: Any) -> Any:
+    """Return the tangent, copied unless its strides and its memory are those of the tensor: views of both are alike."""
+    shape, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
+    if tensor.layout is not strided or tangent.layout is not strided or tangent.shape != shape:
+        return tangent
+    batched = type(tangent._storage).rank
+    if (all(n == 1 or a == b for n, a, b in zip(shape, strides, tangent.stride(), strict=True))
+            and (batched or offset == tangent.storage_offset() and _room(tensor) == _room(tangent))):
+        return tangent
+    return tangent.new_zeros(_room(tensor)).as_strided(shape, strides, offset).copy_(tangent)
+
+
+def _room(tensor: Any) -> int:
+    """Return the number of elements that a tensor's memory has room for."""
+    memory = tensor._storage.memory
+    return int(tensor.array.size if memory is None else memory.nbytes // tensor.array.dtype.itemsize)
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -15,8 +15,9 @@ from ..core.inplace import adopt, check
 from ..core.mode import mode
 from ..core.node import Node
 from ..core.stale import second_time, stale
-from ..core.step import Operand, Packed, Reading, Step, fitted_tensor, is_packed
+from ..core.step import Operand, Packed, Reading, SavedTensor, Step, fitted_tensor, is_packed
 from ..core.tape import FREED, Leaf, Origin, Output, TensorBase, node_of, show
+from ..core.undefined import failing
 from ..core.vmap_hooks import batches
 from ..dtype import holds_complex
 from ..runtime.numpy_state import outside
@@ -97,6 +98,8 @@ class Saved:
         tensor = self.tensor
         if is_packed(tensor):
             tensor = tensor.unpacked()
+            if self.edge is self.place is None and node_of(tensor) is None:
+                return tensor
         elif tensor._storage.version != self.version:
             raise stale(step, tensor.array, tensor._storage, step if self.place is not None else tensor._node,
                         self.version)
@@ -140,6 +143,24 @@ class FunctionNode(Step):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         return getattr(self.ctx, name)
 
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        """The saved tensors as objects that take hooks."""
+        if self.freed:
+            raise second_time(self)
+        return tuple(SavedTensor.of(self, place) for place in range(len(self.saved)))
+
+    def kept_at(self, place: int) -> Any:
+        """Return a saved tensor, or as a hook packed it; None if None was saved."""
+        return self.saved[place] and self.saved[place].tensor
+
+    def keep_at(self, place: int, value: Any) -> None:
+        """Replace a saved tensor."""
+        self.saved[place].tensor = value
+
+    def __repr__(self) -> str:
+        return f"<torch.autograd.function.{self.name()} object at {id(self):#x}>"
+
     def read(self, unpack: bool = True) -> Reading:
         saved = [] if self.freed else [s.read(i, self, unpack) for i, s in enumerate(self.saved) if s is not None]
         inputs = [Operand(f"input {place}", i, e)
@@ -181,6 +202,9 @@ class FunctionNode(Step):
                               "of_function", self)
         wanted = [(i, e, results[i]) for i, e in zip(self.given, self.edges, strict=True)
                   if results[i] is not None and e is not None]
+        if mode.sweep is not None and len(wanted) < len(self.edges):
+            mode.sweep.undefined.update(e for i, e in zip(self.given, self.edges, strict=True)
+                                        if results[i] is None and e is not None)
         return [(e, self._fitted(i, r, e)) for i, e, r in wanted if useful is None or e in useful]
 
     def _rule(self) -> Any:
@@ -298,7 +322,7 @@ class Function(metaclass=FunctionMeta):
                 raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, "
                                    "jacrev, ...), it must override the setup_context staticmethod. For more details, "
                                    "please see https://pytorch.org/docs/main/notes/extending.func.html")
-            if mode.batches and (found := batches.by_own_rule(cls, args)) is not NotImplemented:
+            if mode.batches and (found := batches.by_own_rule(cls, args, kwargs)) is not NotImplemented:
                 return found
         nodes = [node_of(a) if isinstance(a, TensorBase) else None for a in args]
         ctx.needs_input_grad = tuple(node is not None and node.requires_grad for node in nodes)
@@ -416,17 +440,19 @@ def once_differentiable(backward: Any) -> Any:
             mode.set_grad(recording)
         if not recording or not any(isinstance(g, TensorBase) and node_of(g) is not None for g in gradients):
             return results
-        marked = tuple(_refusing(r) if isinstance(r, TensorBase) else r
-                       for r in (results if isinstance(results, tuple) else (results,)))
-        return marked if isinstance(results, tuple) else marked[0]
+        return _refusing(results)
     return guarded
 
 
-def _refusing(result: Any) -> Any:
-    """Return the values as the result of a step whose backward raises an error."""
-    end = wrap(result.array, result._storage)
-    end._node = Leaf(end)
-    return _Undifferentiable.apply(end)
+def _refusing(results: Any) -> Any:
+    """Return the values as the results of a step whose backward raises an error."""
+    given = results if isinstance(results, tuple) else (results,)
+    ends = [wrap(r.array, r._storage) if isinstance(r, TensorBase) else r for r in given]
+    for end in ends:
+        if isinstance(end, TensorBase):
+            end._node = Leaf(end)
+    marked = failing("trying to differentiate twice a function that was marked with @once_differentiable", *ends)
+    return marked if isinstance(results, tuple) else marked[0]
 
 
 class InplaceFunction(Function):
@@ -436,16 +462,7 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-class _Undifferentiable(Function):
-    """Passes its argument on; its backward refuses."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+BackwardCFunction = FunctionNode        # PyTorch's name of the steps of Functions
 
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]

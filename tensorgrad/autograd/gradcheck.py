@@ -377,7 +377,7 @@ def _forward_product(check: _Check, x: Any, tangent: Any) -> list[Any]:
 def _tangent_of(x: Any, tangent: Any) -> Any:
     if not _requires_grad(x):
         return None
-    return tg.zeros_like(x.detach()) if tangent is None else tangent.reshape(x.shape)
+    return tg.zeros_like(x.detach()) if tangent is None else tangent.reshape(x.shape).clone()
 
 
 def _call_dual(check: _Check, tangents: Sequence[Any]) -> list[Any]:

@@ -1,7 +1,6 @@
 """Looking at the tape, and hooks on it. https://pytorch.org/docs/stable/autograd.html#autograd-graph"""
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -12,7 +11,7 @@ from ..core.engine import GradientEdge
 from ..core.engine import edge_of as get_gradient_edge
 from ..core.mode import mode as autograd
 from ..core.node import Node, RemovableHandle
-from ..core.tape import TensorBase, node_of
+from ..core.tape import Leaf, TensorBase, node_of
 
 
 class MultiHandle:
@@ -75,10 +74,58 @@ def increment_version(tensor: Any) -> None:
         t._storage.wrote()
 
 
-class allow_mutation_on_saved_tensors:
-    """Let steps save copies of their tensors: backward uses the old values after in-place writes.
+class _Handle:
+    """What the tape holds in place of a saved tensor that may be written to."""
 
-    https://pytorch.org/docs → allow_mutation_on_saved_tensors
+
+class _Saved:
+    """The saved tensors of a block: as they are, until the first write to their memory; then copies.
+
+    The tape's handles keep entries alive. PyTorch's names of the attributes.
+    """
+
+    def __init__(self) -> None:
+        self.open = True
+        self.original: weakref.WeakKeyDictionary[_Handle, Any] = weakref.WeakKeyDictionary()
+        self.cloned: weakref.WeakKeyDictionary[_Handle, Any] = weakref.WeakKeyDictionary()
+        # by storage, version, and place in memory
+        self.tid_to_weakhandle: weakref.WeakValueDictionary[Any, _Handle] = weakref.WeakValueDictionary()
+        self.by_storage: dict[int, weakref.WeakSet[_Handle]] = {}
+
+    def pack(self, tensor: Any) -> _Handle:
+        storage = tensor._storage
+        place = (id(storage), storage.version, *((tensor.storage_offset(), tensor.shape, tensor.stride())
+                                                 if storage.dense is None else (id(tensor.array),)))
+        handle = self.tid_to_weakhandle.get(place)
+        if handle is None or handle in self.cloned:
+            self.tid_to_weakhandle[place] = handle = _Handle()
+            self.original[handle] = tensor if type(tensor._node) is Leaf else tensor.detach()
+            self.by_storage.setdefault(id(storage), weakref.WeakSet()).add(handle)
+        return handle
+
+    def unpack(self, handle: _Handle) -> Any:
+        found = self.cloned.get(handle, self.original.get(handle)) if self.open else None
+        if found is None:
+            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which "
+                                 "the graph was originally recorded.")
+        return found
+
+    def before_write(self, target: Any) -> None:
+        """Copy the saved tensors in the memory of a tensor that is about to be written to."""
+        for handle in self.by_storage.pop(id(target._storage), ()):
+            self.cloned[handle] = self.original.pop(handle).detach().clone()
+
+    def clear(self) -> None:
+        """Forget all tensors."""
+        self.open = False
+        for kept in (self.original, self.cloned, self.tid_to_weakhandle, self.by_storage):
+            kept.clear()
+
+
+class allow_mutation_on_saved_tensors:
+    """Let tensors that steps saved be written to: a write copies their values first, for the backward.
+
+    The block has to contain the backward as well. https://pytorch.org/docs → allow_mutation_on_saved_tensors
 
     >>> import tensorgrad as torch
     >>> x = torch.tensor(3., requires_grad=True)
@@ -91,43 +138,19 @@ class allow_mutation_on_saved_tensors:
     tensor(6.)
     """
 
-    running = threading.local()
-
-    def __enter__(self) -> allow_mutation_on_saved_tensors:
-        if getattr(self.running, "on", False):
+    def __enter__(self) -> _Saved:
+        if autograd.watching.writing is not None:
             raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-        self.running.on = True
-        self.hooks = saved_tensors_hooks(self._copy, self._kept)
+        self.saved = _Saved()
+        self.hooks = saved_tensors_hooks(self.saved.pack, self.saved.unpack)
         self.hooks.__enter__()
-        self.copies: list[Any] = []
-        self.open = True
-        return self
+        autograd.watching.writing = self.saved.before_write
+        return self.saved
 
     def __exit__(self, *exception: object) -> None:
-        self.running.on = False
+        autograd.watching.writing = None
         self.hooks.__exit__(*exception)
-        self.clear()
-        self.open = False
-
-    def clear(self) -> None:
-        """Forget the copies."""
-        for copy in self.copies:
-            copy.clear()
-        self.copies.clear()
-
-    def _copy(self, tensor: Any) -> list[Any]:
-        copy = [tensor.clone()]
-        self.copies.append(copy)
-        return copy
-
-    def _kept(self, copy: list[Any]) -> Any:
-        if not self.open:
-            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which "
-                                 "the graph was originally recorded.")
-        if not copy:
-            raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which "
-                                 "the graph was originally recorded.")
-        return copy[0]
+        self.saved.clear()
 
 
 __all__ = ["GradientEdge", "Node", "RemovableHandle", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",

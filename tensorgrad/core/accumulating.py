@@ -6,6 +6,7 @@ from threading import RLock
 from typing import Any
 
 from ..storage.sparse import add_into, joined
+from .class_hooks import is_own
 from .dispatch import wrap, xp
 from .tape import TensorBase
 from .unbroadcast import added
@@ -22,7 +23,7 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
     with one_at_a_time:
         before = tensor._grad
         if isinstance(g, TensorBase):
-            tensor._grad = xp.clone(g) if before is None else plus(before, g)
+            tensor._grad = copied(g) if before is None else plus(before, g)
             return
         array, backend = tensor.array, type(tensor._storage)
         if type(g) in backend.layouts or before is not None and before._storage.dense is not None:
@@ -52,6 +53,11 @@ def accumulate(tensor: Any, g: Any, owned: bool = False) -> None:
             before._storage.wrote()
         else:
             tensor._grad = before + owning(g, backend)
+
+
+def copied(g: Any) -> Any:
+    """Return a copy of a gradient with a history: as in PyTorch, it was copied to new memory."""
+    return xp.clone(g) if is_own(g) or g._storage.dense is not None else xp.copied(wrap(g.array, g._storage), g)
 
 
 def plus(a: Any, b: Any) -> Any:

@@ -147,6 +147,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
                                "`backward()`. Please only use `grad_tensors`.")
         grad_tensors = grad_variables
+    if mode.transforms or mode.batches:
+        raise RuntimeError(_inside_transform())
     roots = starts(_tuple(tensors), grad_tensors, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
     if create_graph:
@@ -162,6 +164,14 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
             target.retain_grad()  # type: ignore[attr-defined]
     # inner tensors retain theirs
     sweep(roots, create_graph=create_graph, retain_graph=keep, wanted=frozenset(map(place_of, targets)), adding=True)
+
+
+def _inside_transform() -> str:
+    if mode.batches and mode.batches[-1].first:
+        return ("backward() called inside torch.vmap. This is not supported, please call backward() outside torch.vmap "
+                "or instead use torch.autograd.grad inside torch.vmap")
+    return ("backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms.")
 
 
 def _warn_of_cycle() -> None:

@@ -91,6 +91,8 @@ def check(target: Any) -> None:
 
 
 def check_mode(target: Any) -> None:
+    if mode.watching.writing is not None:
+        mode.watching.writing(target)
     if target._storage.inference and not mode.inference:
         raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
                            "clone to get a normal tensor before doing inplace update.See "

@@ -48,7 +48,7 @@ writers = Writers()
 class Watching:
     """The watchers of a thread's new steps and backwards."""
 
-    __slots__ = ("watchers", "anomaly", "check_nan", "hooks", "refused")
+    __slots__ = ("watchers", "anomaly", "check_nan", "hooks", "refused", "writing")
 
     def __init__(self) -> None:
         # functions of a new step: anomaly mode, hooks on saved values, the check for inference tensors
@@ -57,6 +57,7 @@ class Watching:
         self.check_nan = True                   # in anomaly mode, backward looks for NaN
         self.hooks: tuple[Any, ...] = ()        # the pairs of saved_tensors_hooks in force, from the outermost
         self.refused: str | None = None         # the error for saved_tensors_hooks, if they are disabled
+        self.writing: Any = None                # a function of each tensor that is about to be written to
 
 
 class Tangents:

@@ -8,6 +8,7 @@ change its kind.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 from ..dtype import holds_complex
@@ -27,6 +28,7 @@ from .unbroadcast import checked, fitted, sum_to
 # types that are not freed after a backward, as in PyTorch: numbers and shapes
 WIDE = HALVES | set("FD")       # letters of the dtypes whose gradients `_pull_wide` pulls
 NO_MEMORY = {int, float, bool, complex, tuple, type(None)}
+SIZES = frozenset(("self_sym_sizes", "self_sym_numel"))
 PARAMETERS = {"dim": "axis", "keepdim": "keepdims"}      # PyTorch's names of parameters
 
 
@@ -347,6 +349,8 @@ class PlainStep(Step):
         since = getattr(self, "since", self.time)
         if self._storage.written > since:
             out = next(v for v, origin in zip(self.saved, self.plan.origins) if origin >= len(self.edges))
+            if type(out) is Packed:             # hooks keep it: they may have kept a copy
+                return
             raise stale(self, out, self._storage, self, self._storage.version_at(since))
 
     def _outdated(self, place: int, v: TensorBase) -> RuntimeError:
@@ -363,6 +367,8 @@ class PlainStep(Step):
         if (not name.startswith("_raw") and (parameter := PARAMETERS.get(asked, asked)) in op.parameters
                 and asked not in op.inputs):
             return self.params.get(parameter, op.parameters[parameter])
+        if asked in SIZES and (edge := self.edges[0]) is not None:
+            return tuple(edge.shape) if asked == "self_sym_sizes" else prod(edge.shape)
         if self.saved is FREED and not name.startswith("_raw"):
             raise second_time(self)
         wanted = {"self": op.inputs[0], "result": "out",
@@ -371,6 +377,17 @@ class PlainStep(Step):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         place = plan.names.index(wanted)
         return SavedTensor.of(self, place) if name.startswith("_raw") else self._relinked(place, self.saved[place])
+
+    def kept_at(self, place: int) -> Any:
+        """Return a saved value as a Tensor, or as a hook packed it."""
+        node = self.by_formulas()
+        value = node.saved[place]
+        return value if type(value) is Packed else node._relinked(place, value)
+
+    def keep_at(self, place: int, value: Any) -> None:
+        """Replace a saved value."""
+        node = self.by_formulas()
+        node.saved = (*node.saved[:place], value, *node.saved[place + 1:])
 
     def pack(self, hooks: tuple[Any, Any]) -> None:
         """Pack the saved tensors by a pair of hooks."""
@@ -394,28 +411,34 @@ class SavedTensor:
         raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
 
     @classmethod
-    def of(cls, node: PlainStep, place: int) -> SavedTensor:
+    def of(cls, node: Any, place: int) -> SavedTensor:
         """Return a saved value of a step."""
         found = cls.__new__(cls)
         found.node, found.place = node, place
         return found
 
-    node: PlainStep
+    node: Any           # with the methods `kept_at` and `keep_at`
     place: int
 
-    def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
-        """Put the saved value through `pack_hook` now, and through `unpack_hook` when it is needed."""
-        node, place = self.node.by_formulas(), self.place
-        if (saved := node.saved) is FREED:
+    def register_hooks(self, *hooks: Any) -> None:
+        """Put the saved value through a pack hook now, and through an unpack hook when it is needed."""
+        if len(hooks) != 2 or not all(map(callable, hooks)):
+            raise TypeError("register_hooks(): incompatible function arguments. The following argument types are "
+                            "supported:\n    1. (self: torch._C._autograd.SavedTensor, arg0: "
+                            "collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\nInvoked with: "
+                            + ", ".join(map(repr, (self, *hooks))))
+        if self.node.freed:
             raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate "
                                "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
                                "retain_graph=True if you need to backward through the graph a second time or if you "
                                "need to access saved variables after calling backward.")
-        if type(saved[place]) is Packed:
+        value = self.node.kept_at(self.place)
+        if value is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if type(value) is Packed:
             raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only "
                                "one pair of hooks is allowed at a time.")
-        tensor = node._relinked(place, saved[place])
-        node.saved = (*saved[:place], Packed.by((pack_hook, unpack_hook), tensor), *saved[place + 1:])
+        self.node.keep_at(self.place, Packed.by(hooks, value))
 
 
 def _tied(ge: Any, edges: Any) -> Any:

@@ -66,6 +66,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
             grads = detour.begin(grads)
     mode.sweep = Sweep(order, {*last, *grads}, useful, wanted or (), outer, retain_graph, adding)
     plain = compiled is not None and useful is None and not (create_graph or watched)
+    undefined = mode.sweep.undefined
 
     def arrive(e: Leaf) -> None:
         on(e, _arrive)(e, grads.pop(e), owned, create_graph, None if adding and e in wanted else wanted, found)
@@ -73,7 +74,10 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         for leaf in [n for n in grads if type(n) is Leaf and n not in last]:
             arrive(leaf)
         for node in order:
-            g = None if plain and compiled.step_back(node, grads, owned, retain_graph) else grads.pop(node, None)
+            pulled = plain and compiled.step_back(node, grads, owned, retain_graph)
+            g = None if pulled else grads.pop(node, None)
+            if g is None and node in undefined and not pulled:
+                g = _without_gradient(node, useful, create_graph)
             if g is not None and (useful is None or node in useful or node in roots):
                 needed, arrived = True, g
                 if (node.hooks is not None and type(g) is not list
@@ -90,7 +94,7 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
                     else:
                         on(node, _step)(node, g, grads, owned, useful, create_graph, retain_graph, watched)
             for e in node.edges if node in closing else ():
-                if type(e) is Leaf and last[e] is node and e in grads:
+                if type(e) is Leaf and last[e] is node and (e in grads or e in undefined and _hears(e, grads)):
                     arrive(e)
         mode.sweep.end()
     except MemoryError as error:
@@ -105,6 +109,41 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
         if detour is not None and detour.needed:
             found = detour.end(found)
     return found
+
+
+def _without_gradient(node: Any, useful: Any, create_graph: bool) -> Any:
+    """Visit a node to which a Function returned None: hooks see None, and may return a gradient, which this returns.
+
+    A Function runs all the same, and gets zeros; other steps pass on None.
+    """
+    if useful is not None and node not in useful:
+        return None
+    if type(node) is Output:
+        g = _hooked(node, None, create_graph) if node.hooks is not None else None
+        if g is None:
+            mode.sweep.undefined.add(node.node)
+        return g
+    if node.op is None and type(node.dtype) is tuple:
+        return [None] * len(node.dtype)
+    g, hooks = None, node.hooks
+    if hooks is not None:
+        g = _hooked(node, None, create_graph)
+        if g is None and hooks.before:
+            g = hooked_before(node, None, create_graph)
+        if g is None and hooks.after:
+            hooked_after(node, [], None, create_graph)
+    if g is None:
+        mode.sweep.undefined.update(e for e in node.edges if e is not None)
+    return g
+
+
+def _hears(leaf: Leaf, grads: dict[Any, Any]) -> bool:
+    """Return True if a leaf without a gradient has hooks that this sweep calls: they see None."""
+    useful = mode.sweep.useful
+    heard = leaf.hooks is not None and (useful is None or leaf in useful)
+    if heard:
+        grads[leaf] = None
+    return heard
 
 
 def _modes() -> tuple[Any, ...]:
@@ -185,20 +224,21 @@ class Sweep:
     """A backward in progress: the steps that it will pull, and notes of hooks about it."""
 
     __slots__ = ("order", "leaves", "useful", "wanted", "outer", "notes", "callbacks", "number", "node", "keeps",
-                 "adds")
+                 "adds", "undefined")
     numbers = count()
 
     def __init__(self, order: list[Any], leaves: Any, useful: set[Any] | None, wanted: Any, outer: Any = None,
                  keeps: bool = False, adds: bool = False) -> None:
         self.order, self.leaves, self.useful, self.wanted, self.outer = order, leaves, useful, wanted, outer
         self.notes, self.callbacks, self.number, self.node = {}, [], next(self.numbers), None
-        self.keeps, self.adds = keeps, adds
+        self.keeps, self.adds, self.undefined = keeps, adds, set()
 
     outer: Any                # the backward that runs this one inside a step
     number: int
     node: Any                 # the step that is being pulled
     keeps: bool               # True if saved values stay
     adds: bool                # True if the wanted leaves accumulate their gradients
+    undefined: set[Any]       # the nodes to which Functions returned None
 
     notes: dict[Any, Any]
     callbacks: list[Any]      # functions to call at the end, queued by hooks
@@ -265,7 +305,7 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
         owned.discard(leaf)
         g = hooked(leaf, g, create_graph)
     if wanted is not None:
-        if leaf in wanted:
+        if leaf in wanted and g is not None:
             found[leaf] = g
         return
     tensor = leaf.tensor
@@ -276,7 +316,11 @@ def _arrive(leaf: Leaf, g: Any, owned: set[Any], create_graph: bool, wanted: Any
             g = hooked_before(leaf, g, create_graph)
             if g is None:
                 return
-        accumulate(tensor, g, leaf in owned)
+        first = tensor._grad is None
+        if g is not None:
+            accumulate(tensor, g, leaf in owned)
+            if first and not create_graph:
+                g = tensor._grad        # hooks behind the sum see the memory of .grad, as in PyTorch
         if hooks is not None:
             for hook in list(hooks.accumulated.values()):
                 refuse_result(hook, leaf, outside(hook, tensor), tensor)

@@ -41,8 +41,8 @@ LAYERS = [
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
          "core core.mode core.vmap_hooks core.class_hooks core.node core.plan core.unbroadcast core.tape "
          "core.module_calls advice core.stale core.fast_path core.formats core.dispatch core.step core.accumulating "
-         "core.optimizer_kernels core.hooks core.fused core.inplace core.lazy_copies core.anomaly core.sweep "
-         "core.composed core.engine"),
+         "core.optimizer_kernels core.undefined core.hooks core.fused core.inplace core.lazy_copies core.anomaly "
+         "core.sweep core.composed core.engine"),
          "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(

@@ -42,9 +42,9 @@ def vmap(func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomne
 
 
 def once(func: Any, size: int, dims: list[Any], leaves: list[Any], *, spec: Any, out_dims: Any, randomness: str,
-         kwargs: Any, first: bool = False) -> Any:
-    """Run func on all examples at once, for the first vmap if `first`."""
-    with level(size, randomness, first) as depth:
+         kwargs: Any) -> Any:
+    """Run func on all examples at once."""
+    with level(size, randomness) as depth:
         args = tree_unflatten([x if dim is None else hidden(x, dim, depth)
                                for x, dim in zip(leaves, dims, strict=True)], spec)
         results = func(*args, **kwargs)
@@ -73,8 +73,11 @@ def in_chunks(run: Any, size: int, dims: Any, leaves: Any, out_dims: Any, random
 # ── arguments ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def arguments(func: Any, in_dims: Any, args: Any) -> tuple[int, list[Any], list[Any], Any]:
-    """Check the arguments; return the batch size, each leaf's batch axis, the leaves, and their structure."""
+def arguments(func: Any, in_dims: Any, args: Any, negative: bool = True) -> tuple[int, list[Any], list[Any], Any]:
+    """Check the arguments; return the batch size, each leaf's batch axis, the leaves, and their structure.
+
+    negative: True if axes may be counted from the end.
+    """
     call = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(f"{call}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
@@ -96,9 +99,10 @@ def arguments(func: Any, in_dims: Any, args: Any) -> tuple[int, list[Any], list[
         if not isinstance(x, Tensor):
             raise ValueError(f"{call}: Got in_dim={dim} for an input but the input is of type {type(x)}. We cannot "
                              "vmap over non-Tensor arguments, please use None as the respective in_dim")
-        if not -x.ndim <= dim < x.ndim:
+        if not (-x.ndim if negative else 0) <= dim < x.ndim:
+            least = f"-{x.ndim}" if negative else 0
             raise ValueError(f"{call}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality "
-                             f"{x.ndim} so expected in_dim to satisfy -{x.ndim} <= in_dim < {x.ndim}.")
+                             f"{x.ndim} so expected in_dim to satisfy {least} <= in_dim < {x.ndim}.")
         dims[i] = dim % x.ndim
     sizes = [x.size(dim) for x, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:

@@ -221,9 +221,12 @@ class VmapInfo(NamedTuple):
 SEE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
-def by_own_rule(function: Any, args: tuple[Any, ...]) -> Any:
+def by_own_rule(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run a Function's `vmap` on batches; NotImplemented if its forward should run on batched tensors instead."""
-    depth = max((type(a._storage).rank for a in args if isinstance(a, TensorBase)), default=0)
+    depth = max((type(a._storage).rank for a in _tensors(args)), default=0)
+    if any(True for _ in _tensors(tuple(kwargs.values()))):
+        raise NotImplementedError("Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass "
+                                  f"kwarg-only Tensors to autograd.Function. Got: {kwargs}")
     if not depth:
         return NotImplemented
     name, own = function.__name__, "vmap" in {attribute for cls in function.__mro__[:-2] for attribute in cls.__dict__}
@@ -237,12 +240,16 @@ def by_own_rule(function: Any, args: tuple[Any, ...]) -> Any:
         raise RuntimeError(f"You tried to vmap over {name}, but it does not have vmap support. Please override and "
                            f"implement the vmap staticmethod or set generate_vmap_rule=True. {SEE}")
     outer, inside = mode.batches, mode.batches[depth - 1]
-    dims = tuple(axis_of(a) if isinstance(a, TensorBase) and type(a._storage).rank == depth else None for a in args)
+
+    def axis(a: Any) -> Any:
+        return axis_of(a) if isinstance(a, TensorBase) and type(a._storage).rank == depth else None
+
+    def whole(a: Any) -> Any:
+        return a if (dim := axis(a)) is None else shown(a, dim, depth, inside.size)
     mode.batches = outer[:depth - 1]
     try:
-        found = function.vmap(VmapInfo(inside.size, inside.randomness), dims,
-                              *(a if dim is None else shown(a, dim, depth, inside.size)
-                                for a, dim in zip(args, dims, strict=True)))
+        found = function.vmap(VmapInfo(inside.size, inside.randomness), _mapped(axis, args), *_mapped(whole, args),
+                              **kwargs)
         if not (isinstance(found, tuple) and len(found) == 2):
             raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree "
                                f"structure compatible with the output. Got a {type(found)} instead")
@@ -254,11 +261,37 @@ def by_own_rule(function: Any, args: tuple[Any, ...]) -> Any:
                                f"tuple. Expected out_dims={places} to be compatible with the structure of `output`. "
                                f"{SEE}")
         places = places if isinstance(places, tuple) else (places,) * count
-        outs = tuple(r if place is None else hidden(r, place % r.array.ndim, depth)
+        outs = tuple(_hidden(r, place, depth)
                      for r, place in zip(results if several else (results,), places, strict=True))
     finally:
         mode.batches = outer
     return outs if several else outs[0]
+
+
+def _tensors(values: Any) -> Iterator[Any]:
+    """Yield the tensors among arguments, and in their lists, tuples and dicts."""
+    for value in values:
+        if isinstance(value, TensorBase):
+            yield value
+        elif isinstance(value, (list, tuple, dict)):
+            yield from _tensors(value.values() if isinstance(value, dict) else value)
+
+
+def _hidden(result: Any, place: Any, depth: int) -> Any:
+    """Hide the batch axis of a result, or of each in a list; None: it has none."""
+    if isinstance(result, (list, tuple)):
+        places = place if isinstance(place, (list, tuple)) else [place] * len(result)
+        return type(result)(_hidden(r, p, depth) for r, p in zip(result, places, strict=True))
+    return result if place is None else hidden(result, place % result.array.ndim, depth)
+
+
+def _mapped(function: Any, value: Any) -> Any:
+    """Return a structure of lists, tuples and dicts with the function of each value in it."""
+    if isinstance(value, dict):
+        return {key: _mapped(function, part) for key, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_mapped(function, part) for part in value)
+    return function(value)
 
 
 class Detour:

@@ -26,7 +26,8 @@ from ..core.engine import grad
 from ..core.fused import composed
 from ..core.mode import mode
 from ..core.step import PlainStep, Step
-from ..core.tape import Leaf, Output, TensorBase, node_of
+from ..core.tape import Leaf, Output, TensorBase, node_of, root_of
+from ..core.undefined import no_tangent
 from ..dtype import holds_complex
 from ..ops.base import OPS
 from ..storage.base import clock
@@ -68,7 +69,10 @@ def _along_diagonal(node: Any, tangents: list[Any]) -> Any:
             continue
         if t.array.shape != node.shape:
             t = xp.broadcast_to(t, shape=node.shape)
-        part = formula(table, t, *[values[w] for w in wants])
+        try:
+            part = formula(table, t, *[values[w] for w in wants])
+        except NotImplementedError:
+            raise no_tangent(node.opname) from None
         total = part if total is None else total + part
     return _zeros(node.shape, node.dtype, node._storage) if total is None else _cast(total, node.dtype)
 
@@ -156,6 +160,7 @@ def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
         zeros = t is None and ctx._materialize and dtype is not None and dtype.kind in "fcV"
         given[place] = _zeros(shape, dtype, backend()) if zeros else t
     ctx._pushing = True
+    versions = {i: None if given[at] is None else given[at]._storage.version for i, at in node.written.items()}
     try:
         results = node.function.jvp(ctx, *given)
     finally:
@@ -166,23 +171,34 @@ def _through_function(node: Any, tangents: list[Any]) -> list[Any]:
                            f"{len(node.shape)} but got {len(results)})")
     for i, t in enumerate(results):
         if t is not None and node.dtype[i] is not None:
-            _check_tangent(node, i, t, given)
+            _check_tangent(node, i, t, given, versions)
     return list(results)
 
 
-def _check_tangent(node: Any, i: int, t: Any, given: list[Any]) -> None:
+def _check_tangent(node: Any, i: int, t: Any, given: list[Any], versions: dict[int, Any]) -> None:
     """Raise PyTorch's error for a tangent that does not fit the i-th result of a Function."""
     if node.results[i] is None:
         raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but  the corresponding forward output "
                            "is not a differentiable Tensor.You should return None at that position instead.")
     check_size(node.shape[i], t)
-    if i in node.written and given[node.written[i]] is not t:
+    if i in node.written and (given[node.written[i]] is not t or t._storage.version == versions[i]):
         raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace. If the "
                            "forward is modifying an input inplace, then the jvp function must modify the corresponding "
                            "gradient inplace.")
-    if i in node.views and t.origin is None:
+    if i in node.views:
+        _check_view(t, given)
+
+
+def _check_view(t: Any, given: list[Any]) -> None:
+    """Raise PyTorch's error unless a tangent of a view is a view of the same input's tangent."""
+    if t.origin is None:
         raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is not "
                            "returning a view.")
+    sources = [g for g in given if isinstance(g, TensorBase)]
+    if not any(root_of(t) is root_of(g) for g in sources):
+        which = "the given" if any(g.origin is None for g in sources) else "the same base as the given"
+        raise RuntimeError("A custom Function is returning a view but the jvp is not returning a view of "
+                           f"{which} grad input.")
 
 
 def check_continuous(primal: Any, tangent: Any) -> None:

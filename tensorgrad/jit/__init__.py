@@ -17,9 +17,11 @@ from functools import update_wrapper
 from typing import Any, Final, NamedTuple
 
 from .._tensor import Tensor
+from ..api.conversion import typename
 from ..futures import Future
 from ..messages.unsupported import unsupported
 from ..nn.modules.module import Module
+from ..nn.parameter import is_lazy
 from .annotations import BroadcastingList1 as _BroadcastingList1  # makes `torch.jit.annotations` the module
 
 _ABSENT = "CompilationUnit export_opnames load save"
@@ -129,6 +131,7 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
     Classes are given back. https://pytorch.org/docs → torch.jit.script
     """
     if _isinstance(obj, Module):
+        _check_initialized(obj)
         return _as(RecursiveScriptModule, obj)
     if _isinstance(obj, type):
         if issubclass(obj, Module):
@@ -140,6 +143,15 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
     if _isinstance(obj, (dict, list)):
         return obj
     raise TypeError(f"{type(obj)} is a built-in class")
+
+
+def _check_initialized(module: Module) -> None:
+    """Raise PyTorch's error for a lazy module that has not run."""
+    for part in reversed(list(module.modules())):
+        lazy = [name for name, tensor in (*part._parameters.items(), *part._buffers.items()) if is_lazy(tensor)]
+        if lazy:
+            raise RuntimeError(f"'{typename(type(part))}' has uninitialized parameters {lazy[0]}. Did you "
+                               "forget to run a forward pass?")
 
 
 def trace(func: Any, example_inputs: Any = None, *args: Any, strict: bool = True, example_kwarg_inputs: Any = None,

@@ -16,6 +16,7 @@ from .. import api as tg
 from .._tensor import torch_function
 from ..core.anomaly import saved_tensors_hooks
 from ..core.mode import mode, no_grad
+from ..core.undefined import failing
 from ._device_states import get_device_states
 from ._pytree import tree_leaves, tree_map
 
@@ -199,6 +200,11 @@ class _Second(_Context):
         out, saved, call.out, call.saved = call.out, call.saved, None, None
         for place in saved:
             mode.watching.hooks[-1][0](places[place[0]][place[1]] if type(place) is tuple else place)
-        for tensor, needs in zip(results, call.needs):
-            tensor.requires_grad_(needs)
-        return out
+        needs = iter(call.needs)
+        return tree_map(lambda x: _as_result(x) if isinstance(x, tg.Tensor) and next(needs) else x, out)
+
+
+def _as_result(tensor: Any) -> Any:
+    """Return a kept tensor as the result of a step, which may be written to; the second run's tape is never pulled."""
+    start = tensor.detach().requires_grad_()
+    return failing("the second run of a checkpointed part has no backward", start)[0]

@@ -371,7 +371,9 @@ def _report(first: _Log, second: _Log) -> str:
                                         ("Operations executed during recomputation", second)))
     return (" An error happened while unpacking tensors; dumping logs of latest computation\nbecause you passed "
             f"`debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n{runs}\n ERROR: Detected non-determinism while "
-            f"running activation checkpointing")
+            "running activation checkpointing\n\nYou are seeing this error because you passed `debug=True` to "
+            "checkpoint, or called it inside set_checkpoint_debug_enabled(True). The two runs of the function recorded "
+            "different steps: compare the lists above to find the first that differs.")
 
 
 # ── with reentrance ───────────────────────────────────────────────────────────────────────────────────────────────────
