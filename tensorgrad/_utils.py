@@ -10,12 +10,14 @@ from .cuda import current_device, device_count, is_available
 from .dtype import dtype as _dtype
 from .nn.parallel._errors import ExceptionWrapper, KeyErrorMessage
 from .nn.parameter import _rebuild_parameter, _rebuild_parameter_with_state
+from .serialization._rebuild import _nested as _rebuild_nested_tensor
 from .serialization._rebuild import _sparse as _rebuild_sparse_tensor
 from .serialization._rebuild import _tensor as _rebuild_tensor
 from .serialization._rebuild import _tensor_v2 as _rebuild_tensor_v2
 from .serialization._rebuild import _tensor_v3 as _rebuild_tensor_v3
 
-__all__ = ["ExceptionWrapper", "KeyErrorMessage", "_element_size", "_flatten_dense_tensors", "_rebuild_parameter",
+__all__ = ["ExceptionWrapper", "KeyErrorMessage", "_element_size", "_flatten_dense_tensors", "_rebuild_nested_tensor",
+           "_rebuild_parameter",
            "_rebuild_parameter_with_state", "_rebuild_sparse_tensor", "_rebuild_tensor", "_rebuild_tensor_v2",
            "_rebuild_tensor_v3", "_unflatten_dense_tensors"]
 

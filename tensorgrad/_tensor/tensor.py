@@ -246,6 +246,8 @@ class Tensor(TensorBase):
             _outside_vmap(self, "NYI: querying is_contiguous inside of vmap for memory_format other than "
                           "torch.contiguous_format")
             return _is_in_format(self.array, memory_format)
+        if self._storage.dense is not None:
+            self.array.check_strides("is_contiguous")
         return bool(self.array.flags.c_contiguous)
 
     @property

@@ -11,6 +11,7 @@ from .. import dtype as dtypes
 from .._tensor import Tensor
 from ..advice import misfit
 from ..core.dispatch import SCALAR_TYPES, is_half, namespace, result_type, xp
+from ..storage.sparse import pattern_of
 from ._arguments import (
     C_NAMES,
     check_elements,
@@ -310,7 +311,9 @@ def _plus(input: Any, product: Any, beta: Any, alpha: Any) -> Any:
     _check_expands(input.array.shape, product.array.shape)
     if alpha != 1:
         product = xp.multiply(product, alpha)
-    if beta == 0:
+    if beta == 0 and pattern_of(product) is not None:
+        input = xp.zeros_like(input)
+    elif beta == 0:
         return xp.where(xp.ones_like(product, dtype=dtypes.bool), product, input)
     return xp.add(input if beta == 1 else xp.multiply(input, beta), product)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from .. import dtype as dtypes
 from .._tensor import Tensor
-from ..core.dispatch import xp
+from ..core.dispatch import fresh, namespace, xp
 from ..core.tape import TensorBase
+from ..storage.sparse import pattern_of
 from . import reduction as _reduction
 from . import return_types
 from ._arguments import check_tensor, in_dtype, normalize_dim, warn
@@ -29,6 +30,7 @@ from ._linalg import (
     transposed,
 )
 from ._register import public
+from ._sparse import rules
 from .factorizations import eigvalsh, svdvals
 
 # ── systems of equations ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,10 +228,12 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
                      unitriangular: bool = False) -> return_types.triangular_solve:
     """X of A·X = input, or of Aᵀ·X = input, for a triangle A; and a copy of A.
 
+    A may be sparse_csr, or sparse_bsr with square blocks; it is solved as a dense matrix, of which there is no copy.
+
     Input: (*, n, k), A (*, n, n), of one dtype of full precision; leading axes broadcast
-    Output: solution (*, n, k), cloned_coefficient (*, n, n)
+    Output: solution (*, n, k), cloned_coefficient (*, n, n), or empty if A is sparse
     Errors: RuntimeError if an operand has less than two axes, A is not square, they do not fit, or the dtypes differ;
-        NotImplementedError for integers and halves
+        NotImplementedError for integers, halves and sparse_coo; ValueError for columns in a compressed layout
     https://pytorch.org/docs → torch.triangular_solve
 
     >>> import tensorgrad as torch, warnings
@@ -248,13 +252,32 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
             raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
                                f"{t.array.ndim} dimensions instead")
     check_pair(input, A, "triangular_solve")
-    check_kernel(input, "triangular_solve_cpu", "triangular_solve", "input")
+    own = pattern_of(A)
+    check_kernel(input, "triangular_solve_cpu" if own is None else "triangular_solve_out_sparse_csr_impl_mkl",
+                 "triangular_solve", "input")
+    if own is not None:
+        A = _dense_triangle(A, own)
     matrix, upper = (transposed(A), not upper) if transpose else (A, upper)
     solution = xp.solve_triangular(matrix, input, upper=upper, unit=unitriangular)
+    if own is not None:
+        none = type(solution._storage).xp.zeros((0,), dtype=solution.array.dtype)
+        return return_types.triangular_solve(solution if own.count else xp.full_like(solution, float("nan")),
+                                             fresh(none, type(solution._storage)))
     kept = xp.broadcast_to(A, shape=(*solution.array.shape[:-2], *A.array.shape[-2:]))
     if solution._node is not None and A._node is None:
         kept = xp.copied(input, kept)                   # a result of the step, too, although its gradient is zero
     return return_types.triangular_solve(solution, xp.in_columns(kept))
+
+
+def _dense_triangle(A: Any, own: Any) -> Any:
+    """Return a sparse matrix as a dense one; raise PyTorch's errors for layouts that it does not solve."""
+    if own.layout is dtypes.sparse_coo:
+        rules().refuse("triangular_solve", A)
+    if not own.by_rows:
+        raise ValueError("triangular_solve: unsupported sparse layout.")
+    if own.blocksize[0] != own.blocksize[1]:
+        raise RuntimeError("MKL Sparse doesn't support matrices with non-square blocks.")
+    return rules().dense(namespace(own.backend), A)
 
 
 # ── inverses ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -152,20 +152,36 @@ def sparse_compressed_tensor(compressed_indices: object, plain_indices: object, 
         raise RuntimeError(NO_LAYOUT + ("none" if layout is None else SHOWN.get(layout, "Strided")))
     values = _values(values, dtype, device)
     backend = type(values._storage)
+    whole = checks["on"] if check_invariants is None else check_invariants
+    if whole:
+        _check_indices(NAMES[layout], compressed_indices, plain_indices)
     lines, plain = (_indices(i, backend, ("int32", "int64")) for i in (compressed_indices, plain_indices))
     if lines.dtype != plain.dtype:
         lines, plain = lines.astype("int64"), plain.astype("int64")
-    blocksize, inner = _parts(layout, lines, plain, values.array.shape)
+    blocksize, inner = _parts(layout, lines, plain, values.array.shape, size)
     if size is None:
         size = _smallest(layout, lines, plain, blocksize, inner, backend)
     size = tuple(map(int, size))
     _check_compressed(layout, lines, plain, size, blocksize, inner)
-    whole = checks["on"] if check_invariants is None else check_invariants
     pattern = compressed(layout, lines, plain, size, backend, blocksize, len(inner), whole)
     return _made(pattern, values, requires_grad)
 
 
-def _parts(layout: Any, lines: Any, plain: Any, shape: Any) -> tuple[tuple[int, int], tuple[int, ...]]:
+def _check_indices(names: Any, *indices: Any) -> None:
+    """Raise PyTorch's errors for indices that are not blocks of memory, or not of the dtype int32 or int64."""
+    found = [(name, i.array) for name, i in zip(names, indices) if isinstance(i, TensorBase)]  # type: ignore[attr-defined]
+    for name, array in found:
+        if array.ndim and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
+            raise RuntimeError(f"expected {name} to be a contiguous tensor per batch")
+    kinds = [SCALAR_TYPES[dtypes.as_dtype(array.dtype).name] for _, array in found]
+    if len(set(kinds)) == 2:
+        raise RuntimeError(f"{names[0]} and {names[1]} must have the same dtype, bot got {kinds[0]} and {kinds[1]}, "
+                           "respectively")
+    if not set(kinds) <= {"Int", "Long"}:
+        raise RuntimeError(f"{names[0]} and {names[1]} dtype must be Int or Long, but got {kinds[0]}")
+
+
+def _parts(layout: Any, lines: Any, plain: Any, shape: Any, size: Any) -> tuple[tuple[int, int], tuple[int, ...]]:
     """The size of blocks and the shape of one value."""
     from ..storage.sparse_patterns import NAMES
     first, second = NAMES[layout][:2]
@@ -178,14 +194,24 @@ def _parts(layout: Any, lines: Any, plain: Any, shape: Any) -> tuple[tuple[int, 
     if len(shape) < plain.ndim + blocks:
         raise RuntimeError(f"values must have dimensionality > sum of batch and block dimensionalities "
                            f"(={plain.ndim - 1} + {blocks}) but got {len(shape)}")
-    if tuple(shape[:plain.ndim]) != tuple(plain.shape) or lines.shape[:-1] != plain.shape[:-1]:
-        place = plain.ndim - 1
+    place = plain.ndim - 1
+    batches = [tuple(part[:place]) for part in (lines.shape, plain.shape, shape)]
+    whole = size is not None and len(size) == len(shape) - blocks + 1           # of the right number of dimensions
+    wanted = tuple(size[:place]) if whole else batches[0]
+    if len({*batches, wanted}) > 1:
+        raise _misfit_of_batches(layout, batches, wanted)
+    if shape[place] != plain.shape[-1]:
         raise RuntimeError(f"{second}.shape[-1] must be equal to nnz (={shape[place]}) as defined by "
-                           f"values.shape[{place}], but got {plain.shape[-1]}" if plain.shape[-1] != shape[place] else
-                           f"all batch dimensions of {first} (={list(lines.shape[:-1])}), {second} "
-                           f"(={list(plain.shape[:-1])}), and values (={list(shape[:place])}) must be equal")
+                           f"values.shape[{place}], but got {plain.shape[-1]}")
     block = tuple(shape[plain.ndim:plain.ndim + blocks])
     return ((block[0], block[1]) if blocks else (1, 1)), tuple(shape[plain.ndim + blocks:])
+
+
+def _misfit_of_batches(layout: Any, found: Any, wanted: Any) -> RuntimeError:
+    from ..storage.sparse_patterns import NAMES
+    shown = [f"(={list(batch)})" for batch in (*found, wanted)]
+    return RuntimeError("all batch dimensions of {0} {2}, {1} {3}, and values {4} must be equal to tensor batch "
+                        "dimensions {5}".format(*NAMES[layout][:2], *shown))
 
 
 def _smallest(layout: Any, lines: Any, plain: Any, blocksize: Any, inner: Any, backend: Any) -> tuple[int, ...]:
@@ -205,9 +231,8 @@ def _check_compressed(layout: Any, lines: Any, plain: Any, size: tuple[int, ...]
     if len(size) != len(batch) + 2 + len(inner) or min(size) < 0:
         raise RuntimeError("tensor dimensionality must be sum of batch, base, and dense dimensionalities "
                            f"(={len(batch)} + 2 + {len(inner)}) but got {len(size)}")
-    if size[:len(batch)] != batch or size[len(batch) + 2:] != inner:
-        raise RuntimeError(f"the size {list(size)} does not fit batches of the shape {list(batch)} and values of the "
-                           f"shape {list(inner)}")
+    if size[len(batch) + 2:] != inner:
+        raise RuntimeError(f"the size {list(size)} does not fit values of the shape {list(inner)}")
     for i in (0, 1):
         if not blocksize[i] or size[len(batch) + i] % blocksize[i]:
             raise RuntimeError(f"tensor shape[{len(batch) + i}] (={size[len(batch) + i]}) must be divisible with "

@@ -192,13 +192,10 @@ def sparse_mask(input: Tensor, mask: Tensor) -> Tensor:
     return rules().named(rules().at(table(input), input, wanted), "SparseMask")  # type: ignore[no-any-return]
 
 
-@public(function=False)
-def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """A copy of `length` slices along an axis, from `start` on. https://pytorch.org/docs → torch.Tensor.narrow_copy"""
+def narrowed_copy(input: Any, dim: int, start: int, length: int) -> Tensor:
+    """`narrow_copy` of a sparse_coo tensor."""
     dim = normalize_dim(dim, input.array.ndim)
     size = input.array.shape[dim]
-    if not isinstance(pattern_of(input), Coo):
-        return input.narrow(dim, start, length).clone()  # type: ignore[attr-defined, no-any-return]
     if length < 0 or not -size <= start <= size or start % max(size, 1) + length > size and length:
         raise RuntimeError(f"Invalid range to narrow. range(start, start+length) must be a subset of range(0, {size}).")
     rules()

@@ -11,6 +11,7 @@ from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
 from ..core.tape import TensorBase
 from ..storage.out_of_memory import check_room
+from ..storage.sparse import Coo, pattern_of
 from ._arguments import check_long, integer, normalize_dim
 from ._kinds import Index, Ints, Ints1
 from ._register import FUNCTIONS, public
@@ -335,6 +336,9 @@ def narrow_copy(input: Tensor, dim: int, start: Index, length: Index) -> Tensor:
     >>> torch.narrow_copy(torch.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
+    if isinstance(pattern_of(input), Coo):
+        from .sparse_methods import narrowed_copy
+        return narrowed_copy(input, dim, start, length)
     if dim >= input.array.ndim > 0:
         raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
     return xp.clone(narrow(input, dim, start, length))

@@ -1,4 +1,4 @@
-"""torch.backends.mkl: not used, except where NumPy itself is built with it.
+"""torch.backends.mkl: functions that PyTorch computes with MKL are NumPy's and this package's own here.
 
 https://pytorch.org/docs → torch.backends.mkl
 """
@@ -8,8 +8,12 @@ VERBOSE_OFF, VERBOSE_ON = 0, 1
 
 
 def is_available() -> bool:
-    """Return False: PyTorch's MKL kernels are not there."""
-    return False
+    """Return True: all functions are there that PyTorch's CPU has only if it is built with MKL.
+
+    Programs ask before they call transforms of torch.fft, or multiply and add sparse_csr matrices and solve systems of
+    them. MKL itself is not used, unless NumPy is built with it.
+    """
+    return True
 
 
 class verbose:

@@ -73,6 +73,10 @@ def refuse(name: str, *inputs: Any) -> NoReturn:
     """Raise PyTorch's error for an operation that a layout does not have."""
     flat = [t for t in inputs for t in (t if isinstance(t, (list, tuple)) else [t])]
     layout = next(p.layout for t in flat if (p := pattern_of(t)) is not None)
+    if name == "as_strided":
+        check_strides(next(t for t in flat if is_sparse(t)), "strides")
+    if name == "mean.dim" and SHOWN[layout] != "Sparse":
+        name = "mean.out"
     device = next((t.device.type for t in flat if isinstance(t, TensorBase)), "cpu")  # type: ignore[attr-defined]
     if SHOWN[layout] != "Sparse" and name.partition(".")[0] in UNARY_OR_COMPARED:
         raise RuntimeError(f"unsupported tensor layout: {SHOWN[layout]}")
@@ -92,6 +96,11 @@ def public_name(default: str) -> str:
             return frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
     return name
+
+
+def check_strides(x: Any, name: str) -> None:
+    """Raise PyTorch's error if a tensor is compressed: `name` is "strides" or "is_contiguous"."""
+    getattr(x, "array", x).check_strides(name)
 
 
 def is_sparse(x: Any) -> bool:

@@ -1,10 +1,11 @@
 """Rules of products with sparse matrices, and of what goes along the values of one row or column."""
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-from ..dtype import sparse_coo, sparse_csr
-from ..storage.sparse import Compressed, Coo, starts_of
+from ..dtype import sparse_coo, sparse_csc, sparse_csr
+from ..storage.sparse import SINGLE, Compressed, Coo, starts_of
 from .sparse import coalesced, flat, in_layout, is_sparse, made, pattern, refuse, rule, summed, take, values
 from .sparse_rules import t as transposed
 
@@ -18,7 +19,9 @@ def misfit(a: Any, b: Any) -> RuntimeError:
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     if len(b.shape) == 1 and is_sparse(a) and not is_sparse(b):
         if a.shape[-1] != b.shape[0]:
-            raise RuntimeError(f"mv: expected self.size(-1) == vec.size(-1) but got {a.shape[-1]} and {b.shape[0]}")
+            raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)" if isinstance(pattern(a), Coo) else
+                               f"size mismatch, got input ({a.shape[0]}), mat ({'x'.join(map(str, a.shape))}), vec "
+                               f"({b.shape[0]})")
         return xp.squeeze(matmul(xp, a, xp.expand_dims(b, axis=1)), axis=(1,))
     if len(a.shape) == 3 and len(b.shape) == 3:
         return stack_matmul(xp, a, b)
@@ -74,21 +77,14 @@ def stack_matmul(xp: Any, a: Any, b: Any) -> Any:
         refuse("bmm", a, b)
     a = in_layout(xp, a, sparse_coo)
     check_plain(a)
-    own = pattern(a)
-    which, rows, columns = own.indices
-    module = own.backend.module
-    blocks = Coo(module.stack([which * n + rows, which * k + columns]), (count * n, count * k), own.backend,
-                 own.coalesced)
-    csr, order = blocks.csr
+    csr, order = blocks(pattern(a), n, k).csr
     out = xp.sparse_matmul(take(xp, values(xp, a), order), xp.reshape(b, (count * k, b.shape[2])), pattern=csr)
     return xp.reshape(out, (count, n, b.shape[2]))
 
 
 def of_two(xp: Any, a: Any, b: Any) -> Any:
     """The product of two sparse matrices: the values of each row of `a` meet those of rows of `b`."""
-    layout = pattern(a).layout
-    if isinstance(pattern(a), Compressed) and not isinstance(pattern(b), Compressed):
-        layout = sparse_csr
+    layout = pattern(a).layout if pattern(a).layout is not sparse_csc else sparse_csr
     a, b = coalesced(xp, in_layout(xp, a, sparse_coo)), coalesced(xp, in_layout(xp, b, sparse_coo))
     one, two, module = pattern(a), pattern(b), pattern(a).backend.module
     rows, inner = one.indices
@@ -102,11 +98,42 @@ def of_two(xp: Any, a: Any, b: Any) -> Any:
 
 
 def sampled_addmm(xp: Any, x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """beta·x + alpha·(a·b), at the places of x alone."""
-    rows = pattern(x).csr[0]
-    product = xp.sampled_matmul(a, xp.t(b), pattern=rows)
+    """beta·x + alpha·(a·b), at the places of x alone: of a matrix, or of each matrix of a stack."""
+    batch = tuple(a.shape[:-2])
+    if batch != pattern(x).batch:
+        x = repeated(xp, x, batch)
+    own = pattern(x)
+    if batch:
+        (n, k), m = a.shape[-2:], b.shape[-1]
+        rows = blocks(own, n, m).csr[0]
+        count = prod(batch)
+        a, b = xp.reshape(a, (count * n, k)), xp.reshape(xp.swapaxes(b, axis1=-2, axis2=-1), (count * m, k))
+    else:
+        rows, b = own.csr[0], xp.t(b)
+    product = xp.reshape(xp.sampled_matmul(a, b, pattern=rows), own.values_shape)
     product = product if alpha == 1 else product * alpha
-    return made(xp, pattern(x), product if beta == 0 else values(xp, x) * beta + product)
+    return made(xp, own, product if beta == 0 else values(xp, x) * beta + product)
+
+
+def repeated(xp: Any, x: Any, batch: tuple[int, ...]) -> Any:
+    """A stack of one compressed matrix."""
+    own = pattern(x)
+    lines, plain = (own.backend.module.broadcast_to(part, (*batch, part.shape[-1])).copy()
+                    for part in (own.compressed, own.plain))
+    wanted = Compressed(own.layout, lines, plain, (*batch, *own.shape), own.backend, own.blocksize, own.dense_dim)
+    return made(xp, wanted, xp.broadcast_to(values(xp, x), shape=wanted.values_shape))
+
+
+def blocks(own: Any, n: int, m: int) -> Coo:
+    """The places of a stack of (n, m) matrices in one matrix, on whose diagonal they are as blocks."""
+    *lead, rows, columns = own.entries.indices
+    module, sizes = own.backend.module, own.shape[:len(lead)]
+    which = module.zeros(rows.shape, dtype="int64")
+    for index, size in zip(lead, sizes, strict=True):
+        which = which * size + index
+    count = prod(sizes)
+    return Coo(module.stack([which * n + rows, which * m + columns]), (count * n, count * m), own.backend,
+               own.entries.coalesced)
 
 
 # ── along rows and columns ────────────────────────────────────────────────────────────────────────────────────────────
@@ -162,10 +189,13 @@ def reduced_matmul(xp: Any, a: Any, b: Any, reduce: str) -> Any:
         if reduce == "sum":
             return out
         counts = module.maximum(rows.indptr[1:] - rows.indptr[:-1], 1).reshape(-1, 1)
-        return out / xp.constant(counts.astype(b.dtype.numpy if hasattr(b.dtype, "numpy") else b.dtype))
+        return out / xp.cast(xp.constant(counts), dtype=getattr(b.dtype, "numpy", b.dtype))
     terms = xp.expand_dims(found, axis=-1) * xp.embedding(b, xp.constant(rows.indices))
     width = b.shape[1]
-    chosen, there = extremes(getattr(terms, "array", terms), rows, reduce == "amax")
+    numbers = getattr(terms, "array", terms)
+    if numbers.dtype.kind == "V":               # only stored: compared in float32
+        numbers = pattern(a).backend.cast(numbers, SINGLE)
+    chosen, there = extremes(numbers, rows, reduce == "amax")
     flat_terms = xp.embedding(xp.reshape(terms, (-1,)), xp.constant(chosen))
     out = xp.embedding_add(flat_terms, xp.constant(there), rows=rows.shape[0])
     return xp.reshape(out, (rows.shape[0], width))

@@ -12,6 +12,7 @@ from ..ops.sparse import sampled
 from ..storage.sparse import SHOWN, Compressed, Coo
 from .sparse import (
     at,
+    check_strides,
     coalesced,
     dense,
     flat,
@@ -70,6 +71,9 @@ def cast(xp: Any, x: Any, *, dtype: Any) -> Any:
 
 def fit(name: str, a: Any, b: Any) -> None:
     if tuple(a.shape) != tuple(b.shape):
+        if name == "add" and isinstance(pattern(a), Compressed):
+            raise RuntimeError("torch.add: Expected input tensors to have the same shape, but got tensor `self` with "
+                               f"shape {list(a.shape)} and tensor `other` with shape {list(b.shape)}")
         raise RuntimeError(f"{name}: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != "
                            f"{list(b.shape)}")
 
@@ -266,6 +270,9 @@ def sum(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
 def _sum_compressed(xp: Any, x: Any, axes: tuple[int, ...], full: bool, keepdims: bool) -> Any:
     if full:
         return xp.sum(values(xp, x))
+    if pattern(x).layout is not sparse_csr:
+        raise RuntimeError("Currently the only compressed sparse format supported for sum.dim_IntList is CSR, but got "
+                           f"layout {SHOWN[pattern(x).layout]}")
     if not keepdims:
         raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
     return in_layout(xp, sum(xp, in_layout(xp, x, sparse_coo), axis=axes, keepdims=True), pattern(x).layout)
@@ -364,8 +371,7 @@ def swapaxes(xp: Any, x: Any, *, axis1: int, axis2: int) -> Any:
 @rule("expand_dims")
 def expand_dims(xp: Any, x: Any, *, axis: int) -> Any:
     own = pattern(x)
-    if isinstance(own, Compressed):
-        raise RuntimeError("Sparse CSR tensors do not have strides")
+    check_strides(x, "strides")
     axis = axis % (len(own.shape) + 1)
     shape = (*own.shape[:axis], 1, *own.shape[axis:])
     if axis > own.sparse_dim:
@@ -383,8 +389,7 @@ def concat(xp: Any, xs: Any, *, axis: int = 0) -> Any:
         if p is None:
             raise RuntimeError("Concatenating sparse tensors, but a dense tensor was found at position "
                                f"{patterns.index(None)}.")
-        if isinstance(p, Compressed):
-            raise RuntimeError("Sparse CSR tensors do not have is_contiguous")
+        check_strides(xs[patterns.index(p)], "is_contiguous")
     first = patterns[0]
     axis = axis % len(first.shape)
     for place, p in enumerate(patterns):
@@ -531,8 +536,6 @@ def get_item(xp: Any, x: Any, *, index: Any) -> Any:
             axis += 1
         elif isinstance(part, slice):
             if part != slice(None) and part.indices(x.shape[axis]) != (0, x.shape[axis], 1):
-                if isinstance(pattern(x), Compressed):
-                    raise RuntimeError("Sparse CSR tensors do not have strides")
                 refuse("as_strided", x) if is_sparse(x) else None
                 x = xp.get_item(x, index=(*[slice(None)] * axis, part))
             axis += 1

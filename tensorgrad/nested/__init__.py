@@ -14,6 +14,9 @@ __all__ = ["as_nested_tensor", "masked_select", "narrow", "nested_tensor", "nest
 
 # The class overrides functions, for which all methods of Tensor must ask: it is made when it is first used.
 def __getattr__(name: str) -> _Any:
+    if name == "_internal":
+        from ._internal import nested_tensor
+        return __import__("sys").modules[nested_tensor.__package__]
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import functions

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import api as tg
+from .ragged import NestedInt, of_lengths
 from .tensor import RULES, is_nested, like, nested, outer_shape, plain
 
 Rule = Callable[[Any, str, Any, Any], Any]
@@ -26,10 +27,10 @@ rad2deg real reciprocal relu relu6 remainder round rrelu rsqrt rsub rtruediv sel
 sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold true_divide
 trunc where xlogy zero copy clone contiguous detach to float double half bfloat16 int long short char byte bool
 cpu cuda type type_as zeros_like ones_like empty_like full_like rand_like randn_like randint_like bernoulli
-normal uniform data grad""".split()
+normal uniform data grad apply _to_copy threshold_backward""".split()
 # of the values as a whole, or of the tape
 PLAIN = """element_size is_floating_point is_complex is_signed is_inference storage_offset get_device backward
-register_hook retain_grad requires_grad_ detach_ data_ptr is_conj is_neg __hash__ __dir__ __contains__ item
+register_hook retain_grad requires_grad_ detach_ data_ptr _is_view is_conj is_neg __hash__ __dir__ __contains__ item
 __bool__ __float__ __int__ register_post_accumulate_grad_hook""".split()
 OPERATORS = dict(pair.split(":") for pair in (
     "__and__:bitwise_and __rand__:bitwise_and __or__:bitwise_or __ror__:bitwise_or __xor__:bitwise_xor "
@@ -64,6 +65,10 @@ def _property(func: Any, args: Any) -> Any:
     x = args[0]
     if getattr(func, "__self__", None) is tg.Tensor.T:
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
+    if getattr(func, "__self__", None) is tg.Tensor.mT:
+        return GROUP_OF["transpose"](tg.transpose, "transpose", (x, -2, -1), {})
+    if getattr(func, "__self__", None) is tg.Tensor._base:
+        return func(x)
     found = func(x, *(plain(a) if is_nested(a) else a for a in args[1:]))
     return like(x, found) if isinstance(found, tg.Tensor) and found.array.shape == x.array.shape else found
 
@@ -104,32 +109,38 @@ def elementwise(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     x = next(a for a in (*args, *kwargs.values()) if is_nested(a))
     if is_nested(args[0]) and (name == "contiguous" or name == "clone" and kwargs):
         x = packed(x)
-        args, kwargs = (x, *args[1:]), {}
+        args = (x, *args[1:])
 
     def at_values(a: Any) -> Any:
+        if isinstance(a, NestedInt):
+            raise RuntimeError(f"NestedTensor {name}.Tensor: invalid argument {a}")
         return aligned(x, a, name, args) if isinstance(a, tg.Tensor) else a
-    kwargs = {key: at_values(a) for key, a in kwargs.items() if key != "layout"}
     if name.endswith("_") and is_nested(args[0]):
-        func(args[0], *map(at_values, args[1:]), **kwargs)
+        if name == "copy_" and is_nested(args[1]) and args[1]._ragged.size != x._ragged.size:
+            raise RuntimeError("copy_(): expected compatible input and src shapes, but got: "
+                               + " and ".join(str(outer_shape(a)) for a in args[:2]))
+        func(args[0], *map(at_values, args[1:]), **{key: at_values(a) for key, a in kwargs.items()})
         return args[0]
-    return like(x, func(*map(at_values, args), **kwargs))
+    kwargs = {key: at_values(a) for key, a in kwargs.items() if key != "layout"}
+    values = list(map(at_values, args))
+    found = func(*values, **kwargs)
+    if not isinstance(found, tg.Tensor):
+        return found
+    return x if found is values[0] and is_nested(args[0]) else like(x, found)
 
 
 def packed(x: Any) -> Any:
     """The nested tensor without holes between components."""
-    from .ragged import of_lengths
     if x._ragged.lengths is None:
         return x
     ragged = of_lengths(x._ragged.counts, x._ragged.offsets.device)
-    return nested(x._ragged.packed(plain(x), x._ragged_idx - 1), ragged, x._ragged_idx, x._layout)
+    return nested(x._ragged.packed(plain(x), x._ragged_idx - 1), ragged, x._ragged_idx)
 
 
 def aligned(x: Any, other: Any, name: str, args: Any) -> Any:
     """The values of an operand, in a shape that broadcasts with the values of x."""
     if is_nested(other):
-        same = other._ragged is x._ragged or (x._layout is tg.strided is other._layout
-                                              and other._ragged.counts.tolist() == x._ragged.counts.tolist())
-        if same and other._ragged_idx == x._ragged_idx:
+        if other._ragged.size == x._ragged.size and other._ragged_idx == x._ragged_idx:
             return plain(other)
         raise misfit(name, args)
     if not other.ndim:
@@ -160,8 +171,6 @@ def misfit(name: str, args: Any) -> RuntimeError:
 @rule("linear")
 def linear(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     x = args[0]
-    if is_nested(x) and x._layout is tg.strided and not x.is_contiguous():
-        raise RuntimeError("for now linear only supports contiguous nested tensor")
     if not is_nested(x) or x._ragged_idx == x.ndim - 1:
         raise RuntimeError("linear(): not supported for NestedTensor on ragged dim")
     return like(x, func(plain(x), *args[1:], **kwargs))
@@ -178,10 +187,35 @@ def layer_norm(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     x, shape = args[0], args[1] if len(args) > 1 else kwargs["normalized_shape"]
     if x.ndim <= 2:
         raise RuntimeError(f"{name}(): not supported for NestedTensor objects with 2 or fewer dimensions")
-    if len(shape) >= x.ndim - x._ragged_idx:
-        raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape "
-                           f"[*, {', '.join(map(str, shape))}], but got input of size{list(x.array.shape)}")
-    return like(x, func(plain(x), *args[1:], **kwargs))
+    if len(shape) < x.ndim - x._ragged_idx or len(shape) < x.ndim and not any(isinstance(n, NestedInt) for n in shape):
+        return like(x, func(plain(x), *args[1:], **kwargs))
+    if name == "rms_norm":
+        raise ValueError("rms_norm(): Normalization over the ragged dim not supported for nested tensors")
+    if len(shape) >= x.ndim:
+        raise RuntimeError("layer_norm(): not supported when normalizing over the batch dimension for NestedTensor")
+    if x._ragged.lengths is not None:
+        raise RuntimeError("layer_norm(): not supported where lengths is not None if operating on the ragged dimension "
+                           "for NestedTensor")
+    given = dict(zip(("weight", "bias", "eps"), args[2:])) | kwargs
+    given.pop("normalized_shape", None)
+    return like(x, _norm_of_components(x, len(shape), **given))
+
+
+def _norm_of_components(x: Any, count: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """The layer norm over the last `count` axes, of which one is ragged."""
+    values, place, ragged = plain(x), x._ragged_idx - 1, x._ragged
+    axes = [axis for axis in range(values.ndim - count, values.ndim) if axis != place]
+    sizes = ragged.index(ragged.counts) * tg.Size(values.shape[axis] for axis in axes).numel()
+
+    def mean(numbers: Any) -> Any:
+        """The means over a component's elements, at each of them."""
+        sums = ragged.padded(numbers.sum(axes, keepdim=True) if axes else numbers, place).sum(place + 1, keepdim=True)
+        means = sums / sizes.reshape(-1, *[1] * (sums.ndim - 1))
+        return ragged.spread(means.squeeze(place + 1), place)
+    centred = values - mean(values)
+    found = centred * (mean(centred * centred) + eps).rsqrt()
+    found = found if weight is None else found * weight
+    return found if bias is None else found + bias
 
 
 @rule("softmax log_softmax")
@@ -197,6 +231,9 @@ def softmax(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     if x._ragged.lengths is not None:
         raise RuntimeError(f"{name}(): not supported where lengths is not None if reducing across the ragged dimension "
                            "for NestedTensor")
+    if x._ragged_idx > 1:
+        raise RuntimeError(f"{name}(): not supported when reducing along the ragged dimension for ragged_idx > 1 for "
+                           "NestedTensor")
     batch = x._ragged.padded(plain(x), axis - 1, -float("inf"))
     return like(x, x._ragged.unpadded(func(batch, axis, *rest, **kwargs), axis - 1))
 
@@ -205,8 +242,11 @@ def softmax(func: Any, name: str, args: Any, kwargs: Any) -> Any:
 def matmul(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     """Products with a matrix, with one for each component, or of two nested tensors along their ragged axes."""
     a, b = args
+    for key, t in (("input", a), ("mat2", b)):
+        if name == "bmm" and t.ndim != 3:
+            raise ValueError(f"bmm(): {key} must be 3D")
     if is_nested(a) and is_nested(b):
-        if a._ragged_idx == a.ndim - 1 and b._ragged_idx == b.ndim - 2 and a._ragged is b._ragged:
+        if a._ragged_idx == a.ndim - 1 and b._ragged_idx == b.ndim - 2 and a._ragged.size == b._ragged.size:
             return func(*(t._ragged.padded(plain(t), t._ragged_idx - 1) for t in (a, b)))
     elif is_nested(a) and a._ragged_idx < a.ndim - 1:
         if b.ndim == 2:
@@ -214,7 +254,7 @@ def matmul(func: Any, name: str, args: Any, kwargs: Any) -> Any:
         if b.ndim == a.ndim and b.shape[0] == a._ragged.batch:
             batch = a._ragged.padded(plain(a), a._ragged_idx - 1)
             return like(a, a._ragged.unpadded(func(batch, b), a._ragged_idx - 1))
-    raise RuntimeError(f"{'matmul' if name != 'bmm' else 'bmm'}(): not supported between inputs of shapes "
+    raise RuntimeError(f"matmul(): not supported between inputs of shapes "
                        f"{shape_of(a)} and {tg.Size(shape_of(b)) if not is_nested(b) else outer_shape(b)}")
 
 
@@ -225,10 +265,14 @@ def attention(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     given = {**dict(zip(names, args)), **kwargs}
     q, k, v = (given.pop(key) for key in names[:3])
     if given.pop("attn_mask", None) is not None:
-        raise RuntimeError("Masks are not yet supported!")
-    if not all(map(is_nested, (q, k, v))) or k._ragged.counts.tolist() != v._ragged.counts.tolist():
-        raise RuntimeError("scaled_dot_product_attention(): query, key and value must be nested tensors, and keys as "
-                           "long as values")
+        raise ValueError("Masks are not yet supported!")
+    if not all(map(is_nested, (q, k, v))):
+        shown = ", ".join(f"{'and ' * (n == 'value')}{n}.is_nested: {is_nested(t)}" for n, t in zip(names, (q, k, v)))
+        raise ValueError(f"Expected query, key, and value to be nested tensors, but got {shown} instead.")
+    if all(t._ragged_idx < t.ndim - 2 and t._ragged.size == q._ragged.size for t in (q, k, v)):
+        return like(q, func(*map(plain, (q, k, v)), **given))           # along axes that are not ragged
+    if k._ragged.counts.tolist() != v._ragged.counts.tolist():
+        raise RuntimeError("scaled_dot_product_attention(): keys must be as long as values")
     padded = [t._ragged.padded(plain(t), t._ragged_idx - 1) for t in (q, k, v)]
     places = tg.arange(k._ragged.longest, device=padded[1].device)
     mask = places < k._ragged.index(k._ragged.counts).reshape(-1, *[1] * (k.ndim - 1))

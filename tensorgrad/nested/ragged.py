@@ -14,26 +14,37 @@ _numbers = count(1)
 
 
 class NestedInt(int, SymInt):
-    """The length of a ragged axis: it equals itself alone, and is at least 2. It prints as j and a number."""
+    """The length of a ragged axis: it equals itself alone, and is at least 2. It prints as j and a number.
+
+    A number of times such a length is one, too: the step in memory from one component to the next.
+    """
 
     number: int
+    times: int
 
-    def __new__(cls, longest: int) -> NestedInt:
+    def __new__(cls, longest: int, number: int | None = None, times: int = 1) -> NestedInt:
         made = int.__new__(cls, max(longest, 2))
-        made.number = next(_numbers)
+        made.number, made.times = next(_numbers) if number is None else number, times
         return made
 
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, NestedInt) or not isinstance(other, int):
+            return int.__mul__(self, other)
+        return NestedInt(int(self) * other, self.number, self.times * other)
+
+    __rmul__ = __mul__
+
     def __eq__(self, other: object) -> bool:
-        return self is other
+        return isinstance(other, NestedInt) and (self.number, self.times) == (other.number, other.times)
 
     def __ne__(self, other: object) -> bool:
-        return self is not other
+        return not self == other
 
     def __hash__(self) -> int:
-        return id(self)
+        return hash((self.number, self.times))
 
     def __repr__(self) -> str:
-        return f"j{self.number}"
+        return f"j{self.number}" if self.times == 1 else f"{self.times}*j{self.number}"
 
     __str__ = __repr__
 
@@ -41,7 +52,7 @@ class NestedInt(int, SymInt):
         return bool(other < 2)
 
     def __ge__(self, other: Any) -> bool:
-        return self is other or bool(other <= 2)
+        return self == other or bool(other <= 2)
 
     def __lt__(self, other: Any) -> bool:
         return not self >= other
@@ -54,11 +65,13 @@ class Ragged:
     """The components' places along the ragged axis of the values: component i begins at `offsets[i]`.
 
     It ends before `offsets[i + 1]`, or, with lengths, after `lengths[i]` elements: then there are holes between
-    components. Nested tensors that share their Ragged have the same shape.
+    components. Nested tensors that share their Ragged have the same shape. `known` has what was given or asked for: the
+    length of the longest component, and of the shortest one.
     """
 
-    def __init__(self, offsets: Any, lengths: Any = None) -> None:
+    def __init__(self, offsets: Any, lengths: Any = None, **known: int | None) -> None:
         self.offsets, self.lengths = offsets, lengths
+        self.known = {name: value for name, value in known.items() if value is not None}
         self.size = NestedInt(self.longest)
 
     @cached_property
@@ -74,8 +87,15 @@ class Ragged:
 
     @property
     def longest(self) -> int:
-        """The length of the longest component."""
-        return int(self.counts.max(initial=0))
+        """The length of the longest component, or what was given as such."""
+        found = self.known.get("max_seqlen")
+        return int(self.counts.max(initial=0)) if found is None else found
+
+    @property
+    def shortest(self) -> int:
+        """The length of the shortest component, or what was given as such."""
+        found = self.known.get("min_seqlen")
+        return int(self.counts.min(initial=self.longest)) if found is None else found
 
     @property
     def batch(self) -> int:
@@ -125,10 +145,29 @@ class Ragged:
         return each.index_select(0, self.index(self.component)).movedim(0, axis)
 
 
-def of_lengths(lengths: Any, device: Any = None) -> Ragged:
-    """Components one after another, of the given lengths."""
-    ends = np.cumsum(np.asarray(lengths, dtype="int64"))
-    return Ragged(tg.from_numpy(np.concatenate([[0], ends])).to(device=device or "cpu"))
+def of_lengths(lengths: Any, device: Any = None, given: bool = False) -> Ragged:
+    """Components one after another, of the given lengths; their extremes count as known if the lengths were `given`."""
+    lengths = np.asarray(lengths, dtype="int64")
+    known = {} if not given else {"min_seqlen": int(lengths.min(initial=lengths.max(initial=0))),
+                                  "max_seqlen": int(lengths.max(initial=0))}
+    offsets = tg.from_numpy(np.concatenate([[0], np.cumsum(lengths)])).to(device=device or "cpu")
+    return shared(offsets, **known)
 
 
-__all__ = ["NestedInt", "Ragged", "of_lengths"]
+def shared(offsets: Any, lengths: Any = None, **known: int | None) -> Ragged:
+    """The Ragged of an offsets tensor, or of a lengths tensor: of one tensor, one, until it is written to.
+
+    With other extremes, or other offsets of the same lengths, the ragged axis is the same, too.
+    """
+    key = offsets if lengths is None else lengths
+    version, found = key.__dict__.get("_ragged", (None, None))
+    if found is None or version != key._storage.version:
+        found = Ragged(offsets, lengths, **known)
+        key.__dict__["_ragged"] = key._storage.version, found
+    elif found.offsets is not offsets or any(found.known.get(name) != value for name, value in known.items() if value):
+        size, found = found.size, Ragged(offsets, lengths, **known)
+        found.size = NestedInt(found.longest, size.number)
+    return found  # type: ignore[no-any-return]
+
+
+__all__ = ["NestedInt", "Ragged", "of_lengths", "shared"]

@@ -24,6 +24,11 @@ def permute(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     x, *rest = args
     given = rest or list(kwargs.values())
     dims = [axis_of(x, d) for d in (given[0] if isinstance(given[0], (tuple, list)) else given)]
+    if len(dims) != x.ndim:
+        raise ValueError(f"permute(): number of dimensions in the tensor input ({x.ndim}) does not match the length of "
+                         f"the desired ordering of dimensions ({len(dims)}).")
+    if len(set(dims)) != len(dims):
+        raise ValueError("permute(): duplicate dims are not allowed.")
     if dims[0] != 0:
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
     return like(x, plain(x).permute([d - 1 for d in dims[1:]]), dims.index(x._ragged_idx))
@@ -48,22 +53,26 @@ def squeeze(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     return like(x, found, x._ragged_idx - (found.ndim < x.array.ndim and axis + 1 < x._ragged_idx))
 
 
-@rule("view reshape")
+@rule("view reshape _unsafe_view")
 def view(func: Any, name: str, args: Any, kwargs: Any) -> Any:
-    """Another shape with the components in front; the ragged axis stays, and −1 may name it."""
+    """Another shape with the components in front; the ragged axis stays, and −1 may name it, and the components."""
     x, *rest = args
     shape = list(rest[0] if rest and isinstance(rest[0], (tuple, list)) else rest or kwargs.get("shape", ()))
     old = outer_shape(x)
     place = next((i for i, n in enumerate(shape) if isinstance(n, NestedInt)), None)
-    if place is None and -1 in shape:
-        place = shape.index(-1)
+    if place is None and -1 in shape[1:]:
+        place = shape.index(-1, 1)
     if place is None or place == 0 or shape[0] not in (old[0], -1):
         raise RuntimeError(f"{name}(): cannot view shape {tuple(old)} as {shape}")
     wanted = [*shape[1:place], x.array.shape[x._ragged_idx - 1], *shape[place + 1:]]
     before = tg.Size(wanted[:place - 1]).numel()
     if -1 not in wanted and before != tg.Size(x.array.shape[:x._ragged_idx - 1]).numel():
         raise RuntimeError(f"{name}(): cannot view shape {tuple(old)} as {shape}")
-    return like(x, func(plain(x), wanted), place)
+    if name == "view" and x._ragged_idx != 1 and tuple(shape) != tuple(old):
+        raise RuntimeError("view(): does not support ragged_idx != 1 except when inp._size == size. inp._size is "
+                           f"({tuple(old)}) and size is ({shape}).")
+    values = plain(x).contiguous() if name == "reshape" else plain(x)
+    return like(x, func(values, wanted), place)
 
 
 @rule("unflatten")
@@ -90,7 +99,7 @@ def expand(func: Any, name: str, args: Any, kwargs: Any) -> Any:
         rest = list(rest[0].shape)
     shape = list(rest[0] if isinstance(rest[0], (tuple, list)) else rest)
     if len(shape) != x.ndim or shape[0] not in (-1, x._ragged.batch) or (
-            shape[x._ragged_idx] is not x._ragged.size and shape[x._ragged_idx] != -1):
+            shape[x._ragged_idx] != x._ragged.size and shape[x._ragged_idx] != -1):
         raise RuntimeError(f"expand(): cannot expand shape {tuple(outer_shape(x))} -> {tuple(shape)}")
     shape[x._ragged_idx] = -1
     return like(x, plain(x).expand(shape[1:]))
@@ -117,9 +126,12 @@ def component(x: Any, number: int) -> Any:
 def unbind(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     x, dim = args[0], args[1] if len(args) > 1 else kwargs.get("dim", 0)
     if axis_of(x, dim) != 0:
-        raise RuntimeError("NestedTensor can only be unbound along dimension 0 got dimension "
-                           f"{dim} instead." if x._layout is tg.strided else
-                           "unbind(): only supported for NestedTensor on dim=0")
+        raise RuntimeError("unbind(): only supported for NestedTensor on dim=0")
+    ragged, place = x._ragged, x._ragged_idx
+    if place < 1:
+        raise RuntimeError("unbind(): nested tensor ragged_idx out of bounds (should be >= 1)")
+    if (ragged.starts + ragged.counts).max(initial=0) > x.array.shape[place - 1]:
+        raise RuntimeError("unbind(): nested tensor offsets and lengths do not match ragged_idx dimension")
     return tuple(component(x, i) for i in range(x._ragged.batch))
 
 
@@ -152,8 +164,8 @@ def split(func: Any, name: str, args: Any, kwargs: Any) -> Any:
         step = -(-len(parts) // sizes)
         groups = [parts[i:i + step] for i in range(0, len(parts), step)]
         return tuple(nested(tg.cat(g, x._ragged_idx - 1), of_lengths([p.shape[x._ragged_idx - 1] for p in g]),
-                            x._ragged_idx, x._layout) for g in groups)
-    axis = inner_axis(x, dim, name)
+                            x._ragged_idx) for g in groups)
+    axis = inner_axis(x, dim, name if isinstance(sizes, int) else "split_with_sizes")
     return tuple(like(x, part) for part in func(plain(x), sizes, axis))
 
 
@@ -168,7 +180,7 @@ def cat(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     """Join nested tensors of the same shape along another axis."""
     parts, dim = args[0], args[1] if len(args) > 1 else kwargs.get("dim", 0)
     x = next(filter(is_nested, parts))
-    if not all(is_nested(p) and p._ragged is x._ragged and p._ragged_idx == x._ragged_idx for p in parts):
+    if not all(is_nested(p) and p._ragged.size == x._ragged.size and p._ragged_idx == x._ragged_idx for p in parts):
         raise RuntimeError(f"{name}(): the nested tensors must have the same components' lengths")
     if name == "stack":
         axis = dim if dim >= 0 else dim + x.ndim + 1

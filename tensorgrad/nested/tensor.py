@@ -11,11 +11,12 @@ from typing import Any
 
 from .. import api as tg
 from .._tensor.torch_function import DisableTorchFunctionSubclass
+from ..core.dispatch import apply as apply_op
+from ..core.tape import Origin
 from ..size import Size, new_size
-from .ragged import Ragged
+from .ragged import Ragged, shared
 
 RULES: list[Callable[..., Any]] = []        # `operations` registers the function that answers for others
-NO_SIZES = "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue."
 
 
 class NestedTensor(tg.Tensor):
@@ -29,12 +30,11 @@ class NestedTensor(tg.Tensor):
 
     _ragged: Ragged
     _ragged_idx: int
-    _layout: Any
 
     def __new__(cls, values: Any, offsets: Any = None, *, lengths: Any = None, _ragged_idx: int = 1,
                 **metadata: Any) -> Any:
         """Join values, offsets and lengths, as `torch.nested.nested_tensor_from_jagged` does."""
-        return nested(values, Ragged(offsets, lengths), _ragged_idx)
+        return view_of(values, shared(offsets, lengths), _ragged_idx)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -46,8 +46,6 @@ class NestedTensor(tg.Tensor):
     @property
     def shape(self) -> Size:
         """The number of components, then the lengths of the axes, of which one is a NestedInt."""
-        if self._layout is tg.strided:
-            raise RuntimeError(NO_SIZES)
         return outer_shape(self)
 
     @property
@@ -61,7 +59,7 @@ class NestedTensor(tg.Tensor):
 
     ndimension = dim
     is_nested = property(lambda self: True)
-    layout = property(lambda self: self._layout)
+    layout = property(lambda self: tg.jagged)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the length of one axis."""
@@ -71,12 +69,7 @@ class NestedTensor(tg.Tensor):
         if not -len(shape) <= dim < len(shape):
             raise IndexError(f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], "
                              f"but got {dim})")
-        found = shape[dim]
-        if self._layout is tg.strided and found is self._ragged.size:
-            if len({*self._ragged.counts.tolist()}) != 1:
-                raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
-            return int(self._ragged.counts[0])
-        return found
+        return shape[dim]
 
     def numel(self) -> int:
         """The number of elements of all components."""
@@ -85,31 +78,36 @@ class NestedTensor(tg.Tensor):
 
     nelement = numel
 
+    def stride(self, dim: int | None = None) -> Any:
+        """The steps in memory along the axes, in elements; a ragged length is a factor of the first one."""
+        steps = plain(self).stride()
+        found = (self._ragged.size * steps[self._ragged_idx - 1], *steps)
+        return found if dim is None else found[dim]
+
     def __len__(self) -> int:
-        if self._layout is tg.strided:
-            raise RuntimeError(NO_SIZES)
         return self._ragged.batch
 
     def is_contiguous(self, *args: Any, **kwargs: Any) -> bool:  # type: ignore[override]
         """Return True if the components follow each other without holes, row by row."""
-        return self._ragged.lengths is None and self._ragged_idx == 1 and bool(self.array.flags.c_contiguous)
+        return self._ragged.lengths is None and bool(self.array.flags.c_contiguous)
 
     # ── the parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def values(self) -> Any:
         """Return the values of all components, joined along the ragged axis, with their history."""
-        found = plain(self)
-        return found.flatten() if self._layout is tg.strided else found
+        return plain(self)
 
     def offsets(self) -> Any:
         """Return where each component begins along the ragged axis, and where the last one ends."""
-        self._check_jagged("offsets")
         return self._ragged.offsets
 
     def lengths(self) -> Any:
         """Return the lengths of the components, if there are holes between them; else None."""
-        self._check_jagged("lengths")
         return self._ragged.lengths
+
+    def _view_func(self, new_base: Any) -> Any:
+        """Return this view of another tensor than its base."""
+        return like(self, replayed(self, new_base))
 
     def to_padded_tensor(self, padding: float, output_size: Any = None) -> Any:
         """Return the components in one dense tensor. https://pytorch.org/docs → torch.nested.to_padded_tensor"""
@@ -119,15 +117,7 @@ class NestedTensor(tg.Tensor):
         if output_size is None:
             return ragged.padded(plain(self), place - 1, padding)
         length = int(output_size[place])
-        found = ragged.padded(plain(self), place - 1, padding, length)
-        if self._layout is not tg.strided:
-            return found
-        if length < ragged.longest or any(n < size for n, size in zip(output_size, found.shape)):
-            raise RuntimeError("Value in output_size is less than NestedTensor padded size. Truncation is not "
-                               "supported.")
-        out = found.new_full(tuple(output_size), padding)
-        out[tuple(map(slice, found.shape))] = found
-        return out
+        return ragged.padded(plain(self), place - 1, padding, length)
 
     def _nested_tensor_size(self) -> Any:
         """Return the shape of each component, as rows of a tensor."""
@@ -135,25 +125,31 @@ class NestedTensor(tg.Tensor):
         sizes[:, self._ragged_idx - 1] = self._ragged.index(self._ragged.counts)
         return sizes
 
-    def _check_jagged(self, name: str) -> None:
-        if self._layout is tg.strided:
-            raise AttributeError(f"'Tensor' object has no attribute '{name}'")
+    @property
+    def _max_seqlen(self) -> int:
+        """The length of the longest component, which is known from now on."""
+        return self._ragged.known.setdefault("max_seqlen", self._ragged.longest)
 
-    _max_seqlen = property(lambda self: self._ragged.longest)
-    _min_seqlen = property(lambda self: int(self._ragged.counts.min(initial=self._ragged.longest)))
+    @property
+    def _min_seqlen(self) -> int:
+        """The length of the shortest component, which is known from now on."""
+        return self._ragged.known.setdefault("min_seqlen", self._ragged.shortest)
+
+    def _get_max_seqlen(self) -> int:
+        return self._max_seqlen
+
+    def _get_min_seqlen(self) -> int:
+        return self._min_seqlen
+
     _max_seqlen_tensor, _min_seqlen_tensor = (property(lambda self, name=name: tg.zeros(getattr(self, name), 0))
                                               for name in ("_max_seqlen", "_min_seqlen"))
+    _metadata_cache = property(lambda self: {key: tg.zeros(n, 0) for key, n in self._ragged.known.items()})
     _lengths, _offsets, _values = (property(lambda self, name=name: getattr(self, name)())
                                    for name in ("lengths", "offsets", "values"))
 
     def __repr__(self) -> str:  # type: ignore[override]
-        if self._layout is tg.strided:
-            parts = [repr(part.requires_grad_(self.requires_grad)) for part in self.detach().unbind()]
-            text = ",\n".join("  " + part.replace("\n", "\n  ") for part in parts)
-            note = self._notes() if self.grad_fn is None else f", grad_fn=<{self.grad_fn.name()}>"
-            return f"nested_tensor([\n{text}\n]{note})"
         return (f"NestedTensor(size={tuple(self.shape)}, offsets={self.offsets()}{self._notes()}, "
-                f"contiguous={self._ragged.lengths is None})")
+                f"contiguous={self.is_contiguous()})")
 
     def _notes(self) -> str:
         if self.grad_fn is not None:
@@ -162,21 +158,23 @@ class NestedTensor(tg.Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         ragged = self._ragged
-        return _rebuilt, (plain(self).detach(), ragged.offsets, ragged.lengths, self._ragged_idx, self._layout,
-                          self.requires_grad)
+        return _rebuilt, (plain(self).detach(), ragged.offsets, ragged.lengths, self._ragged_idx, self.requires_grad)
+
+    def __copy__(self) -> Any:
+        return like(self, plain(self).detach()).requires_grad_(self.requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
             if not self.is_leaf:
                 raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
                                    "protocol at the moment.")
-            copy = nested(plain(self).detach().clone(), self._ragged, self._ragged_idx, self._layout)
+            copy = nested(plain(self).detach().clone(), self._ragged, self._ragged_idx)
             memo[id(self)] = copy.requires_grad_(self.requires_grad)
         return memo[id(self)]
 
 
-def _rebuilt(values: Any, offsets: Any, lengths: Any, ragged_idx: int, layout: Any, requires_grad: bool) -> Any:
-    return nested(values, Ragged(offsets, lengths), ragged_idx, layout).requires_grad_(requires_grad)
+def _rebuilt(values: Any, offsets: Any, lengths: Any, ragged_idx: int, requires_grad: bool) -> Any:
+    return nested(values, shared(offsets, lengths), ragged_idx).requires_grad_(requires_grad)
 
 
 def outer_shape(x: Any) -> Size:
@@ -189,20 +187,38 @@ def outer_shape(x: Any) -> Size:
 def plain(x: Any) -> Any:
     """The values as a tensor, with their history."""
     with DisableTorchFunctionSubclass():
-        return x.as_subclass(tg.Tensor)
+        found = x.as_subclass(tg.Tensor)
+    found.origin = x.origin
+    return found
 
 
-def nested(values: Any, ragged: Ragged, ragged_idx: int = 1, layout: Any = tg.jagged) -> Any:
+def nested(values: Any, ragged: Ragged, ragged_idx: int = 1) -> Any:
     """A nested tensor that shares the memory and history of its values."""
     with DisableTorchFunctionSubclass():
         made = values.as_subclass(NestedTensor)
-    made._ragged, made._ragged_idx, made._layout = ragged, ragged_idx, layout
+    made.origin = values.origin                         # a view stays one
+    made._ragged, made._ragged_idx = ragged, ragged_idx
     return made
 
 
+def replayed(x: Any, base: Any) -> Any:
+    """The values of a view of another base."""
+    if x.origin is None:
+        return base
+    return apply_op(x.origin.op, replayed(x.origin.parent, base), *x.origin.args, **x.origin.params)
+
+
+def view_of(values: Any, ragged: Ragged, ragged_idx: int = 1) -> Any:
+    """A nested tensor that is a view of its values."""
+    return nested(values.view(values.shape), ragged, ragged_idx)
+
+
 def like(x: Any, values: Any, ragged_idx: int | None = None) -> Any:
-    """A nested tensor with the components' lengths of x, and other values."""
-    return nested(values, x._ragged, x._ragged_idx if ragged_idx is None else ragged_idx, x._layout)
+    """A nested tensor with the components' lengths of x, and other values; a view of x, if they are one of x's."""
+    made, origin = nested(values, x._ragged, x._ragged_idx if ragged_idx is None else ragged_idx), values.origin
+    if origin is not None and x.origin is None and origin.parent.array is x.array:
+        made.origin = Origin(x, origin.op, origin.args, origin.params, origin.kind)
+    return made
 
 
 def is_nested(x: Any) -> bool:

@@ -32,7 +32,6 @@ CLASSES: dict[Any, tuple[str, str]] = {
 
 
 MISSING = {"_rebuild_qtensor": "there are no quantized tensors: write `x.dequantize()`",
-           "_rebuild_nested_tensor": "those of nested tensors are not read: write `x.values()` and `x.offsets()`",
            "_rebuild_wrapper_subclass": "tensors other than those of the device meta have a storage"}
 ODD_DTYPES = re.compile("float[48]_|q?u?int[1-7]$|qu?int|bits[0-9]|ComplexHalfStorage$|QU?Int")
 

@@ -105,6 +105,28 @@ def _without_values(layout: Any, tensors: Any) -> Any:
     return (*(line.new_zeros(line.shape) for line in lines), plain.narrow(-1, 0, 0), values.narrow(axis, 0, 0))
 
 
+def _nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
+    """Return a strided nested tensor of a buffer, in which its components must be; that is checked when both are read."""
+    if not all(type(t) is Tensor and t.layout.name == "strided" for t in (buffer, sizes, strides, offsets)):
+        raise Refused("a nested tensor is made of four tensors")
+    of_buffer = import_module(f"{PACKAGE}.nested.functions")._nested_view_from_buffer
+
+    def view() -> Any:
+        try:
+            return of_buffer(buffer, sizes, strides, offsets)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise Refused(f"a nested tensor: {error}") from None
+    if own.later is None:
+        return view()
+    made = of_buffer(buffer, *(part.new_zeros(shape) for part, shape in ((sizes, (0, 0)), (strides, (0, 0)), (offsets, 0))))
+
+    def fill() -> None:
+        found = view()
+        made._sizes, made._steps, made._starts = found._sizes, found._steps, found._starts
+    own.later.append(fill)
+    return made
+
+
 def _requiring(tensor: Any, requires_grad: Any) -> Any:
     if requires_grad is True:
         if tensor.array.dtype.kind not in "fcV":
@@ -264,7 +286,7 @@ CALLABLE: dict[tuple[str, str], Callable[..., Any]] = {
     ("torch._utils", "_rebuild_meta_tensor_no_storage"): _meta_tensor,
     ("torch._utils", "_rebuild_wrapper_subclass"): _wrapper,
     ("torch._utils", "_rebuild_sparse_tensor"): _sparse, ("torch._utils", "_rebuild_sparse_csr_tensor"): _sparse,
-    ("torch._utils", "_rebuild_parameter"): _parameter,
+    ("torch._utils", "_rebuild_nested_tensor"): _nested, ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter_with_state,
     ("torch._tensor", "_rebuild_from_type_v2"): _of_type, ("torch", "Size"): size_of, ("torch", "device"): _device,
     ("torch.serialization", "_get_layout"): _layout, ("_codecs", "encode"): _encode,

@@ -100,8 +100,8 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.
                   out: Tensor | None = None) -> Tensor:
     """beta·input + alpha·(mat1 @ mat2), at the places of a sparse matrix alone.
 
-    Input: input (n, m), sparse_csr; mat1 (n, k) and mat2 (k, m), dense; all of one dtype
-    Output: (n, m), sparse_csr
+    Input: input (*, n, m) or (n, m), sparse_csr; mat1 (*, n, k) and mat2 (*, k, m), dense; all of one dtype
+    Output: (*, n, m), sparse_csr
     Errors: NotImplementedError for other layouts; RuntimeError if the sizes or dtypes do not fit
     https://pytorch.org/docs → torch.sparse.sampled_addmm
 
@@ -110,26 +110,45 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.
     >>> torch.sparse.sampled_addmm(x, torch.tensor([[1.], [2.]]), torch.tensor([[3., 4.]])).values()
     tensor([4., 9.])
     """
-    pattern = _pattern_of(input)
-    if pattern is None or pattern.layout is not _csr:
-        _rules().refuse("sparse_sampled_addmm", input) if pattern is not None else None
-        raise NotImplementedError("Could not run 'aten::sparse_sampled_addmm' with arguments from the 'CPU' backend.")
-    if mat1.ndim != 2 or mat2.ndim != 2 or len(pattern.shape) != 2:
-        raise RuntimeError("sampled_addmm: expected matrices, but got tensors of "
-                           f"{len(pattern.shape)}, {mat1.ndim} and {mat2.ndim} dimensions")
-    if mat1.shape[1] != mat2.shape[0]:
-        raise RuntimeError("sampled_addmm: mat1 and mat2 shapes cannot be multiplied "
-                           f"({mat1.shape[0]}x{mat1.shape[1]} and {mat2.shape[0]}x{mat2.shape[1]})")
-    for axis, (given, needed) in enumerate(zip(pattern.shape, (mat1.shape[0], mat2.shape[1]), strict=True)):
-        if given != needed:
-            raise RuntimeError(f"sampled_addmm: self.shape[{axis - 2}] must match mat{axis + 1}.shape[{axis - 2}]")
-    for name, t in (("mat1", mat1), ("mat2", mat2)):
-        if t.dtype is not input.dtype:
-            raise RuntimeError(f"sampled_addmm: Expected {name} and self to have the same dtype, but got "
-                               f"{_SCALAR_TYPES[t.dtype.name]} and {_SCALAR_TYPES[input.dtype.name]}")
+    _check_sampled(input, mat1, mat2)
     from ..interpret.sparse_products import sampled_addmm as sampled
     found = sampled(_table(input), input, mat1, mat2, beta, alpha)
     return _rules().named(found, "SparseSampledAddmm") if out is None else out.copy_(found)  # type: ignore[no-any-return]
+
+
+def _check_sampled(input: Any, mat1: Any, mat2: Any) -> None:
+    """Raise PyTorch's errors for operands of `sampled_addmm` that do not fit."""
+    pattern, name = _pattern_of(input), "sparse_sampled_addmm"
+    if pattern is None or pattern.layout is _coo:
+        _rules().refuse(name, input) if pattern is not None else None
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the 'CPU' backend.")
+    if pattern.layout is not _csr:
+        raise RuntimeError("sampled_addmm: Expected result to have sparse csr layout, but got "
+                           f"{_SHOWN[pattern.layout]}")
+    for number, t in (("mat1", mat1), ("mat2", mat2)):
+        if (found := _pattern_of(t)) is not None:
+            raise RuntimeError(f"sampled_addmm: Expected {number} to have strided layout, but got "
+                               f"{_SHOWN[found.layout]}")
+    if mat1.dtype is not mat2.dtype or mat1.dtype is not input.dtype:
+        names, one, two = (("mat1 and mat2", mat1, mat2) if mat1.dtype is not mat2.dtype else
+                           ("mat1 and self", mat1, input))
+        raise RuntimeError(f"sampled_addmm: Expected {names} to have the same dtype, but got "
+                           f"{_SCALAR_TYPES[one.dtype.name]} and {_SCALAR_TYPES[two.dtype.name]}")
+    for number, t in (("mat1", mat1), ("mat2", mat2)):
+        if t.ndim < 2:
+            raise RuntimeError(f"sampled_addmm: Expected {number} to be a matrix, got {t.ndim}-D tensor")
+    batches = [pattern.batch, *(tuple(t.shape[:-2]) for t in (mat1, mat2))]
+    if batches[1] != batches[2] or batches[0] not in ((), batches[1]):
+        names, one, two = (("mat1 and mat2", *batches[1:]) if batches[1] != batches[2] else
+                           ("self and mat1", *batches[:2]))
+        raise RuntimeError(f"sampled_addmm: Expected {names} to have the same batch size, but got {list(one)} and "
+                           f"{list(two)}")
+    (n, k), (l, m) = mat1.shape[-2:], mat2.shape[-2:]
+    if k != l:
+        raise RuntimeError(f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {l}x{m})")
+    for axis, (given, needed) in enumerate(zip(pattern.shape[len(pattern.batch):], (n, m))):
+        if given != needed:
+            raise RuntimeError(f"sampled_addmm: self.shape[{axis - 2}] must match mat{axis + 1}.shape[{axis - 2}]")
 
 
 # ── reductions ────────────────────────────────────────────────────────────────────────────────────────────────────────

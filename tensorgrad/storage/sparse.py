@@ -268,6 +268,10 @@ class Unstrided(AttributeError, NotImplementedError):
     """The error of code that expects an array to be a block of memory."""
 
 
+class NoStrides(AttributeError, RuntimeError):
+    """The error of code that asks a compressed array for its steps in memory."""
+
+
 class SparseArray:
     """Values at the places of a pattern, and zeros elsewhere."""
 
@@ -296,13 +300,18 @@ class SparseArray:
 
     def __getattr__(self, name: str) -> Any:
         layout = self.pattern.layout
-        if name == "strides" and layout is not sparse_coo:
-            raise Unstrided("Sparse CSR tensors do not have strides")
+        if name == "strides":
+            self.check_strides(name, NoStrides)
         public = SparseStorage.hooks.get("public_name", str)(name)
         kind = "Sparse" if layout is sparse_coo else "SparseCsr"
         device = "CPU" if self.pattern.backend.device.type == "cpu" else "CUDA"
         raise Unstrided(f"Could not run 'aten::{public}' with arguments from the '{kind}{device}' backend: a tensor of "
                         f"the layout {layout} has no {name}")
+
+    def check_strides(self, name: str, error: type[Exception] = RuntimeError) -> None:
+        """Raise PyTorch's error for a property of memory that a compressed tensor does not have."""
+        if (layout := self.pattern.layout) is not sparse_coo:
+            raise error(f"Sparse {SHOWN[layout][-3:].upper()} tensors do not have {name}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **params: Any) -> Any:
         """Compute `dense + sparse` and its like, and `dense += sparse`."""

@@ -14,9 +14,9 @@ from .sparse import LARGEST, Compressed, Coo, Pattern, fixed, increasing
 
 # names of the compressed and of the plain indices, and of the sizes that they count, in messages
 NAMES = {sparse_csr: ("crow_indices", "col_indices", "nrows", "ncols"),
-         sparse_bsr: ("crow_indices", "col_indices", "nrowblocks", "ncolblocks"),
+         sparse_bsr: ("crow_indices", "col_indices", "nrows", "ncols"),
          sparse_csc: ("ccol_indices", "row_indices", "ncols", "nrows"),
-         sparse_bsc: ("ccol_indices", "row_indices", "ncolblocks", "nrowblocks")}
+         sparse_bsc: ("ccol_indices", "row_indices", "ncols", "nrows")}
 
 
 def check_sizes(shape: Any) -> None:
@@ -56,9 +56,9 @@ def compressed(layout: Any, lines: Any, plain: Any, shape: tuple[int, ...], back
     made = Compressed(layout, lines, plain, shape, backend, blocksize, dense_dim)
     if backend.hollow:
         return made
-    first, second, _, _ = NAMES[layout]
+    first, second, line, counted = NAMES[layout]
     rows, columns = (shape[len(shape) - dense_dim - 2 + i] // blocksize[i] for i in (0, 1))
-    other, counted = (columns, NAMES[layout][3]) if made.by_rows else (rows, NAMES[layout][3])
+    other = columns if made.by_rows else rows
     steps = lines[..., 1:] - lines[..., :-1]
     requirements = [
         (f"{first}[..., 0] == 0", lines[..., 0] == 0), (f"{first}[..., -1] == nnz", lines[..., -1] == plain.shape[-1]),
@@ -69,7 +69,6 @@ def compressed(layout: Any, lines: Any, plain: Any, shape: tuple[int, ...], back
         if not bool(holds.all()):
             raise RuntimeError(f"`{text}` is not satisfied.")
     if whole and not is_sorted(made):
-        line = "nrows" if made.by_rows else "ncols"
         raise RuntimeError(f"`{second}[..., {first}[..., i - 1]:{first}[..., i]] for all i = 1, ..., {line} are sorted "
                            "and distinct along the last dimension values` is not satisfied.")
     return made

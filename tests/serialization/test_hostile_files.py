@@ -189,8 +189,7 @@ def test_modules_that_nothing_can_be_allowed_of(events):
 
 
 @pytest.mark.parametrize("name, reason", [
-    ("_rebuild_qtensor", "there are no quantized tensors"),
-    ("_rebuild_nested_tensor", "those of nested tensors are not read")])
+    ("_rebuild_qtensor", "there are no quantized tensors")])
 def test_tensors_that_there_are_not_are_refused_by_name(name, reason):
     for options in ({}, {"weights_only": False}):
         with pytest.raises(pickle.UnpicklingError, match=f"torch._utils.{name}, and {reason}"):

@@ -110,6 +110,7 @@ torch.cat([h,h],1) ; c.index_select(0,torch.tensor([1])) ; c.index_select(1,torc
 c[-1] ; c[0,1] ; c[:,1] ; c[1,:] ; c.select(1,2) ; c.unsqueeze(0) ; u.unsqueeze(2) ; h.unsqueeze(2) ; u.any()
 u.zero_() ; torch.zeros_like(c) ; u.bool() ; u.int() ; u.half() ; u.float() ; len(u) ; u//2
 u.div(2,rounding_mode='floor') ; u.div(2,rounding_mode='trunc') ; u.narrow_copy(0,0,1) ; c.narrow_copy(1,1,2)
+torch.narrow_copy(c,1,1,2)
 u.copy_(c) ; u.clone() ; u.detach() ; u.neg_() ; u.mul_(2) ; c.mul_(c) ; u.add_(u) ; c.add_(c) ; c.sub_(c)
 c.div_(2) ; d.add_(c) ; d.sub_(c) ; d.mul_(c) ; c.sqrt_() ; u.coalesce() ; u.isnan() ; u.isinf() ; torch.sgn(u)
 u.nan_to_num() ; u.relu() ; torch.nn.functional.relu(u) ; u.real ; u.conj() ; u.get_device() ; u.positive()
@@ -149,7 +150,14 @@ torch.sparse.sampled_addmm(r,torch.ones(2,4),torch.ones(4,3),beta=0.5,alpha=2)
 c.requires_grad_()@torch.ones(3,1) ; torch.sparse.mm(c.requires_grad_(),torch.ones(3,2)) ; F.linear(c,d)
 F.linear(c,d,torch.ones(2)) ; F.linear(r,d) ; F.linear(d,c) ; torch.sspaddmm(c.t()@c,c.t(),d,beta=2,alpha=3)
 torch.smm(c,d.t()) ; torch.hspmm(c,d.t()) ; torch.spmm(c,d.t()) ; torch.dsmm(c,d.t()) ; c.smm(d.t())
-d.addmm(c,torch.ones(3,3))
+d.addmm(c,torch.ones(3,3)) ; torch.addmm(r,torch.eye(2).to_sparse_csr(),r,beta=0) ; (k@k.t()).layout
+torch.sparse.mm(r.bfloat16(),(d-3).t().bfloat16(),'mean') ; torch.sparse.mm(r.bfloat16(),(d-3).t().bfloat16(),'amax')
+torch.sparse.sampled_addmm(torch.stack([d,d]).to_sparse_csr(),torch.ones(2,2,1),torch.stack([d,-d])[:,:1],alpha=2)
+torch.sparse.sampled_addmm(r,torch.arange(16.).reshape(2,2,4),torch.ones(2,4,3)).to_dense()
+torch.triangular_solve(d.t(),(torch.eye(3)+torch.ones(3,3).triu()).to_sparse_csr(),transpose=True)
+torch.triangular_solve(d.t(),(torch.eye(3)*2).to_sparse_csr(),upper=False,unitriangular=True).solution
+torch.triangular_solve(d.t(),(torch.eye(3)+torch.ones(3,3).triu()).to_sparse_bsr((3,3))).solution
+torch.triangular_solve(d.t(),torch.zeros(3,3).to_sparse_csr()).solution
 """
 
 REFUSING = r"""
@@ -201,7 +209,20 @@ torch.hspmm(d,d) ; torch.isclose(c,c) ; c.share_memory_() ; c.untyped_storage() 
 torch.broadcast_to(c,(2,2,3)) ; c.div(c) ; torch.ones(3,3).add_(c) ; c.trace() ; c.tril() ; c.argmax()
 c.prod() ; c.amax() ; c.flip(0) ; c.clamp(0,1) ; ~c.bool() ; c.numpy(force=True) ; c.__array__()
 c.bool().all() ; c.data_ptr() ; torch.sparse.spsolve(torch.eye(2).to_sparse_csr(),torch.ones(2)) ; c.copy_(d)
-d.copy_(c)
+d.copy_(c) ; r@torch.ones(2) ; c@torch.ones(2) ; r+torch.eye(2).to_sparse_csr() ; k.is_contiguous()
+r[0:1] ; k.unsqueeze(0) ; torch.cat([k,k]) ; k.sum(0,keepdim=True) ; r.mean() ; torch.triangular_solve(d.t(),c)
+torch.triangular_solve(d.t(),torch.eye(3).to_sparse_csc())
+torch.triangular_solve(d,torch.eye(2).half().to_sparse_csr())
+torch.triangular_solve(d.int(),torch.eye(2).int().to_sparse_csr())
+torch.triangular_solve(d,torch.eye(2).to_sparse_bsr((2,1))) ; torch.sparse.sampled_addmm(k,d[:,:1],d[:1])
+torch.sparse.sampled_addmm(r,d[:,:1],d[None,:1]) ; torch.sparse.sampled_addmm(r,d[:,:1].double(),d[:1])
+torch.sparse.sampled_addmm(r,d[0],d[:1]) ; torch.sparse.sampled_addmm(r,r,d)
+torch.sparse.sampled_addmm(r,d[:1,:1],d[:1])
+torch.sparse_csr_tensor(torch.tensor([0,9,1])[::2],torch.tensor([1]),[1.],(1,3),check_invariants=True)
+torch.sparse_csr_tensor(torch.tensor([0,1],dtype=torch.int32),torch.tensor([1]),[1.],(1,3),check_invariants=True)
+torch.sparse_csc_tensor(torch.tensor([0,1.]),torch.tensor([1.]),[1.],(3,1),check_invariants=True)
+torch.sparse_csr_tensor([[0,1]],[[0]],[[1.]],(2,1,3),check_invariants=True)
+torch.sparse_bsr_tensor([0,3],[0,1,2],torch.ones(3,1,1),(1,2),check_invariants=True)
 """
 
 

@@ -71,7 +71,7 @@ REFUSED = pickle.UnpicklingError, RuntimeError         # as in PyTorch, which lo
     ("coo", "data/0", -1, "found negative index -1"),
     ("csr", "data/0", 3, r"crow_indices\[..., 0\] == 0"), ("csr", "data/1", 4, "0 <= col_indices < ncols"),
     ("csr", "data/1", -5, "0 <= col_indices < ncols"), ("csc", "data/1", 2**62, "0 <= row_indices < nrows"),
-    ("bsr", "data/1", 2, "0 <= col_indices < ncolblocks"), ("bsc", "data/0", 1, r"ccol_indices\[..., 0\] == 0"),
+    ("bsr", "data/1", 2, "0 <= col_indices < ncols"), ("bsc", "data/0", 1, r"ccol_indices\[..., 0\] == 0"),
     ("hybrid", "data/0", 4, "size is 4 but found index 4")])
 def test_hostile_indices(name, record, number, message):
     file = changed(written(tensorgrad, tensors(tensorgrad)[name]), record,
