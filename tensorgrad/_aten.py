@@ -271,7 +271,7 @@ def function_of(name: str) -> Callable[..., Any]:
     found: Any = OWN.get(name) or public or getattr(functional, name, None)
     if found is None and namespace in ("linalg", "fft", "special"):
         found = getattr(import_module(f"{PACKAGE}.{namespace}"), rest, None)
-    if found is None and not name.startswith("__"):
+    if found is None:
         found = getattr(Tensor, name, None) or _of_package(name)
     return found if callable(found) else unsupported(name, "torch.ops.aten",
                                                      "`aten` has the functions that this package has")[name]

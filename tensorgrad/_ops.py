@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 from . import _unregistered
@@ -21,6 +22,7 @@ from .core.tape import node_of
 
 __all__ = ["OPERATORS", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "Operator", "ops"]
 OPERATORS: dict[str, Operator] = {}
+OPERATORS_OF_PYTHON = frozenset("and iand ilshift ior irshift ixor lshift or rshift xor".split())     # aten::__and__ …
 
 
 class Operator:
@@ -237,7 +239,11 @@ class _OpNamespace:
     def __getattr__(self, op: str) -> Any:
         if (operator := OPERATORS.get(f"{self.name}::{op}")) is not None and operator.defined:
             return operator
-        if self.name in ("aten", "prim", "prims") and not op.startswith("__"):
+        if self.name == "higher_order":
+            operators = import_module(".operators", f"{__name__.rpartition('.')[0]}._higher_order_ops")
+            if op in operators.__all__:
+                return getattr(operators, op)
+        if self.name in ("aten", "prim", "prims") and (not op.startswith("__") or op.strip("_") in OPERATORS_OF_PYTHON):
             setattr(self, op, OpOverloadPacket(self.name, op, function_of(op)))
             return getattr(self, op)
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op}'")

@@ -13,10 +13,16 @@ from . import config, exc, utils
 from .eval_frame import OptimizedModule
 
 __all__ = ["OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph",
-           "exc", "explain", "forbid_in_graph", "graph_break", "is_compiling", "list_backends", "mark_dynamic",
-           "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "reset", "run", "utils"]
+           "exc", "explain", "forbid_in_graph", "graph_break", "is_compiling", "is_dynamo_supported", "list_backends",
+           "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize", "reset", "run",
+           "utils"]
 
 disallow_in_graph = forbid_in_graph = run = allow_in_graph
+
+
+def is_dynamo_supported() -> bool:
+    """Return True: `torch.compile` serves every platform that the package runs on."""
+    return True
 
 
 def optimize(backend: Any = "inductor", *, nopython: bool = False, dynamic: Any = None, **others: Any) -> Any:

@@ -5,10 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..api import Tensor
+from .recording import recorded_cond, records
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Any = ()) -> Any:
     """Call `true_fn(*operands)` if the condition holds, else `false_fn(*operands)`.
+
+    In programs that `torch.export` or `make_fx` records, a choice on values of the inputs is a step with two graphs.
 
     Input: pred, a bool, number or tensor of one element
     Output: what the function returns
@@ -22,4 +25,6 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
     """
     if isinstance(pred, Tensor) and pred.numel() != 1:
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if isinstance(pred, Tensor) and records(pred):
+        return recorded_cond(pred, true_fn, false_fn, operands)
     return true_fn(*operands) if pred else false_fn(*operands)

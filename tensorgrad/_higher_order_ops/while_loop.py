@@ -4,6 +4,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..graph.recorder import here
+from .recording import recorded_while_loop
+
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Any) -> Any:
     """Replace the carried values by `body_fn(*values)` as long as `cond_fn(*values)` holds.
@@ -23,6 +26,9 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
     if not isinstance(carried_inputs, (tuple, list)):
         raise RuntimeError("Expect carried_inputs to be a tuple of possibly nested dict/list/tuple that only consists "
                            f"of tensor leaves or int leaves, but got {carried_inputs}")
+    recorder = here.recorder
+    if recorder is not None and recorder.branches and recorder.reading is None:
+        return type(carried_inputs)(recorded_while_loop(cond_fn, body_fn, carried_inputs))
     values = carried_inputs
     while cond_fn(*values):
         result = body_fn(*values)

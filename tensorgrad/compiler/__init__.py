@@ -147,7 +147,7 @@ def set_default_backend(backend: Any) -> None:
 
 
 def is_compiling() -> bool:
-    """Return True while `torch.compile` traces a program. https://pytorch.org/docs → torch.compiler.is_compiling
+    """Return True while `torch.compile` or `torch.export` traces a program. https://pytorch.org/docs → torch.compiler.is_compiling
 
     >>> import tensorgrad as torch
     >>> seen = []
@@ -157,15 +157,15 @@ def is_compiling() -> bool:
     >>> double(torch.ones(2))
     tensor([2., 2.])
     """
-    return state.trace is not None
+    return state.trace is not None or state.exporting
 
 
 is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Return False: `torch.export` records programs that do not know it."""
-    return False
+    """Return True while `torch.export` records a program."""
+    return state.exporting
 
 
 def __getattr__(name: str) -> Any:

@@ -51,5 +51,5 @@ def graph_module(lowered: Lowered) -> GraphModule:
         copies[node] = graph.get_attr(node.target)
         copies[node].meta["val"] = table.shaped(node)
         root[node.target] = lowered.tensors[node.target]
-    graph.output(table.copied(lowered, copies, graph))
+    graph.output(table.copied(lowered, copies, graph, {}))
     return GraphModule(root, graph)

@@ -9,6 +9,7 @@ class State(threading.local):
     """The state of one thread."""
 
     trace: Any = None           # the trace that runs
+    exporting = False           # True while torch.export records a program
     eager = 0                   # the number of compiled functions that run eagerly in this thread, one in another
 
 

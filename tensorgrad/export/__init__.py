@@ -8,8 +8,14 @@ from .dynamic_shapes import Dim, dims
 
 _NAMES = "draft_export"
 _LATER = {"ExportedProgram": "exported_program", "export": "_trace", "ExportGraphSignature": "graph_signature",
-          "load": "_saving", "save": "_saving"}
-__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", "load", "save", *_NAMES.split()]
+          "load": "_saving", "save": "_saving",
+          **dict.fromkeys(["FlatArgsAdapter", "UnflattenedModule", "unflatten"], "_unflatten"),
+          **dict.fromkeys(["AdditionalInputs", "ShapesCollection", "register_dataclass"], "dynamic_shapes"),
+          **dict.fromkeys(["ModuleCallEntry", "ModuleCallSignature"], "exported_program"),
+          "ExportBackwardSignature": "graph_signature"}
+__all__ = ["AdditionalInputs", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+           "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "UnflattenedModule", "dims",
+           "export", "load", "register_dataclass", "save", "unflatten", *_NAMES.split()]
 
 globals().update(unsupported(_NAMES, "torch.export", "torch.export.export records programs that can be recorded"))
 

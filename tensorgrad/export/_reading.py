@@ -33,6 +33,7 @@ from .exported_program import ExportedProgram
 
 NUMBERS = {f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg pow truediv eq ne lt "
            "le gt ge getitem".split()}
+SYMBOLIC = {"as_sym_int": signatures.SymIntArgument, "as_sym_float": signatures.SymFloatArgument}
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 SYMBOL = re.compile(r"(?:(\d+)\*)?Symbol\('(\w+)'(?:, \w+=\w+)*\)(?: ([+-]) (\d+))?")
 
@@ -137,7 +138,8 @@ class Reader:
         outputs = [self._output(spec) for spec in self.signature["output_specs"]]
         in_spec, out_spec = loaded(self.call["in_spec"]), loaded(self.call["out_spec"])
         users = [spec for spec in inputs if spec.kind is signatures.InputKind.USER_INPUT]
-        if in_spec.num_leaves != len(users) or out_spec.num_leaves != len(outputs):
+        results = [spec for spec in outputs if spec.kind is signatures.OutputKind.USER_OUTPUT]
+        if in_spec.num_leaves != len(users) or out_spec.num_leaves != len(results):
             raise ValueError("the arguments of the program are not those of its graph")
         shapes, axes = self._shapes(users)
         names = self.call["forward_arg_names"] or [f"arg_{i}" for i in range(len(users))]
@@ -167,14 +169,20 @@ class Reader:
                                      "tensor_constant": kinds.CONSTANT_TENSOR}[kind], arg, target, persistent)
 
     def _output(self, spec: dict[str, Any]) -> Any:
-        (kind, told), = spec.items()
+        ((kind, told),), kinds = spec.items(), signatures.OutputKind
+        written = {"buffer_mutation": (kinds.BUFFER_MUTATION, "buffer_name"),
+                   "user_input_mutation": (kinds.USER_INPUT_MUTATION, "user_input_name")}
+        if kind in written:
+            return signatures.OutputSpec(written[kind][0], signatures.TensorArgument(told["arg"]["name"]),
+                                         told[written[kind][1]])
         if kind != "user_output":
-            raise ValueError(f"torch.export.load: the program writes to its buffers or arguments ({kind!r:.40}), which "
-                             f"is not read")
+            raise ValueError(f"torch.export.load: outputs of the kind {kind!r:.40} are not read")
         ((form, value),) = told["arg"].items()
+        if form in SYMBOLIC and "as_name" in value:
+            return signatures.OutputSpec(kinds.USER_OUTPUT, SYMBOLIC[form](value["as_name"]))
         arg = (signatures.TensorArgument(value["name"]) if form == "as_tensor"
                else signatures.ConstantArgument("", self._argument(told["arg"])))
-        return signatures.OutputSpec(signatures.OutputKind.USER_OUTPUT, arg)
+        return signatures.OutputSpec(kinds.USER_OUTPUT, arg)
 
     def _shapes(self, users: list[Any]) -> tuple[list[Any], dict[tuple[int, int], Any]]:
         """Return the shapes of the user's inputs, and what their axes may vary by."""
@@ -251,6 +259,11 @@ class Reader:
 
     def _keep(self, made: Node, name: str) -> None:
         self.values[name] = made
+        for values in (self.source["sym_int_values"], self.source.get("sym_float_values", {})):
+            told = values.get(name)
+            hint = told.get("as_expr", {}).get("hint") if isinstance(told, dict) else None
+            if isinstance(hint, dict):
+                made.meta["val"] = next(iter(hint.values()))
         if name in self.source["tensor_values"]:
             made.meta["val"] = self._meta(name)
 

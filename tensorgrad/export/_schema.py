@@ -84,6 +84,10 @@ ARGUMENTS = {operator: names.split() for names, operators in {
     "x n": " ".join(f"special_{name}.default" for name in POLYNOMIALS),
     "self split_sizes dim": "split_with_sizes.default",
     "self threshold value": "threshold.default", "self k dim largest sorted": "topk.default",
+    "size": "ones.default rand.default randn.default zeros.default", "size fill_value": "full.default",
+    "end": "arange.default", "start end": "arange.start", "start end step": "arange.start_step",
+    "n": "eye.default randperm.default", "n m": "eye.m", "low high size": "randint.low", "self src": "copy_.default",
+    "input p train": "dropout.default",
     "self dim0 dim1": "transpose.int", "self dimension size step": "unfold.default",
 }.items() for operator in operators.split()}
 
@@ -95,7 +99,7 @@ CALLABLE = frozenset("""
     binary_cross_entropy binary_cross_entropy_with_logits bitwise_and bitwise_left_shift bitwise_not bitwise_or
     bitwise_right_shift bitwise_xor bmm bucketize cat cdist ceil celu chunk clamp clamp_max clamp_min clone complex
     conj constant_pad_nd contiguous conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
-    convolution copysign cos cosh cosine_similarity cross_entropy_loss cummax cummin cumprod cumsum deg2rad detach
+    convolution copy copysign cos cosh cosine_similarity cross_entropy_loss cummax cummin cumprod cumsum deg2rad detach
     diag diag_embed diagonal diff digamma div dot dropout einsum elu embedding empty eq erf erfc erfinv exp exp2
     expand expand_as expm1 eye feature_dropout flatten flip floor floor_divide fmax fmin fmod frac full full_like
     gather gcd ge gelu glu group_norm gru gt hardshrink hardsigmoid hardswish hardtanh heaviside huber_loss hypot i0
@@ -106,8 +110,8 @@ CALLABLE = frozenset("""
     masked_fill masked_scatter matmul max max_pool1d max_pool2d max_pool3d maximum mean median meshgrid min minimum
     mish mm mode movedim mse_loss mul mv nan_to_num nanmedian narrow native_dropout native_layer_norm ne neg
     new_empty new_full new_ones new_zeros nextafter nll_loss_nd nonzero norm one_hot ones ones_like outer pad
-    permute pixel_shuffle pixel_unshuffle polar polygamma pow prelu prod rad2deg rand rand_like randn randn_like
-    real reciprocal relu relu6 remainder repeat repeat_interleave reshape rms_norm roll round rsqrt rsub
+    permute pixel_shuffle pixel_unshuffle polar polygamma pow prelu prod rad2deg rand rand_like randint randn randn_like
+    randperm real reciprocal relu relu6 remainder repeat repeat_interleave reshape rms_norm roll round rsqrt rsub
     scalar_tensor scaled_dot_product_attention scatter scatter_add scatter_reduce searchsorted select selu sgn
     sigmoid sign signbit silu sin sinc sinh slice smooth_l1_loss soft_margin_loss softmax softplus softshrink sort
     split split_with_sizes sqrt square squeeze stack std sub sum swapaxes sym_numel sym_size sym_stride t take tan

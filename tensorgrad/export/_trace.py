@@ -5,18 +5,21 @@ import inspect
 from typing import Any
 
 from .._dynamo.exc import UserError
-from ..api import empty_like, equal
+from .._ops import ops
+from ..api import empty_like
+from ..compiler.state import state
 from ..core.tape import TensorBase
 from ..fx import table
 from ..graph.graph import Graph
-from ..graph.inputs import input_names
+from ..graph.inputs import word_of
 from ..graph.lowered import Lowered
 from ..graph.lowering import lower
 from ..graph.nesting import immutable_dict, immutable_list
 from ..graph.node import Node
 from ..nn import Module
-from ..utils._pytree import TreeSpec, tree_flatten
-from .dynamic_shapes import Dim, dynamic_axes
+from ..utils._pytree import TreeSpec, tree_flatten, tree_flatten_with_path
+from ._sizes import Family
+from .dynamic_shapes import dynamic_axes
 from .exported_program import ExportedProgram
 from .graph_signature import (
     ConstantArgument,
@@ -25,6 +28,7 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymIntArgument,
     TensorArgument,
 )
 
@@ -52,16 +56,21 @@ def export(mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     kwargs = kwargs or {}
-    lowered = lower(mod, args, kwargs)
-    if lowered.written:
-        raise RuntimeError(f"torch.export: the module writes to its buffers {list(lowered.written)}, which a graph "
-                           f"without effects cannot. Call eval() before, if that is batch normalization in training")
     names, values = argument_names(mod, args, kwargs)
     axes = dynamic_axes(dynamic_shapes, names, values)
-    sizes = other_sizes(axes, [leaf for leaf in tree_flatten(values)[0] if isinstance(leaf, TensorBase)])
-    if sizes:
-        free_of_sizes(lowered, lower(mod, args, kwargs, sizes=sizes))
-    return Exporter(mod, lowered, args, kwargs).program(names, axes)
+    made: list[Exporter] = []
+
+    def build(sizes: dict[tuple[int, int], int]) -> Graph:
+        before, state.exporting = state.exporting, True
+        try:
+            lowered = lower(mod, args, kwargs, fold=False, sizes=sizes, effects=True, branches=True)
+        finally:
+            state.exporting = before
+        made.append(Exporter(mod, lowered, args, kwargs))
+        return made[-1].graph
+    family = Family(build, axes, [leaf for leaf in tree_flatten(values)[0] if isinstance(leaf, TensorBase)])
+    family.settle()
+    return made[0].program(names, family.axes)
 
 
 def argument_names(mod: Module, args: Any, kwargs: Any) -> tuple[list[str], list[Any]]:
@@ -73,65 +82,11 @@ def argument_names(mod: Module, args: Any, kwargs: Any) -> tuple[list[str], list
     return names + list(kwargs), [*args, *kwargs.values()]
 
 
-def other_sizes(axes: dict[tuple[int, int], Any], tensors: list[Any]) -> dict[tuple[int, int], int]:
-    """Return other sizes of the axes that may vary, to see what of the graph depends on them."""
-    roots: dict[str, int] = {}
-    found = {}
-    for (i, axis), dim in axes.items():
-        size = tensors[i].shape[axis]
-        if not isinstance(dim, Dim):
-            found[i, axis] = size + 2
-            continue
-        if size < dim.min or dim.max is not None and size > dim.max:
-            raise UserError(f"{size} not in range [{dim.min}, {'int_oo' if dim.max is None else dim.max}]")
-        root, rest = divmod(size - dim.offset, dim.factor)
-        first = roots.setdefault(dim.root.__name__, root)
-        if first != root or rest:
-            raise UserError(f"the sizes of axes with the Dim {dim.root.__name__} differ: axis {axis} of input {i} has "
-                            f"the size {size}, not {dim.sized(first)}")
-        upper = dim.root.max
-        found[i, axis] = dim.sized(root + 2 if upper is None or root + 2 <= upper else max(root - 1, dim.root.min))
-    return found
-
-
-def free_of_sizes(lowered: Lowered, other: Lowered) -> None:
-    """Make a graph serve all sizes, given the one for other sizes: a reshape infers a size that differs.
-
-    UserError for another parameter that depends on sizes.
-    """
-    pairs = list(zip(lowered.nodes, other.nodes, strict=False))
-    if len(lowered) != len(other) or any(a.op != b.op or a.target != b.target for a, b in pairs):
-        raise UserError("the steps of the program depend on a size that dynamic_shapes lets vary")
-    for a, b in pairs:
-        if a.op == "get_attr" and a.meta["shape"] != b.meta["shape"]:
-            shrink(lowered, a, b.meta["shape"])
-            continue
-        told = {name: (value, b.kwargs[name]) for name, value in a.kwargs.items() if str(value) != str(b.kwargs[name])}
-        if not told and str(a.args) == str(b.args):
-            continue
-        shapes = told.get("shape")
-        differing = [k for k, pair in enumerate(zip(*(shapes or ()), strict=False)) if len(set(pair)) > 1]
-        if list(told) != ["shape"] or len(differing) != 1 or a.target.opname != "reshape":
-            raise UserError(f"{a.meta.get('source')}: {getattr(a.target, 'opname', a.target)} depends on the value of "
-                            f"a size that dynamic_shapes lets vary")
-        a.kwargs = {**a.kwargs, "shape": tuple(-1 if k in differing else size for k, size in enumerate(shapes[0]))}
-
-
-def shrink(lowered: Lowered, node: Node, other: Any) -> None:
-    """Give a constant of equal values the length 1 along the axes whose sizes vary, so that it is broadcast.
-
-    UserError for another constant, and for one that is used other than element by element with tensors of its shape.
-    """
-    tensor, shape = lowered.tensors[node.target], node.meta["shape"]
-    axes = [k for k, (n, m) in enumerate(zip(shape, other, strict=False)) if n != m]
-    small = tensor[tuple(slice(0, 1) if k in axes else slice(None) for k in range(len(shape)))]
-    fits = len(shape) == len(other) and all(
-        getattr(user.target, "elementwise", False) and any(each is not node and each.meta["shape"] == shape
-                                                           for each in user.all_input_nodes) for user in node.users)
-    if not fits or not equal(small.expand(shape), tensor):
-        raise UserError("a constant of the program depends on a size that dynamic_shapes lets vary")
-    lowered.tensors[node.target] = small.clone()
-    node.meta["shape"] = tuple(small.shape)
+def argument_of(leaf: Any) -> Any:
+    """Return what a signature says of an output."""
+    if not isinstance(leaf, Node):
+        return ConstantArgument("", leaf)
+    return (SymIntArgument if isinstance(leaf.meta.get("val"), int) else TensorArgument)(leaf.name)
 
 
 def mutable(spec: TreeSpec) -> TreeSpec:
@@ -150,25 +105,48 @@ class Exporter:
         self.graph, self.copies = Graph(), dict[Node, Node]()
         self.inputs: list[InputSpec] = []
         self.constants: dict[str, Any] = {}
-        state = mod.state_dict(keep_vars=True)
-        self.state = {name: value for table in (mod.named_parameters(), mod.named_buffers()) for name, value in table
-                      if name in state}
+        self.names, self.modules = dict[str, Node](), dict[str, Any]()
+        passing = {f"{path}.{name}" if path else name for path, module in mod.named_modules(remove_duplicate=False)
+                   for name in module._non_persistent_buffers_set}
+        self.state = {**dict(mod.named_parameters(remove_duplicate=False)),
+                      **{name: buffer for name, buffer in mod.named_buffers(remove_duplicate=False)
+                         if name not in passing}}
+
+        self.take_state()
+        self.leaves, self.in_spec = tree_flatten((args, kwargs))
+        self.take_inputs(self.leaves)
+        result, buffers, inputs = table.copied(self.lowered, self.copies, self.graph, self.modules)
+        self.write(buffers, inputs)
+        flat, self.out_spec = tree_flatten(result)
+        self.graph.output(tuple(flat))
+        for node in reversed(list(self.graph.nodes)):
+            if node.op == "call_function" and not node.users and node.target is not ops.aten.copy_.default:
+                self.graph.erase_node(node)
+
+    def write(self, buffers: dict[str, Any], inputs: dict[int, Any]) -> None:
+        """Write the last values of buffers and inputs that the program writes to."""
+        names = {spec.target: name for name, spec in zip(self.names, self.inputs, strict=True)}
+        users = [node for node in self.graph.find_nodes(op="placeholder") if "user" in node.meta]
+        for name, value in buffers.items():         # gradients do not go from one call to the next
+            self._call("copy_", self.names[names[name]], self._call("detach", value))
+        for i, value in inputs.items():
+            self._call("copy_", users[i], value)
+
+    def _call(self, name: str, *args: Node) -> Node:
+        node = self.graph.call_function(getattr(ops.aten, name).default, args)
+        node.meta["val"] = args[0].meta["val"]
+        return node
 
     def program(self, names: list[str], axes: dict[tuple[int, int], Any]) -> ExportedProgram:
         """Return the exported program."""
-        self.take_state()
-        leaves, in_spec = tree_flatten((self.args, self.kwargs))
-        self.take_inputs(leaves)
-        result, out_spec = tree_flatten(table.copied(self.lowered, self.copies, self.graph))
-        self.graph.output(tuple(result))
-        outputs = [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(leaf.name) if isinstance(leaf, Node)
-                              else ConstantArgument("", leaf)) for leaf in result]
-        shapes = [tuple(leaf.shape) if isinstance(leaf, TensorBase) else None for leaf in leaves]
-        at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorBase)]
+        result = self.graph.output_node().args[0]
+        outputs = [OutputSpec(OutputKind.USER_OUTPUT, argument_of(leaf)) for leaf in result]
+        shapes = [tuple(leaf.shape) if isinstance(leaf, TensorBase) else None for leaf in self.leaves]
+        at = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, TensorBase)]
         return ExportedProgram(self.graph, ExportGraphSignature(self.inputs, outputs), self.state, self.constants,
-                               names, in_spec, mutable(out_spec),
+                               names, self.in_spec, mutable(self.out_spec),
                                {(at[i], axis): dim for (i, axis), dim in axes.items()}, shapes,
-                               (self.args, self.kwargs))
+                               (self.args, self.kwargs), self.modules)
 
     def take_state(self) -> None:
         """Make inputs of parameters, buffers and constants, in this order."""
@@ -182,20 +160,25 @@ class Exporter:
             if not kept:
                 self.constants[name] = buffer
             self.take(f"b_{name}", InputSpec(InputKind.BUFFER, None, name, kept), nodes.pop(name, None), buffer)
-        for k, node in enumerate(nodes.values()):
-            name = f"lifted_tensor_{k}"
-            self.constants[name] = self.lowered.tensors[node.target]
+        count = 0
+        for node in nodes.values():
+            name = node.target
+            if not node.meta.get("state"):
+                name, count = f"lifted_tensor_{count}", count + 1
+            self.constants[name] = self.lowered.tensors[node.target].detach()
             self.take(f"c_{name}", InputSpec(InputKind.CONSTANT_TENSOR, None, name), node)
 
     def take_inputs(self, leaves: list[Any]) -> None:
         """Make inputs of the program's arguments."""
         nodes = iter(self.lowered.find_nodes(op="placeholder"))
-        names = iter(input_names(self.mod, self.args, self.kwargs))
-        for i, leaf in enumerate(leaves):
+        names = ["_".join([name, *map(word_of, path)])
+                 for name, value in zip(*argument_names(self.mod, self.args, self.kwargs), strict=True)
+                 for path, _ in tree_flatten_with_path(value)[0]]
+        for name, leaf in zip(names, leaves, strict=True):
             if isinstance(leaf, TensorBase):
-                self.take(next(names), InputSpec(InputKind.USER_INPUT, None), next(nodes))
+                self.take(name, InputSpec(InputKind.USER_INPUT, None), next(nodes))
             else:
-                self.take(f"arg_{i}", InputSpec(InputKind.USER_INPUT, ConstantArgument(f"arg_{i}", leaf)), None)
+                self.take(name, InputSpec(InputKind.USER_INPUT, ConstantArgument(name, leaf)), None)
 
     def take(self, name: str, spec: InputSpec, node: Node | None, tensor: Any = None) -> None:
         """Add an input of the graph, for a node of the lowered program if that has one, or else for a tensor."""
@@ -203,6 +186,9 @@ class Exporter:
         new.target = new.name
         spec.arg = spec.arg or TensorArgument(new.name)
         self.inputs.append(spec)
+        self.names[new.name] = new
+        if spec.kind is InputKind.USER_INPUT and node is not None:
+            new.meta["user"] = True
         if node is not None:
             self.copies[node] = new
             new.meta["val"] = table.shaped(node)

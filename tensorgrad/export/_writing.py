@@ -26,9 +26,12 @@ from ..serialization._archive import _add
 from ._schema import ARGUMENTS, FORMATS, NUMBERS, STRIDED, dumped
 from .dynamic_shapes import Dim
 from .exported_program import ExportedProgram
-from .graph_signature import ConstantArgument, InputKind
+from .graph_signature import ConstantArgument, InputKind, OutputKind
 
 LAST = 2 ** 63 - 1
+TEXTS = {operator.add: "({} + {})", operator.sub: "({} - {})", operator.mul: "({}*{})",
+         operator.floordiv: "FloorDiv({}, {})", operator.truediv: "IntTrueDiv({}, {})"}
+SYMBOLIC = {int: "as_sym_int", float: "as_sym_float"}
 FORMAT_NUMBERS = {kind: number for number, kind in FORMATS.items()}
 
 
@@ -104,9 +107,9 @@ class Writer:
                   if isinstance(node.meta.get("val"), Tensor)}
         graph = {"inputs": [self._argument(node) for node in self._inputs()],
                  "outputs": [self._argument(result) for result in self.results],
-                 "nodes": [self._node(node) for node in self.steps], "tensor_values": values, "sym_int_values": {},
-                 "sym_bool_values": {}, "is_single_tensor_return": False, "custom_obj_values": {},
-                 "sym_float_values": {}}
+                 "nodes": [self._node(node) for node in self.steps], "tensor_values": values,
+                 "sym_int_values": self._numbers(int), "sym_bool_values": {}, "is_single_tensor_return": False,
+                 "custom_obj_values": {}, "sym_float_values": self._numbers(float)}
         return {"graph_module": {"graph": graph, "signature": self._signature(), "module_call_graph": [
             {"fqn": "", "signature": call}], "metadata": {}, "treespec_namedtuple_fields": {}},
             "opset_version": {"aten": 10}, "range_constraints": ranges, "schema_version": {"major": 8, "minor": 20},
@@ -120,12 +123,30 @@ class Writer:
     def _value(self, node: Node) -> dict[str, Any]:
         found = _meta(node.meta["val"])
         for axis, told in enumerate(found["sizes"]):
-            if (dim := self.axes.get((node, axis))) is not None:
-                symbol = f"Symbol('{dim.root.__name__}', positive=True, integer=True)"
-                text = symbol if dim.factor == 1 else f"{dim.factor}*{symbol}"
-                text += f" {'+' if dim.offset > 0 else '-'} {abs(dim.offset)}" if dim.offset else ""
-                found["sizes"][axis] = {"as_expr": {"expr_str": text, "hint": told}}
+            if (node, axis) in self.axes:
+                found["sizes"][axis] = {"as_expr": {"expr_str": self._size(node, axis), "hint": told}}
         return found
+
+    def _size(self, node: Node, axis: int) -> str:
+        """Return the text of an axis's size."""
+        dim = self.axes[node, axis]
+        symbol = f"Symbol('{dim.root.__name__}', positive=True, integer=True)"
+        text = symbol if dim.factor == 1 else f"{dim.factor}*{symbol}"
+        return text + (f" {'+' if dim.offset > 0 else '-'} {abs(dim.offset)}" if dim.offset else "")
+
+    def _text(self, value: Any) -> str:
+        """Return the text of a number that is computed from sizes."""
+        if not isinstance(value, Node):
+            return str(value)
+        if value.target not in TEXTS:
+            return self._size(*value.args)
+        return TEXTS[value.target].format(*map(self._text, value.args))
+
+    def _numbers(self, kind: type) -> dict[str, Any]:
+        """Return the numbers of a kind that the graph computes from sizes."""
+        form = {int: "as_int", float: "as_float"}[kind]
+        return {node.name: {"as_expr": {"expr_str": self._text(node), "hint": {form: node.meta["val"]}}}
+                for node in self.steps if type(node.meta.get("val")) is kind}
 
     def _signature(self) -> dict[str, Any]:
         inputs: list[Any] = []
@@ -139,8 +160,16 @@ class Writer:
                         InputKind.CONSTANT_TENSOR: "tensor_constant"}[spec.kind]
                 more = {"persistent": spec.persistent} if kind == "buffer" else {}
                 inputs.append({kind: {"arg": {"name": spec.arg.name}, f"{kind}_name": spec.target, **more}})
-        return {"input_specs": inputs,
-                "output_specs": [{"user_output": {"arg": self._argument(result)}} for result in self.results]}
+        outputs = [self._output(spec, result) for spec, result in zip(self.signature.output_specs, self.results,
+                                                                      strict=True)]
+        return {"input_specs": inputs, "output_specs": outputs}
+
+    def _output(self, spec: Any, result: Any) -> dict[str, Any]:
+        if spec.kind is OutputKind.USER_OUTPUT:
+            return {"user_output": {"arg": self._argument(result)}}
+        kind, name = {OutputKind.BUFFER_MUTATION: ("buffer_mutation", "buffer_name"),
+                      OutputKind.USER_INPUT_MUTATION: ("user_input_mutation", "user_input_name")}[spec.kind]
+        return {kind: {"arg": {"name": result.name}, name: spec.target}}
 
     def _node(self, node: Node) -> dict[str, Any]:
         target = node.target
@@ -149,8 +178,8 @@ class Writer:
             text, names = f"torch.ops.{target}", ARGUMENTS.get(name, ["self", "other"])
         elif isinstance(target, OpFunction):        # an op that PyTorch has no operator for, which it cannot read
             text, names = f"tensorgrad.fx.table.{target.__name__}", [f"input_{i}" for i in range(len(node.args))]
-        elif target is operator.getitem:
-            text, names = "_operator.getitem", ["a", "b"]
+        elif target is operator.getitem or target in TEXTS:
+            text, names = f"_operator.{target.__name__}", ["a", "b"]
         else:
             raise NotImplementedError(f"torch.export.save: the program calls {target}, which files do not have a name "
                                       f"for")
@@ -162,6 +191,8 @@ class Writer:
 
     def _outputs(self, node: Node) -> list[Any]:
         values = node.meta.get("val")
+        if isinstance(values, (int, float)):
+            return [self._argument(node)]
         if not isinstance(values, (list, tuple)):
             return [{"as_tensor": {"name": node.name}}]
         parts = {user.args[1]: user.name for user in node.users}
@@ -173,7 +204,8 @@ class Writer:
     def _argument(self, value: Any, name: str = "") -> dict[str, Any]:
         """Return an argument of a node."""
         if isinstance(value, Node):
-            return {"as_tensor": {"name": value.name}}
+            form = SYMBOLIC.get(type(value.meta.get("val")))
+            return {form: {"as_name": value.name}} if form else {"as_tensor": {"name": value.name}}
         if isinstance(value, (list, tuple)):
             return self._several(value)
         for kind, form in ((bool, "as_bool"), (int, "as_int"), (float, "as_float"), (str, "as_string")):
@@ -192,6 +224,9 @@ class Writer:
         raise NotImplementedError(f"torch.export.save: {value!r:.80} is an argument of a node, and not written")
 
     def _several(self, values: Any) -> dict[str, Any]:
+        if any(isinstance(each, Node) and isinstance(each.meta.get("val"), int) for each in values):
+            return {"as_sym_ints": [{"as_name": each.name} if isinstance(each, Node) else {"as_int": each}
+                                    for each in values]}
         if all(isinstance(each, Node) for each in values) and values:
             return {"as_tensors": [{"name": each.name} for each in values]}
         if any(isinstance(each, Node) for each in values):

@@ -1,13 +1,16 @@
 """Sizes that may vary in exported programs. https://pytorch.org/docs/stable/export.html#torch.export.Dim"""
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 from .._dynamo.exc import UserError
 from ..core.tape import TensorBase
+from ..graph.inputs import parameters_of
+from ..utils._pytree import GetAttrKey, register_pytree_node, tree_map
 
-__all__ = ["Dim", "dims"]
+__all__ = ["AdditionalInputs", "Dim", "ShapesCollection", "dims", "register_dataclass"]
 UNBOUNDED = "int_oo"                # PyTorch's text for no bound
 PAGE = ("For more information about this error, see: "
         "https://pytorch.org/docs/main/generated/exportdb/index.html#dynamic-shapes-validation")
@@ -151,3 +154,115 @@ def _axes(shape: Any, tensor: Any, path: str) -> dict[int, Any]:
             raise UserError(f"Static shape constraint of {dim} does not match input size of {tensor.shape[axis]}, for "
                             f"`dynamic_shapes{path}[{axis}]`\n{PAGE}")
     return {axis: dim for axis, dim in items.items() if isinstance(dim, (Dim, _DimHint)) and dim is not Dim.STATIC}
+
+
+class ShapesCollection:
+    """The sizes that may vary, by tensor: {tensor: {axis: Dim}}, whatever arguments they are in.
+
+    https://pytorch.org/docs → torch.export.ShapesCollection
+
+    >>> import tensorgrad as torch
+    >>> x, shapes = torch.ones(2, 3), ShapesCollection()
+    >>> shapes[x] = (Dim("batch", min=2), None)
+    >>> shapes.dynamic_shapes(torch.nn.Linear(3, 4), (x,))
+    {'input': (Dim('batch'), None)}
+    """
+
+    def __init__(self) -> None:
+        self._shapes: dict[int, Any] = {}
+        self._kept: list[Any] = []              # tensors, which are known by id
+
+    def __setitem__(self, t: Any, shape: Any) -> None:
+        if not isinstance(t, (TensorBase, int)):
+            raise AssertionError(f"Cannot assign shape to non-tensor or non-int type {type(t)}")
+        if id(t) in self._shapes and self._shapes[id(t)] != shape:
+            raise AssertionError(f"Shapes assigned to input is a {type(t)}, and does not match existing shape "
+                                 f"{self._shapes[id(t)]}; expected {shape}")
+        self._kept.append(t)
+        self._shapes[id(t)] = shape
+
+    def __getitem__(self, t: Any) -> Any:
+        self._kept.append(t)
+        return self._shapes.setdefault(id(t), {})
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def dynamic_shapes(self, m: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        """Return `dynamic_shapes` of these arguments. ValueError for a tensor that is not among them."""
+        seen: set[int] = set()
+
+        def shape_of(leaf: Any) -> Any:
+            seen.add(id(leaf))
+            return self._shapes.get(id(leaf))
+        found = {name: tree_map(shape_of, value) for name, value in parameters_of(m, args, kwargs or {})}
+        if set(self._shapes) - seen:
+            raise ValueError("Some tensors that were assigned shapes were not found in args. Maybe such tensors were "
+                             "copied when passing them as args? Maybe such tensors are contained in classes that were "
+                             "not registered with pytree?")
+        return found
+
+
+class AdditionalInputs:
+    """Further arguments of a program: axes whose sizes differ among them may vary.
+
+    https://pytorch.org/docs → torch.export.AdditionalInputs
+
+    >>> import tensorgrad as torch
+    >>> more = AdditionalInputs()
+    >>> more.add((torch.ones(5, 3),))
+    >>> more.dynamic_shapes(torch.nn.Linear(3, 4), (torch.ones(2, 3),))
+    {'input': [DimHint(DYNAMIC), None]}
+    """
+
+    def __init__(self) -> None:
+        self._examples: list[tuple[Any, Any]] = []
+
+    def add(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
+        """Add arguments."""
+        if type(args) is not tuple:
+            raise AssertionError(f"Representative args {args} must be a tuple")
+        if kwargs is not None and type(kwargs) is not dict:
+            raise AssertionError(f"Representative kwargs {kwargs} must be None or a dict")
+        self._examples.append((args, kwargs))
+
+    def dynamic_shapes(self, m: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        """Return `dynamic_shapes` of these arguments and those added."""
+        first, *others = [dict(parameters_of(m, *each)) for each in ((args, kwargs or {}),
+                                                                     *((a, k or {}) for a, k in self._examples))]
+
+        def varying(leaf: Any, *more: Any) -> Any:
+            if not isinstance(leaf, TensorBase):
+                return None
+            return [Dim.DYNAMIC if any(other.shape[axis] != n for other in more) else None
+                    for axis, n in enumerate(leaf.shape)]
+        return {name: tree_map(varying, value, *(other[name] for other in others)) for name, value in first.items()}
+
+    def verify(self, ep: Any) -> None:
+        """Call a program with all arguments that were added."""
+        module = ep.module()
+        for args, kwargs in self._examples:
+            module(*args, **(kwargs or {}))
+
+
+def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> None:
+    """Let arguments and results of exported programs be of a dataclass.
+
+    https://pytorch.org/docs → torch.export.register_dataclass
+    """
+    if not is_dataclass(cls):
+        raise AssertionError(f"Only dataclasses can be registered with this function: {cls}")
+    names = [field.name for field in fields(cls) if field.init]
+
+    def flatten(value: Any) -> tuple[list[Any], Any]:
+        given = [name for name in names if getattr(value, name) is not None]
+        return [getattr(value, name) for name in given], [given, [name for name in names if name not in given]]
+
+    def unflatten(values: Any, context: Any) -> Any:
+        return cls(**dict(zip(context[0], values, strict=True)), **dict.fromkeys(context[1]))
+
+    def flatten_with_keys(value: Any) -> tuple[list[Any], Any]:
+        values, context = flatten(value)
+        return [(GetAttrKey(name), part) for name, part in zip(context[0], values, strict=True)], context
+    register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name,
+                         flatten_with_keys_fn=flatten_with_keys)

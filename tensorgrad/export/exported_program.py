@@ -5,17 +5,38 @@ https://pytorch.org/docs/stable/export.html#torch.export.ExportedProgram
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from .._ops import ops
 from ..fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph_module import GraphModule
 from ..graph.graph import Graph
-from ..graph.node import Node
+from ..graph.node import Node, map_arg
 from ..nn import Module
 from ..utils._pytree import TreeSpec, tree_flatten
-from .graph_signature import ExportGraphSignature, InputKind
+from .graph_signature import ExportGraphSignature, InputKind, OutputKind, OutputSpec, TensorArgument
 
-__all__ = ["ExportedProgram"]
+__all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
+
+
+@dataclass
+class ModuleCallSignature:
+    """The inputs and outputs of a module's call, and how they are nested."""
+
+    inputs: list[Any]
+    outputs: list[Any]
+    in_spec: TreeSpec
+    out_spec: TreeSpec
+    forward_arg_names: list[str] | None = None
+
+
+@dataclass
+class ModuleCallEntry:
+    """A module of an exported program, by its name; the program itself has the name ""."""
+
+    fqn: str
+    signature: ModuleCallSignature | None = None
 
 
 class Bounds:
@@ -69,6 +90,19 @@ class Guards(Module):
             raise AssertionError(f"Guard failed: {condition}")
 
 
+def in_order(args: Any, kwargs: dict[str, Any], spec: TreeSpec) -> tuple[Any, dict[str, Any]]:
+    """Return arguments with the named ones in the order of a program's."""
+    names = spec.children()[1].context
+    return args, {name: kwargs[name] for name in names} if set(names) == set(kwargs) else kwargs
+
+
+class CallSpec(NamedTuple):
+    """How the arguments and results of a program are nested."""
+
+    in_spec: TreeSpec
+    out_spec: TreeSpec
+
+
 class ExportedProgram:
     """A program for inputs of given shapes, as a graph of operators whose inputs are parameters, buffers,
     constants, and the program's arguments. `module()` is called.
@@ -87,14 +121,26 @@ class ExportedProgram:
 
     def __init__(self, graph: Graph, graph_signature: ExportGraphSignature, state_dict: dict[str, Any],
                  constants: dict[str, Any], names: list[str], in_spec: TreeSpec, out_spec: TreeSpec,
-                 axes: dict[tuple[int, int], Any], shapes: list[Any], example_inputs: Any) -> None:
-        self.graph_module = GraphModule({}, graph)
+                 axes: dict[tuple[int, int], Any], shapes: list[Any], example_inputs: Any,
+                 modules: dict[str, Any] | None = None) -> None:
+        self._modules = modules or {}           # the branches and bodies of control flow
+        self.graph_module = GraphModule(self._modules, graph)
         self.graph_signature, self.state_dict, self.constants = graph_signature, state_dict, constants
         self._names, self._in_spec, self._out_spec = names, in_spec, out_spec
         self._axes, self._shapes, self.example_inputs = axes, shapes, example_inputs
 
     graph = property(lambda self: self.graph_module.graph)
     tensor_constants = property(lambda self: self.constants)
+
+    @property
+    def module_call_graph(self) -> list[ModuleCallEntry]:
+        """The program's call: its inputs and outputs, and how they are nested."""
+        inputs, outputs = self.graph_signature._inputs(InputKind.USER_INPUT), self.graph_signature.output_specs
+        return [ModuleCallEntry("", ModuleCallSignature(
+            [spec.arg for spec in inputs], [spec.arg for spec in outputs if spec.kind is OutputKind.USER_OUTPUT],
+            self._in_spec, self._out_spec, list(self._names)))]
+
+    call_spec = property(lambda self: CallSpec(self._in_spec, self._out_spec))
 
     @property
     def range_constraints(self) -> dict[str, Bounds]:
@@ -126,8 +172,29 @@ class ExportedProgram:
             yield buffer
 
     def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
-        """Return the program: its ops are those of the table already."""
-        return self
+        """Return the program as one of functions: last values of buffers and inputs that it writes to are results.
+
+        Operators are those of the program: none is written as others.
+        """
+        graph, copies, written = Graph(), dict[Node, Node](), []
+        specs = {node: spec for node, spec in zip(self.graph.find_nodes(op="placeholder"),
+                                                  self.graph_signature.input_specs, strict=True)}
+        for node in self.graph.nodes:
+            if node.op == "output":
+                break
+            if node.target is ops.aten.copy_.default and node.args[0] in specs and not node.users:
+                written.append((specs[node.args[0]], copies[node.args[1]]))
+            else:
+                copies[node] = graph.node_copy(node, copies.__getitem__)
+        graph.output((*(value for _, value in written), *map_arg(node.args[0], copies.__getitem__)))
+        outputs = [OutputSpec(OutputKind.USER_INPUT_MUTATION if spec.kind is InputKind.USER_INPUT
+                              else OutputKind.BUFFER_MUTATION, TensorArgument(value.name),
+                              spec.arg.name if spec.kind is InputKind.USER_INPUT else spec.target)
+                   for spec, value in written]
+        signature = ExportGraphSignature(list(self.graph_signature.input_specs),
+                                         [*outputs, *self.graph_signature.output_specs])
+        return ExportedProgram(graph, signature, self.state_dict, self.constants, self._names, self._in_spec,
+                               self._out_spec, self._axes, self._shapes, self.example_inputs, self._modules)
 
     def module(self, check_guards: bool = True) -> GraphModule:
         """Return a module that runs the program, with its parameters and buffers.
@@ -149,23 +216,40 @@ class ExportedProgram:
         users = [copies[node] for node, spec in zip(inputs, self.graph_signature.input_specs, strict=True)
                  if spec.kind is InputKind.USER_INPUT]
         if check_guards:
-            root["_guards_fn"] = Guards([node.name for node in users], self._shapes, self._axes)
+            root["_guards_fn"] = self._guards()
             graph.call_module("_guards_fn", tuple(users))
-        graph.output(graph.graph_copy(self.graph, copies))
+        root.update(self._modules)
+        results = list(graph.graph_copy(self.graph, copies))
+        named = {node.target if spec.kind is InputKind.USER_INPUT else spec.target: copies[node]
+                 for node, spec in zip(inputs, self.graph_signature.input_specs, strict=True)}
+        for value, output in zip(results, self.graph_signature.output_specs, strict=True):
+            if output.kind is not OutputKind.USER_OUTPUT:
+                graph.call_function(ops.aten.copy_.default, (named[output.target], value))
+        graph.output(tuple(value for value, output in zip(results, self.graph_signature.output_specs, strict=True)
+                           if output.kind is OutputKind.USER_OUTPUT))
         graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(self._names, self._in_spec, self._out_spec)))
         module = GraphModule(root, graph)
         for name in (*self.graph_signature.non_persistent_buffers, *self.graph_signature.lifted_tensor_constants):
             path, _, last = name.rpartition(".")
             module.get_submodule(path)._non_persistent_buffers_set.add(last)
-        module.register_forward_pre_hook(self._check_nesting, with_kwargs=True)
+        module.register_forward_pre_hook(self._nested, with_kwargs=True)
         return module
 
-    def _check_nesting(self, module: Any, args: Any, kwargs: Any) -> None:
+    def _nested(self, module: Any, args: Any, kwargs: Any) -> Any:
+        """Return the arguments in the program's order. ValueError if they are nested in another way."""
+        args, kwargs = in_order(args, kwargs, self._in_spec)
         spec = tree_flatten((args, kwargs))[1]
         if spec != self._in_spec:
             raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{self._in_spec}\nbut "
                              f"actually got inputs with tree spec of: \n{spec}.\nPlease check that the inputs have the "
                              f"same number and type of args and kwargs as the ones you used when tracing.")
+        return args, kwargs
+
+    def _guards(self) -> Guards:
+        """Return the module that checks the inputs."""
+        users = [node for node, spec in zip(self.graph.find_nodes(op="placeholder"), self.graph_signature.input_specs,
+                                            strict=True) if spec.kind is InputKind.USER_INPUT]
+        return Guards([node.name for node in users], self._shapes, self._axes)
 
     def __str__(self) -> str:
         code = "\n    ".join(self.graph_module.print_readable(print_output=False).split("\n"))

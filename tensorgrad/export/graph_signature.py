@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
-__all__ = ["ConstantArgument", "ExportGraphSignature", "InputKind", "InputSpec", "OutputKind", "OutputSpec",
+__all__ = ["ConstantArgument", "CustomObjArgument", "ExportBackwardSignature", "ExportGraphSignature", "InputKind",
+           "InputSpec", "OutputKind", "OutputSpec", "SymBoolArgument", "SymFloatArgument", "SymIntArgument",
            "TensorArgument"]
 
 
@@ -17,6 +18,45 @@ class TensorArgument:
     """A tensor, by its node's name."""
 
     name: str
+
+
+@dataclass
+class SymIntArgument:
+    """A size that may vary, by its node's name."""
+
+    name: str
+
+
+@dataclass
+class SymFloatArgument:
+    """A number that varies, by its node's name."""
+
+    name: str
+
+
+@dataclass
+class SymBoolArgument:
+    """A condition that varies, by its node's name."""
+
+    name: str
+
+
+@dataclass
+class CustomObjArgument:
+    """An object of a class of the program, by its node's name."""
+
+    name: str
+    class_fqn: str
+    fake_val: Any = None
+
+
+@dataclass
+class ExportBackwardSignature:
+    """The results of a graph that computes gradients: {name: parameter}, {name: input}, and the name of the loss."""
+
+    gradients_to_parameters: dict[str, str]
+    gradients_to_user_inputs: dict[str, str]
+    loss_output: str
 
 
 @dataclass
@@ -78,6 +118,10 @@ class OutputSpec:
         return f"{self.arg.name}: {self.kind.name}" + ("" if self.target is None else f" target='{self.target}'")
 
 
+def _shown(arg: Any) -> Any:
+    return arg.value if isinstance(arg, ConstantArgument) else arg.name
+
+
 @dataclass
 class ExportGraphSignature:
     """The inputs and outputs of a graph, in order.
@@ -112,14 +156,12 @@ class ExportGraphSignature:
     @property
     def user_inputs(self) -> tuple[Any, ...]:
         """The names of the program's own tensors, and its other arguments."""
-        return tuple(spec.arg.name if isinstance(spec.arg, TensorArgument) else spec.arg.value
-                     for spec in self._inputs(InputKind.USER_INPUT))
+        return tuple(_shown(spec.arg) for spec in self._inputs(InputKind.USER_INPUT))
 
     @property
     def user_outputs(self) -> tuple[Any, ...]:
         """The names of the results."""
-        return tuple(spec.arg.name if isinstance(spec.arg, TensorArgument) else spec.arg.value
-                     for spec in self.output_specs)
+        return tuple(_shown(spec.arg) for spec in self.output_specs if spec.kind is OutputKind.USER_OUTPUT)
 
     def _named(self, kind: InputKind) -> dict[str, str]:
         return {spec.arg.name: str(spec.target) for spec in self._inputs(kind)}
@@ -127,7 +169,15 @@ class ExportGraphSignature:
     inputs_to_parameters = property(lambda self: self._named(InputKind.PARAMETER))
     inputs_to_buffers = property(lambda self: self._named(InputKind.BUFFER))
     inputs_to_lifted_tensor_constants = property(lambda self: self._named(InputKind.CONSTANT_TENSOR))
-    buffers_to_mutate = user_inputs_to_mutate = property(lambda self: {})
+    buffers_to_mutate = property(lambda self: self._written(OutputKind.BUFFER_MUTATION))
+    user_inputs_to_mutate = property(lambda self: self._written(OutputKind.USER_INPUT_MUTATION))
+    parameters_to_mutate = property(lambda self: self._written(OutputKind.PARAMETER_MUTATION))
+    backward_signature = None
+    assertion_dep_token = None
+
+    def _written(self, kind: OutputKind) -> dict[str, str]:
+        """Return {name of the output: what it is the new value of}."""
+        return {spec.arg.name: str(spec.target) for spec in self.output_specs if spec.kind is kind}
 
     def __str__(self) -> str:
         return "\n".join(["", "# inputs", *map(str, self.input_specs), "", "# outputs", *map(str, self.output_specs),

@@ -7,8 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .._ops import ops
+from ..device import device
+from ..dtype import FROM_NUMPY
+from ..dtype import dtype as dtype_class
 from ..graph.node import Node
+from ..graph.steps import Draw, Make, Target
 from ..interpret.aten_rules import Rule, is_tensor, loss, rule, shape_of, translated, trimmed
 
 WHOLE: dict[str, Rule] = {
@@ -49,6 +55,40 @@ def _(call: Any, query: Any, key: Any, value: Any, mask: Any, *, causal: bool, s
     return call("scaled_dot_product_attention", query, key, value, mask, 0.0, causal, scale=scale)
 
 
+# ── new arrays and random numbers, which have no operands ─────────────────────────────────────────────────────────────
+
+
+def new_array(call: Any, target: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Compute a step that makes or draws an array by an operator; NotImplemented if there is none."""
+    def made(name: str, *args: Any, dtype: Any = None) -> Any:
+        return call(name, *args, dtype=dtype, device=device("cpu"), pin_memory=False)
+    dtype = params.get("dtype")
+    if isinstance(target, Draw):
+        return drawn(call, made, target.name, args, params)
+    if set(params) - {"dtype"}:
+        return NotImplemented
+    if target.name in ("zeros", "ones", "full"):
+        shape = list(args[0]) if isinstance(args[0], tuple) else [args[0]]
+        return made(target.name, shape, *args[1:], dtype=dtype)
+    if target.name == "arange":
+        return made(f"arange.{('', 'default', 'start', 'start_step')[len(args)]}", *args, dtype=dtype)
+    return made("eye.m" if len(args) == 2 else "eye", *args, dtype=dtype) if target.name == "eye" else NotImplemented
+
+
+def drawn(call: Any, made: Any, name: str, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Draw random numbers by an operator; NotImplemented if there is none."""
+    if name in ("uniform", "normal") and len(args) == 1 and not set(params) - {"dtype"}:
+        return made({"uniform": "rand", "normal": "randn"}[name], list(args[0]), dtype=params.get("dtype"))
+    if name == "randint" and len(args) == 3:
+        return made("randint.low", args[0], args[1], list(args[2]), dtype=params.get("dtype"))
+    if name == "randperm" and len(args) == 1:
+        return made("randperm", *args, dtype=params.get("dtype"))
+    if name == "dropout" and len(args) == 3 and not params:
+        return call("dropout", made("ones", list(args[0]), dtype=FROM_NUMPY[np.dtype(args[2])]
+                                    if not isinstance(args[2], dtype_class) else args[2]), args[1], True)
+    return NotImplemented
+
+
 def added(op: Any, graph: Any, args: tuple[Any, ...], params: dict[str, Any], meta: dict[str, Any]) -> Any:
     """Add the operators that compute an op to a graph, and return the last node; NotImplemented if there are none."""
     def value(arg: Any) -> Any:
@@ -64,4 +104,6 @@ def added(op: Any, graph: Any, args: tuple[Any, ...], params: dict[str, Any], me
                                        trimmed(name, args), kwargs, packet)
         node.meta = dict(meta)
         return node
+    if isinstance(op, Target):
+        return new_array(call, op, args, params) if isinstance(op, (Draw, Make)) else NotImplemented
     return translated(WHOLE, call, op, args, {**op.parameters, **params})

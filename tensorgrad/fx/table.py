@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from .._ops import HigherOrderOperator
 from .._tensor.torch_function import ASKING, asked, overriding
 from ..api import empty
 from ..core.dispatch import apply
 from ..dtype import FROM_NUMPY, dtype
 from ..graph.graph import Graph
-from ..graph.lowered import Lowered
 from ..graph.nesting import aggregate
 from ..graph.node import Node
+from ..graph.steps import Target
 from ..ops.base import OPS, Op
 from .aten import added
+
+BRANCHES = {"cond": ("true_graph", "false_graph"), "while_loop": ("while_loop_cond_graph", "while_loop_body_graph")}
 
 
 class OpFunction:
@@ -74,24 +77,46 @@ def shaped(node: Node) -> Any:
     return empty(shape, dtype=FROM_NUMPY[kind], device="meta")
 
 
-def copied(lowered: Lowered, copies: dict[Node, Node], graph: Graph, only: Any = ("call_function",)) -> Any:
+def copied(lowered: Graph, copies: dict[Node, Node], graph: Graph, modules: dict[str, Any]) -> Any:
     """Copy the nodes of a lowered program to a graph, and return its result. Ops become PyTorch's operators, or, where
     there are none, functions of this module.
 
-    `copies` maps the nodes that are not of the kinds `only` to those in the graph.
+    `copies` maps the nodes that call no functions to those in the graph. `modules` gets the branches and bodies of
+    control flow, as modules, by the names that the graph calls them.
     """
     def argument(leaf: Any) -> Any:
         return copies[leaf] if isinstance(leaf, Node) else _of_tensors(leaf)
     for node in lowered.nodes:
-        if node.op in only:
+        if node.op == "call_function":
             target, args, params = node.target, aggregate(node.args, argument), aggregate(node.kwargs, argument)
             meta = {key: node.meta[key] for key in ("scope", "source") if key in node.meta}
             new: Any = NotImplemented
             if isinstance(target, type) and issubclass(target, Op):
                 new, target = added(target, graph, args, params, meta), function_of(target.opname)
+            elif isinstance(target, Target):
+                new = added(target, graph, args, params, meta)
+            elif isinstance(target, HigherOrderOperator):
+                named = iter(BRANCHES[target.name()])
+                args = tuple(_branch(arg, next(named), graph, modules) if isinstance(arg, Graph) else arg
+                             for arg in args)
             if new is NotImplemented:
                 new = graph.create_node(node.op, target, args, params, node.name)
                 new.meta = meta
             new.meta["val"] = shaped(node)
             copies[node] = new
     return aggregate(lowered.output_node().args[0], argument)
+
+
+def _branch(lowered: Graph, name: str, graph: Graph, modules: dict[str, Any]) -> Node:
+    """Add a branch or body to the modules, and return the node of the graph that names it."""
+    from .graph_module import GraphModule
+    made, copies, within = Graph(), dict[Node, Node](), dict[str, Any]()
+    for node in lowered.find_nodes(op="placeholder"):
+        copies[node] = made.placeholder(node.target)
+        copies[node].meta["val"] = shaped(node)
+    made.output(copied(lowered, copies, made, within))
+    path = f"{name}_{sum(each.startswith(name) for each in modules)}"
+    modules[path] = GraphModule(within, made)
+    node = graph.get_attr(path)
+    node.meta["graph"] = made
+    return node

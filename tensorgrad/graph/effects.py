@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .. import api as tg
+from ..api import checks
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-SIDE_EFFECTS: list[Any] = [operator.setitem]
-RANDOM: list[Any] = [getattr(tg, name) for name in
-                     "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like "
-                     "randperm".split()]
+SIDE_EFFECTS: list[Any] = [operator.setitem, checks._assert, checks._assert_async]
+NAMES = "bernoulli multinomial normal poisson rand rand_like randint randint_like randn randn_like randperm".split()
+RANDOM: list[Any] = [getattr(tg, name) for name in NAMES]
+DRAWING = {*NAMES, "alpha_dropout", "dropout", "feature_dropout", "native_dropout", "rrelu"}    # operators
 
 
 def has_side_effect(fn: F) -> F:

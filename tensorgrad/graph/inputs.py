@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.tape import TensorBase
 from ..nn.modules.module import Module
-from ..utils._pytree import tree_flatten
+from ..utils._pytree import tree_flatten, tree_flatten_with_path
 
 
 def parameters_of(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -34,6 +34,11 @@ def tensors_in(tree: Any) -> list[Any]:
     return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, TensorBase)]
 
 
+def word_of(key: Any) -> str:
+    """Return an entry of a tensor's path as part of a name."""
+    return "".join(c if c.isalnum() else "_" for c in str(key).strip("[].'"))
+
+
 def input_names(program: Any, args: Any, kwargs: Any, given: Sequence[str] = ()) -> list[str]:
     """Return the names of the tensors among the arguments, in flattened order: the given names, then the program's
     parameters' names.
@@ -45,9 +50,9 @@ def input_names(program: Any, args: Any, kwargs: Any, given: Sequence[str] = ())
     """
     by_tensor: dict[int, list[str]] = {}
     for name, value in parameters_of(program, args, kwargs):
-        leaves = tensors_in(value)
-        for i, leaf in enumerate(leaves):
-            by_tensor.setdefault(id(leaf), []).append(name if isinstance(value, TensorBase) else f"{name}_{i}")
+        for path, leaf in tree_flatten_with_path(value)[0]:
+            if isinstance(leaf, TensorBase):
+                by_tensor.setdefault(id(leaf), []).append("_".join([name, *map(word_of, path)]))
     names: list[str] = []
     for i, leaf in enumerate(tensors_in((args, kwargs))):
         known = by_tensor.get(id(leaf), [])

@@ -24,7 +24,7 @@ from .graph import Graph
 from .inputs import input_names, tensors_in
 from .lowered import Lowered
 from .recorded import Memory, Recorded, clock
-from .recorder import Recorder, here
+from .recorder import Recorder, Scope, here
 from .recording import CLONE, argument
 from .running import run
 from .steps import Draw
@@ -35,7 +35,7 @@ Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
 
 def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, *,
           whole: Callable[..., bool] | None = None, reading: Callable[[str], None] | None = None, fold: bool = True,
-          sizes: Sizes | None = None) -> Lowered:
+          sizes: Sizes | None = None, effects: bool = False, branches: bool = False) -> Lowered:
     """Return the graph of ops of the table that a module, function or graph computes for inputs like these.
 
     The program runs on tensors with a shape and a dtype but no values; only values that no input affects are computed.
@@ -48,7 +48,9 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     A program that reads values raises ReadsValues, which names the line. With `reading`, it runs on the inputs' values,
     and `reading(line)` is called for each such line: the graph is then that of the path taken. An application of an op
     is one node if `whole(op, operands, params)` is true, else the nodes of its definition. Constants are folded unless
-    `fold` is false. `sizes`, {(input, axis): size}, override sizes of the inputs.
+    `fold` is false. `sizes`, {(input, axis): size}, override sizes of the inputs. With `effects` the graph's result is
+    (the program's, {buffer: its last value}, {index of an input: its last value}), of those that the program writes to.
+    With `branches`, `torch.cond` and `while_loop` on values of the inputs are nodes, else ReadsValues.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.graph import lower
@@ -64,7 +66,9 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     with ExitStack() as stack:
         recorder = stack.enter_context(recording(Recorder(graph, RecordingStorage, reading, whole, fold)))
         call, names, module = _program(program, args, kwargs)
-        given = _placeholders(recorder, names, leaves, sizes or {})
+        recorder.branches = branches
+        tensors = _placeholders(recorder, names, leaves, sizes or {})
+        first, given = [each.array.node for each in tensors], iter(tensors)
         stack.enter_context(recorded(tensors_of(module) if isinstance(module, Module)
                                      else getattr(program, "tensors", {}).items()))
         if isinstance(module, Module):
@@ -72,7 +76,11 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
         recorder.begun = next(clock)
         args, kwargs = tree_unflatten([next(given) if isinstance(leaf, TensorBase) else leaf for leaf in leaves], spec)
         result = call(*args, **kwargs)
-        _finish(recorder, result)
+        if effects:
+            result = (result, {name: graph.tensors[name] for name in recorder.written},
+                      {i: each for i, (each, node) in enumerate(zip(tensors, first, strict=True))
+                       if each.array.node is not node})
+        _finish(recorder, result, fold or effects)
     for node in recorder.constants.values():
         graph.tensors[node.target] = fresh(node.meta["value"], NumpyStorage)
     graph.written, graph.relied = tuple(recorder.written), tuple(recorder.relied)
@@ -82,15 +90,16 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
 def _program(program: Any, args: Any, kwargs: Any) -> tuple[Any, list[str], Any]:
     """Return (the callable to run, the names of its inputs, the module that owns its tensors)."""
     if not isinstance(program, Graph) or isinstance(program, Lowered):
-        return program, input_names(program, args, kwargs), program
+        owner = getattr(program, "__self__", program)           # of a module's method: its parameters are the graph's
+        return program, input_names(program, args, kwargs), owner if isinstance(owner, Module) else program
     inputs = tensors_in(args)
     names = [node.target for node in program.nodes if node.op == "placeholder"]
     return (partial(run, program), names if len(names) == len(inputs) else [f"input_{i}" for i in range(len(inputs))],
             program.owning_module)
 
 
-def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: Sizes) -> Iterator[Any]:
-    """Yield recorded tensors in place of the inputs, with example values, or with shapes only."""
+def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: Sizes) -> list[Any]:
+    """Return recorded tensors in place of the inputs, with example values, or with shapes only."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, TensorBase)]
     made = []
     for place, (name, tensor) in enumerate(zip(names, tensors, strict=True)):
@@ -103,7 +112,7 @@ def _placeholders(recorder: Recorder, names: Sequence[str], leaves: Any, sizes: 
             array = _resized(np.array(type(tensor._storage).host(tensor.array)), axes)
         node = recorder.described(recorder.graph.placeholder(name), array, False)
         made.append(wrap(Recorded(array, node, False), RecordingStorage()))
-    return iter(made)
+    return made
 
 
 def _resized(array: Any, sizes: Mapping[int, int]) -> Any:
@@ -113,10 +122,10 @@ def _resized(array: Any, sizes: Mapping[int, int]) -> Any:
     return np.ascontiguousarray(array) if array.ndim else array
 
 
-def _finish(recorder: Recorder, result: Any) -> None:
+def _finish(recorder: Recorder, result: Any, aliases: bool) -> None:
     """Record the outputs, and drop steps that they do not need, except random numbers: later ones depend on them.
 
-    A new tensor that equals an input or constant gets its own node.
+    A new tensor that equals an input or constant gets its own node if `aliases`.
     """
     leaves, spec = tree_flatten(result)
     seen: dict[Any, Any] = {}
@@ -125,8 +134,8 @@ def _finish(recorder: Recorder, result: Any) -> None:
             continue
         array = leaf.array if type(leaf.array) is Recorded else RecordingStorage.asarray(leaf.array)
         node = argument(array)
-        if recorder.fold and (node.op != "call_function" and array.made > recorder.begun
-                              or seen.setdefault(node, array) is not array):
+        if aliases and (node.op != "call_function" and array.made > recorder.begun
+                        or seen.setdefault(node, array) is not array):
             node = recorder.step(CLONE, (node,), {}, [array.inner], array.known)[0]
         leaves[i] = node
     recorder.graph.output(tree_unflatten(leaves, spec))
@@ -200,7 +209,11 @@ def left_as_it_was(model: Any) -> Iterator[None]:
 
 
 def _entering(path: str) -> Any:
-    return lambda module, args: here.recorder.scopes.append(path)
+    def enter(module: Any, args: Any) -> None:
+        recorder = here.recorder
+        recorder.scopes.append(Scope(path, recorder.calls.get(path, 0), recorder.scopes[-1]))
+        recorder.calls[path] = recorder.calls.get(path, 0) + 1
+    return enter
 
 
 def _leaving(module: Any, args: Any, result: Any) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .effects import RANDOM, SIDE_EFFECTS, among
+from .effects import DRAWING, RANDOM, SIDE_EFFECTS, among
 from .names import home, qualified_name, type_name
 from .nesting import aggregate
 
@@ -256,7 +256,8 @@ class Node:
         effects, and random ones if `impure_random`."""
         if self.op == "call_function":
             return (getattr(self.target, "is_mutable", False) or among(self.target, SIDE_EFFECTS)
-                    or impure_random and among(self.target, RANDOM))
+                    or impure_random and (getattr(self.target, "_opname", None) in DRAWING
+                                          or among(self.target, RANDOM)))
         if self.op == "call_module":
             owner = self.graph.owning_module
             if owner is None:

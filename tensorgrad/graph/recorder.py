@@ -25,6 +25,21 @@ def running() -> Recorder:
     return here.recorder  # type: ignore[no-any-return]
 
 
+class Scope(str):
+    """The path of a module that runs, with the number of its calls before, and the scope that called it."""
+
+    def __new__(cls, path: str, count_of_calls: int = 0, outer: Any = None) -> Scope:
+        made = super().__new__(cls, path)
+        made.count_of_calls, made.outer = count_of_calls, outer
+        return made
+
+    count_of_calls: int
+    outer: Any
+
+    def __reduce__(self) -> Any:
+        return Scope, (str(self), self.count_of_calls, self.outer)
+
+
 class Recorder:
     """A run of a program, whose tensors are of the storage `backend`. `graph` gets a node for each step.
 
@@ -38,11 +53,13 @@ class Recorder:
                  whole: Callable[..., bool] | None = None,
                  fold: bool = True) -> None:
         self.graph, self.backend, self.reading, self.whole, self.fold = graph, backend, reading, whole, fold
-        self.scopes = [""]
+        self.scopes: list[str] = [""]
+        self.calls: dict[str, int] = {}
         self.constants: dict[int, Any] = {}
         self.held: list[Any] = []            # the arrays of the constants, kept alive because they are known by id
         self.written: list[str] = []         # buffers that the program wrote to
         self.relied: dict[str, None] = {}    # tensors of the program whose values it read, or that decided on shapes
+        self.branches = False                # True: `torch.cond` on unknown values is a node
         self.begun = 0                       # the start of the program: arrays made later are its own
 
     # ── nodes ─────────────────────────────────────────────────────────────────────────────────────────────────────────

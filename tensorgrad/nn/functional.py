@@ -8,6 +8,12 @@ from .._tensor.torch_function import namespaced as _namespaced
 from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
 from ..api._register import _with_out
 from ..messages.missing_names import missing as _missing
+from ..overrides import (  # noqa: F401
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+)
 from . import _functions
 from . import grad as grad
 from ._functions.activation import *  # noqa: F403

@@ -18,6 +18,7 @@ def __getattr__(name: str) -> _Any:
     """Return a namespace of operators by PyTorch's names, such as `aten`, which a module far above has."""
     if not name.startswith("_"):
         by_name = _import_module(f"{__name__.partition('.')[0]}._ops")
-        if name in ("aten", "prim", "prims") or any(each.startswith(f"{name}::") for each in by_name.OPERATORS):
+        if name in ("aten", "higher_order", "prim", "prims") or any(each.startswith(f"{name}::")
+                                                                    for each in by_name.OPERATORS):
             return getattr(by_name.ops, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -71,6 +71,15 @@ class Absent:
         return ()
 
 
+class Missing(Absent):
+    """The value of a private name that a file of tests imports and this package does not have."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if Absent.loading or self.__name__ in WITHOUT_EFFECT:
+            return super().__call__(*args, **kwargs)
+        raise NotImplementedError(f"this package has no {self.__name__}")
+
+
 class Partial:
     """A module of this package as helpers see it: with an `Absent` for each name that it lacks."""
 
@@ -102,6 +111,7 @@ ASKING = {"hasattr": lambda value, name: hasattr(whole(value), name),
 
 def imported(module: str, name: str | None, package: str) -> Any:
     """The value of `from module import name`, or of `import module` if there is no name."""
+    absent = Absent if f"{module}.{name}".startswith((*HELPERS, *WITHOUT_EFFECT, "torch._custom_op.", ".")) else Missing
     try:
         found = import_module(module, package)
         if name is None:
@@ -112,7 +122,7 @@ def imported(module: str, name: str | None, package: str) -> Any:
         except AttributeError:
             return import_module(f"{module}.{name}" if module.strip(".") else module + name, package)
     except ImportError:
-        return Absent(f"{module}.{name}" if name else module)
+        return absent(f"{module}.{name}" if name else module)
 
 
 class Imports(ast.NodeTransformer):
@@ -192,7 +202,7 @@ class Lenient(SourceFileLoader):
 class TestLoader(Lenient):
     """Loads a file of tests, which may be of another release than the helpers: these may lack some that it imports."""
 
-    modules = ("torch.testing._internal.", "torch._custom_op.")
+    modules = ("torch._", "torch.testing._internal.", "torch.export.", "torch.fx.")
 
 
 class Helpers:

@@ -48,6 +48,8 @@ def with_pytorch(torch, module, *args):
     def theirs(value):
         if isinstance(value, tg.dtype):
             return getattr(torch, str(value).removeprefix("torch."))
+        if isinstance(value, tg.device):
+            return torch.device(str(value))
         return torch.from_numpy(np.array(value.numpy())) if isinstance(value, tg.Tensor) else value
     values, given = {}, iter(args)
 

@@ -1,4 +1,5 @@
 """make_fx and torch.export: programs lowered to ops of the table, as modules."""
+import io
 import pickle
 
 import pytest
@@ -134,7 +135,7 @@ def test_sizes_that_vary():
 
 class Sized(tg.nn.Module):
     def forward(self, x):
-        return x * x.shape[0]
+        return x * x.shape[0] ** 0.5
 
 
 class Writing(tg.nn.Module):
@@ -147,6 +148,114 @@ class Writing(tg.nn.Module):
         return x + self.count
 
 
+class Branching(tg.nn.Module):
+    def forward(self, x):
+        return x.sin() if x.shape[0] > 3 else x.reshape(2)
+
+
+class Shapes(tg.nn.Module):
+    """Sizes in all places: a mask, a slice, products, floors, a mean, a result."""
+
+    def __init__(self):
+        super().__init__()
+        self.place = tg.nn.Parameter(tg.randn(1, 40, 6))
+        self.norm = tg.nn.BatchNorm1d(6)
+
+    def forward(self, x, more):
+        batch, length, _ = x.shape
+        y = x + self.place[:, :length] + more["y"].sum() / more["y"].shape[0]
+        y = self.norm(y.reshape(batch * length, 6)).view(batch, length, 6)
+        weights = (y @ y.mT + tg.triu(tg.full((length, length), -tg.inf), 1)).softmax(-1)
+        pooled = tg.nn.functional.max_pool1d((weights @ y).mT, 2)
+        return {"pooled": pooled.flatten(1), "size": length * 2, "new": tg.zeros(batch + 1, 2) + tg.arange(2)}
+
+
+def test_formulas_of_sizes():
+    """Dynamic sizes appear in all arguments; buffers are written to as by the module; files keep both."""
+    original, eager = Shapes(), Shapes()
+    begun = {name: value.clone() for name, value in original.state_dict().items()}
+    batch, length = Dim("batch", min=2, max=50), Dim("length", max=39)
+    program = export(original, (tg.randn(3, 7, 6), {"y": tg.ones(4)}),
+                     dynamic_shapes={"x": {0: batch, 1: length}, "more": {"y": {0: Dim.AUTO}}})
+    assert {name: str(bounds) for name, bounds in program.range_constraints.items()} == {
+        "batch": "VR[2, 50]", "length": "VR[0, 39]", "s2": "VR[2, int_oo]"}
+    assert [node.name for node in program.graph.find_nodes(op="placeholder")][-2:] == ["x", "more_y"]
+    file = io.BytesIO()
+    tg.export.save(program, file)
+    functional = program.run_decompositions()
+    assert functional.graph_signature.buffers_to_mutate == {
+        f"detach_default{end}": f"norm.{name}" for end, name in [("", "num_batches_tracked"), ("_1", "running_mean"),
+                                                                 ("_2", "running_var")]}
+    modules = [each.module() for each in (program, functional, tg.export.load(file))]
+    for module in modules:
+        eager.load_state_dict(begun)
+        module.load_state_dict(begun)
+        for sizes in ((4, 9, 5), (2, 2, 3), (11, 30, 2)):
+            x, more = tg.randn(*sizes[:2], 6), {"y": tg.arange(float(sizes[2]))}
+            found, expected = module(x, more), eager(x, more)
+            assert tg.allclose(found["pooled"], expected["pooled"], atol=1e-5) and found["size"] == 2 * sizes[1]
+            assert tg.equal(found["new"], expected["new"])
+            assert tg.allclose(module.norm.running_var, eager.norm.running_var)
+        assert module.norm.num_batches_tracked == 3
+    found["pooled"].sum().backward()
+    assert module.place.grad is not None
+
+
+def test_ranges_of_hints():
+    """AUTO axes are narrowed, tied to each other, or static, as the program needs."""
+    class Hints(tg.nn.Module):
+        def forward(self, x, y, z):
+            return (x.sin() if x.shape[0] > 3 else x) + y, z.reshape(2, -1)
+    auto = {0: Dim.AUTO}
+    program = export(Hints(), (tg.ones(5), tg.ones(5), tg.ones(7, 2)), dynamic_shapes=(auto, auto, {0: Dim.AUTO,
+                                                                                                   1: Dim.AUTO}))
+    assert list(map(str, program.range_constraints.values())) == ["VR[4, int_oo]", "VR[2, int_oo]"]
+    assert program.module()(tg.zeros(9), tg.ones(9), tg.ones(6, 2))[1].shape == (2, 6)
+    assert program.module()(tg.zeros(9), tg.ones(9), tg.ones(7, 2))[0].tolist() == [1.] * 9
+    with pytest.raises(AssertionError, match=r"Guard failed: y.size\(\)\[0\] == x.size\(\)\[0\]"):
+        program.module()(tg.zeros(9), tg.ones(8), tg.ones(7, 2))
+
+
+def test_writes():
+    """Buffers and inputs are written to."""
+    module = export(Writing(), (tg.ones(3),)).module()
+    assert [module(tg.ones(3))[0].item() for _ in range(2)] == [2., 3.] and module.count.item() == 2
+
+    def program(x, y):
+        x.mul_(2)
+        return x + y, tg.rand(2)
+    traced = make_fx(program)(tg.ones(2), tg.ones(2))
+    assert [str(node.target) for node in traced.graph.find_nodes(op="call_function", target=tg.ops.aten.copy_.default)]
+    x = tg.ones(2)
+    assert traced(x, tg.ones(2))[0].tolist() == [3., 3.] and x.tolist() == [2., 2.]
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    assert "copy_" in traced.code and "aten.rand" in traced.code
+
+
+def test_control_flow():
+    class Flow(tg.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = tg.nn.Parameter(tg.tensor([2., 3.]))
+
+        def forward(self, x):
+            y = x * 2
+            found = tg.cond(x.sum() > 0, lambda x: {"a": tg.cond(x[0] > 2, lambda x: x + y, lambda x: x - y, (x,))},
+                            lambda x: {"a": x * self.weight}, (x,))
+            return found["a"], tg._higher_order_ops.while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2 + x),
+                                                               (tg.tensor(0), x))
+    module = Flow()
+    for program in (export(module, (tg.ones(2),)).module(), make_fx(module.forward, tracing_mode="fake")(tg.ones(2))):
+        for x in ([5., 1.], [1., 1.], [-1., -2.]):
+            (a, (i, v)), (b, (j, w)) = program(tg.tensor(x)), module(tg.tensor(x))
+            assert tg.equal(a, b) and i == j == 3 and tg.equal(v, w)
+    a.backward(tg.tensor([1., 2.]))
+    assert "torch.ops.higher_order.cond(" in program.code
+    with pytest.raises(RuntimeError, match="Unmatched output spec from torch.cond branches"):
+        make_fx(lambda x: tg.cond(x.sum() > 0, lambda x: x, lambda x: (x, x), (x,)))(tg.ones(2))
+
+
 ERRORS = [
     (lambda: export(model(), EXAMPLE[0]), RuntimeError, "Expecting `args` to be a tuple of example positional inputs"),
     (lambda: export(lambda x: x, (tg.ones(1),)), ValueError, "Expected `mod` to be an instance of `torch.nn.Module`"),
@@ -157,7 +266,9 @@ ERRORS = [
     (lambda: export(model(), EXAMPLE, dynamic_shapes=({0: 3}, None)), RuntimeError, "Static shape constraint of 3"),
     (lambda: export(model(), EXAMPLE, dynamic_shapes=({0: Dim("n"), 1: Dim("n")}, None)), RuntimeError, "Dim n differ"),
     (lambda: export(Sized(), (tg.ones(3),), dynamic_shapes=({0: Dim("n")},)), RuntimeError, "size that dynamic_shapes"),
-    (lambda: export(Writing(), (tg.ones(3),)), RuntimeError, r"the module writes to its buffers \['count'\]"),
+    (lambda: export(Branching(), (tg.ones(5),), dynamic_shapes=({0: Dim("n", min=2, max=9)},)), RuntimeError,
+     r"(?s)Constraints violated \(n\)! .* guard 4 <= n.* n = Dim\('n', min=4, max=9\)"),
+    (lambda: export(Branching(), (tg.ones(1, 2),), dynamic_shapes=({1: Dim.DYNAMIC},)), RuntimeError, "a constant"),
     (lambda: Dim("1a"), AssertionError, "Dim name must be a valid identifier, got 1a"),
     (lambda: Dim("n", min=5, max=3), AssertionError, "Cannot create Dim with inconsistent min=5, max=3"),
     (lambda: Dim("n") * -1, NotImplementedError, "Attempted to multiply -1 with n, where a positive"),

@@ -219,7 +219,7 @@ def test_arguments_that_are_nested():
     graph = same(program, [randn(2, 3), {"w": randn(3, 2)}], randn(2), randn(2), scale=3.0,
                  table={"b": randn(2), "c": None}, flag=True)
     assert ([node.target for node in graph.nodes if node.op == "placeholder"]
-            == ["pair_0", "pair_1", "more_0", "more_1", "table_0"])
+            == ["pair_0", "pair_1_w", "more_0", "more_1", "table_b"])
     with pytest.raises(TypeError, match="not nested as those"):
         graph(randn(2, 3), {"w": randn(3, 2)})
 

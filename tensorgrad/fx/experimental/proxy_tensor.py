@@ -7,6 +7,7 @@ from functools import wraps
 from inspect import unwrap
 from typing import Any
 
+from ..._ops import ops
 from ...api import Tensor
 from ...graph.graph import Graph
 from ...graph.inputs import input_names
@@ -29,7 +30,7 @@ def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode
 
     Steps are PyTorch's operators, `ops.aten`, or ops of `fx.table` that it has no operator for; sizes, and values that
     the program branches on, are those of the examples. With the mode "fake" or "symbolic" no values are computed:
-    reading one is an error. Writes in place become functions. https://pytorch.org/docs/stable/fx.html
+    reading one is an error. Writes in place to arguments come last, as `copy_`. https://pytorch.org/docs/stable/fx.html
 
     >>> import tensorgrad as torch
     >>> traced = make_fx(lambda x, y: torch.relu(x) @ y + 1)(torch.ones(2, 3), torch.ones(3, 2))
@@ -46,7 +47,7 @@ def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode
     @wraps(f)
     def wrapped(*args: Any) -> GraphModule:
         reading = (lambda line: None) if tracing_mode == "real" else None
-        lowered = lower(f, args, reading=reading)
+        lowered = lower(f, args, reading=reading, fold=False, effects=True, branches=True)
         leaves, spec = tree_flatten(args)
         names = iter(input_names(f, args, {}))
         graph, copies = Graph(), dict[Node, Node]()
@@ -64,7 +65,16 @@ def make_fx(f: Callable[..., Any], decomposition_table: Any = None, tracing_mode
             copies[node].meta["val"] = table.shaped(node)
             root[node.target] = lowered.tensors[node.target]
         kind = getattr(unwrap(f), "__annotations__", {}).get("return")
-        graph.output(table.copied(lowered, copies, graph), kind if kind is Tensor else None)
+        result, buffers, written = table.copied(lowered, copies, graph, root)
+        tensors: dict[Any, Node] = {node.target: copies[node] for node in lowered.find_nodes(op="get_attr")}
+        tensors.update(enumerate(node for node in graph.find_nodes(op="placeholder") if "val" in node.meta))
+        for key, value in [*buffers.items(), *written.items()]:
+            graph.call_function(ops.aten.copy_.default, (tensors[key], value)).meta["val"] = value.meta["val"]
+        graph.output(result, kind if kind is Tensor else None)
+        for node in reversed(list(graph.nodes)):
+            if node.op == "get_attr" and not node.users or node.op == "call_function" and not node.users and not (
+                    node.is_impure()):
+                graph.erase_node(node)
         if not all(child.is_leaf() for child in spec.children()):
             graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo([f"arg{i}" for i in range(len(args))], spec, None)))
         return GraphModule(root, graph, getattr(f, "__name__", type(f).__name__))

@@ -1,0 +1,223 @@
+"""Exported programs as modules that have the program's modules again.
+
+https://pytorch.org/docs/stable/export.html#torch.export.unflatten
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..fx.graph_module import GraphModule
+from ..graph.graph import Graph
+from ..graph.node import Node
+from ..nn import Module, Parameter
+from ..utils._pytree import tree_flatten, tree_unflatten
+from ._sizes import Varying, alike
+from .exported_program import ExportedProgram, in_order
+from .graph_signature import InputKind
+
+__all__ = ["FlatArgsAdapter", "InterpreterModule", "UnflattenedModule", "unflatten"]
+Call = tuple[str, int]              # the path of a module, and how many calls of it came before
+
+
+class FlatArgsAdapter:
+    """Rearranges arguments that are nested in another way than the program's: override `adapt`."""
+
+    def adapt(self, target_spec: Any, input_spec: Any, input_args: list[Any], metadata: Any = None,
+              obj: Any = None) -> list[Any]:
+        """Return the leaves of arguments of the form `input_spec` in the order of `target_spec`."""
+        raise NotImplementedError("adapt")
+
+
+class InterpreterModule(GraphModule):
+    """A module of an unflattened program: the steps of one of its calls."""
+
+
+class UnflattenedModule(Module):
+    """An exported program whose submodules are the original's, by the same names.
+
+    A module that is called again with other steps is another one, `name@1`. https://pytorch.org/docs →
+    torch.export.unflatten
+    """
+
+    def __init__(self, export_module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> None:
+        super().__init__()
+        program = export_module.run_decompositions()        # no writes among the steps: results hold the last values
+        self.graph_signature, self.flat_args_adapter = export_module.graph_signature, flat_args_adapter
+        self._program, self._names = program, program._names
+        self.check_input_constraints = True
+        frame = Frame(program, list(program.graph.nodes), (), {})
+        for name, value in frame.attributes.items():
+            put(self, name, value)
+        self.graph = frame.graph
+        self._root = [InterpreterModule(self, frame.graph)]      # in a list: no submodule
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program. ValueError for arguments that are nested in another way."""
+        program = self._program
+        args, kwargs = in_order(args, kwargs, program._in_spec)
+        leaves, spec = tree_flatten((args, kwargs))
+        if spec != program._in_spec:
+            if self.flat_args_adapter is None:
+                raise TypeError(f"There is no flat args adapter sepcified. Are you sure you are calling this with the "
+                                f"right arguments? Expected {program._in_spec}, got {spec}")
+            leaves = self.flat_args_adapter.adapt(program._in_spec, spec, leaves)
+        if self.check_input_constraints:
+            program._guards()(*leaves)
+        results = self._root[0](*leaves)
+        count = len(program.graph_signature.output_specs) - program._out_spec.num_leaves
+        for value, output in zip(results[:count], program.graph_signature.output_specs):
+            place = (leaves[[spec.arg.name for spec in program.graph_signature.input_specs
+                             if spec.kind is InputKind.USER_INPUT].index(output.target)]
+                     if output.kind.name == "USER_INPUT_MUTATION" else look_up(self, str(output.target)))
+            place.copy_(value)
+        return tree_unflatten(list(results[count:]), program._out_spec)
+
+
+def unflatten(module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> UnflattenedModule:
+    """Return an exported program as a module with the original's submodules.
+
+    https://pytorch.org/docs → torch.export.unflatten
+
+    >>> import tensorgrad as torch
+    >>> layers = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+    >>> module = torch.export.unflatten(torch.export.export(layers, (torch.ones(1, 2),)))
+    >>> [name for name, _ in module.named_children()], module(torch.ones(1, 2)).shape
+    (['0', '1'], torch.Size([1, 3]))
+    """
+    return UnflattenedModule(module, flat_args_adapter)
+
+
+class Frame:
+    """The graph of one call of a module, made of the program's nodes; calls within it are modules."""
+
+    def __init__(self, program: ExportedProgram, nodes: list[Node], call: tuple[Call, ...],
+                 tensors: dict[int, Any]) -> None:
+        self.program, self.call, self.graph = program, call, Graph()
+        self.tensors = tensors              # copies of the program's, by id
+        self.path = call[-1][0] if call else ""
+        self.attributes: dict[str, Any] = dict(program._modules)
+        self.targets = {node: str(spec.target) for node, spec in zip(
+            program.graph.find_nodes(op="placeholder"), program.graph_signature.input_specs, strict=True)
+            if spec.kind is not InputKind.USER_INPUT}
+        self.copies: dict[Node, Node] = {}
+        own = set(nodes)
+        self.inputs = ([] if not call else list(dict.fromkeys(
+            each for node in nodes for each in node._input_nodes if each not in own and self._within(each) is None)))
+        for node in self.inputs:
+            self._input(node)
+        for group, key in grouped(nodes, len(call)):
+            self._call(group, (*call, key)) if key is not None else self._step(group[0])
+        if call:
+            self.results = [node for node in nodes if any(user not in own for user in node.users)]
+            found = tuple(self.copies[node] for node in self.results)
+            self.graph.output(found[0] if len(found) == 1 else found)
+
+    def _input(self, node: Node) -> None:
+        self.copies[node] = self.graph.placeholder(node.name)
+        self.copies[node].meta = dict(node.meta)
+
+    def _within(self, node: Node) -> str | None:
+        """Return the name of a parameter or buffer in the module; None for other nodes."""
+        name = self.targets.get(node)
+        if name is None or not self.path:
+            return name
+        return name.removeprefix(f"{self.path}.") if name.startswith(f"{self.path}.") else None
+
+    def _value(self, node: Node) -> Node:
+        """Return the node in this graph."""
+        if node not in self.copies:
+            name = self._within(node)
+            state = self.program.state_dict
+            tensor = (state if self.targets[node] in state else self.program.constants)[self.targets[node]]
+            if id(tensor) not in self.tensors:
+                copy = tensor.detach().clone()
+                self.tensors[id(tensor)] = Parameter(copy, tensor.requires_grad) if isinstance(
+                    tensor, Parameter) else copy
+            self.attributes[str(name)] = self.tensors[id(tensor)]
+            self.copies[node] = self.graph.get_attr(str(name))
+            self.copies[node].meta = dict(node.meta)
+        return self.copies[node]
+
+    def _step(self, node: Node) -> None:
+        if node.op == "placeholder":
+            if node not in self.targets:
+                self._input(node)
+        else:
+            self.copies[node] = self.graph.node_copy(node, self._value)
+
+    def _call(self, nodes: list[Node], call: tuple[Call, ...]) -> None:
+        frame = Frame(self.program, nodes, call, self.tensors)
+        path = call[-1][0]
+        name = path.removeprefix(f"{self.path}.") if path.startswith(f"{self.path}.") or not self.path else path
+        module, base, count = InterpreterModule(frame.attributes, frame.graph, "InterpreterModule"), name, 0
+        while name in self.attributes and not equal(self.attributes[name].graph, frame.graph):
+            count += 1
+            name = f"{base}@{count}"
+        self.attributes.setdefault(name, module)
+        made = self.graph.create_node("call_module", name, tuple(map(self._value, frame.inputs)), {},
+                                      name.replace(".", "_").replace("@", "_"))
+        if len(frame.results) == 1:
+            self.copies[frame.results[0]] = made
+            made.meta = dict(frame.results[0].meta)
+            return
+        for k, node in enumerate(frame.results):
+            self.copies[node] = self.graph.create_node("call_function", _getitem, (made, k), {})
+            self.copies[node].meta = dict(node.meta)
+
+
+def _getitem(values: Any, k: int) -> Any:
+    return values[k]
+
+
+def equal(first: Graph, other: Graph) -> bool:
+    """Return True if two graphs have the same steps."""
+    try:
+        alike(first, other, False)
+    except Varying:
+        return False
+    return True
+
+
+def grouped(nodes: list[Node], depth: int) -> Iterator[tuple[list[Node], Call | None]]:
+    """Yield runs of nodes of one call within a frame, with the call; nodes of the frame itself alone, with None."""
+    run: list[Node] = []
+    last: Call | None = None
+    for node in nodes:
+        calls = calls_of(node)
+        key = calls[depth] if len(calls) > depth else None
+        if run and key != last:
+            yield run, last
+            run = []
+        if key is None:
+            yield [node], None
+        else:
+            run.append(node)
+        last = key
+    if run:
+        yield run, last
+
+
+def calls_of(node: Node) -> list[Call]:
+    """Return the calls of modules that a node is in, from outside to inside."""
+    found, scope = [], node.meta.get("scope") if node.op == "call_function" else None
+    while scope:
+        found.append((str(scope), scope.count_of_calls if hasattr(scope, "count_of_calls") else 0))
+        scope = getattr(scope, "outer", None)
+    return found[::-1]
+
+
+def put(module: Any, path: str, value: Any) -> None:
+    """Set an attribute of a module under a dotted name."""
+    *parents, last = path.split(".")
+    for part in parents:
+        if not hasattr(module, part):
+            module.add_module(part, Module())
+        module = getattr(module, part)
+    setattr(module, last, value)
+
+
+def look_up(module: Any, path: str) -> Any:
+    for part in path.split("."):
+        module = getattr(module, part)
+    return module
