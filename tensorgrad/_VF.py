@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._tensor.torch_function import namespaced
 from .api import Tensor
 from .nn._functions.recurrent import _rnn, _rnn_cell
 
@@ -59,3 +60,4 @@ lstm, gru, rnn_tanh, rnn_relu = (_layers(mode, name) for mode, name in
                                  (("LSTM", "lstm"), ("GRU", "gru"), ("RNN_TANH", "rnn_tanh"), ("RNN_RELU", "rnn_relu")))
 lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell = (_cell(mode, name) for mode, name in (
     ("LSTM", "lstm_cell"), ("GRU", "gru_cell"), ("RNN_TANH", "rnn_tanh_cell"), ("RNN_RELU", "rnn_relu_cell")))
+globals().update(namespaced({_name: globals()[_name] for _name in __all__}, __name__.partition(".")[0]))

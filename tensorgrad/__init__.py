@@ -32,8 +32,9 @@ _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "
          "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "serialization", "accelerator", "ao",
          "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "monitor", "mps",
          "mtia", "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types", "xpu",
-         "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_prims_common", "_refs",
-         "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_ops", "symbolic", "layers",
+         "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_lobpcg", "_lowrank",
+         "_prims_common", "_refs",
+         "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str", "_custom_op", "_custom_ops", "symbolic", "layers",
          "masked", "_functorch", "_library", "_logging", "_utils_internal", "_vmap_internals")
 _ELSEWHERE = {name: module for module, names in {
     "__config__": "show_config",
@@ -55,8 +56,13 @@ _ELSEWHERE = {name: module for module, names in {
     "api.native_forms": "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _conj _conj_physical "
                         "_convolution _dim_arange _euclidean_dist _is_all_true _is_any_true _log_softmax "
                         "_masked_softmax _safe_softmax _shape_as_tensor _softmax _stack _trilinear _unique "
-                        "_unique2 _weight_norm convolution",
-    "api.native_norms": "native_batch_norm native_group_norm native_layer_norm",
+                        "_unique2 _weight_norm convolution _functional_assert_async _conj_copy _neg_view_copy "
+                        "_reshape_alias_copy _indices_copy _values_copy _sym_acos _sym_asin _sym_atan _sym_cos "
+                        "_sym_cosh _sym_log2 _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh",
+    "api.native_norms": "native_batch_norm native_group_norm native_layer_norm _fused_rms_norm "
+                        "_native_batch_norm_legit batch_norm_update_stats",
+    "nn._functions.sampling": "affine_grid_generator",
+    "nn._functions.fake_quantization": "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine",
     "as_torch.install": "install_as_torch uninstall_as_torch",
     "backends.nnpack": "_nnpack_available",
     "compiler": "compile",

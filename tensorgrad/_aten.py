@@ -26,10 +26,19 @@ class OpOverload:
         self.namespace, self.__name__ = packet.namespace, f"{packet.__name__}.{overload}"
         self.__module__ = packet.__module__
 
+    _defined_in_python = False
+
     @property
     def is_mutable(self) -> bool:
         """True for an operator that writes to an argument."""
         return self._overloadname.endswith("out") or self._opname.endswith("_") and not self._opname.endswith("__")
+
+    @property
+    def tags(self) -> list[Any]:
+        """Of PyTorch's tags, those that the name says, and the one that all its operators have."""
+        from ._library.tags import Tag
+        names = ["inplace"] * (self._opname.endswith("_") and not self._opname.endswith("__"))
+        return [Tag[name] for name in (*names, *["out"] * self._overloadname.endswith("out"), "pt2_compliant_tag")]
 
     def name(self) -> str:
         """The operator's name with its namespace, and the overload's unless it is the default."""
@@ -179,6 +188,27 @@ def _max_pool2d_with_indices(input: Any, kernel_size: Any, stride: Any = None, p
     return _functional("max_pool2d")(input, kernel_size, stride or None, padding, dilation, ceil_mode, True)
 
 
+def _fourier(name: str, inverse: bool = False) -> Callable[..., Any]:
+    """A Fourier transform, whose division by √n or n is a number: 0 for none, 1 for √n, 2 for n."""
+    def function(input: Any, dim: Any, normalization: int, rest: Any = True) -> Any:
+        back = inverse or name == "c2c" and not rest
+        norm = ("backward", "ortho", "forward")[2 - normalization if back else normalization]
+        module = import_module(f"{PACKAGE}.fft")
+        if name == "c2c":
+            return (module.ifftn if back else module.fftn)(input, dim=dim, norm=norm)
+        if name == "c2r":
+            return module.irfftn(input, [*(input.shape[d] for d in dim[:-1]), rest], dim, norm)
+        return (module.rfftn if rest else module.fftn)(input, dim=dim, norm=norm)
+    return function
+
+
+def _svd(A: Any, full_matrices: bool = False, compute_uv: bool = True, *, driver: Any = None) -> Any:
+    linalg = import_module(f"{PACKAGE}.linalg")
+    if compute_uv:
+        return linalg.svd(A, full_matrices, driver=driver)
+    return A.new_empty(0), linalg.svdvals(A, driver=driver), A.new_empty(0)
+
+
 def _layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5,
                 cudnn_enable: bool = True) -> Any:
     return _functional("layer_norm")(input, normalized_shape, weight, bias, eps)
@@ -244,6 +274,7 @@ BACKWARDS: dict[str, Callable[..., Any]] = {
     "_softmax_backward_data": lambda g, out, dim, input_dtype: out * (g - (g * out).sum(dim, keepdim=True)),
     "_log_softmax_backward_data": lambda g, out, dim, input_dtype: g - out.exp() * g.sum(dim, keepdim=True)}
 OWN: dict[str, Callable[..., Any]] = {
+    "_fft_c2c": _fourier("c2c"), "_fft_r2c": _fourier("r2c"), "_fft_c2r": _fourier("c2r", True), "_linalg_svd": _svd,
     "slice": _slice, "index": _index, "index_put": _index_put,
     "convolution_backward": _convolution_backward, "_to_copy": _to_copy, "_softmax": _softmax("softmax"),
     "_log_softmax": _softmax("log_softmax"),

@@ -20,20 +20,26 @@ from .core.class_hooks import hooks as class_hooks
 from .core.mode import mode
 from .core.tape import node_of
 
+below = _unregistered.below
 __all__ = ["OPERATORS", "HigherOrderOperator", "OpOverload", "OpOverloadPacket", "Operator", "ops"]
 OPERATORS: dict[str, Operator] = {}
 OPERATORS_OF_PYTHON = frozenset("and iand ilshift ior irshift ixor lshift or rshift xor".split())     # aten::__and__ …
 
 
-class Operator:
-    """An operator and its registered kernels.
+class Operator(OpOverload):
+    """An operator and its registered kernels; it is its only overload.
 
-    Registered gradients apply to kernels of a device and of 'CompositeExplicitAutograd'.
+    Registered gradients apply to kernels of a device and of 'CompositeExplicitAutograd'. A kernel for 'Autograd' is
+    called first, and calls the operator again for that of a device, inside of `torch._C._AutoDispatchBelowAutograd`.
     """
+
+    _defined_in_python = True
 
     def __init__(self, name: str, schema: str | None = None, function: Callable[..., Any] | None = None) -> None:
         self._name, self.schema, self.function = name, schema, function
         self.namespace, _, self.__name__ = name.partition("::")
+        self._opname, _, overload = self.__name__.partition(".")
+        self._overloadname = overload or "default"
         self.__module__ = f"torch._ops.{self.namespace}"
         self.kernels: dict[str, Callable[..., Any]] = {}
         self.disabled: set[str] = set()         # keys of kernels that are switched off
@@ -41,7 +47,9 @@ class Operator:
         self.backward: Any = None
         self.setup_context: Any = None
         self.vmap: Any = None
-        self.tags: list[Any] = []
+        self.missing: Callable[[str], None] | None = None       # raises for a device without a kernel
+        self.sources: dict[str, str] = {}                       # the places where kernels were registered
+        self.labels: list[Any] = []
 
     @property
     def defined(self) -> bool:
@@ -55,7 +63,21 @@ class Operator:
         """The operator; its only overload."""
         return self
 
-    _op = default
+    _op = overloadpacket = default
+
+    @property
+    def tags(self) -> list[Any]:
+        """The tags that the operator was defined with."""
+        return self.labels
+
+    @tags.setter
+    def tags(self, tags: list[Any]) -> None:
+        self.labels = tags
+
+    @property
+    def is_mutable(self) -> bool:
+        """True if the schema says that an argument is written to."""
+        return self._schema.is_mutable
 
     def name(self) -> str:
         """Return `namespace::name`."""
@@ -91,13 +113,23 @@ class Operator:
             return asked(self, found if state.classes else [], args, kwargs)
         if CLASSES and among(values):
             return self._recorded(lambda *args, **kwargs: class_hooks.ask(self, args, kwargs), args, kwargs)
-        return self._run(self._device(args, kwargs), args, kwargs)
+        device = self._device(args, kwargs)
+        kernel = self.kernels.get("Autograd") or self.kernels.get(f"Autograd{device}")
+        if kernel is not None and not below.depth and kernel is not _unregistered.fallthrough_kernel:
+            return kernel(*args, **kwargs)
+        try:
+            return self._run(device, args, kwargs)
+        except (TypeError, RuntimeError):
+            found = other_overload(self, args, kwargs)
+            if found is None:
+                raise
+        return found(*args, **kwargs)
 
     def _device(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Return the type of the device whose kernel a call is for: of its first tensor, or of the argument `device`.
         """
         if tensors := _unregistered.tensors_in((*args, *kwargs.values())):
-            return tensors[0].device.type.upper()  # type: ignore[no-any-return]
+            return "META" if tensors[0]._storage.hollow else tensors[0].device.type.upper()
         names = [argument.name for argument in self._schema.arguments] if self.schema is not None else []
         chosen = {**dict(zip(names, args)), **kwargs}.get("device")
         return "CPU" if chosen is None else str(chosen).partition(":")[0].upper()
@@ -114,6 +146,18 @@ class Operator:
                                f"register_kernel to do so.")
         if self.schema is not None:
             self._schema.bound(args, kwargs)
+        if not _unregistered.tensors_in((*args, *kwargs.values())):
+            if "BackendSelect" in self.kernels:
+                return self.kernels["BackendSelect"](*args, **kwargs)
+            device = "Undefined"
+        if device == "META":
+            raise NotImplementedError(
+                f"{self._name}: attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+                f"kernel registered. You may have run into this message while using an operator with PT2 compilation "
+                f"APIs (torch.compile/torch.export); in order to use this operator with those APIs you'll need to add "
+                f"a fake impl. Please register one with torch.library.register_fake.")
+        if self.missing is not None:
+            self.missing(device)
         raise NotImplementedError(f"Could not run '{self._name}' with arguments from the '{device}' backend: no kernel "
                                   f"is registered for it")
 
@@ -157,6 +201,40 @@ class Operator:
                     for tensor in _unregistered.tensors_in((values[argument.name],)):
                         tensor._storage.wrote()
         return output
+
+
+def other_overload(operator: Any, args: Any, kwargs: Any) -> Operator | None:
+    """Return another overload of the operator that takes the arguments, if this one does not; None if none does."""
+    first = f"{operator.namespace}::{operator._opname}"
+    for name, other in OPERATORS.items():
+        if name == first or name.startswith(f"{first}."):
+            try:
+                other._schema.bound(args, kwargs)
+            except RuntimeError:
+                continue
+            return None if other is operator else other
+    return None
+
+
+class NamedOverloads:
+    """An operator all of whose overloads have names: a call chooses the first that takes the arguments."""
+
+    def __init__(self, namespace: str, name: str) -> None:
+        self.namespace, self._opname = namespace, name
+        self.__name__, self._qualified_op_name = name, f"{namespace}::{name}"
+
+    def __getattr__(self, overload: str) -> Operator:
+        found = OPERATORS.get(f"{vars(self)['namespace']}::{vars(self)['_opname']}.{overload}")
+        if found is None:
+            raise AttributeError(f"The underlying op of '{self.namespace}.{self._opname}' has no overload name "
+                                 f"'{overload}'")
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        found = other_overload(self, args, kwargs)
+        if found is None:
+            raise RuntimeError(f"No overload of {self._qualified_op_name} takes these arguments")
+        return found(*args, **kwargs)
 
 
 def step_of(operator: Operator, kernel: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
@@ -246,6 +324,8 @@ class _OpNamespace:
         if self.name in ("aten", "prim", "prims") and (not op.startswith("__") or op.strip("_") in OPERATORS_OF_PYTHON):
             setattr(self, op, OpOverloadPacket(self.name, op, function_of(op)))
             return getattr(self, op)
+        if any(name.startswith(f"{self.name}::{op}.") for name in OPERATORS):
+            return NamedOverloads(self.name, op)
         raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op}'")
 
 

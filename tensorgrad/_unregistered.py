@@ -5,6 +5,7 @@ otherwise. A backward through its results warns, for their gradients may be wron
 """
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,13 @@ from .core.mode import mode
 from .core.tape import Leaf, node_of
 
 MODES = ["warn"]        # "warn", or "nothing"
+
+
+class _Below(threading.local):
+    depth = 0           # guards of this thread in which kernels for autograd are not called
+
+
+below = _Below()
 MISSING = (
     "{}: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop through it. This "
     "may lead to silently incorrect behavior. This behavior is deprecated and will be removed in a future version of "

@@ -18,6 +18,7 @@ tensor([6.])
 from __future__ import annotations
 
 import logging
+import re
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from ._library.opcheck import opcheck
 from ._library.schemas import parse
 from ._ops import OPERATORS, Operator
 from ._unregistered import fallthrough_kernel
+from .device import device as torch_device
 from .messages.unsupported import unsupported
 
 _ABSENT = "triton_op wrap_triton"
@@ -108,7 +110,11 @@ class Library:
     def _register_fake(self, op_name: str, fn: Callable[..., Any], _stacklevel: int = 1, *,
                        allow_override: bool = False) -> None:
         """Register a function that computes the shapes of results."""
-        self.impl(op_name, fn, "Meta")
+        from ._library.fake_impl import without_context
+        from ._library.utils import get_source
+        name, source = op_name if "::" in op_name else f"{self.ns}::{op_name}", get_source(_stacklevel + 1)
+        self.impl(op_name, without_context(name, fn, source), "Meta")
+        OPERATORS[name].sources["Meta"] = source
 
     def _register_torch_dispatch_rule(self, op_name: str, torch_dispatch_class: type, fn: Callable[..., Any]) -> None:
         """Register what an operator does for a class, or in a mode, that defines `__torch_dispatch__`."""
@@ -174,7 +180,7 @@ class CustomOpDef:
 
     def register_fake(self, fn: Any, /) -> Any:
         """Register a function that computes the shapes of results, from tensors of device 'meta'."""
-        return register_fake(self._qualname, fn)
+        return register_fake(self._qualname, fn, _stacklevel=2)
 
     def register_torch_dispatch(self, torch_dispatch_class: type, fn: Any = None, /) -> Any:
         """Register what the operator does for a class, or in a mode, that defines `__torch_dispatch__`."""
@@ -252,8 +258,16 @@ def _check_devices(operator: Operator, device_types: Any) -> None:
         raise ValueError("Functions without tensor inputs are required to have a `device: torch.device` argument")
 
 
-def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> Any:
+SCHEMA = re.compile(r"\(.*\) -> .*")
+
+
+def define(qualname: Any, schema: Any, *, lib: Any = None, tags: Any = ()) -> Any:
     """Make an operator `namespace::name` without a kernel. https://pytorch.org/docs → torch.library.define"""
+    if isinstance(qualname, Library):               # define(library, schema): a decorator
+        def first(function: Callable[..., Any]) -> Callable[..., Any]:
+            qualname.impl(qualname.define(schema, tags=tags), function)
+            return function
+        return first
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     namespace, colons, name = qualname.partition("::")
@@ -261,7 +275,10 @@ def define(qualname: str, schema: Any, *, lib: Any = None, tags: Any = ()) -> An
         raise ValueError(f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname '
                          f"passed to the torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
     if isinstance(schema, str):
-        _kept(lib, namespace).define(name + schema)
+        if SCHEMA.fullmatch(schema) is None:
+            raise ValueError(f'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" '
+                             f'but got "{schema}"')
+        _kept(lib, namespace).define(name + schema, tags=tags)
         return None
 
     # the older form: a decorator without a schema
@@ -314,11 +331,23 @@ def register_fake(op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel:
     if not isinstance(op, str) and not hasattr(op, "_name") and not hasattr(op, "_qualname"):
         raise ValueError(f"register_fake({op}): got unexpected type for op: {type(op)}")
     name = _name(op)
-    OPERATORS.setdefault(name, Operator(name))          # which may be in a compiled library that is not loaded
-    return _registering(name, ["Meta"], func)
+    from ._library.fake_impl import without_context
+    from ._library.utils import get_source
+    operator = OPERATORS.setdefault(name, Operator(name))    # which may be in a compiled library that is not loaded
+    if "CompositeImplicitAutograd" in operator.kernels:
+        raise RuntimeError(f"{name}: the operator is already registered with a CompositeImplicitAutograd kernel, which "
+                           f"computes the shapes of its results")
+
+    def registered(function: Callable[..., Any], stacklevel: int = 2) -> Callable[..., Any]:
+        operator.sources["Meta"] = source = get_source(stacklevel)
+        operator.kernels["Meta"] = without_context(name, function, source)
+        return function
+    return registered if func is None else registered(func, _stacklevel + 2)
 
 
-impl_abstract = register_fake
+def impl_abstract(qualname: Any, func: Any = None, *, lib: Any = None, _stacklevel: int = 1) -> Any:
+    """`register_fake`, by its older name. https://pytorch.org/docs → torch.library.register_fake"""
+    return register_fake(qualname, func, lib=lib, _stacklevel=_stacklevel + 1)
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
@@ -377,8 +406,12 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
 
 
 def get_ctx() -> Any:
-    """The context of a `register_fake` function, which never runs."""
-    raise RuntimeError("get_ctx() can only be called inside of a register_fake function")
+    """The context of a `register_fake` function; None outside of one. https://pytorch.org/docs → torch.library.get_ctx
+
+    Errors: RuntimeError inside of one: on device 'meta' no size depends on values
+    """
+    from ._library.fake_impl import state
+    return state.getter()
 
 
 def _name(op: Any) -> str:
@@ -392,8 +425,10 @@ def _operator(name: str) -> Operator:
 
 
 def _keys(device_types: Any) -> list[str]:
+    """Return the dispatch keys of kernels: of types of devices, or keys themselves, which begin with a capital."""
     types = [device_types] if isinstance(device_types, str) else device_types
-    return ["CompositeExplicitAutograd"] if types is None else [device.upper() for device in types]
+    return ["CompositeExplicitAutograd"] if types is None else [
+        kind if kind[:1].isupper() else torch_device(kind).type.upper() for kind in types]
 
 
 def _registering(name: str, keys: list[str], function: Any) -> Any:

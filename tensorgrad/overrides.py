@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, wraps
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -218,20 +219,43 @@ def get_default_nowrap_functions() -> set[Any]:
 
 
 def _namespaces() -> dict[str, Any]:
-    from importlib import import_module
     import_module(f"{__package__}.nn.functional")
-    names = ("", ".nn.functional", ".linalg", ".fft", ".special")
+    names = ("", ".functional", ".nn.functional", ".nn.init", ".linalg", ".fft", ".special")
     return {f"torch{name}": import_module(f"{__package__}{name}") for name in names}
+
+
+def _listed(module: Any) -> dict[str, Any]:
+    """Return {name: function} for the functions of a namespace, those that are loaded late included."""
+    if later := getattr(module, "_ELSEWHERE", None):
+        for home in {home for home in later.values() if home.startswith(("_VF", "api.", "nn._functions."))}:
+            import_module(f"{__package__}.{home}")
+    names = module.__all__ if later is None else {**dict.fromkeys(module.__all__), **torch_function.PUBLIC}
+    return {n: f for n in names if type(f := getattr(module, n)) is FunctionType}
+
+
+def _others() -> list[Any]:
+    """Return overridable functions that `get_overridable_functions` leaves out: private ones, and those that fill or
+    send tensors in place.
+    """
+    init, group = (import_module(f"{__package__}.{name}") for name in ("nn.init", "distributed.distributed_c10d"))
+    sending = ("all_gather", "all_gather_coalesced", "all_gather_single", "all_reduce", "all_reduce_coalesced",
+               "all_to_all", "all_to_all_single", "broadcast", "gather", "irecv", "isend", "recv", "reduce",
+               "reduce_scatter", "reduce_scatter_single", "scatter", "send")
+    private = ("_assert_async", "_conj_copy", "_functional_assert_async", "_fused_rms_norm", "_indices_copy",
+               "_native_batch_norm_legit", "_neg_view_copy", "_reshape_alias_copy", "_values_copy")
+    root = _listed(_namespaces()["torch"])
+    return [*(f for n, f in root.items() if n in private or n.startswith("_sym_")),
+            init.constant_, init.kaiming_uniform_, init.normal_, init.uniform_,
+            *(getattr(group, name) for name in sending)]
 
 
 @cache
 def get_overridable_functions() -> dict[Any, list[Any]]:
     """{namespace: its overridable functions}. https://pytorch.org/docs → torch.overrides.get_overridable_functions"""
     ignored = get_ignored_functions()
-    found: dict[Any, list[Any]] = {module: [f for n in module.__all__
-                                            if type(f := getattr(module, n)) is FunctionType and f not in ignored
-                                            and not n.startswith("_") and not n.endswith("_")]
-                                   for module in _namespaces().values()}
+    found: dict[Any, list[Any]] = {module: [f for n, f in _listed(module).items()
+                                            if f not in ignored and not n.startswith("_") and not n.endswith("_")]
+                                   for name, module in _namespaces().items() if name != "torch.nn.init"}
     found[Tensor] = [v.__get__ if isinstance(v, property) else v for n, v in vars(Tensor).items()
                      if n not in UNLISTED and (isinstance(v, property) or isinstance(v, METHODS))]
     return found
@@ -253,7 +277,7 @@ def get_testing_overrides() -> dict[Any, Any]:
     """
     import inspect
     overrides: dict[Any, Any] = {}
-    for functions in get_overridable_functions().values():
+    for functions in (*get_overridable_functions().values(), _others()):
         for function in functions:
             stand_in: Any = lambda *args, **kwargs: -1  # noqa: E731
             try:
@@ -269,7 +293,8 @@ def get_testing_overrides() -> dict[Any, Any]:
 def _names() -> dict[Any, str]:
     names: dict[Any, str] = {}
     for prefix, module in reversed(_namespaces().items()):
-        names |= {f: f"{prefix}.{n}" for n in module.__all__ if type(f := getattr(module, n)) is FunctionType}
+        names |= {f: f"{prefix}.{n}" for n, f in _listed(module).items()}
+    names |= {f: f"torch.functional.{n}" for n, f in _listed(_namespaces()["torch.functional"]).items()}
     for n, v in reversed(vars(Tensor).items()):
         if isinstance(v, property):
             names |= {v.__get__: f"torch.Tensor.{n}.__get__", v.__set__: f"torch.Tensor.{n}.__set__"}

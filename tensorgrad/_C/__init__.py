@@ -1,7 +1,6 @@
 """The few names of PyTorch's compiled module that programs use."""
 from __future__ import annotations
 
-from contextlib import nullcontext
 from enum import Enum
 from importlib import import_module
 from typing import Any
@@ -177,14 +176,13 @@ class DispatchKeySet:
         return key in self.keys
 
 
-class _ExcludeDispatchKeyGuard(nullcontext):        # type: ignore[type-arg]
-    """A `with` block that does nothing: in PyTorch it excludes some kernels."""
-
-
 OF_ENGINE = frozenset("_WeakTensorRef _current_autograd_node _current_graph_task_execution_order "
                       "_current_graph_task_id _set_fwd_grad_enabled _will_engine_execute_node is_grad_enabled".split())
 
 
+OF_DISPATCHER = frozenset("ExcludeDispatchKeyGuard _AutoDispatchBelowAutograd _EnableTorchFunction "
+                          "_ExcludeDispatchKeyGuard _dispatch_has_computed_kernel_for_dispatch_key "
+                          "_dispatch_has_kernel_for_dispatch_key parse_schema".split())
 _DisableTorchDispatch, _disabled_torch_dispatch_impl = DisableTorchDispatch, disabled_dispatch
 
 
@@ -194,6 +192,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.{name}")
     if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
         return getattr(import_module(f"{PACKAGE}._unregistered"), name)
+    if name in OF_DISPATCHER:
+        return getattr(import_module(f"{__name__}._dispatch"), name)
     if name in OF_ENGINE:
         return getattr(import_module(f"{__name__}._autograd"), name)
     if name in ("Future", "PyTorchFileReader", "PyTorchFileWriter", "Tag"):        # those of the package itself

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from .._tensor import Tensor
+from .._tensor.torch_function import namespaced
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -43,5 +44,5 @@ def _parse_to(*args: Any, **kwargs: Any) -> Any:
 
 
 _VariableFunctions = Functions("_VariableFunctions", "")
-_nn = Functions("_nn", ".nn.functional", _parse_to=_parse_to)
+_nn = Functions("_nn", ".nn.functional", **namespaced({"_parse_to": _parse_to}, "torch._C._nn"))
 _linalg, _fft, _special = (Functions(f"_{name}", f".{name}", f"{name}_") for name in ("linalg", "fft", "special"))

@@ -154,6 +154,21 @@ def is_valid(text: str, forms: dict[str, set[str]]) -> bool:
     return base in forms and text.removeprefix(base) in {"", *forms[base]}
 
 
+def _supported(base: Any, form: str) -> list[Any]:
+    """Return the annotations of one form of a type: as typing and as collections.abc write it."""
+    inner = typing.Optional[base] if form.startswith("?") else base          # noqa: UP045
+    lists = ([list[inner], typing.List[inner], Sequence[inner], typing.Sequence[inner]]         # noqa: UP006
+             if "[]" in form else [inner])
+    return [typing.Optional[kind] for kind in lists] if form == "[]?" else lists     # noqa: UP045
+
+
+# {annotation: type in a schema}, of arguments and of results
+SUPPORTED_PARAM_TYPES = {kind: f"{base}{form}" for of, base in BASES.items() for form in ("", *sorted(FORMS[base]))
+                         for kind in _supported(of, form)}
+SUPPORTED_RETURN_TYPES = {kind: f"{base}{form}" for of, base in BASES.items() if base in RESULTS
+                          for form in ("", *RESULTS[base]) for kind in _supported(of, form)[:2]}
+
+
 def tuple_to_list(tuple_type: Any) -> Any:
     """Return the type of lists of what a type of tuples holds.
 

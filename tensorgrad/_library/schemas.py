@@ -17,6 +17,11 @@ KNOWN = frozenset("Tensor int SymInt float SymFloat bool SymBool Scalar str Devi
                   "Generator Storage Dimname Stream QScheme Any Dict Future".split())
 IN_PYTHON = {"SymInt": "int", "SymFloat": "float", "SymBool": "bool", "Scalar": "number", "ScalarType": "int",
              "Layout": "int", "MemoryFormat": "int"}
+# types of C++, and what to write instead
+IN_C = {"int64_t": "Use `SymInt` or `int` instead of `int64_t` in an operator's schema string. `SymInt` corresponds to "
+                   "c10::SymInt in C++ while `int` in schema corresponds to the int64_t type in C++.",
+        "double": "Use `float` instead of `double` in an operator's schema string. `float` in schema corresponds to "
+                  "the double type in C++"}
 TYPE = re.compile(r"(?P<base>[A-Za-z_][\w.]*)(?P<alias>\([^)]*\))?(?P<form>(\?|\[\d*\])*)")
 PARENTHESES = {"(": 1, "[": 1, ")": -1, "]": -1}
 
@@ -156,6 +161,8 @@ def _parts(text: str) -> list[str]:
 def _argument(part: str, text: str, by_name: bool) -> Argument:
     declared, equals, default = part.partition("=")
     found = TYPE.match(declared)
+    if found is not None and found["base"] in IN_C:
+        raise RuntimeError(f"\n{IN_C[found['base']]}:\n{text}\n")
     if found is None or found["base"] not in KNOWN and "." not in found["base"]:
         raise RuntimeError("\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, "
                            "bool, Scalar; for a full list, please see https://github.com/pytorch/pytorch/blob/main/"

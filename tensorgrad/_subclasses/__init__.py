@@ -1,13 +1,15 @@
-"""torch._subclasses: PyTorch's fake tensors, with which its compiler runs programs; use `device="meta"` here."""
-from .fake_tensor import FakeTensor, FakeTensorMode
+"""torch._subclasses: fake tensors, on which programs run for their shapes alone."""
+from typing import Any as _Any
 
-__all__ = ["CrossRefFakeMode", "FakeTensor", "FakeTensorMode"]
+from .fake_tensor import DynamicOutputShapeException, FakeTensor, FakeTensorMode, UnsupportedFakeTensorException
+
+__all__ = ["CrossRefFakeMode", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode",
+           "UnsupportedFakeTensorException"]
 
 
-class CrossRefFakeMode:
-    """A mode that compares each operation with one on fake tensors: a name that files of tests derive from, no more.
-    """
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise NotImplementedError("tensorgrad has no torch._subclasses.CrossRefFakeMode: fake tensors are those of the "
-                                  'device "meta"')
+def __getattr__(name: str) -> _Any:
+    """Load the mode that compares when it is first used: its class makes functions ask modes."""
+    if name != "CrossRefFakeMode":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .fake_utils import CrossRefFakeMode
+    return CrossRefFakeMode

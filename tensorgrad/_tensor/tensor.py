@@ -196,7 +196,8 @@ class Tensor(TensorBase):
     is_sparse, is_sparse_csr = (property(lambda self, n=n: self.layout.name == n) for n in ("sparse_coo", "sparse_csr"))
     is_cpu, is_cuda, is_meta = (property(lambda self, kind=kind: self.device.type == kind)
                                 for kind in ("cpu", "cuda", "meta"))
-    is_quantized = is_mkldnn = is_nested = is_mps = is_xpu = property(lambda self: False)
+    is_quantized = is_mkldnn = is_nested = property(lambda self: False)
+    is_mps = is_xpu = is_xla = is_mtia = is_ipu = is_maia = is_vulkan = is_quantized
     name: Any = None              # a label for drawings; PyTorch has the attribute, unset
 
     def get_device(self) -> int:
@@ -238,7 +239,7 @@ class Tensor(TensorBase):
         _check_memory(self)
         if self._storage.lazy is not None:
             self._storage.lazy.part()
-        return address(self.array) if self.array.size and not self.is_meta else 0
+        return address(self.array) if self.array.size and not self._storage.hollow else 0
 
     def is_contiguous(self, *, memory_format: MemoryFormat = dtypes.contiguous_format) -> bool:
         """Return True if the elements are contiguous in the order of their indices, or in that of `memory_format`."""
@@ -515,7 +516,7 @@ class Tensor(TensorBase):
             requires_grad=self.requires_grad, grad_fn_name=_step_name(self), contents=tensor_contents,
             device_text=None if self.is_cpu else str(self.device),
             default_dtype_name=dtypes.get_default_dtype().name, shape=self.array.shape,
-            prefix="tensor" if type(self) in PLAIN else type(self).__name__,
+            prefix=self._storage.label if type(self) in PLAIN else type(self).__name__,
             notes=() if mode.tangents.see is None else mode.tangents.see.notes(self)))
 
     def __format__(self, spec: str) -> str:

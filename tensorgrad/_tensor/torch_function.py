@@ -58,7 +58,8 @@ METHODS = {f"__{sign}__": name for sign, name in (
     ("mod", "remainder"), ("imod", "remainder_"), ("matmul", "matmul"), ("ne", "ne"), ("lt", "lt"), ("le", "le"),
     ("gt", "gt"), ("ge", "ge"), ("rand", "bitwise_and"), ("ror", "bitwise_or"), ("rxor", "bitwise_xor"), ("neg", "neg"),
     ("pos", "positive"),
-    ("abs", "abs"))}
+    ("abs", "abs"), ("div", "div"), ("idiv", "div_"), ("rdiv", "__rtruediv__"))}
+METHODS.update(nelement="numel", ndimension="dim")
 BINARY = frozenset(f"__{r}{sign}__" for sign in "add sub mul truediv floordiv mod pow matmul and or xor lshift "
                                                 "rshift".split() for r in ("", "r", "i"))
 
@@ -210,6 +211,12 @@ OF_ANYTHING = frozenset("as_tensor asarray from_dlpack from_numpy frombuffer is_
 
 
 PREFIXED = frozenset(("fft", "linalg", "special"))
+# Functions of the root package that PyTorch has, as objects, in its module `torch.functional`.
+OF_FUNCTIONAL = frozenset("atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors "
+                          "cartesian_prod cdist chain_matmul einsum lu meshgrid norm split stft tensordot unique "
+                          "unique_consecutive unravel_index".split())
+HOMES = {**dict.fromkeys(OF_FUNCTIONAL, "functional"), "lobpcg": "_lobpcg",
+         **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "_lowrank")}
 
 
 def overridable(function: Any, namespace: str, name: str) -> Any:
@@ -248,7 +255,8 @@ Overrides of a class that is no subclass of Tensor are called once the plain fun
         arm()
         return asked(call, found, args, kwargs)
     prefix = namespace.rpartition(".")[2]           # PyTorch's own name of torch.linalg.inv is linalg_inv
-    call.__module__, call.__qualname__, call.__doc__ = namespace, name, function.__doc__
+    home = f"{namespace}.{HOMES[name]}" if namespace == PACKAGE and name in HOMES else namespace
+    call.__module__, call.__qualname__, call.__doc__ = home, name, function.__doc__
     call.__name__ = f"{prefix}_{name}" if prefix in PREFIXED else name
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
@@ -332,7 +340,7 @@ def _found(args: Any, kwargs: Any) -> list[Any] | None:
 class AskingMethod:
     """A method of Tensor that classes may override.
 
-    It equals the plain method, which programs may have looked up before.
+    It equals the plain method, which programs may have looked up before, but no alias of another name.
     """
 
     def __init__(self, method: Any, name: str, owner: Any) -> None:
@@ -351,6 +359,8 @@ class AskingMethod:
         return ask(function, found, args, kwargs) if name in BINARY else asked(function, found, args, kwargs)
 
     def __eq__(self, other: Any) -> bool:
+        if type(other) is AskingMethod and self.__name__ != other.__name__:
+            return False
         return self.__wrapped__ is getattr(other, "__wrapped__", other) or self.__wrapped__ is other
 
     def __hash__(self) -> int:

@@ -8,6 +8,7 @@ from math import isfinite, sqrt
 from typing import Any
 
 from .._tensor import Tensor
+from ..core.class_hooks import is_own
 from ..core.dispatch import fresh, xp
 from ..dtype import SCALAR_TYPES, as_dtype
 from ..ops.shape import inverse
@@ -15,7 +16,7 @@ from ..runtime.small_floats import wide
 from ._arguments import check_tensor, converted, in_dtype, normalize_dim, refuse
 from ._kinds import Dtype, Generator, Number
 from ._register import FUNCTIONS, in_place_form, public
-from .creation import axes_in_memory
+from .creation import axes_in_memory, empty_like
 from .random import generator_of, tensor_of
 
 # ── lines with a bend ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -280,6 +281,8 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     tensor([0., 0., 2., 0., 0., 0.])
     """
     def noise() -> Any:
+        if is_own(input):
+            return empty_like(input).bernoulli_(1 - p).div_(1 - p)
         return noise_for(input, lambda shape: _generator(input).dropout(shape, p, input.array.dtype))
     return _drop(input, p, train, noise, xp.multiply)
 

@@ -56,7 +56,8 @@ def _in_rows(x: Any) -> Any:
     return xp.clone(x) if x.array.flags.c_contiguous else xp.contiguous(x)
 
 
-def _copier(name: str, look: Any) -> None:
+def copier(name: str, look: Any) -> None:
+    """Attach `name_copy`, the function that copies what `look` shows."""
     def function(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_tensor(input, f"{name}_copy", "input", 1)
         found = look(input, *args, **kwargs)
@@ -68,7 +69,7 @@ def _copier(name: str, look: Any) -> None:
 
 
 for _name, _look in VIEWS.items():
-    _copier(_name, _look)
+    copier(_name, _look)
 
 
 @public(function=False, name="repeat_interleave")

@@ -13,6 +13,7 @@ from .._tensor import Tensor
 from .._tensor.states import HOOKS
 from ..core.node import HookDict, Hooks
 from ..core.tape import node_of
+from ..device import device as torch_device
 from ..dtype import FROM_NUMPY
 from ._arguments import check_tensor, integer, normalize_dim
 from ._kinds import Device, Ints1, MemoryFormat
@@ -154,6 +155,75 @@ Tensor._backward_hooks = property(  # type: ignore[attr-defined]
 Tensor._grad_fn = property(  # type: ignore[attr-defined]
     lambda self: self.grad_fn, _set_grad_fn,
     _refuse_deletion("Deletion of _grad_fn not allowed. Detach tensor instead!"), "`grad_fn`, which None detaches.")
+
+
+def _volatile(self: Tensor) -> bool:
+    """Return False, with a warning: PyTorch 0.3 had inputs whose graph was not recorded."""
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
+
+
+def _set_volatile(self: Tensor, value: Any) -> None:
+    warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2)
+
+
+def _cuda_array_interface(self: Tensor) -> Any:
+    """The array on a CUDA device, as other libraries read it: CuPy's description.
+
+    Errors: AttributeError for tensors of other devices and for sparse ones, RuntimeError if a gradient is required
+    """
+    if self.device.type != "cuda" or self.is_sparse:
+        kind, advice = (("sparse", "Use Tensor.to_dense() to convert to a dense tensor first.")
+                        if self.device.type == "cuda" else
+                        ("non-CUDA", "If CUDA data is required use tensor.cuda() to copy tensor to device memory."))
+        raise AttributeError(f"Can't get __cuda_array_interface__ on {kind} tensor type: {self.type()} {advice}")
+    if self.requires_grad:
+        raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. If gradients aren't "
+                           "required, use var.detach() to get Variable that doesn't require grad.")
+    return self.array.__cuda_array_interface__
+
+
+# identifies the tensor among those that exist
+Tensor._cdata = property(lambda self: id(self))  # type: ignore[attr-defined]
+Tensor.volatile = property(_volatile, _set_volatile)  # type: ignore[attr-defined]
+Tensor.__cuda_array_interface__ = property(_cuda_array_interface)  # type: ignore[attr-defined]
+Tensor.const_data_ptr = Tensor.data_ptr  # type: ignore[attr-defined]
+Tensor.__long__, Tensor.__nonzero__ = Tensor.__int__, Tensor.__bool__  # type: ignore[attr-defined]
+
+
+@public()
+def dequantize(input: Tensor) -> Tensor:
+    """The values in float32. PyTorch has tensors of quantized values, for which this is made.
+
+    https://pytorch.org/docs → torch.dequantize
+
+    >>> import tensorgrad as torch
+    >>> torch.dequantize(torch.tensor([1, 2]))
+    tensor([1., 2.])
+    """
+    check_tensor(input, "dequantize", "input", 1)
+    return input.to(dtypes.float32)
+
+
+@public(function=False)
+def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """`torch.hash_tensor` of this tensor. https://pytorch.org/docs → torch.hash_tensor"""
+    from . import hashing
+    return hashing.hash_tensor(input, dim, keepdim=keepdim, mode=mode)
+
+
+def _mover(kind: str) -> None:
+    def move(input: Tensor, device: Device | None = None, non_blocking: bool = False, *,
+             memory_format: MemoryFormat | None = None) -> Tensor:
+        target = torch_device(kind, device) if isinstance(device, int) else torch_device(device or kind)
+        return input.to(target, non_blocking=non_blocking, memory_format=memory_format)
+    move.__name__ = move.__qualname__ = kind
+    move.__doc__ = f"The tensor on a device of type {kind!r}; none is here: PyTorch's error for a missing one."
+    public(function=False)(move)
+
+
+for _kind in ("ipu", "mtia", "xpu"):
+    _mover(_kind)
 
 
 @public(function=False)

@@ -1,16 +1,20 @@
 """Functions of PyTorch's root that its own code calls, and generated code: others of this package in other forms."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from .._tensor import Tensor
+from .._tensor.torch_function import namespaced
 from . import FUNCTIONS as f
 
 __all__ = ["_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "_conj", "_conj_physical",
            "_convolution", "_dim_arange", "_euclidean_dist", "_is_all_true", "_is_any_true", "_log_softmax",
            "_masked_softmax", "_safe_softmax", "_shape_as_tensor", "_softmax", "_stack", "_trilinear", "_unique",
-           "_unique2", "_weight_norm", "convolution"]
+           "_unique2", "_weight_norm", "convolution", "_functional_assert_async", "_conj_copy", "_neg_view_copy",
+           "_reshape_alias_copy", "_indices_copy", "_values_copy", "_sym_acos", "_sym_asin", "_sym_atan", "_sym_cos",
+           "_sym_cosh", "_sym_log2", "_sym_sin", "_sym_sinh", "_sym_sqrt", "_sym_tan", "_sym_tanh"]
 
 
 def _softmax(input: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
@@ -157,3 +161,52 @@ def _amp_update_scale_(self: Tensor, growth_tracker: Tensor, found_inf: Tensor, 
     else:
         growth_tracker.add_(1)
     return self
+
+
+def _functional_assert_async(self: Tensor, assert_msg: str, dep_token: Tensor) -> Tensor:
+    """RuntimeError unless the only element is nonzero; a copy of the token, on which later steps can depend."""
+    if not bool(self):
+        raise RuntimeError(assert_msg)
+    return dep_token.clone()
+
+
+def _conj_copy(input: Tensor) -> Tensor:
+    """The conjugate, in memory of its own."""
+    return f["conj_physical"](input).clone()  # type: ignore[no-any-return]
+
+
+def _neg_view_copy(input: Tensor) -> Tensor:
+    """−x, in memory of its own."""
+    return -input
+
+
+def _reshape_alias_copy(input: Tensor, size: Sequence[int], stride: Sequence[int]) -> Tensor:
+    """`as_strided` from the tensor's first element, in memory of its own."""
+    return f["as_strided_copy"](input, size, stride, input.storage_offset())  # type: ignore[no-any-return]
+
+
+def _indices_copy(input: Tensor) -> Tensor:
+    """The coordinates of a sparse tensor, in memory of their own."""
+    return input._indices().clone()
+
+
+def _values_copy(input: Tensor) -> Tensor:
+    """The values of a sparse tensor, in memory of their own."""
+    return input._values().clone()
+
+
+def _of_number(name: str) -> Any:
+    compute = getattr(math, name)
+
+    def function(a: Any) -> float:
+        return compute(a)  # type: ignore[no-any-return]
+    function.__name__ = function.__qualname__ = f"_sym_{name}"
+    function.__doc__ = f"`math.{name}` of a number, which may be the size of a tensor."
+    return function
+
+
+_sym_acos, _sym_asin, _sym_atan, _sym_cos, _sym_cosh, _sym_log2, _sym_sin, _sym_sinh, _sym_sqrt, _sym_tan, _sym_tanh = (
+    _of_number(_name) for _name in "acos asin atan cos cosh log2 sin sinh sqrt tan tanh".split())
+_ASKING = ("convolution", "_functional_assert_async", "_conj_copy", "_neg_view_copy", "_reshape_alias_copy",
+           "_indices_copy", "_values_copy", *(_name for _name in __all__ if _name.startswith("_sym_")))
+globals().update(namespaced({_name: globals()[_name] for _name in _ASKING}, __name__.partition(".")[0]))

@@ -9,9 +9,9 @@ from typing import Any
 from .._tensor import Tensor
 from .._tensor.torch_function import namespaced
 from ..core.mode import no_grad
-from ..dtype import float32, promote_types
+from ..dtype import finfo, float32, promote_types
 from .creation import empty
-from .normalization import _shape_of, batch_norm, group_norm, layer_norm
+from .normalization import _shape_of, batch_norm, group_norm, layer_norm, rms_norm
 
 
 def _statistics(x: Any, dims: Any, eps: float, weight: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
@@ -91,5 +91,47 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
         return write_out(found, tuple(out), name="native_batch_norm")  # type: ignore[no-any-return]
 
 
-globals().update(namespaced({f.__name__: f for f in (native_batch_norm, native_group_norm, native_layer_norm)},
-                            __name__.partition(".")[0]))
+def _native_batch_norm_legit(input: Tensor, weight: Tensor | None, bias: Tensor | None, *rest: Any,
+                             **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """`native_batch_norm`, whose running statistics may be left out: (input, weight, bias, training, momentum, eps)."""
+    if not (rest and isinstance(rest[0], Tensor) or "running_mean" in kwargs):
+        rest = (None, None, *rest)
+    return native_batch_norm(input, weight, bias, *rest, **kwargs)
+
+
+def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+                            momentum: float) -> tuple[Tensor, Tensor]:
+    """The mean and σ² of each channel of a batch; the running statistics move towards them, in place.
+
+    Input: (N, C, *); running_mean, running_var (C)
+    Output: two tensors (C)
+
+    >>> import tensorgrad as torch
+    >>> mean = torch.zeros(1)
+    >>> torch.batch_norm_update_stats(torch.tensor([[1.], [3.]]), mean, torch.ones(1), 0.5), mean
+    ((tensor([2.]), tensor([1.])), tensor([1.]))
+    """
+    with no_grad():
+        dims = (0, *range(2, input.dim()))
+        mean, variance = input.mean(dims), input.var(dims, correction=0)
+        count = input.numel() // input.shape[1]
+        if running_mean is not None:
+            running_mean.mul_(1 - momentum).add_(mean, alpha=momentum)
+        if running_var is not None:
+            running_var.mul_(1 - momentum).add_(variance, alpha=momentum * count / (count - 1))
+    return mean, variance
+
+
+def _fused_rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None,
+                    eps: float | None) -> tuple[Tensor, Tensor]:
+    """`rms_norm`, and 1 / √(mean(x²) + ε), computed in float32 at least."""
+    wide = input.detach().to(promote_types(input.dtype, float32))
+    dims = tuple(range(-len(normalized_shape), 0))
+    square = wide.square().mean(dims, keepdim=True)
+    return (rms_norm(input, normalized_shape, weight, eps),
+            (square + (finfo(wide.dtype).eps if eps is None else eps)).rsqrt())
+
+
+globals().update(namespaced({f.__name__: f for f in (
+    native_batch_norm, native_group_norm, native_layer_norm, _native_batch_norm_legit, batch_norm_update_stats,
+    _fused_rms_norm)}, __name__.partition(".")[0]))

@@ -12,6 +12,7 @@ from ._arguments import normalize_dim
 from ._kinds import Ints
 from ._register import public
 from ._sparse import rules
+from .copies import copier
 
 COO = dtypes.sparse_coo
 ROWS, COLUMNS = (dtypes.sparse_csr, dtypes.sparse_bsr), (dtypes.sparse_csc, dtypes.sparse_bsc)
@@ -167,6 +168,10 @@ _line_indices("crow_indices", ROWS, "row", True)
 _line_indices("col_indices", ROWS, "row", False)
 _line_indices("ccol_indices", COLUMNS, "column", True)
 _line_indices("row_indices", COLUMNS, "column", False)
+
+
+for _name in ("indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices"):
+    copier(_name, getattr(Tensor, _name))
 
 
 # ── restrictions ──────────────────────────────────────────────────────────────────────────────────────────────────────

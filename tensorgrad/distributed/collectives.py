@@ -33,6 +33,7 @@ __all__ = ["all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_
 
 Tensor = tg.Tensor
 SUM = ReduceOp.SUM
+HOME = f"{__package__}.distributed_c10d"        # the module of these functions that PyTorch names
 
 
 def _check(tensor: Any, name: str) -> None:
@@ -67,12 +68,19 @@ def overridable(function: Callable[..., Any]) -> Callable[..., Any]:
         if torch_function.ASKING and has_torch_function((*args, *kwargs.values())):
             return handle_torch_function(asking, (*args, *kwargs.values()), *args, **kwargs)
         return function(*args, **kwargs)
+    asking.__module__ = HOME
     return asking
 
 
 # ── one tensor ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _homed(function: Callable[..., Any]) -> Callable[..., Any]:
+    function.__module__ = HOME
+    return function
+
+
+@_homed
 def all_reduce(tensor: Any, op: ReduceOp = SUM, group: ProcessGroup | None = None,
                async_op: bool = False) -> Work | Any:
     """Replace the tensor of each rank by the reduction of all, in place.

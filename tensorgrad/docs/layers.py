@@ -66,8 +66,9 @@ LAYERS = [
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF _vmap_internals "
         "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler benchmark "
-         "_aten _logging _unregistered _ops _custom_ops _subclasses _tensor_str _copying storages "
-         "_dynamo _functorch _library _higher_order_ops _jit_internal _linalg_utils _prims_common _refs _utils "
+         "_aten _logging _unregistered _ops _custom_ops _subclasses _custom_op _tensor_str _copying storages "
+         "_dynamo _functorch _library _higher_order_ops _jit_internal _linalg_utils _lobpcg _lowrank _prims_common "
+         "_refs _utils "
          "_utils_internal "
          "ao cpu export fx library masked monitor mps mtia nested onnx profiler quantization quasirandom sparse xpu "
         "utils.collect_env", "legacy"]),

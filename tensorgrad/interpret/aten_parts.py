@@ -58,6 +58,43 @@ def _(call: Any, x: Any, *, size: Any, stride: Any, offset: Any, **unused: Any) 
     return call("as_strided", x, list(size), list(stride), offset)
 
 
+@part("window_max")
+def _(call: Any, x: Any, *, kernel: Any, stride: Any, widths: Any, dilation: Any) -> Any:
+    if len(kernel) != 2 or any(before != after for before, after in widths):
+        return NotImplemented
+    return call("max_pool2d_with_indices", x, list(kernel), list(stride), [before for before, _ in widths],
+                list(dilation))
+
+
+@part("svd_factor")
+def _(call: Any, a: Any, *, full: bool) -> Any:
+    return call("_linalg_svd", a, full)
+
+
+# ── Fourier transforms ────────────────────────────────────────────────────────
+
+
+# what `aten` calls the division by √n and by n, forward and back
+DIVISIONS = {"backward": (0, 2), "ortho": (1, 1), "forward": (2, 0)}
+
+
+@part("fourier_transform")
+def _(call: Any, x: Any, *, axes: Any, inverse: bool, norm: str, last: Any) -> Any:
+    if not x.is_complex():
+        x = call("_to_copy", x, dtype=x.dtype.to_complex())
+    return call("_fft_c2c", x, list(axes), DIVISIONS[norm][inverse], not inverse)
+
+
+@part("half_spectrum")
+def _(call: Any, x: Any, *, axis: int, norm: str, doubled: bool) -> Any:
+    return NotImplemented if doubled else call("_fft_r2c", x, [axis], DIVISIONS[norm][0], True)
+
+
+@part("from_half_spectrum")
+def _(call: Any, x: Any, *, n: int, axis: int, norm: str, halved: bool) -> Any:
+    return NotImplemented if halved else call("_fft_c2r", x, [axis], DIVISIONS[norm][1], n)
+
+
 # ── gradients of views and indexing ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -30,6 +30,34 @@ can_send = os.name == "posix" and HAVE_SEND_HANDLE      # elsewhere, sent tensor
 _here: weakref.WeakValueDictionary[tuple[int, int], Block] = weakref.WeakValueDictionary()
 
 
+class StorageWeakRef:
+    """A weak reference to the memory of an `UntypedStorage`: equal to those of other storages there.
+
+    >>> import tensorgrad as torch
+    >>> x = torch.ones(4)
+    >>> first, second = (StorageWeakRef(t.untyped_storage()) for t in (x, x[1:]))
+    >>> first == second, first == StorageWeakRef(x.clone().untyped_storage())
+    (True, False)
+    """
+
+    __slots__ = ["_memory", "cdata"]
+
+    def __init__(self, storage: Any) -> None:
+        storage = getattr(storage, "_untyped_storage", storage)
+        self.cdata = storage._cdata
+        self._memory = weakref.ref(storage if storage._owner is None else storage._owner)
+
+    def expired(self) -> bool:
+        """Return True once the memory is freed."""
+        return self._memory() is None
+
+    def __hash__(self) -> int:
+        return self.cdata  # type: ignore[no-any-return]
+
+    def __eq__(self, other: Any) -> bool:
+        return self is other or self.cdata == other.cdata  # type: ignore[no-any-return]
+
+
 class Block:
     """A block of shared memory, as bytes. https://pytorch.org/docs/stable/multiprocessing.html → file_descriptor"""
 

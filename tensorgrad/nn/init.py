@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import api as tg
+from .._tensor.torch_function import asked, overriding, state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,19 +62,32 @@ def _initializer(fill: Callable[P, Any]) -> Callable[P, Tensor]:
     return initialize
 
 
+def _overridable(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """Let classes and modes override an initializer, as PyTorch does for four of them."""
+    @functools.wraps(function)
+    def ask(tensor, *args, **kwargs):
+        found = overriding((tensor,)) if state.classes else []
+        return (asked(ask, found, (tensor, *args), kwargs) if found or state.modes
+                else function(tensor, *args, **kwargs))
+    return ask
+
+
 # ── simple fillings ───────────────────────────────────────────────────────────────────────────
+@_overridable
 @_initializer
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with draws from U(a, b)."""
     tensor.uniform_(a, b, generator=generator)
 
 
+@_overridable
 @_initializer
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with draws from N(mean, std²)."""
     tensor.normal_(mean, std, generator=generator)
 
 
+@_overridable
 @_initializer
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one value."""
@@ -176,6 +190,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     tensor.normal_(0.0, _xavier_std(tensor, gain), generator=generator)
 
 
+@_overridable
 @_initializer
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
                      generator: Generator | None = None) -> Tensor:

@@ -163,6 +163,7 @@ class Storage:
     rank: ClassVar[int] = 0             # the number of hidden axes, one per level of vmap
     leads: ClassVar[bool] = False       # True if operands of other backends are converted, while a model is traced
     hollow: ClassVar[bool] = False      # True if arrays have a shape and a dtype, but no values
+    label: ClassVar[str] = "tensor"     # what tensors are called when they are printed
     draws: ClassVar[Any] = None         # a function that replaces the generator of random numbers
     xp: ClassVar[Any] = None
     nowhere: ClassVar[Any] = None       # a storage for tape steps whose memory is not needed any more
@@ -338,7 +339,7 @@ class Backends(dict[str, Any]):
 
     def __init__(self, backends: Any, stand_in: type[Storage], kinds: tuple[str, ...]) -> None:
         super().__init__(backends)
-        self.thread, self.stand_in, self.kinds = threading.get_ident(), stand_in, kinds
+        self.before, self.thread, self.stand_in, self.kinds = backends, threading.get_ident(), stand_in, kinds
 
     def get(self, name: str, default: Any = None) -> Any:
         return (self.stand_in if name.partition(":")[0] in self.kinds and threading.get_ident() == self.thread
@@ -346,11 +347,14 @@ class Backends(dict[str, Any]):
 
 
 @contextmanager
-def standing_in(backend: type[Storage], *kinds: str) -> Iterator[None]:
-    """Make this thread's tensors for some kinds of device by `backend`, in a `with` block; one thread at a time."""
+def standing_in(backend: type[Storage], *kinds: str, table: type[Backends] = Backends) -> Iterator[None]:
+    """Make this thread's tensors for some kinds of device by `backend`, in a `with` block; one thread at a time.
+
+    table: the class that looks up backends
+    """
     with lock:
         before = Storage.by_device
-        Storage.by_device = Backends(before, backend, kinds)
+        Storage.by_device = table(before, backend, kinds)
         try:
             yield
         finally:

@@ -2,17 +2,21 @@
 
 A `TorchDispatchMode` gets each public function that a program calls, as an operator of `torch.ops.aten`. There is no
 layer below autograd for modes: a function of several steps comes as one operator, and results have their gradients.
+Where PyTorch's operator takes other arguments than the function, the operator that the mode gets takes the function's.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from .._tensor import Tensor
 from .._tensor.torch_function import METHODS, state
 from ..overrides import TorchFunctionMode, resolve_name
+from ._pytree import tree_leaves
 
 __all__ = ["TorchDispatchMode", "is_in_torch_dispatch_mode", "is_traceable_wrapper_subclass",
            "is_traceable_wrapper_subclass_type", "return_and_correct_aliasing", "transform_subclass"]
@@ -31,6 +35,14 @@ OF_TWO = {name: ("Tensor", "Scalar") for name in "remainder fmod eq ne lt le gt 
 OF_TWO["pow"] = "Tensor_Tensor", "Tensor_Scalar"
 # Overloads of reductions along dimensions.
 ALONG = {"sum": "dim_IntList", "mean": "dim", "max": "dim", "min": "dim", "all": "dim", "any": "dim", "prod": "dim_int"}
+
+
+# Functions of nn.functional whose operators take other arguments than they.
+OTHER_ARGUMENTS = frozenset("batch_norm elu embedding embedding_bag unfold".split())
+# Operators whose results share memory with their first argument.
+VIEWS = frozenset("_reshape_alias alias as_strided chunk detach diagonal expand expand_as narrow permute select slice "
+                  "split split_with_sizes squeeze t transpose unbind unfold unsqueeze view view_as view_as_complex "
+                  "view_as_real".split())
 
 
 class TorchDispatchMode:
@@ -80,6 +92,9 @@ class _Functions(TorchFunctionMode):
             func, args = import_module(PACKAGE).select, (args[0], 0, args[1])
         elif func is Tensor.__rpow__:
             func, args = import_module(PACKAGE).pow, args[::-1]
+        elif (resolve_name(func) or "").startswith("torch.nn.init."):
+            with self:                          # no operator; what it calls are some
+                return func.__wrapped__(*args, **kwargs)
         if rule := getattr(func, "dispatch_rules", {}).get(type(self.mode)):
             return rule(self.mode, func, types, args, kwargs)
         operator = func if hasattr(func, "dispatch_rules") else _operator(func, args, kwargs)
@@ -98,7 +113,32 @@ def _operator(func: Any, args: Any, kwargs: Any) -> Any:
         return None
     if name == "matmul" and all(isinstance(a, Tensor) and a.dim() == 2 for a in args):
         name = "mm"
-    return getattr(getattr(import_module(f"{PACKAGE}._ops").ops.aten, name), _overload(name, args, kwargs))
+    packet = getattr(import_module(f"{PACKAGE}._ops").ops.aten, name)
+    if not _takes(packet, func, name, args, kwargs):
+        packet = _of_function(packet.namespace, name, func)
+    return getattr(packet, _overload(name, args, kwargs))
+
+
+def _takes(packet: Any, func: Any, name: str, args: Any, kwargs: Any) -> bool:
+    """Return True if the operator takes the arguments of the function that the program called."""
+    function = packet._function
+    if function is func or function.__module__ == f"{PACKAGE}.messages.unsupported":
+        return function is func
+    if not (resolve_name(func) or "").startswith("torch.nn.functional."):
+        return True
+    if name in OTHER_ARGUMENTS:
+        return False
+    try:
+        signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+@cache
+def _of_function(namespace: str, name: str, func: Any) -> Any:
+    """Return an operator of this name that calls the function, with the function's arguments."""
+    return import_module(f"{PACKAGE}._aten").OpOverloadPacket(namespace, name, func)
 
 
 def _overload(name: str, args: Any, kwargs: Any) -> str:
@@ -163,8 +203,15 @@ def transform_subclass(t: Any, callback: Callable[[str, Any], Any], outer_size: 
 
 
 def return_and_correct_aliasing(func: Any, args: Any, kwargs: Any, out: Any) -> Any:
-    """Return the result of an operator: the tensor it wrote to, for one in place or with `out=`."""
+    """Return the result of an operator: the tensor it wrote to, for one in place or with `out=`.
+
+    A wrapper that a view returns shares the storage of the tensor viewed.
+    """
     if (kwargs or {}).get("out") is not None:
         return kwargs["out"]
     name = getattr(func, "_opname", getattr(func, "__name__", ""))
+    if name in VIEWS:
+        for part in tree_leaves(out):
+            if is_traceable_wrapper_subclass(part) and type(part._storage) is type(args[0]._storage):
+                part._storage = args[0]._storage
     return args[0] if name.endswith("_") and not name.endswith("__") else out

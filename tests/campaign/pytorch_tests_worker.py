@@ -25,6 +25,8 @@ from typing import Any
 HELPERS = "torch.testing._internal", "torch.testing._comparison", "torch._vendor"
 # names that decorators of tests mention, before any test runs: PyTorch's kernels, and a layout of theirs
 MENTIONED = ("_mkldnn", "_C._ConvBackend")
+# functions of torch.nn.functional that are methods of PyTorch's compiled module torch._C._nn
+COMPILED = "avg_pool2d|avg_pool3d|gelu|linear|logsigmoid|one_hot|scaled_dot_product_attention|softplus|softshrink"
 WITHOUT_EFFECT = {"torch._logging.scribe.open_source_signpost"}         # a count of runs
 
 
@@ -283,6 +285,8 @@ def short(test: Any) -> str:
     # tests of a function, or of a class of modules, may be named after its module
     found = test.id().replace("test_tensorgrad", "test_torch").replace("_tensorgrad_nn_", "_nn_")
     found = re.sub(r"test_torch_(fft|linalg|special)_(?=\1_)", r"test_torch__C__\1_", found)
+    found = re.sub(rf"test_torch_nn_functional_({COMPILED})$", r"test_torch__C__nn_\1", found)
+    found = found.replace("__nn_logsigmoid", "__nn_log_sigmoid")
     return found.split(".", 1)[1] if "." in found else found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ... import api as tg
 from ..._tensor import Tensor
+from ..._tensor.torch_function import namespaced
 from ...api._kinds import Ints
 from ...api.sampling import MODES, PADDING_MODES
 
@@ -61,11 +62,26 @@ def affine_grid(theta: Tensor, size: Ints, align_corners: bool | None = None) ->
     if size[0] != theta.shape[0]:
         raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{size[0]}, {n + 1}] but "
                            f"got: [{theta.shape[0]}, {n + 1}].")
+    return _grid(theta, size, aligned)
+
+
+def _grid(theta: Tensor, size: tuple[int, ...], aligned: bool) -> Tensor:
+    n = len(size) - 2
     axes = [_line(d, aligned, theta) for d in size[2:]]
     places = [*tg.meshgrid(*axes, indexing="ij")][::-1]                 # x, y, z: the last axis first
     base = tg.stack([p.reshape(-1) for p in places] + [tg.ones(prod(size[2:]), dtype=theta.dtype, device=theta.device)],
                     dim=-1)
     return (base @ theta.transpose(1, 2)).reshape(size[0], *size[2:], n)
+
+
+def affine_grid_generator(theta: Tensor, size: Ints, align_corners: bool) -> Tensor:
+    """`affine_grid` without its checks of `theta` and its warning: PyTorch's operator beneath it.
+
+    https://pytorch.org/docs → torch.nn.functional.affine_grid
+    """
+    if len(size) not in (4, 5):
+        raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+    return _grid(theta, tuple(size), align_corners)
 
 
 def _line(d: int, aligned: bool, like: Any) -> Any:
@@ -107,3 +123,6 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
         raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
                          f"'reflection', but got: '{padding_mode}'")
     return tg.grid_sampler(input, grid, MODES.index(mode), PADDING_MODES.index(padding_mode), _aligned(align_corners))
+
+
+globals().update(namespaced({"affine_grid_generator": affine_grid_generator}, __name__.partition(".")[0]))
