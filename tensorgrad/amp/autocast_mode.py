@@ -16,8 +16,8 @@ from ..device import device as Device
 from ..dtype import bfloat16, float16, float32, float64
 
 # PyTorch's lists, by the names of the functions: https://pytorch.org/docs/stable/amp.html#autocast-op-reference
-LOWER_ANYWHERE = frozenset("addbmm addmm baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc conv_transpose1d "
-                           "conv_transpose2d conv_transpose3d einsum inner linear matmul mm multi_dot "
+LOWER_ANYWHERE = frozenset("_addmm_activation addbmm addmm baddbmm bmm chain_matmul conv1d conv2d conv3d conv_tbc "
+                           "conv_transpose1d conv_transpose2d conv_transpose3d einsum inner linear matmul mm multi_dot "
                            "multi_head_attention_forward prelu rnn_relu_cell rnn_tanh_cell "
                            "scaled_dot_product_attention tensordot vecdot __rmatmul__ _rnn".split())
 FLOAT32_ANYWHERE = frozenset(

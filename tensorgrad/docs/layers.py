@@ -70,8 +70,8 @@ LAYERS = [
          "_dynamo _functorch _library _higher_order_ops _jit_internal _linalg_utils _lobpcg _lowrank _prims_common "
          "_refs _utils "
          "_utils_internal "
-         "ao cpu export fx library masked monitor mps mtia nested onnx profiler quantization quasirandom sparse xpu "
-        "utils.collect_env", "legacy"]),
+         "ao cpu export fx library masked monitor mps mtia nested onnx package profiler quantization quasirandom "
+        "sparse xpu utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]
 RANK = {name: rank for rank, names in enumerate(names for layer in LAYERS for names in layer.ranks)

@@ -62,13 +62,15 @@ def _method_from_src(method_name: str, src: str, globals: dict[str, Any],
     return compiled(src, {"__builtins__": BUILTINS, **globals}, method_name, f"<{GENERATED}>.{next(keys)}{place}")
 
 
-def _import_line(name: str, thing: Any) -> str:
-    """Return the statement that imports what generated code calls `name`."""
+def _import_line(name: str, thing: Any, importer: Any = None) -> str:
+    """Return the statement that imports what generated code calls `name`; `importer` says where it is found."""
     if name in READY:
         return READY[name][0]
     module, own = thing.__module__, getattr(thing, "__qualname__", None) or thing.__name__
     if module.partition(".")[0] == PACKAGE and packaged(thing):
         module, own = pytorch_name(thing)
+    elif importer is not None:
+        module, own = importer.get_name(thing)
     if "." in own:                                  # a class in a class
         own, _, rest = own.partition(".")
         return f"from {module} import {own}\n{name} = {own}.{rest}"
@@ -76,7 +78,7 @@ def _import_line(name: str, thing: Any) -> str:
 
 
 def _format_import_block(globals: dict[str, Any], importer: Any = None) -> str:
-    return "\n".join(sorted({_import_line(name, thing) for name, thing in globals.items()}))
+    return "\n".join(sorted({_import_line(name, thing, importer) for name, thing in globals.items()}))
 
 
 # ── copies of attributes ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,6 +156,11 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
     """Return the module of pickled attributes: its graph is traced from the code among them."""
     source = body.get("_code") or body["code"]
     return _deserialize_graph_module(_forward_from_src(import_block + source, {}), body)
+
+
+def reduce_package_graph_module(importer: Any, body: dict[str, Any], generated_module_name: str) -> Any:
+    """Return the module of attributes in a package, which has its code as a module of this name."""
+    return _deserialize_graph_module(importer.import_module(generated_module_name).forward, body)
 
 
 def _deserialize_graph_module(forward: Callable[..., Any], body: dict[str, Any],
@@ -365,6 +372,13 @@ class GraphModule(Module):
         python_code = self.recompile()
         return reduce_graph_module, ({name: value for name, value in self.__dict__.items() if name != "_graph"},
                                      _format_import_block(python_code.globals))
+
+    def __reduce_package__(self, exporter: Any) -> Any:
+        python_code, name = self.recompile(), f"fx-generated._{exporter.get_unique_id()}"
+        imports = _format_import_block(python_code.globals, exporter.importer)
+        exporter.save_source_string(name, f"{imports}\n{self.code}")
+        body = {name: value for name, value in self.__dict__.items() if name != "_graph"}
+        return reduce_package_graph_module, ({**body, "_graphmodule_cls_name": type(self).__name__}, name)
 
     def _deepcopy_init(self) -> Callable[..., None]:
         return GraphModule.__init__

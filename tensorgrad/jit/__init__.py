@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy, deepcopy
 from functools import update_wrapper
 from typing import Any, Final, NamedTuple
 
@@ -120,9 +121,42 @@ def _as(kind: Any, module: Module) -> Any:
     """Return the module as an instance of `kind`, with the very same parameters, buffers, submodules and hooks."""
     if _isinstance(module, ScriptModule):
         return module
-    made: Any = object.__new__(type(kind.__name__, (kind, type(module)), {}))
+    made: Any = object.__new__(type(kind.__name__, (_Made, kind, type(module)), {}))
     object.__setattr__(made, "__dict__", module.__dict__)
     return made
+
+
+class _Made:
+    """Copies and pickles of the modules that `script` and `trace` make, whose classes have no name of their own."""
+
+    def _original(self) -> Any:
+        """Return the module as it was, with the very same parameters, buffers and submodules."""
+        made: Any = object.__new__(type(self).__bases__[2])
+        object.__setattr__(made, "__dict__", self.__dict__)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        kind = type(self).__bases__[2]
+        raise RuntimeError(f"Tried to serialize object __torch__.{kind.__module__}.{kind.__qualname__} which does not "
+                           "have a __getstate__ method defined!")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return _as(type(self).__bases__[1], deepcopy(self._original(), memo))
+
+    def __copy__(self) -> Any:
+        return _as(type(self).__bases__[1], copy(self._original()))
+
+    def __reduce_package__(self, exporter: Any) -> Any:
+        # as PyTorch's archives have the compiled code of the module, whatever the patterns say of its source
+        for name in sorted({type(module).__module__ for module in self._original().modules()}):
+            if exporter._action(name) is None:
+                exporter.intern(name)
+        return _scripted, (self._original(),)
+
+
+def _scripted(importer: Any, module: Module) -> Any:
+    """Return the scripted module of a package."""
+    return script(module)
 
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:

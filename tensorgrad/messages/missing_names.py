@@ -20,7 +20,7 @@ WHY = {module: why for modules, why in {
                                                                     "modules and functions that call the original",
     "backends._coreml backends._nnapi utils.bundled_inputs utils.mobile_optimizer": "programs are not compiled for "
                                                                                     "phones",
-    "utils.mkldnn": "there is one layout of tensors", "package": "torch.save and torch.load write and read models",
+    "utils.mkldnn": "there is one layout of tensors",
     "cuda.gds cuda.green_contexts cuda.nccl cuda.tunable": "CuPy is what runs on CUDA",
     "distributed.fsdp distributed.pipelining distributed.tensor distributed._shard distributed._composable":
         "a model is whole in each process; torch.nn.parallel.DistributedDataParallel trains copies of it, and "

@@ -293,22 +293,30 @@ class ArchiveWriter:
             self._sizes.update(data)
         elif name.startswith("data/"):
             self._sizes.update(str(len(data)).encode())
+        elif name.endswith((".py", ".pkl")):
+            self._sizes.update(data)
 
-    def finish(self) -> None:
+    def finish(self, version: str = "version") -> None:
         """Write the version, a number that depends on the contents, and the directory."""
-        self.add("version", b"3\n")
+        self.add(version, b"3\n")
         number = int(self._sizes.hexdigest(), 16) % 10 ** 40
         self.add(".data/serialization_id", str(number).zfill(40).encode())
         self.archive.close()
 
 
 def _add(archive: Any, name: str, data: Any) -> None:
+    """Write an entry. Its checksum is 0 after `set_crc32_options(False)`, which `zipfile` cannot leave out itself."""
     from zipfile import ZipInfo
     entry = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     large = len(data) >= ZIP64_FROM
-    begin = archive.fp.tell() + 30 + len(name.encode()) + 4 + (20 if large else 0)
-    padding = -begin % options.alignment
+    entry.header_offset = archive.fp.tell()
+    padding = -(entry.header_offset + 30 + len(name.encode()) + 4 + (20 if large else 0)) % options.alignment
     entry.extra = b"FB" + struct.pack("<H", padding) + b"Z" * padding
-    entry.file_size = len(data)
-    with archive.open(entry, "w", force_zip64=large) as target:
-        target.write(data)
+    entry.external_attr = 0o600 << 16
+    entry.file_size = entry.compress_size = len(data)
+    entry.CRC = zlib.crc32(data) if options.crc32 else 0
+    archive.fp.write(entry.FileHeader(large))
+    archive.fp.write(data)
+    archive.filelist.append(entry)
+    archive.NameToInfo[name] = entry
+    archive.start_dir = archive.fp.tell()

@@ -61,14 +61,14 @@ def set_default_load_endianness(endianness: Any) -> None:
 
 
 def get_crc32_options() -> bool:
-    """Return True if checksums are verified when a file is read.
+    """Return True if checksums are written, and verified when a file is read.
     https://pytorch.org/docs → torch.serialization.get_crc32_options
     """
     return options.crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Set whether checksums are verified on reading; they are always written.
+    """Set whether checksums are written, and verified on reading: files without them are written faster.
     https://pytorch.org/docs → torch.serialization.set_crc32_options
     """
     options.crc32 = bool(compute_crc32)

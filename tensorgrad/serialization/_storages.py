@@ -23,6 +23,8 @@ MOST_AXES, LARGEST, NEWEST = 64, 1 << 62, 10
 class Records:
     """The storages of an archive, by their keys: each is read once."""
 
+    PATH, VERSION = "data/{}", "version"
+
     def __init__(self, archive: Any, location: Location) -> None:
         self._archive, self._location = archive, location
         self._loaded: dict[str, tuple[TypedStorage, StorageType, str]] = {}
@@ -34,13 +36,13 @@ class Records:
         if order not in ("little", "big"):
             raise ValueError("Unknown endianness type: " + order)
         self._swap = order != sys.byteorder
-        check_version(archive)
+        check_version(archive, self.VERSION)
 
     def of_persistent_id(self, pid: Any) -> TypedStorage:
         """Return the storage that a pickle refers to: ('storage', type, key, place, number of elements)."""
         kind, key, place, count = checked_id(pid, 5)
         element = element_of(kind)
-        need, have = count * element.itemsize, self._archive.size(f"data/{key}")
+        need, have = count * element.itemsize, self._archive.size(self.PATH.format(key))
         if need != have:
             raise RuntimeError(f"record size ({have} bytes) does not match expected size ({need} bytes = {need} "
                                f"elements * 1 bytes/element) for dtype Byte: the storage {key} is to have {count} "
@@ -59,13 +61,13 @@ class Records:
 
     def _bytes(self, key: str) -> Any:
         if own.skip:
-            return np.zeros(self._archive.size(f"data/{key}"), np.uint8)
-        return np.frombuffer(self._archive.memory(f"data/{key}"), np.uint8)
+            return np.zeros(self._archive.size(self.PATH.format(key)), np.uint8)
+        return np.frombuffer(self._archive.memory(self.PATH.format(key)), np.uint8)
 
 
-def check_version(archive: Any) -> None:
+def check_version(archive: Any, record: str = "version") -> None:
     """Raise RuntimeError for an archive of a newer version, or without a version."""
-    text = bytes(archive.read("version")) if archive.size("version") < 20 else b"?"
+    text = bytes(archive.read(record)) if archive.size(record) < 20 else b"?"
     try:
         version = int(text)
     except ValueError:

@@ -21,6 +21,7 @@ from typing import Any
 from ..api.storage_objects import TypedStorage, UntypedStorage
 from ._archive import Archive, ArchiveWriter
 from ._atomic import replacing
+from ._options import options
 
 
 class PyTorchFileReader:
@@ -77,6 +78,14 @@ class PyTorchFileWriter:
         self._writer.add(name, view[:size])
         self._written.append(name)
 
+    def write_record_metadata(self, name: str, size: int) -> None:
+        """Write a record of zeros, whose bytes are to be filled in later: it has no checksum."""
+        before, options.crc32 = options.crc32, False
+        try:
+            self.write_record(name, bytes(size), size)
+        finally:
+            options.crc32 = before
+
     def get_all_written_records(self) -> list[str]:
         """Return the names of the records so far."""
         return list(self._written)
@@ -87,7 +96,7 @@ class PyTorchFileWriter:
 
     def write_end_of_file(self) -> None:
         """Write the version, the number of the contents and the directory."""
-        self._writer.finish()
+        self._writer.finish(".data/version" if ".data/extern_modules" in self._written else "version")
 
 
 def _is_zipfile(f: Any) -> bool:
