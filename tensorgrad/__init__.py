@@ -20,6 +20,7 @@ from ._tensor import ABOVE as _ABOVE
 from ._tensor.torch_function import namespaced as _namespaced
 from .api import *  # noqa: F403
 from .api.first_version import with_makers as _with_makers
+from .runtime.collecting import Paused as _Paused
 from .storage import ABOVE as _OF_STORAGE
 
 __version__ = "0.1.0"
@@ -102,7 +103,8 @@ def __getattr__(name: str) -> _Any:
     if module is None:
         from .messages.missing_names import MissingName
         raise MissingName(__name__, name)
-    found = _import_module(f"{__name__}.{module}")
+    with _Paused():
+        found = _import_module(f"{__name__}.{module}")
     return found if module == name else getattr(found, name)
 
 

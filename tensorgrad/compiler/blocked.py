@@ -6,13 +6,15 @@ stays finite and reaches no other channel. native/blocked.inc and native/blocked
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..graph.records import Record
 from ..ops.base import OPS
 from ..ops.windows import output_length
+from ..runtime.native import native
+from .room import room
 from .targets import Activation
 from .values import computed
 
@@ -46,8 +48,7 @@ def unblocked(x: Any, channels: int) -> Any:
     return np.ascontiguousarray(x.transpose(0, 1, 4, 2, 3).reshape(n, b * BLOCK, h, w)[:, :channels])
 
 
-@dataclass(frozen=True)
-class ToBlocked:
+class ToBlocked(Record):
     """Pictures (N, C, H, W), in blocks."""
 
     def __call__(self, x: Any) -> Any:
@@ -59,8 +60,7 @@ class ToBlocked:
     __name__ = "to_blocked"
 
 
-@dataclass(frozen=True)
-class FromBlocked:
+class FromBlocked(Record):
     """Pictures (N, C, H, W), from blocks."""
 
     channels: int
@@ -77,8 +77,7 @@ class FromBlocked:
 # ── weights ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class BlockedBias:
+class BlockedBias(Record):
     """A number for each channel, and zeros."""
 
     def __call__(self, b: Any) -> Any:
@@ -90,8 +89,7 @@ class BlockedBias:
     __name__ = "blocked_bias"
 
 
-@dataclass(frozen=True)
-class BlockedWeight:
+class BlockedWeight(Record):
     """Weights (O, C, kh, kw) of a convolution, as (O / 16, C / 16, kh, kw, 16 of C, 16 of O).
 
     With `transposed`, weights are (C, O, kh, kw). For a `first` layer, whose pictures are not in blocks, the result is
@@ -108,7 +106,7 @@ class BlockedWeight:
         if self.first:
             return np.ascontiguousarray(np.moveaxis(w, 1, -1))
         w = padded(w, 2, blocks(c) * BLOCK).reshape(blocks(o), BLOCK, blocks(c), BLOCK, *kernel)
-        return np.ascontiguousarray(w.transpose(0, 2, 4, 5, 3, 1))
+        return room.copy(w.transpose(0, 2, 4, 5, 3, 1))
 
     def plain(self, packed: Any) -> Any:
         """Return the weights with the channels of whole blocks."""
@@ -132,12 +130,15 @@ POINTS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 TAPS = np.array([[1, 0, 0, 0], [0, 1, -1, 0], [0, 0, 0, 1]])
 
 
-@dataclass(frozen=True)
-class WinogradWeight:
+class WinogradWeight(Record):
     """Weights w of 3 × 3 taps as the points G w Gᵀ of each tile: (4, 4, O / 16, C / 16, 16 of C, 16 of O)."""
 
     def __call__(self, w: Any) -> Any:
-        return self.both(POINTS, BlockedWeight()(w).transpose(2, 3, 0, 1, 4, 5))
+        w, out = np.ascontiguousarray(w), room.empty(self.shape(w.shape), w.dtype)
+        if native is not None and native.blocked_winograd_weight(w, out, *w.shape[:2]) is None:
+            return out
+        out[...] = self.both(POINTS, BlockedWeight()(w).transpose(2, 3, 0, 1, 4, 5))
+        return out
 
     def plain(self, points: Any) -> Any:
         """Return the weights with the channels of whole blocks."""
@@ -155,8 +156,7 @@ class WinogradWeight:
     __name__ = "winograd_weight"
 
 
-@dataclass(frozen=True)
-class DepthwiseWeight:
+class DepthwiseWeight(Record):
     """Weights (C, 1, kh, kw), as (C / 16, kh, kw, 16)."""
 
     def __call__(self, w: Any) -> Any:
@@ -171,8 +171,7 @@ class DepthwiseWeight:
 # ── what is computed in blocks ────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Following:
+class Following(Record):
     """Steps after a kernel, in its pass: activation(y + bias + residual). Operands come in this order, as flagged."""
 
     bias: bool = False
@@ -195,8 +194,7 @@ class Following:
                                                (self.activation is not None)))
 
 
-@dataclass(frozen=True)
-class BlockedConvolution:
+class BlockedConvolution(Record):
     """A convolution; operands: pictures, BlockedWeight, and those of `following`.
 
     `channels` and `size` are those of the result. With `transposed`, it is a transposed convolution; for a `first`
@@ -237,8 +235,7 @@ class BlockedConvolution:
         return f"blocked_{kind}convolution{self.following}"
 
 
-@dataclass(frozen=True)
-class BlockedDepthwise:
+class BlockedDepthwise(Record):
     """A convolution of each channel by a kernel of its own; operands: pictures, DepthwiseWeight, and what follows."""
 
     stride: Shape
@@ -262,8 +259,7 @@ class BlockedDepthwise:
         return f"blocked_depthwise{self.following}"
 
 
-@dataclass(frozen=True)
-class BlockedPool:
+class BlockedPool(Record):
     """`max_pool`, or `window_sum` with its scale; `size` is that of the result."""
 
     opname: str
@@ -287,8 +283,7 @@ class BlockedPool:
         return f"blocked_{self.opname}"
 
 
-@dataclass(frozen=True)
-class BlockedMean:
+class BlockedMean(Record):
     """The mean of each channel over its places."""
 
     def __call__(self, x: Any) -> Any:
@@ -300,8 +295,7 @@ class BlockedMean:
     __name__ = "blocked_mean"
 
 
-@dataclass(frozen=True)
-class BlockedScale:
+class BlockedScale(Record):
     """Pictures times a number for each image and channel, of shape (N, C / 16, 1, 1, 16)."""
 
     def __call__(self, x: Any, factor: Any) -> Any:

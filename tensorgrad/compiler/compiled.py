@@ -1,7 +1,6 @@
 """Compiled functions: one executable per signature of a call, and eager runs of what graphs cannot hold."""
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections import Counter
@@ -15,16 +14,16 @@ from ..device import get_default_device
 from ..dtype import get_default_dtype
 from ..graph.recorder import here
 from ..nn.modules.module import Module
+from ..runtime.collecting import Paused
 from ..storage.base import lock
 from .entries import Entry
-from .freezing import freeze
+from .freezing import erase
 from .shared import Shared
 from .signature import Signature, Unlike
 from .stances import ALL, counters, stance
 from .state import Reason, state
 from .tracing import Trace, trace
 
-log = logging.getLogger("tensorgrad.compiler")
 MOST_SIZES = 64              # of a function with dynamic=True
 GRAD = Reason("gradients are recorded: compiled code has no backward")
 
@@ -135,7 +134,7 @@ class Compiled:
             return self.program(*args, **kwargs)
         text = str(reason)
         if not self.eager[text]:
-            log.info("%s runs eagerly: %s", name_of(self.program), text)
+            tell("%s runs eagerly: %s", name_of(self.program), text)
         self.eager[text] += 1
         return self._as_it_is(args, kwargs)
 
@@ -165,7 +164,7 @@ class Compiled:
                 return None
             if failed is not None:
                 self.changed.append(failed)
-                log.info("%s is traced again: %s changed", name_of(self.program), failed)
+                tell("%s is traced again: %s changed", name_of(self.program), failed)
             return self._compile(key, found, args, kwargs)
 
     def _waits(self, key: Any, found: Signature, failed: str | None) -> bool:
@@ -195,8 +194,9 @@ class Compiled:
         return self.count >= (MOST_SIZES if dynamic else min(config.recompile_limit, config.cache_size_limit))
 
     def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any) -> Entry:
-        traced = trace(self.program, args, kwargs, found.objects)
-        entry = Entry.of_trace(traced, found.objects, None if traced.graph is None else self._built(traced, found))
+        with Paused():
+            traced = trace(self.program, args, kwargs, found.objects)
+            entry = Entry.of_trace(traced, found.objects, None if traced.graph is None else self._built(traced, found))
         if traced.reason is not None and traced.reason.breaks:
             counters["graph_break"][traced.reason.text] += 1
             if self.fullgraph:
@@ -206,11 +206,8 @@ class Compiled:
         kept = self.entries.setdefault(key, [])
         kept.insert(0, entry)
         counters["stats"]["unique_graphs" if entry.run is not None else "eager_signatures"] += 1
-        if isinstance(self.program, Module) and self.build is None:
+        if isinstance(self.program, Module) and self.build is None and not self.frozen:
             self._find_witness()
-            if self.freeze and entry.run is not None and not self.frozen:
-                self.frozen, self.witness = True, None
-                freeze(self.program, entry)
         return entry
 
     def _built(self, traced: Trace, found: Signature) -> Any:
@@ -218,7 +215,13 @@ class Compiled:
         if self.build is not None:
             return self.build(traced.graph, found.tensors)
         from .executable import build
-        return build(traced.graph, self.shared)  # type: ignore[arg-type]
+        if not self.freeze or self.frozen or not isinstance(self.program, Module):
+            return build(traced.graph, self.shared)  # type: ignore[arg-type]
+
+        def let_go() -> None:
+            self.frozen, self.witness = True, None
+            erase(self.program, traced)                                 # type: ignore[arg-type]
+        return build(traced.graph, self.shared, let_go)                 # type: ignore[arg-type]
 
     def _find_witness(self) -> None:
         """Note a parameter that requires a gradient: while it does, calls that record gradients run eagerly at once."""
@@ -230,6 +233,12 @@ class Compiled:
     def forget(self) -> None:
         """Drop everything that was compiled."""
         self.entries, self.eager, self.changed = {}, Counter(), []
+
+
+def tell(text: str, *values: Any) -> None:
+    """Give a message to the logger `tensorgrad.compiler`."""
+    import logging
+    logging.getLogger("tensorgrad.compiler").info(text, *values)
 
 
 def described(tensor: Any) -> str:

@@ -65,11 +65,6 @@ class Entry:
             self.state = state_of(self.tensors.values())
         return found
 
-    def freeze(self) -> None:
-        """Forget the tensors, and take the present contents of the places for what the trace read."""
-        self.tensors, self.forms, self.state, self.relied = {}, [], (), None
-        self.guards.renew()
-
     def results(self, arrays: Sequence[np.ndarray], inputs: Sequence[Any]) -> Any:
         """Run the graph on the arrays of these inputs, and return the program's result."""
         outs = self.run(arrays)

@@ -1,8 +1,10 @@
 """A lowered graph, ready to run on arrays."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,18 +12,22 @@ import numpy as np
 from ..graph.lowered import Lowered
 from ..graph.nesting import mapped
 from ..graph.node import Node
-from ..graph.uses import last_uses
+from ..graph.records import Record
 from ..kernels.compiled import WANTED, enabled
 from ..runtime.numpy_state import compute
 from ..storage.base import lock
+from .freezing import trim
 from .guards import Stamps
 from .memory import ARENA, STRONG, WEAK
 from .passes import optimize
 from .passes.rewriting import settled
 from .plan import Build, Changed, Plan, Step, in_bytes
+from .room import padded, room
 from .shared import Shared
 from .steps import Steps
 from .values import computed
+
+TRIMMED = 4 << 20       # bytes of parameters, after which freed memory is given back
 
 
 class Executable:
@@ -32,20 +38,27 @@ class Executable:
 
     With the compiled kernels, a `Plan` runs the graph; `left` lists (node, reason) for the nodes that Python runs in
     it. Without them, Python runs all nodes. `memory` has the bytes of the plan's arena and of its constants.
+
+    With `erase`, the executable is frozen: it takes the place of the graph's tensors, and lets go of each as soon as
+    what depends on it is computed. `erase()` is called before, so that nothing else holds them.
     """
 
-    def __init__(self, graph: Lowered, shared: Shared | None = None) -> None:
+    def __init__(self, graph: Lowered, shared: Shared | None = None, erase: Callable[[], None] | None = None) -> None:
         self.graph = optimize(graph)
         self._shared = shared or Shared()
+        self._frozen = erase is not None
         self.left: list[tuple[str, str]] = []
         self.memory = {"arena": 0, "unplanned": 0, "constants": 0}
         ahead = settled(graph)
-        self._ahead = [(node, [other for other in ended if not set(other.users) - ahead])
-                       for node, ended in last_uses(graph).items() if node in ahead]
+        self._ahead = largest_first(graph, ahead)
         self._known = ahead
         self._plan: Plan | None = None
-        self.stamps = Stamps(graph.tensors.values())
-        values = compute(self._values)
+        if erase is not None:
+            for node in graph.nodes:
+                node.meta.pop("value", None)
+            erase()
+        self.stamps = Stamps(() if self._frozen else graph.tensors.values())
+        values = self._computed()
         if WANTED and enabled():
             self._plan = Build(graph, values).plan()
             self.left = self._plan.left
@@ -74,27 +87,36 @@ class Executable:
     def _by_python(self, values: dict[Node, Any], arrays: Sequence[np.ndarray]) -> list[Any]:
         return self._steps.run(values, arrays)
 
-    def freeze(self) -> None:
-        """Keep what runs need, and let go of the graph's tensors: what becomes of them is not seen any more."""
-        self.stamps = Stamps(())
-        self.graph.tensors.clear()
-        for node in self.graph.nodes:
-            node.meta.pop("value", None)
-
     # ── constants ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _computed(self) -> dict[Node, Any]:
+        """Return the values that are computed ahead, packed weights in one block of memory."""
+        packed = sum(padded(_bytes(node)) for node, _ in self._ahead if isinstance(node.target, Record))
+        with room.of(packed):
+            return compute(self._values)        # type: ignore[no-any-return]
 
     def _values(self) -> dict[Node, Any]:
         """Return the values of the nodes that are computed ahead and that others use."""
         values: dict[Node, Any] = {}
-        known = self._shared.of(self.graph.tensors)
+        tensors, known = self.graph.tensors, self._shared.of(self.graph.tensors)
+        freed = 0
+        left = Counter(node.target for node, _ in self._ahead if node.op == "get_attr")
         for node, ended in self._ahead:
             if node.op == "get_attr":
-                tensor = self.graph.tensors[node.target]
+                left[node.target] -= 1
+                tensor = tensors[node.target] if left[node.target] or not self._frozen else tensors.pop(node.target)
                 values[node] = type(tensor._storage).host(tensor.array)
+                del tensor
+            elif self._frozen:              # sharing names arrays by their identity, while they live
+                values[node] = _value(node, values)
             else:
                 values[node] = known.computed(node, partial(_value, node, values))
             for other in ended:
                 values.pop(other, None)
+            if self._frozen:
+                freed += sum(map(_bytes, ended))
+                if freed > TRIMMED:
+                    freed = trim()
         return values
 
     def _constants(self) -> tuple[dict[Node, Any], Any]:
@@ -103,7 +125,7 @@ class Executable:
             with lock:                      # a trace in another thread may hold the tensors: they come back
                 if self.stamps.changed():
                     stamps = Stamps(self.stamps.tensors)    # first: the next call sees a write that comes meanwhile
-                    values = compute(self._values)
+                    values = self._computed()
                     self._settled = values, self._bound(values)
                     self.stamps = stamps                    # last: until then, other threads wait for the lock
         return self._settled
@@ -147,6 +169,34 @@ class Executable:
         return plan.results(run.outputs())
 
 
+def largest_first(graph: Lowered, ahead: set[Node]) -> list[tuple[Node, list[Node]]]:
+    """Return the nodes that are computed ahead in the order of their computation, each with those that end with it.
+
+    What others need comes by size, with all that it depends on: results on the way to the largest, such as folded
+    weights, are freed while few others are there.
+    """
+    needed = [node for node in graph.nodes if node in ahead and set(node.users) - ahead]
+    order: dict[Node, None] = {}
+    waiting = sorted(needed, key=_bytes)
+    while waiting:
+        node = waiting[-1]
+        if missing := [other for other in node._input_nodes if other not in order]:
+            waiting += missing
+        else:
+            order[waiting.pop()] = None
+    found: list[tuple[Node, list[Node]]] = []
+    seen = set(needed)
+    for node in reversed(order):
+        found.append((node, [other for other in node._input_nodes if other not in seen]))
+        seen.update(node._input_nodes)
+    return found[::-1]
+
+
+def _bytes(node: Node) -> int:
+    shape, dtype = node.meta.get("shape"), node.meta.get("dtype")
+    return prod(shape) * dtype.itemsize if isinstance(shape, tuple) and isinstance(dtype, np.dtype) else 0
+
+
 def _solid(array: Any) -> Any:
     """Return a contiguous array at an address that programs accept: itself, or a copy."""
     if type(array) is not np.ndarray:
@@ -167,9 +217,9 @@ def _value(node: Node, env: dict[Node, Any]) -> Any:
                     {key: mapped(value, a) for key, a in node.kwargs.items()})
 
 
-def build(graph: Lowered, shared: Shared | None = None) -> Executable:
+def build(graph: Lowered, shared: Shared | None = None, erase: Callable[[], None] | None = None) -> Executable:
     """Return the executable of a lowered graph, which is optimized in place.
 
-    Executables with one `shared` keep equal values that they compute ahead once.
+    Executables with one `shared` keep equal values that they compute ahead once. With `erase`, it is frozen.
     """
-    return Executable(graph, shared)
+    return Executable(graph, shared, erase)

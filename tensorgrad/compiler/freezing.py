@@ -1,11 +1,13 @@
 """Freeze a compiled module: let go of tensors that its graph does not need any more, as they were packed or folded."""
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 from .._tensor import Tensor
 from ..nn.modules.module import Module
-from .entries import Entry
+from ..runtime.native import empty_memory
+from .tracing import Trace
 
 FROZEN = ("Trying to run Pytorch Eager Module after Dynamo Freezing. The original parameters have been discarded for "
           "memory efficiency. Found in op {} for erased parameter {} of {}")
@@ -37,16 +39,27 @@ class Erased(Tensor):
         raise RuntimeError(FROZEN.format(func, getattr(first, "erased", "a parameter"), getattr(first, "owner", "it")))
 
 
-def freeze(module: Module, entry: Entry) -> None:
-    """Replace the parameters and buffers that a compiled module's graph reads, and drop what else holds them."""
-    read = {id(tensor) for tensor in entry.tensors.values()}
+def trim() -> int:
+    """Give freed memory back to the system, also where the C library keeps it (glibc), and return 0."""
+    empty_memory()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):
+        pass
+    return 0
+
+
+def erase(module: Module, trace: Trace) -> None:
+    """Replace the parameters and buffers that a module's trace read, and drop what else holds them but its graph."""
+    read = {id(tensor) for tensor in trace.tensors.values()}
     for path, child in module.named_modules():
         for table in (child._parameters, child._buffers):
             for name, tensor in list(table.items()):
                 if id(tensor) in read:
                     table[name] = Erased(tensor, name, f"{type(child).__name__} {path}".rstrip())
-    entry.run.freeze()
-    entry.freeze()
+    trace.surroundings.forget_tensors()
+    if trace.graph is not None:
+        trace.graph.relied = ()
 
 
-__all__ = ["Erased", "freeze"]
+__all__ = ["Erased", "erase"]

@@ -117,12 +117,6 @@ class Guards:
         self._refresh()
         return None
 
-    def renew(self) -> None:
-        """Rely on what the places hold now."""
-        for place in self.places:
-            place.values = place.now()
-        self._refresh()
-
     def _counts(self, place: Any, name: str) -> bool:
         """Return True unless it is an attribute or a global that no code that ran names."""
         return name in self.words or place.names is None and not place.attributes

@@ -5,12 +5,12 @@ native/loop.h says how a program is laid out, and native/loop.c checks it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..graph.records import Record
 from .loop_instructions import (
     BOOL,
     DROPPED,
@@ -46,8 +46,7 @@ class Layout(NamedTuple):
     dtype: Any
 
 
-@dataclass
-class Program:
+class Program(Record):
     """A call of the kernel.
 
     `inputs` has, for each array that the kernel reads, the operand that it is; `outputs` has, for each array that it

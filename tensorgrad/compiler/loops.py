@@ -1,24 +1,22 @@
 """A chain of elementwise steps as one target: the kernel `loop` runs it in one pass over memory (emit/loops.py)."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..graph.records import Record
 from ..ops.base import OPS
 from .values import computed
 
 
-@dataclass(frozen=True)
-class At:
+class At(Record):
     """A value of a loop: an operand, or the result of a step, which are numbered from the first operand on."""
 
     value: int
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record):
     """An application of an op of the table to values of the loop (`At`), numbers, or None."""
 
     opname: str
@@ -30,8 +28,7 @@ class Step:
         return [a.value for a in self.operands if isinstance(a, At)]
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(Record):
     """Steps over `operands` arrays that broadcast to one shape; `results` are the values that leave the loop.
 
     >>> import numpy as np

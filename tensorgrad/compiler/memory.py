@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -77,15 +76,14 @@ class Buffer:
         self.used = (step, step) if self.used is None else (self.used[0], step)
 
 
-@dataclass(frozen=True, eq=False)
 class Value:
     """An array of the plan; strides and offset count elements."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    strides: tuple[int, ...]
-    offset: int
-    buffer: Buffer
+    __slots__ = ("shape", "dtype", "strides", "offset", "buffer")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...], offset: int,
+                 buffer: Buffer) -> None:
+        self.shape, self.dtype, self.strides, self.offset, self.buffer = shape, dtype, strides, offset, buffer
 
     @property
     def ndim(self) -> int:

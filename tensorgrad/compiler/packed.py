@@ -6,12 +6,13 @@ after the last are 0. native/packed.inc computes these nodes; each `__call__` he
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..graph.records import Record
 from ..runtime.native import native
+from .room import room
 from .targets import Activation
 
 WIDE = 32               # columns of a panel
@@ -21,12 +22,13 @@ FOLLOWING = ("nothing", "relu", "leaky_relu", "hardtanh", "hardsigmoid", "hardsw
              "gelu_tanh", "elu", "softplus", "mish")
 
 
-def panels(w: Any) -> Any:
-    """Return the panels of a matrix (k, n)."""
+def panels(w: Any, empty: Callable[..., Any] = np.empty) -> Any:
+    """Return the panels of a matrix (k, n), in memory that `empty` makes."""
     k, n = w.shape
-    out = np.zeros((-(-n // WIDE), k, WIDE), w.dtype)
+    out = empty((-(-n // WIDE), k, WIDE), w.dtype)
     step, along = (s // w.itemsize for s in w.strides)
     if native is None or not w.size or native.pack_weight(w.T, out, n, k, along, step) is not None:
+        out[...] = 0
         for first in range(0, n, WIDE):
             part = w[:, first:first + WIDE]
             out[first // WIDE, :, :part.shape[1]] = part
@@ -38,15 +40,14 @@ def columns(packed: Any, n: int) -> Any:
     return packed.transpose(1, 0, 2).reshape(packed.shape[1], -1)[:, :n]
 
 
-@dataclass(frozen=True)
-class PackedWeight:
+class PackedWeight(Record):
     """Pack matrices (k, n), side by side; with `transposed`, matrices (n, k), one below another."""
 
     transposed: bool = False
 
     def __call__(self, *weights: Any) -> Any:
         w = weights[0] if len(weights) == 1 else np.concatenate(weights, axis=0 if self.transposed else 1)
-        return panels(w.T if self.transposed else w)
+        return panels(w.T if self.transposed else w, room.empty)
 
     def shape(self, *weights: tuple[int, ...]) -> tuple[int, int, int]:
         """Return the shape of the result, given those of the weights."""
@@ -56,8 +57,7 @@ class PackedWeight:
     __name__ = "packed_weight"
 
 
-@dataclass(frozen=True)
-class PackedLinear:
+class PackedLinear(Record):
     """activation(x · W + bias + residual) of n columns; operands: x, packed W, and bias and residual as flagged."""
 
     n: int

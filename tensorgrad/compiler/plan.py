@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -19,6 +18,7 @@ import numpy as np
 
 from ..graph.nesting import leaves, mapped
 from ..graph.node import Node
+from ..graph.records import Record
 from ..graph.uses import last_uses
 from ..runtime.native import native
 from .emit import emitters_of
@@ -35,8 +35,7 @@ class Refused(Exception):
     """A kernel refused its arguments: another emitter, or Python, computes the node."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record):
     """A node that Python runs: `computed` on arrays of the plan's memory, copied to where the plan has its results."""
 
     node: Node
@@ -63,8 +62,7 @@ class Changed(Exception):
     """A step of Python gave an array of another shape or dtype than the graph says."""
 
 
-@dataclass
-class Plan:
+class Plan(Record):
     """A program for a graph, and what Python adds to it.
 
     `parts` are ranges of steps of the program, and steps of Python between them. `constants` are nodes, or arrays of
@@ -78,7 +76,7 @@ class Plan:
     outputs: list[Value]
     arena: int
     unplanned: int                                      # bytes of the arena's buffers, if none shared memory
-    left: list[tuple[str, str]] = field(default_factory=list)
+    left: list[tuple[str, str]]
 
     @cached_property
     def in_c(self) -> bool:

@@ -8,16 +8,15 @@ native/packed_recurrent.inc computes the steps; each `__call__` here is their de
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..graph.records import Record
 from .packed import WIDE, columns, panels
 
 
-@dataclass(frozen=True)
-class PackedGates:
+class PackedGates(Record):
     """Pack the weight of the hidden state, (gates · n, n)."""
 
     gates: int
@@ -46,8 +45,7 @@ def in_order(z: Any, reverse: bool) -> Iterable[int]:
     return range(len(z))[::-1] if reverse else range(len(z))
 
 
-@dataclass(frozen=True)
-class LstmSteps:
+class LstmSteps(Record):
     """(y, last h, last c) of the inputs' part of the sums of gates, z (steps, batch, 4 · n), and the first states."""
 
     reverse: bool = False
@@ -64,8 +62,7 @@ class LstmSteps:
     __name__ = "lstm_steps"
 
 
-@dataclass(frozen=True)
-class GruSteps:
+class GruSteps(Record):
     """(y, last h) of the inputs' part of the sums of gates, z (steps, batch, 3 · n), and the first state."""
 
     reverse: bool = False

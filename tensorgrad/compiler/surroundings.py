@@ -5,8 +5,8 @@ program that changes them has effects, which a graph cannot have.
 """
 from __future__ import annotations
 
+import os
 import sys
-import sysconfig
 from collections import deque
 from collections.abc import Iterator
 from functools import cache, partial
@@ -110,6 +110,13 @@ class Surroundings:
         self.value(program, "")
         for other in others:
             self.value(other, "")
+
+    def forget_tensors(self) -> None:
+        """Let go of the tensors, and take what the places hold now for what was found."""
+        self.tensors.clear()
+        self._seen.clear()
+        for place in self.places:
+            place.values = place.now()
 
     # ── following values ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -283,7 +290,7 @@ def _joined(title: str, name: Any) -> str:
 
 
 PACKAGE = __name__.partition(".")[0]
-LIBRARY = sysconfig.get_path("stdlib")
+LIBRARY = os.path.dirname(os.__file__)
 
 
 @cache

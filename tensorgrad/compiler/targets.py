@@ -4,18 +4,17 @@ A target is called with arrays and returns an array: this is its definition. Emi
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..graph.records import Record
 from ..ops.base import OPS
 from .over import OVER
 from .values import computed
 
 
-@dataclass(frozen=True)
-class Activation:
+class Activation(Record):
     """An elementwise op of one operand and its parameters: ("hardtanh", (("low", 0.0), ("high", 6.0)))."""
 
     opname: str
@@ -33,8 +32,7 @@ class Activation:
         return self.opname
 
 
-@dataclass(frozen=True)
-class Joined:
+class Joined(Record):
     """activation(op(operands) + residual), in one node. The op is one whose result is in new memory.
 
     The operands are those of `op`; with `residual`, one more follows, of the result's shape. Parameters are those of

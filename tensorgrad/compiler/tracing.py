@@ -6,7 +6,6 @@ asks the system for ends the trace before it happens, and what it changes in rea
 from __future__ import annotations
 
 import linecache
-import random
 import sys
 import tokenize
 import warnings
@@ -90,18 +89,17 @@ class Trace:
         if self.changed:
             self.surroundings.restore()
         if states != self._random_states():
-            random.setstate(states[0])
+            if states[0] is not None:
+                sys.modules["random"].setstate(states[0])
             if states[1] is not None:
                 sys.modules["numpy.random"].set_state(dict(states[1]))
             self.reason = Reason("draws random numbers from Python or NumPy")
 
     def _random_states(self) -> tuple[Any, Any]:
-        """Return the states of Python's and NumPy's global generators."""
-        module = sys.modules.get("numpy.random")
-        if module is None:
-            return random.getstate(), None
-        found = module.get_state(legacy=False)
-        return random.getstate(), tuple((key, _comparable(value)) for key, value in found.items())
+        """Return the states of Python's and NumPy's global generators; None for those not imported yet."""
+        python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
+        return (None if python is None else python.getstate(), None if numpy is None else tuple(
+            (key, _comparable(value)) for key, value in numpy.get_state(legacy=False).items()))
 
     def _results(self, result: Any, given: list[Any]) -> tuple[Any, ...]:
         """Describe the result, and return the tensors that the graph must compute."""

@@ -1,17 +1,16 @@
 """Linear layers with their weights turned, as (in, out): BLAS multiplies rows by these faster, unless they are few."""
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from ..graph.records import Record
 from .targets import Joined
 
 
-@dataclass(frozen=True)
-class Turned:
+class Turned(Record):
     """`joined`, a linear layer, of x, weights (in, out), the bias if it has one, and the residual if it has one."""
 
     joined: Joined

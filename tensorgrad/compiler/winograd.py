@@ -12,12 +12,12 @@ additions run along whole rows.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..graph.records import Record
 from ..runtime.thread_pool import available, finish, scratch, spans
 from .targets import Joined
 
@@ -27,8 +27,7 @@ LEAST = 40                          # fewer tiles make products of matrices that
 PRODUCT = 0.015                     # nanoseconds for a product of two numbers
 
 
-@dataclass(frozen=True)
-class WinogradKernels:
+class WinogradKernels(Record):
     """G g Gᵀ of kernels (O, C, 3, 3), as (4, 4, O, C)."""
 
     __name__ = "winograd_kernels"
@@ -38,8 +37,7 @@ class WinogradKernels:
         return np.ascontiguousarray(np.matmul(np.matmul(g, w), g.T).transpose(2, 3, 0, 1))
 
 
-@dataclass(frozen=True)
-class Winograd:
+class Winograd(Record):
     """`joined`, a convolution, of x, kernels, the bias, and the residual if it has one; then transformed kernels."""
 
     joined: Joined

@@ -4,8 +4,9 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
-from dataclasses import dataclass
 from typing import Any
+
+from .records import Record
 
 OPERATORS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
              operator.mod: "%", operator.pow: "**", operator.matmul: "@", operator.and_: "&", operator.or_: "|",
@@ -23,8 +24,7 @@ IN_PLACE = {f"i{function.__name__.strip('_')}": f"{{}} {sign}= {{}}" for functio
             if function.__name__ in REFLECTED} | {"setitem": "{}[{}] = {}"}
 
 
-@dataclass(frozen=True)
-class Unpack:
+class Unpack(Record):
     """Unpacks an iterable of a fixed length.
 
     >>> Unpack(2)([1, 2])

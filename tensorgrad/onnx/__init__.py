@@ -16,7 +16,10 @@ def __getattr__(name: str) -> Any:
     if name not in _HERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
-    return getattr(import_module(f"{__name__}.{_HERE[name]}"), name)
+
+    from ..runtime.collecting import Paused
+    with Paused():
+        return getattr(import_module(f"{__name__}.{_HERE[name]}"), name)
 
 
 def is_in_onnx_export() -> bool:

@@ -9,6 +9,7 @@ import threading
 import traceback
 import warnings
 from collections import Counter
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import tensorgrad as torch
 from tensorgrad import nn
 from tensorgrad.core.dispatch import apply
 from tensorgrad.ops.base import OPS
+from tensorgrad.overrides import TorchFunctionMode
 from tensorgrad.utils._pytree import tree_flatten
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-12, "float16": 2 ** -9, "bfloat16": 2 ** -6}
@@ -205,18 +207,14 @@ def apart(x: Any, y: Any, exact: bool) -> Any:
 
 
 def sensitivity(net: Any, inputs: Any, want: Any) -> list[float]:
-    """How far results are from exact ones, and move if all inputs and parameters move by about their last bit: the
-    largest of several tries.
+    """How far results are from exact ones, and move if all inputs, parameters and results of functions move by about
+    their last bit: the largest of several tries.
     """
     most = [0.0] * len(arrays(want))
     rng = np.random.default_rng(0)
 
     def near(t: Any) -> Any:
-        array = t.detach().numpy()
-        if array.dtype.kind != "f":
-            return t
-        factor = 1 + EPS[str(array.dtype)] * rng.uniform(-1, 1, array.shape)
-        return torch.from_numpy(np.array(array * factor, array.dtype))
+        return moved_a_little(t, rng)
 
     def wide(t: Any) -> Any:
         return t.double() if t.dtype.is_floating_point else t
@@ -226,13 +224,40 @@ def sensitivity(net: Any, inputs: Any, want: Any) -> list[float]:
         for p in [*other.parameters(), *other.buffers()]:
             p.data = change(p)
         try:
-            moved = other(*[change(x) for x in copies(inputs)])
+            with Rounding(rng) if change is near else nullcontext():
+                moved = other(*[change(x) for x in copies(inputs)])
         except RuntimeError:                                # a program that makes tensors of its own dtype
             continue
         for i, (x, y) in enumerate(zip(arrays(moved), arrays(want), strict=True)):
             if y.dtype.kind == "f" and (finite := np.isfinite(x) & np.isfinite(y)).any():
                 most[i] = max(most[i], float(np.abs(x - y)[finite].max() / max(np.abs(y[finite]).max(), 1e-300)))
     return most
+
+
+def moved_a_little(t: Any, rng: Any) -> Any:
+    """Return a copy of a tensor of floats with each number moved by up to its last bit; other tensors as they are."""
+    array = t.detach().numpy() if t.dtype in (torch.float32, torch.float64) else np.empty(0, "?")
+    if array.dtype.kind != "f":
+        return t
+    factor = 1 + EPS[str(array.dtype)] * rng.uniform(-1, 1, array.shape)
+    return torch.from_numpy(np.array(array * factor, array.dtype))
+
+
+class Rounding(TorchFunctionMode):
+    """Moves the results of functions, as their rounding does: rows that are equal numbers are not after it. Results
+    that share memory with operands stay.
+    """
+
+    def __init__(self, rng: Any) -> None:
+        super().__init__()
+        self.rng = rng
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        given = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
+        if not isinstance(made, torch.Tensor) or any(np.may_share_memory(made.array, x.array) for x in given):
+            return made
+        return moved_a_little(made, self.rng)
 
 
 def names() -> dict[str, Any]:

@@ -138,6 +138,15 @@ def test_winograd(threads):
         np.testing.assert_allclose(check(*case), wanted[0](*wanted[1:]), rtol=1e-5, atol=1e-4)
 
 
+@pytest.mark.parametrize("outs, ins", [(16, 32), (17, 5)])
+def test_weights_of_winograd(monkeypatch, outs, ins):
+    w = np.random.default_rng(0).standard_normal((outs, ins, 3, 3), "float32")
+    found = WinogradWeight()(w)
+    monkeypatch.setattr("tensorgrad.compiler.blocked.native", None)
+    np.testing.assert_allclose(found, WinogradWeight()(w), rtol=0, atol=1e-6)
+    assert not WinogradWeight().plain(found)[outs:].any() and not WinogradWeight().plain(found)[:, ins:].any()
+
+
 def test_infinity_spreads_no_farther_than_in_the_direct_way():
     x = numbers(1, 20, 9, 9)
     x[0, 3, 4, 4], x[0, 5, 0, 8] = np.inf, np.nan

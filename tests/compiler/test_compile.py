@@ -25,6 +25,7 @@ from tensorgrad._dynamo.eval_frame import OptimizedModule
 from tensorgrad._dynamo.exc import BackendCompilerFailed, Unsupported
 from tensorgrad._dynamo.testing import CompileCounter
 from tensorgrad.compiler import guards
+from tensorgrad.compiler.packed import PackedWeight
 from tensorgrad.kernels.compiled import WANTED
 from tensorgrad.nn import functional as F
 from tensorgrad.utils._pytree import tree_leaves
@@ -569,6 +570,38 @@ def test_frozen_models_let_go_of_their_parameters():
         with pytest.raises(RuntimeError, match="The original parameters have been discarded for memory efficiency"):
             use()
     assert model[0].weight.shape == (6, 4) and "Erased(Linear 0.weight" in repr(model[0].weight)
+
+
+@torch.no_grad()
+@pytest.mark.skipif(not WANTED, reason="without kernels, nothing is packed")
+def test_freezing_lets_go_of_each_parameter_once_it_is_packed(monkeypatch):
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 64)).eval()
+    arrays, alive = [weakref.ref(model[i].weight.array) for i in (0, 2)], []
+    packed = PackedWeight.__call__
+
+    def counted(self, *weights):
+        alive.append(sum(array() is not None for array in arrays))
+        return packed(self, *weights)
+    monkeypatch.setattr(PackedWeight, "__call__", counted)
+    torch.compile(model, freeze=True)(torch.randn(4, 16))
+    assert alive == [2, 1]                              # the larger one first
+
+
+def test_no_garbage_is_collected_in_a_trace():
+    """Callbacks and finalizers of collections are no part of the program: here they ask for the time."""
+    times, threshold = [], gc.get_threshold()
+
+    def called(phase, info):
+        times.append(time.time())
+    gc.callbacks.append(called)
+    gc.set_threshold(1)
+    try:
+        compiled = torch.compile(lambda x: [x * i for i in range(9)][-1])
+        assert compiled(torch.ones(2)).tolist() == [8, 8] and times
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(called)
+    assert not compiled.explain().reasons and gc.isenabled()
 
 
 def test_a_profiler_goes_on_after_a_trace():

@@ -13,6 +13,7 @@ from tensorgrad.compiler.emit import EMITTERS, load
 from tensorgrad.compiler.executable import build
 from tensorgrad.compiler.memory import ARENA, INPUT, WEAK, arranged, lines, template
 from tensorgrad.compiler.plan import Build, Step
+from tensorgrad.compiler.room import room
 from tensorgrad.compiler.targets import Activation, Joined
 from tensorgrad.graph import lower
 from tensorgrad.ops.base import OPS
@@ -370,3 +371,15 @@ def test_a_step_of_python_that_returns_another_shape_ends_the_plan():
     object.__setattr__(step, "target", lambda x, axis: np.zeros(3, np.float32))
     x = floats(3, 4) + 2
     np.testing.assert_array_equal(run([x])[0], np.cumprod(x, 0) + 1)
+
+
+def test_large_weights_share_one_block_of_memory():
+    dtype = np.dtype("float32")
+    with room.of(3 << 20):
+        parts = [room.empty(shape, dtype) for shape in ((2, 100), (1 << 18,), (1 << 20,))]
+    assert parts[0].base is not None and parts[0].base is parts[1].base
+    assert parts[2].base is None                # there is no room for it
+    assert not np.shares_memory(parts[0], parts[1]) and all(part.ctypes.data % 64 == 0 for part in parts[:2])
+    with room.of(1000):                         # of few weights
+        assert room.empty((2,), dtype).base is None
+    assert room.empty((1 << 20,), dtype).base is None

@@ -15,6 +15,7 @@ from tensorgrad.compiler.passes.joins import join
 from tensorgrad.compiler.passes.norms import fold_norms
 from tensorgrad.compiler.passes.products import as_linear
 from tensorgrad.compiler.passes.shapes import simplify_views
+from tensorgrad.compiler.passes.taps import crop_kernels
 from tensorgrad.core.dispatch import apply
 from tensorgrad.graph import lower
 from tensorgrad.ops.base import OPS
@@ -38,6 +39,21 @@ def ready(module, dtype=torch.float32):
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(3)
+
+
+# ── kernels at the border ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("layer", "shape", "left"), [
+    (nn.Conv2d(2, 3, 3, padding=1), (2, 2, 1, 1), (1, 1)), (nn.Conv2d(2, 3, 3, 2, 1), (2, 2, 2, 1), (2, 1)),
+    (nn.Conv2d(2, 3, (5, 3), padding=(2, 1), groups=1), (1, 2, 2, 4), (3, 3)),
+    (nn.Conv1d(2, 3, 3, padding=3, dilation=3), (2, 2, 2), (1,)), (nn.Conv2d(2, 3, 3, padding=1), (2, 2, 2, 2), (3, 3)),
+    (nn.Conv2d(4, 4, 3, padding=1, groups=2, bias=False), (2, 4, 1, 3), (1, 3)),
+    (nn.Conv1d(2, 3, 2, padding=1, dilation=3), (2, 2, 3), (2,))])
+def test_kernels_lose_the_places_that_meet_the_border_alone(layer, shape, left):
+    graph = after(layer, torch.randn(shape), crop_kernels)
+    weights = {node.args[1].meta["shape"][2:] for node in graph.nodes if node.target is OPS["convolution"]}
+    assert weights == {left}
 
 
 # ── norms ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

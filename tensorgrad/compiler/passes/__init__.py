@@ -22,6 +22,7 @@ from .plain import for_numpy
 from .products import as_linear, over_leading_axes
 from .recurrent import pack_layers
 from .shapes import simplify_views
+from .taps import crop_kernels
 
 # in the order in which they run
 PASSES: list[Callable[[Lowered], None]] = [
@@ -31,6 +32,7 @@ PASSES: list[Callable[[Lowered], None]] = [
     merge_equal,
     as_linear,
     write_idioms,
+    crop_kernels,
     fold_norms,
     over_leading_axes,
     simplify_views,

@@ -8,7 +8,6 @@ reads pictures as they are, and a mean over all places leaves nothing to copy.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -134,7 +133,7 @@ class Blocking:
         target = BlockedConvolution(outs, tuple(node.meta["shape"][2:]), **how, groups=groups, transposed=transposed,
                                     first=first, following=after)
         if not first and suits_winograd(target, x.meta["shape"], w.meta["shape"]):
-            target = replace(target, winograd=True)
+            target = target.but(winograd=True)
         return self.added(node, target, x if first else self.blocked(x, node), self.weight(w, target.weight, node),
                           *operands)
 

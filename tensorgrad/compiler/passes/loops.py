@@ -9,7 +9,6 @@ compute: nodes need not change their order then.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from ...graph.lowered import Lowered
 from ...graph.node import Node
+from ...graph.records import Record
 from ...ops.base import OPS, Op
 from ..loop_instructions import REDUCTIONS, Unserved, kind_of, kinds, rows_of, served
 from ..loop_programs import INPUTS, MOST_ROW, Layout, program
@@ -27,8 +27,7 @@ MOST_OPS = 48
 LEAST_ROW = 8                           # elements: reductions of shorter rows are not worth a loop
 
 
-@dataclass
-class Group:
+class Group(Record):
     """Nodes, in the order of the graph, that become one loop over `shape` which computes in `dtype`, or "any".
 
     `reduced` counts the last axes that reductions among them take, 0 without reductions.
@@ -37,8 +36,8 @@ class Group:
     nodes: dict[Node, None]
     dtype: Any
     shape: tuple[int, ...]
-    reduced: int = 0
-    inputs: dict[Node, None] = field(default_factory=dict)
+    reduced: int
+    inputs: dict[Node, None]
 
     @property
     def rows(self) -> list[tuple[int, ...]]:

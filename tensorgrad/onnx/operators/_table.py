@@ -6,16 +6,15 @@ strings, lists, tensors, or for graphs callables. It returns a tensor, or a tupl
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ...api import Tensor
+from ...graph.records import Record
 
 OPERATORS: dict[tuple[str, str], list[Operator]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(Record):
     """A function for an operator from a version of the operator set on.
 
     `fixed` has the places of inputs that training must not change; `outputs` is true if the function needs the number

@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from ...graph.records import Record
 from ...nn import functional as F
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Record):
     """The window of a convolution or of pooling, for each axis of space.
 
     `after` pads so far that the last window fits; `given` is the padding that the model asks for.
@@ -31,7 +30,7 @@ class Window:
         """Return the window over an image that has its padding: `before` and `given`."""
         zero = [0] * len(self.kernel)
         rest = [a - g for a, g in zip(self.after, self.given, strict=True)]
-        return replace(self, before=zero, given=zero, after=rest)
+        return self.but(before=zero, given=zero, after=rest)
 
 
 def window(x: Any, kernel: Sequence[int], strides: Any, dilations: Any, pads: Any, auto_pad: str,

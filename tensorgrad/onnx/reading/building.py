@@ -69,6 +69,7 @@ class Builder:
         self.files, self.own = files, operators
         self.versions = versions(model.opset_import)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+        self.signatures: dict[int, inspect.Signature] = {}      # of operators, by the function's identity
         self.lengths: dict[tuple[str, str, str], int] = {}
         self.unsupported: Counter[str] = Counter()
         self.count = 0
@@ -174,12 +175,17 @@ class Builder:
     def check(self, node: Message, known: Operator, values: list[Any], keywords: dict[str, Any]) -> None:
         """Raise InvalidModelError if the operator has no such inputs or attributes."""
         try:
-            inspect.signature(known.function).bind(*values, **keywords)
+            self.signature(known.function).bind(*values, **keywords)
         except TypeError as error:
             raise InvalidModelError(f"the node {node.name or node.output[0]!r} calls {node.op_type} as it cannot be "
                                     f"called: {error}") from None
         except ValueError:          # a function of C without a signature
             return
+
+    def signature(self, function: Any) -> inspect.Signature:
+        if id(function) not in self.signatures:
+            self.signatures[id(function)] = inspect.signature(function)
+        return self.signatures[id(function)]
 
     def results(self, scope: Scope, node: Message, made: Node) -> list[Node]:
         """Return the nodes of an operator's results."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ...runtime.collecting import Paused
 from ..errors import InvalidModelError
 from .building import Builder
 from .model import OnnxModel
@@ -32,13 +33,14 @@ def load(f: str | os.PathLike[str] | bytes | BinaryIO, *,
     >>> model(torch.ones(1, 3, 224, 224)).shape  # doctest: +SKIP
     torch.Size([1, 1000])
     """
-    if isinstance(f, (bytes, bytearray, memoryview)):
-        return _load(io.BytesIO(f), None, operators or {})
-    if hasattr(f, "read"):
-        return _load(f, None, operators or {})
-    path = Path(f)
-    with path.open("rb") as file:
-        return _load(file, path.resolve().parent, operators or {})
+    with Paused():
+        if isinstance(f, (bytes, bytearray, memoryview)):
+            return _load(io.BytesIO(f), None, operators or {})
+        if hasattr(f, "read"):
+            return _load(f, None, operators or {})
+        path = Path(f)
+        with path.open("rb") as file:
+            return _load(file, path.resolve().parent, operators or {})
 
 
 def _load(file: Any, folder: Path | None, operators: Mapping[str, Callable[..., Any]]) -> OnnxModel:

@@ -7,8 +7,9 @@ such as texts of documentation, are skipped.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from typing import Any
+
+from ...graph.records import Record
 
 TABLE = """
 Model         ir_version:int=1 producer_name:str=2 producer_version:str=3 graph:Graph=7 opset_import:Opset*=8
@@ -37,8 +38,7 @@ Function      name:str=1 input:str*=4 output:str*=5 attribute:str*=6 node:Node*=
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Record):
     """A field of a message: its name, the type of its values, and whether it has many."""
 
     name: str
