@@ -47,6 +47,7 @@ wheel: .venv/.test
 SEED    ?= 0
 # Scripts of tests/campaign, each with its full figures. The last line of each, its figures, is shown.
 define TRIALS
+sanitized_tests.py
 kernels.py --level public --calls 1000000 --seed $(SEED) --sanitizers
 kernels.py --level direct --calls 1000000 --seed $(SEED) --sanitizers
 kernels.py --level memory --calls 100000 --seed $(SEED)

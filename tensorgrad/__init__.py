@@ -33,8 +33,8 @@ _LAZY = ("nn", "optim", "utils", "linalg", "fft", "special", "signal", "func", "
          "version", "multiprocessing", "overrides", "_C", "_VF", "array_api", "serialization", "accelerator", "ao",
          "compiler", "cpu", "distributed", "export", "functional", "futures", "fx", "hub", "library", "monitor", "mps",
          "mtia", "nested", "onnx", "profiler", "quantization", "quasirandom", "sparse", "torch_version", "types", "xpu",
-         "_dynamo", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_lobpcg", "_lowrank",
-         "_prims_common", "_refs", "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str",
+         "_dynamo", "_inductor", "__future__", "_higher_order_ops", "_jit_internal", "_linalg_utils", "_lobpcg",
+         "_lowrank", "_prims_common", "_refs", "_tensor", "_utils", "__config__", "_ops", "_subclasses", "_tensor_str",
          "_custom_op", "_custom_ops", "symbolic", "layers", "masked", "package", "_functorch", "_library", "_logging",
          "_utils_internal", "_vmap_internals")
 _ELSEWHERE = {name: module for module, names in {

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, namespace, xp
+from ..core.step_names import naming
 from ..core.tape import TensorBase
 from ..ops.linalg import LinAlgError
 from ._register import FUNCTIONS, _with_out, _with_synonyms
@@ -16,7 +17,8 @@ LINALG: dict[str, Callable[..., Any]] = {}      # the names of `torch.linalg`
 def linalg(*roots: str, out: bool = True) -> Callable[[Any], Any]:
     """Attach a function as a name of `torch.linalg`; `roots` are its names in the root package, and as methods."""
     def attach(raw: Any) -> Any:
-        call = _with_synonyms(raw, raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount])
+        takes = raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
+        call = _with_synonyms(naming(raw, f"linalg_{raw.__name__}"), takes)
         LINALG[raw.__name__] = found = _with_out(call, key=f"linalg_{raw.__name__}") if out else call
         for root in roots:
             FUNCTIONS[root] = found

@@ -429,7 +429,7 @@ def _plain(kind: str, value: Any) -> Any:
 
 def _unbound(error: Exception | None) -> bool:
     """Return True if Python could not bind the arguments: the error comes from one of our wrappers."""
-    return _frame(error).endswith(("_register", "torch_function", ".inplace"))
+    return _frame(error).endswith(("_register", "torch_function", ".inplace", ".step_names"))
 
 
 def _frame(error: Exception | None) -> str:

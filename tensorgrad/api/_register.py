@@ -16,6 +16,7 @@ from .._tensor.torch_function import PARSER, instead
 from .._tensor.usual_types import odd, usual
 from ..core import inplace
 from ..core.mode import mode
+from ..core.step_names import naming
 from ..core.tape import TensorBase
 from ..dtype import SCALAR_TYPES, as_dtype, can_cast, strided
 from ._arguments import C_NAMES, warn
@@ -42,6 +43,7 @@ def public(*aliases: str, name: str | None = None, function: bool = True, method
     def attach(raw: Any) -> Any:
         kept = name or raw.__name__
         takes = raw.__code__.co_varnames[:raw.__code__.co_argcount + raw.__code__.co_kwonlyargcount]
+        raw = naming(raw, kept)
         call = (_with_layout(raw) if "layout" in takes and not raw.__module__.endswith(OWN_LAYOUT)
                 else _with_synonyms(raw, takes))
         if out:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from ..core.dispatch import SCALAR_TYPES, xp
+from ..core.step_names import called
 from ._halves import once_rounded
 from ._register import public
 
@@ -54,7 +55,7 @@ def _sampled(input: Any, grid: Any, mode: str, padding: str, align_corners: bool
         axes = [inside(at) for inside, at in zip(border, axes, strict=True)]
         border = [lambda at: at] * n
     out = _read(flat, sizes, [TAPS[mode](at) for at in axes], border)
-    return out.reshape(*input.shape[:2], *grid.shape[1:-1])
+    return called(out.reshape(*input.shape[:2], *grid.shape[1:-1]), f"GridSampler{grid.shape[-1]}DBackward0")
 
 
 @public(method=False)

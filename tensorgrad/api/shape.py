@@ -12,6 +12,7 @@ from ..core import inplace as _inplace
 from ..core.dispatch import SCALAR_TYPES, explained, shared, view, wrap, xp
 from ..core.inplace import address
 from ..core.mode import mode
+from ..core.step_names import called
 from ..core.tape import Leaf, TensorBase, node_of, renew_leaf
 from ..ops.base import OPS
 from ..size import Size
@@ -271,7 +272,10 @@ def squeeze(input: Tensor, dim: int | Ints | None = None) -> Tensor:
     """
     shape = input.array.shape
     dims = range(len(shape)) if dim is None else normalize_dims(dim, len(shape))
-    return xp.squeeze(input, axis=tuple(d for d in dims if shape[d] == 1) if shape else ())
+    out = xp.squeeze(input, axis=tuple(d for d in dims if shape[d] == 1) if shape else ())
+    if dim is not None and out.requires_grad:
+        called(out, "SqueezeBackward1" if isinstance(dim, int) else "SqueezeBackward2")
+    return out
 
 
 @public("swapdims", inplace=True)

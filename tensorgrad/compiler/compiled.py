@@ -191,7 +191,7 @@ class Compiled:
         """Return True if there are as many traces as the limit allows."""
         dynamic = self.dynamic or self.dynamic is None and any(
             getattr(tensor, "_dynamo_dynamic_indices", None) for tensor in found.tensors)
-        return self.count >= (MOST_SIZES if dynamic else min(config.recompile_limit, config.cache_size_limit))
+        return self.count >= (MOST_SIZES if dynamic else config.recompile_limit)
 
     def _compile(self, key: Any, found: Signature, args: Any, kwargs: Any) -> Entry:
         with Paused():

@@ -106,7 +106,7 @@ class Node:
 
     __slots__ = ("edges", "hooks", "time", "since", "shape", "dtype", "_storage", "saved", "params", "plan", "residual",
                  "results", "trace", "calls",
-                 "_metadata", "__weakref__")
+                 "title", "_metadata", "__weakref__")
     edges: tuple[Any, ...] | list[Any]
     hooks: Any
     time: int
@@ -120,6 +120,7 @@ class Node:
     residual: Any                     # of a step of a kernel pair: the values that the kernel keeps (see fused.py)
     results: Any                      # of a step with several: weak references to their places on the tape
     trace: Any
+    title: str                        # of a step: its name where the op's is not PyTorch's (see step_names.py)
     calls: Any                        # calls of modules that this was a result of (see module_calls.py)
     requires_grad: bool = True        # False for duals of forward mode through which no gradient flows
 

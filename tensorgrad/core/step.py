@@ -177,7 +177,10 @@ class PlainStep(Step):
     op: ClassVar[Any]
 
     def name(self) -> str:
-        return self.op.name(self)  # type: ignore[no-any-return]
+        try:
+            return self.title
+        except AttributeError:
+            return self.op.name(self)  # type: ignore[no-any-return]
 
     # ── gradients
 

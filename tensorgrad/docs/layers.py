@@ -41,8 +41,8 @@ LAYERS = [
     Layer("core", "modes, the tape, the dispatcher that writes it, the sweep back", [*each(
          "core core.mode core.vmap_hooks core.class_hooks core.node core.plan core.unbroadcast core.tape "
          "core.module_calls advice core.stale core.fast_path core.formats core.dispatch core.step core.accumulating "
-         "core.optimizer_kernels core.undefined core.hooks core.fused core.inplace core.lazy_copies core.anomaly "
-         "core.sweep core.composed core.engine"),
+         "core.step_names core.optimizer_kernels core.undefined core.hooks core.fused core.inplace core.lazy_copies "
+         "core.anomaly core.sweep core.composed core.engine"),
          "dispatch ops.dispatch"]),
     Layer("kernels", "better implementations of some ops on some backends", ["kernels"]),
     Layer("interpret", "other readings of the ops: batches, tangents, shapes without values", each(
@@ -66,12 +66,10 @@ LAYERS = [
     Layer("tools", "pictures, symbolic models, exports, experiments, PyTorch's further modules", [
         "_VF _vmap_internals "
         "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler benchmark "
-         "_aten _logging _unregistered _ops _custom_ops _subclasses _custom_op _tensor_str _copying storages "
-         "_dynamo _functorch _library _higher_order_ops _jit_internal _linalg_utils _lobpcg _lowrank _prims_common "
-         "_refs _utils "
-         "_utils_internal "
-         "ao cpu export fx library masked monitor mps mtia nested onnx package profiler quantization quasirandom "
-        "sparse xpu utils.collect_env", "legacy"]),
+         "_aten _logging _unregistered _ops _custom_ops _subclasses _custom_op _tensor_str _copying storages _dynamo "
+         "_inductor _functorch _library _higher_order_ops _jit_internal _linalg_utils _lobpcg _lowrank _prims_common "
+         "_refs _utils _utils_internal ao cpu export fx library masked monitor mps mtia nested onnx package profiler "
+         "quantization quasirandom sparse xpu utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]
 RANK = {name: rank for rank, names in enumerate(names for layer in LAYERS for names in layer.ranks)

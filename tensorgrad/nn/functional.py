@@ -7,6 +7,7 @@ tensor([0., 2.])
 from .._tensor.torch_function import namespaced as _namespaced
 from ..api import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d  # noqa: F401
 from ..api._register import _with_out
+from ..core.step_names import naming as _naming
 from ..messages.missing_names import missing as _missing
 from ..overrides import (  # noqa: F401
     handle_torch_function,
@@ -40,7 +41,7 @@ __all__ = sorted({"conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", 
                  | {name for family in _FAMILIES for name in family.__all__ if not name.startswith("_")})
 
 _TAKE_OUT = "avg_pool2d avg_pool3d gelu linear logsigmoid softplus softshrink".split()
-_FORMS = {_name: globals()[_name] for _name in [*__all__, "_rnn"]}
+_FORMS = {_name: _naming(globals()[_name], f"F.{_name}") for _name in [*__all__, "_rnn"]}
 _FORMS |= {_name: _with_out(_FORMS[_name]) for _name in _TAKE_OUT}
 globals().update(_namespaced(_FORMS, __name__))
 __getattr__ = _missing(__name__)

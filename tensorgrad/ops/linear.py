@@ -14,6 +14,8 @@ class Linear(Op):
     batch = "defined"
     linear = ("x b", "w")
 
+    def name(self):                   return f"{'Addmm' if len(self.shape) == 2 else 'View'}Backward0"
+
     def forward(xp, x, w, b):
         return xp.matmul(x, xp.t(w)) + b
 
@@ -29,6 +31,10 @@ class LinearWithoutBias(Op):
     torch_name = "Mm"
     batch = "defined"
     linear = ("x", "w")
+
+    def name(self):
+        return f"{('Squeeze', 'Mm', 'UnsafeView')[min(len(self.shape), 3) - 1]}Backward{4 * (len(self.shape) < 2)}"
+
 
     def forward(xp, x, w):            return xp.matmul(x, xp.t(w))
     def grad_x(xp, g, w):             return xp.matmul(g, w)

@@ -36,7 +36,8 @@ class Matmul(Op):
     linear = ("a", "b")
 
     def name(self):
-        return f"{('Dot', 'Mv', 'Mm', 'Bmm')[min(len(self.shape), 3)]}Backward0"
+        """Return the name of the last step that PyTorch records; it copies stacks of matrices into one stack."""
+        return f"{('Dot', 'Mv', 'Mm', 'UnsafeView')[min(len(self.shape), 3)]}Backward0"
 
     def batch(lot, kernel, a, b):
         """Multiply matrices that all examples share in one product of tall matrices."""

@@ -16,6 +16,10 @@ class Recurrent(Composite):
     kinds = "f"
     batch = "defined"
 
+    def name(self):
+        """PyTorch makes a layer out of cells: return the name of its last step, which puts their outputs together."""
+        return f"{'Stack' if self.params.get('sizes') is None else 'Cat'}Backward0"
+
 
 class RnnLayer(Recurrent):
     """h[t] = f(W_ih x[t] + b_ih + W_hh h[t−1] + b_hh), with f tanh or relu. J. L. Elman (1990)"""

@@ -95,6 +95,29 @@ def compilers(torch):
 
 
 @program
+def settings_of_the_compiler(torch):
+    """Change settings for good, for a block and for a function, and take them back."""
+    importing(torch, "_dynamo.config", "_inductor.config")
+    dynamo, inductor = torch._dynamo.config, torch._inductor.config
+    saved = inductor.save_config()
+    inductor.coordinate_descent_tuning = inductor.triton.unique_kernel_names = True
+    with inductor.patch({"triton.cudagraphs": True, "max_autotune": True}):
+        out = [inductor.triton.cudagraphs, inductor.max_autotune]
+
+    @inductor.patch(max_autotune=True)
+    def function():
+        return inductor.max_autotune
+    out += [function(), function(), inductor.max_autotune, inductor.triton.cudagraphs]
+    dynamo.cache_size_limit = 33                # an alias
+    with dynamo.patch("recompile_limit", 7):
+        out += [dynamo.recompile_limit, dynamo.cache_size_limit]
+    out += [dynamo.recompile_limit, attempt(lambda: dynamo.no_setting), attempt(lambda: inductor.no_setting)]
+    dynamo.recompile_limit = 8
+    inductor.load_config(saved)
+    return [*out, dynamo.cache_size_limit, inductor.coordinate_descent_tuning]
+
+
+@program
 def compiled_modules_and_functions(torch):
     """Ask the objects from torch.compile for their attributes, and set and delete some."""
     class Net(torch.nn.Module):

@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+KERNEL_TESTS = [*map(str, sorted((ROOT / "tests" / "kernels").glob("test_compiled_*.py"))),
+                "tests/compiler/test_blocked.py"]
 LIBRARIES = [f"lib{name}.so" for name in ("asan", "ubsan")]
 INSTRUCTIONS = "AVX2" if platform.machine() in ("x86_64", "AMD64") else "baseline"
 # Not: reading a vector from where its type would not lie, which is meant; and what AddressSanitizer sees in any case,

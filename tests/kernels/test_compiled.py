@@ -1,24 +1,19 @@
-"""Compiled kernels as a whole: built without warnings, switched on and off, right under the sanitizers."""
+"""Compiled kernels as a whole: switched on and off, for every set of instructions, and NumPy without them."""
 import os
 import shutil
 import subprocess
 import sys
 
 import pytest
-import sanitized
-from support import COMMON, ROOT, cpu_only, fresh_process
+from sanitized import KERNEL_TESTS
+from support import ROOT, cpu_only, fresh_process
 
 import tensorgrad as tg
 from tensorgrad.runtime.native import native
 
-BUILD = ROOT / "native" / "build.py"
-compiler = pytest.mark.skipif(shutil.which(os.environ.get("CC", "cc")) is None or os.name == "nt",
-                              reason="no C compiler")
 built = pytest.mark.skipif(native is None, reason="the kernels are not built")
 
 
-KERNEL_TESTS = [*map(str, sorted((ROOT / "tests" / "kernels").glob("test_compiled_*.py"))),
-                "tests/compiler/test_blocked.py"]
 OTHER_TESTS = ["tests/test_ops.py", "tests/nn/test_layers.py", "tests/nn/test_functional.py",
                "tests/kernels/test_attention.py", "tests/core/test_memory.py",
                "tests/optim/test_optimizers.py", "tests/kernels/test_compiled_indexing.py"]
@@ -31,16 +26,6 @@ def run_tests(*arguments, **environment):
                           capture_output=True, text=True)
     assert not done.returncode, done.stdout[-3000:] + done.stderr[:3000]
     return done.stdout
-
-
-@pytest.mark.long
-@cpu_only
-@compiler
-def test_the_kernels_compile_without_a_warning(tmp_path):
-    only = [f"only={native.instructions}"] if native is not None else []
-    done = subprocess.run([sys.executable, BUILD, tmp_path, *only, "-Werror"], capture_output=True, text=True)
-    assert not done.returncode, done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["_compiled.abi3.so"]
 
 
 @cpu_only
@@ -105,27 +90,6 @@ def test_numpy_alone():
 def test_unknown_instructions():
     assert "it may be 'AVX-512', 'AVX2', 'baseline' or nothing" in fresh_process("import tensorgrad", fails=True,
                                                                                  TENSORGRAD_INSTRUCTIONS="AVX-1024")
-
-
-@pytest.mark.long
-@cpu_only
-@built
-@compiler
-@pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are preloaded as on Linux")
-def test_under_the_sanitizers(tmp_path):
-    """AddressSanitizer and UBSan, over arrays from malloc, so that each has its own borders. Not how exact results are,
-    since these loops are compiled
-    otherwise: they add in one line what is added in sixteen, and round products before they add them. And calls at
-        random."""
-    if len(sanitized.libraries()) < len(sanitized.LIBRARIES):
-        pytest.skip("the compiler has no sanitizers")
-    environment = sanitized.build(tmp_path, only=native.instructions)
-    run_tests(*KERNEL_TESTS, "-p", "sanitized", "-k", "not digits and not units", **environment, PYTHONPATH=str(COMMON))
-    for level in ("public", "direct"):
-        command = [sys.executable, ROOT / "tests" / "campaign" / "kernels.py", "--level", level, "--calls", "2000",
-                   "--jobs", "1"]
-        done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
-        assert not done.returncode, done.stdout[-3000:] + done.stderr[-3000:]
 
 
 def test_without_the_compiled_part_nothing_asks_for_it():

@@ -8,6 +8,7 @@ from random_programs import program as random_program
 from samples import SAMPLES
 
 import tensorgrad as torch
+from tensorgrad.api._sparse import rules
 from tensorgrad.core.dispatch import xp
 from tensorgrad.ops.base import OPS
 from tensorgrad.viz import explain
@@ -167,7 +168,8 @@ def loss_of(name, row, arrays):
 
 
 def samples():
-    """(name, row, arrays) of the differentiable ops of real numbers, whose gradients the engine gives."""
+    """(name, row, arrays, loss, leaves) of the differentiable ops of real numbers, whose gradients the engine gives."""
+    rules()             # of sparse arrays, whose ops are called directly
     for name in SAMPLES:
         for row in SAMPLES[name][:1] if OPS[name].differentiable or OPS[name].composite else ():
             arrays = row.draw("float64")

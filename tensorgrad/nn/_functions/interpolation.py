@@ -15,6 +15,7 @@ from ...api._halves import once_rounded
 from ...api._kinds import Ints1
 from ...api.sampling import cubic
 from ...core.dispatch import SCALAR_TYPES, xp
+from ...core.step_names import called
 from ...storage.out_of_memory import check_room
 from .pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -56,7 +57,10 @@ def interpolate(input: Tensor, size: Ints1 | None = None, scale_factor: float | 
     _check_sizes(input, sizes, mode)
     if input.device.type == "cpu":
         check_room((*input.shape[:2], *sizes), input.array.itemsize, "interpolate")
-    return _resized(input, sizes, scales, mode, bool(align_corners), antialias)
+    out = _resized(input, sizes, scales, mode, bool(align_corners), antialias)
+    if out.requires_grad:
+        called(out, f"Upsample{mode.title().replace('-', '')}{len(sizes)}D{'Aa' * antialias}Backward0")
+    return out
 
 
 def _sizes(input: Any, size: Any, scale_factor: Any, recompute: bool, asked: bool) -> tuple[list[int], list[Any]]:

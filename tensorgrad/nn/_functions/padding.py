@@ -9,6 +9,7 @@ from ...api._arguments import converted, refuse_complex32
 from ...api._halves import once_rounded
 from ...api._kinds import Ints
 from ...core.dispatch import xp
+from ...core.step_names import called
 from ...storage.out_of_memory import check_room
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
@@ -48,7 +49,11 @@ def pad(input: Tensor, pad: Ints, mode: str = "constant", value: float | None = 
     _check_border(input, widths, mode)
     lengths = [n + before + after for n, (before, after) in zip(input.shape[::-1], widths)]
     check_room((*input.shape[:input.ndim - len(widths)], *lengths[::-1]), input.array.itemsize, "pad")
-    return _bordered(input, widths, mode)
+    out = _bordered(input, widths, mode)
+    if out is not input and out.requires_grad:
+        kind = {"reflect": "Reflection", "replicate": "Replication"}.get(mode)
+        called(out, f"{kind}Pad{len(widths)}DBackward0" if kind else "torch::autograd::CopySlices")
+    return out
 
 
 @once_rounded

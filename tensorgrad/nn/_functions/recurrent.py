@@ -9,6 +9,7 @@ from ... import api as tg
 from ...advice import misfit
 from ...api._arguments import check_product, in_dtype, promoted
 from ...core.dispatch import xp
+from ...core.step_names import called
 from . import dropout as _dropout
 
 __all__ = ["_rnn", "_rnn_cell"]
@@ -39,6 +40,7 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
                            else "Expected more weights in stacked_rnn")
     if sizes is not None:
         x = _packed(x, sizes, first.shape[1])
+    whole = lstm and sizes is None and x.dtype is tg.float32        # PyTorch's MKL-DNN runs such layers
     last_h, last_c = [], []
     for layer in range(num_layers):
         outputs = []
@@ -53,6 +55,8 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
             if lstm:
                 y, h, c = xp.lstm_layer(x, first[k], hx[1][k], w_ih, w_hh, b_ih, b_hh, w_hr, **options)
                 last_c.append(c)
+                if whole and w_hr is None:
+                    called(y, "MkldnnRnnLayerBackward0")
             elif mode == "GRU":
                 y, h = xp.gru_layer(x, first[k], w_ih, w_hh, b_ih, b_hh, **options)
             else:
@@ -63,6 +67,8 @@ def _rnn(mode: str, input: Any, hx: Any, weights: Any, has_biases: bool, num_lay
         if dropout and training and layer < num_layers - 1:
             x = _dropout.dropout(x, dropout, True)
     out = x.transpose(0, 1) if batch_first and sizes is None else x
+    if out is not x and not whole:
+        called(out, "TransposeBackward1")
     hidden = tg.stack(last_h)
     return out, (hidden, tg.stack(last_c)) if lstm else hidden
 
@@ -151,10 +157,11 @@ def _rnn_cell(mode: str, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b
             x, *states, w_ih, w_hh = promoted(x, *states, w_ih, w_hh)
             b_ih, b_hh = (b if b is None else in_dtype(b, x.dtype) for b in (b_ih, b_hh))
         _, h, c = xp.lstm_layer(x, *states, w_ih, w_hh, b_ih, b_hh, None)
-        return h, c
+        return called(h, "MulBackward0"), c
     if mode == "GRU":
-        return xp.gru_layer(x, hx, w_ih, w_hh, b_ih, b_hh)[1]
-    return xp.rnn_layer(x, hx, w_ih, w_hh, b_ih, b_hh, relu=mode == "RNN_RELU")[1]
+        return called(xp.gru_layer(x, hx, w_ih, w_hh, b_ih, b_hh)[1], "AddBackward0")
+    h = xp.rnn_layer(x, hx, w_ih, w_hh, b_ih, b_hh, relu=mode == "RNN_RELU")[1]
+    return called(h, f"{mode[4:].title()}Backward0")
 
 
 def _check_cell(input: Any, states: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, gates: int) -> tuple[Any, Any]:
