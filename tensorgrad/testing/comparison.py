@@ -197,6 +197,9 @@ def _of_sparse(actual: Any, expected: Any, rules: _Rules) -> str | None:
     if actual.layout is not expected.layout:
         return _of_tensors(actual.to_dense(), expected.to_dense(), rules)
     kind, *parts = LAYOUTS[actual.layout]
+    if kind == "COO" and actual.sparse_dim() != expected.sparse_dim():
+        return ("The number of sparse dimensions in sparse COO tensors does not match: "
+                f"{actual.sparse_dim()} != {expected.sparse_dim()}")
     if kind == "COO" and actual.is_coalesced() is not expected.is_coalesced():
         actual, expected = actual.coalesce(), expected.coalesce()
     if actual._nnz() != expected._nnz():
