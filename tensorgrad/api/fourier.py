@@ -149,9 +149,9 @@ def ifft(input: Tensor, n: Index | None = None, dim: int = -1, norm: str | None 
 
 def _to_half(input: Any, n: Any, dim: int, norm: Any, name: str) -> Any:
     norm = _norm_of(input, norm, name)
+    if input.dtype.is_complex:
+        raise RuntimeError(f"{name} expects a real input tensor, but got {_kind(input)}")
     x = _computable(input)
-    if x.dtype.is_complex:
-        raise RuntimeError(f"{name} expects a real input tensor, but got {_kind(x)}")
     axis = _axis(x, dim)
     size = _length(x.array.shape[axis] if n is None else n)
     norm = norm if name == "rfft" else SWAPPED[norm]

@@ -551,6 +551,8 @@ def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce:
     d, index, source = _slices(input, dim, index, source, "index_reduce_")
     warn("index_reduce() is in beta and the API may change at any time.")
     refuse(input, "c", {"amax": "maximum_cpu", "amin": "minimum_cpu"}.get(reduce, "index_func_"))
+    if not include_self:
+        refuse(input, "b", "index_reduce_func_exclude_input_init")
     source = _with_axis(source)
     wide = index.reshape([-1 if k == d else 1 for k in range(max(input.array.ndim, 1))]).expand(source.array.shape)
     return scatter_reduce(input, d, wide if input.array.ndim else index, source if input.array.ndim else source, reduce,

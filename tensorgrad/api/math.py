@@ -584,7 +584,7 @@ def lcm(input: Tensor, other: Tensor) -> Tensor:
 
 def _ordered(input: Any, other: Any, name: str) -> None:
     check_tensors(input, other, name)
-    if "c" in (input.array.dtype.kind, other.array.dtype.kind):
+    if input.dtype.is_complex or other.dtype.is_complex:
         raise RuntimeError(f"{name} not implemented for complex tensors.")
 
 

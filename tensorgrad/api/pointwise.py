@@ -335,7 +335,7 @@ def frexp(input: Tensor) -> return_types.frexp:
     tensor([3], dtype=torch.int32)
     """
     from .return_types import frexp as result
-    if input.array.dtype.kind not in "fV":
+    if not input.dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     return result(*xp.frexp(input))
 

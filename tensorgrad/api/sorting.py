@@ -222,7 +222,7 @@ def searchsorted(sorted_sequence: Tensor, input: Tensor | Number, *, out_int32: 
                                                                                  dtype=None if isinstance(input, int)
                                                                                  else dtypes.float64))
     _check_search(sorted_sequence, values, right, side, sorter)
-    refuse(sorted_sequence, "c", "searchsorted_out_cpu")
+    refuse(sorted_sequence, "bc" if values.array.dtype.kind == "b" else "c", "searchsorted_out_cpu")
     if sorter is not None:
         sorted_sequence = xp.take_along_axis(sorted_sequence, sorter, axis=sorted_sequence.array.ndim - 1)
     sequence, values = promoted(sorted_sequence, values) if values.array.ndim else (sorted_sequence, values)

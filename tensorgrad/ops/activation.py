@@ -43,6 +43,7 @@ class Bent(Activation):
 class Relu(Bent):
     """max(x, 0)"""
 
+    kernel_name = "clamp_min_scalar_cpu"
     kinds = "fiu"
     onnx = "Relu"
     lands = True
@@ -86,7 +87,7 @@ class RreluWithNoise(Bent):
     """x for x > 0, r · x elsewhere, with r drawn at random"""
 
     row_major = True
-    kernel_name = "leaky_relu_cpu"
+    kernel_name = "rrelu_with_noise_out_cpu"
     onnx = "definition"
 
     def forward(xp, x, r):      return xp.where(x > 0, x, x * r)
@@ -101,6 +102,7 @@ def bound(x, number):
 class Hardtanh(Bent):
     """x, kept within [low, high]"""
 
+    kernel_name = "clamp_scalar_cpu"
     kinds = "fiu"
     lands = True
 
@@ -139,7 +141,7 @@ class Hardshrink(Bent):
 class Softshrink(Bent):
     """x − λ above λ, x + λ below −λ, 0 between"""
 
-    kernel_name = "softshrink_cpu"
+    kernel_name = "softshrink_check"
     onnx = "definition"
 
     def forward(xp, x, *, lambd):    return xp.where(x > lambd, x - lambd, xp.where(x < -lambd, x + lambd, x * 0))

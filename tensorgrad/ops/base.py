@@ -129,7 +129,7 @@ class Op(metaclass=OpType):
             cls.chars = cls.chars.replace("V", "")
         cls.kernels = Kernels(cls)
         cls.torch_name = cls.__dict__.get("torch_name", cls.__name__)
-        cls.kernel_name = cls.__dict__.get("kernel_name", cls.opname)
+        cls.kernel_name = cls.__dict__.get("kernel_name", f"{cls.opname}_cpu")
         OPS[cls.opname] = cls
 
     forward: ClassVar[Any]

@@ -14,6 +14,7 @@ class Ordering(Elementwise):
 class Equal(Elementwise):
     """a = b"""
 
+    kernel_name = "eq_cpu"
     complex32 = True
     takes_float8 = True
     notation = "{} = {}"
@@ -24,6 +25,7 @@ class Equal(Elementwise):
 class NotEqual(Elementwise):
     """a ≠ b"""
 
+    kernel_name = "ne_cpu"
     complex32 = True
     takes_float8 = True
     notation = "{} ≠ {}"

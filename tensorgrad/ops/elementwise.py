@@ -32,6 +32,7 @@ def real(xp, x):
 class Add(Elementwise):
     """a + b"""
 
+    kernel_name = "add_stub"
     complex32 = True
     lands = True
     notation = "{} + {}"
@@ -44,6 +45,7 @@ class Add(Elementwise):
 class Subtract(Elementwise):
     """a − b"""
 
+    kernel_name = "add_stub"
     complex32 = True
     torch_name = "Sub"
     kinds = "iufc"
@@ -59,6 +61,7 @@ class Subtract(Elementwise):
 class Multiply(Elementwise):
     """a · b"""
 
+    kernel_name = "mul_cpu"
     complex32 = True
     torch_name = "Mul"
     lands = True
@@ -89,6 +92,7 @@ class Divide(Floating):
 class Negative(Elementwise):
     """−x"""
 
+    kernel_name = "neg_cpu"
     complex32 = True
     torch_name = "Neg"
     kinds = "iufc"
@@ -104,7 +108,7 @@ class Negative(Elementwise):
 class Rsub(Elementwise):
     """b − a"""
 
-    kernel_name = "sub_cpu"
+    kernel_name = "add_stub"
     complex32 = True
     native = False
     kinds = "iufc"

@@ -31,6 +31,7 @@ class Loss(Op):
 class MseLoss(Loss):
     """(x − y)²"""
 
+    kernel_name = "mse_cpu"
     kinds = "fc"
 
     def forward(xp, x, y, *, reduction):
@@ -44,6 +45,8 @@ class MseLoss(Loss):
 class SmoothL1Loss(Loss):
     """(x − y)² / 2β where |x − y| < β, |x − y| − β/2 elsewhere"""
 
+    kernel_name = "smooth_l1_cpu"
+
     def forward(xp, x, y, *, reduction, beta):
         d = xp.absolute(x - y)
         return reduced(xp, xp.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction)
@@ -54,6 +57,8 @@ class SmoothL1Loss(Loss):
 
 class HuberLoss(Loss):
     """(x − y)² / 2 where |x − y| ≤ δ, δ (|x − y| − δ/2) elsewhere"""
+
+    kernel_name = "huber_cpu"
 
     def forward(xp, x, y, *, reduction, delta):
         d = xp.absolute(x - y)
@@ -83,6 +88,8 @@ def weighed(x, w):
 
 class BinaryCrossEntropy(Loss):
     """−w (y log x + (1 − y) log(1 − x)), with the logarithms no smaller than −100"""
+
+    kernel_name = "binary_cross_entropy"
 
     def check(xp, x, y, w, *, reduction):
         for values, name in ((x, "input"), (y, "target")):
@@ -152,6 +159,7 @@ def class_weights(xp, like, target, w, ignore_index):
 class NllLoss(Op):
     """−w[t] · x[t] for the target class t along axis 1; 'mean' divides by the sum of the weights"""
 
+    kernel_name = "nll_loss_out_frame"
     flat = True
     batch = "defined"
     onnx = "definition"
@@ -190,6 +198,7 @@ class CrossEntropy(Composite):
 class MultiMarginLoss(Op):
     """Σᵢ w[t] max(0, margin − x[t] + x[i])^p / n over the classes i ≠ t, for each row"""
 
+    kernel_name = "multi_margin_loss_cpu_kernel"
     kinds = "f"
     batch = "defined"
     onnx = "definition"
@@ -225,6 +234,7 @@ class MultilabelMarginLoss(Op):
     i that it does not
     """
 
+    kernel_name = "multilabel_margin_loss_forward_out_frame"
     kinds = "f"
 
     def check(xp, x, target, *, reduction):

@@ -113,6 +113,7 @@ def misfit(a, b):
 class Cross(Op):
     """a × b of vectors with three elements along an axis"""
 
+    kernel_name = "cross"
     torch_name = "LinalgCross"
     casts = "promote"
     kinds = "iufc"

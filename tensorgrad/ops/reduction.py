@@ -182,6 +182,7 @@ def shift(ndim, axis, by):
 class Var(Reduction):
     """Σ |x − x̄|² / (n − correction)"""
 
+    kernel_name = "std_cpu"
     complex32 = True
     row_major = True
     opname = "variance"
@@ -201,6 +202,7 @@ class Var(Reduction):
 class Std(Reduction):
     """√Var(x)"""
 
+    kernel_name = "std_cpu"
     complex32 = True
     row_major = True
     opname = "deviation"
@@ -257,6 +259,7 @@ class VectorNorm(Reduction):
     at 0
     """
 
+    kernel_name = "norm_cpu"
     complex32 = True
     row_major = True
     torch_name = "LinalgVectorNorm"
@@ -301,6 +304,7 @@ def norm(xp, size, ord, axis, keepdims):
 class CountNorm(Reduction):
     """The number of elements that are not zero: a step through which no gradient flows"""
 
+    kernel_name = "norm_cpu"
     complex32 = True
     row_major = True
     torch_name = "LinalgVectorNorm"
@@ -358,6 +362,7 @@ def shared_by_all(xp, g, x, out):
 class Amax(Extreme):
     """max x"""
 
+    kernel_name = "max_values_cpu"
     row_major = True
     notation = "max"
     former = "MAX_REDUCE"
@@ -369,6 +374,7 @@ class Amax(Extreme):
 class Amin(Extreme):
     """min x"""
 
+    kernel_name = "min_values_cpu"
     row_major = True
     notation = "min"
     former = "MIN_REDUCE"
@@ -394,6 +400,7 @@ class Min(Extreme):
 class GreatestOfAll(Extreme):
     """The greatest of all elements"""
 
+    kernel_name = "max_all"
     torch_name = "Max"
     batch = "defined"
 
@@ -405,6 +412,7 @@ class GreatestOfAll(Extreme):
 class LeastOfAll(Extreme):
     """The least of all elements"""
 
+    kernel_name = "min_all"
     torch_name = "Min"
     batch = "defined"
 
@@ -475,6 +483,7 @@ def without(xp, parts, axis, keepdims):
 class MaxDim(Choice):
     """The greatest element along an axis, and the first place where it is."""
 
+    kernel_name = "max_cpu"
     row_major = True
     torch_name = "Max"
 
@@ -487,6 +496,7 @@ class MaxDim(Choice):
 class MinDim(Choice):
     """The least element along an axis, and the first place where it is."""
 
+    kernel_name = "min_cpu"
     row_major = True
     torch_name = "Min"
 

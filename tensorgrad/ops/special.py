@@ -25,6 +25,7 @@ class Special(Floating):
 class Erf(Special):
     """2/√π ∫₀ˣ exp(−t²) dt"""
 
+    kernel_name = "erf_vml_cpu"
     onnx = "Erf"
     zeros = "kept"
 
@@ -34,6 +35,8 @@ class Erf(Special):
 
 class Erfc(Special):
     """1 − erf x"""
+
+    kernel_name = "erfc_vml_cpu"
 
     def forward(xp, x):    return special.erfc(xp, x)
     def grad_x(xp, g, x):  return -g * (2 / ROOT_PI * xp.exp(-(x * x)))
@@ -51,6 +54,7 @@ class Erfcx(Special):
 class Erfinv(Special):
     """The inverse of erf"""
 
+    kernel_name = "erfinv_vml_cpu"
     zeros = "kept"
 
     def forward(xp, x):      return special.erfinv(xp, x)
@@ -131,6 +135,8 @@ class Xlog1py(Special):
 class Lgamma(Special):
     """ln |Γ(x)|"""
 
+    kernel_name = "lgamma_vml_cpu"
+
     def forward(xp, x):    return special.lgamma(xp, x)
     def grad_x(xp, g, x):  return g * xp.digamma(x)
 
@@ -138,12 +144,16 @@ class Lgamma(Special):
 class Digamma(Special):
     """ψ(x) = Γ′(x) / Γ(x)"""
 
+    kernel_name = "digamma"
+
     def forward(xp, x):    return special.digamma(xp, x)
     def grad_x(xp, g, x):  return g * xp.polygamma(x, n=1)
 
 
 class Polygamma(Special):
     """The n-th derivative of ψ"""
+
+    kernel_name = "polygamma"
 
     def forward(xp, x, *, n):  return special.polygamma(xp, n, x) if n else special.digamma(xp, x)
     def grad_x(xp, g, x, n):   return g * xp.polygamma(x, n=n + 1)
@@ -184,6 +194,7 @@ def gamma_density(xp, a, x):
 class I0(Special):
     """I₀(x)"""
 
+    kernel_name = "i0_vml_cpu"
     opname = "i0"
 
     def forward(xp, x):    return xp.where(xp.isinf(x), nan, bessel.i0(xp, x))

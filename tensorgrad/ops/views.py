@@ -21,6 +21,7 @@ def zeros_of_whole(xp, g, shape, view):
 class View(Op):
     """The part of x that a view shows."""
 
+    complex32 = True
     analytic = False                                # a chain may go from complex numbers to their parts
     batch = "defined"
     linear = ("x",)
@@ -38,6 +39,7 @@ class SetView(Op):
     `written`: x holds the value already, only the tape is to know.
     """
 
+    complex32 = True
     torch_name = "CopySlices"
     analytic = False
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ... import api as tg
 from ..._tensor import Tensor
-from ...api._arguments import converted, refuse_complex32
+from ...api._arguments import converted, refuse, refuse_complex32
 from ...api._halves import once_rounded
 from ...api._kinds import Ints
 from ...core.dispatch import xp
@@ -84,7 +84,9 @@ def _widths(input: Any, pad: Any) -> list[tuple[int, int]]:
 def _check_border(input: Any, widths: Any, mode: str) -> None:
     n = len(widths)
     if mode != "circular":
-        refuse_complex32(input, f"{'reflection' if mode == 'reflect' else 'replication'}_pad{n}d")
+        kernel = f"{'reflection' if mode == 'reflect' else 'replication'}_pad{n}d"
+        refuse(input, "b", kernel)
+        refuse_complex32(input, kernel)
     if not 1 <= n <= 3 or input.ndim not in (n + 1, n + 2):
         raise NotImplementedError(f"Padding size {2 * n} is not supported for {input.ndim}D input tensor.")
     if 0 in input.shape[-n - 1 if input.ndim == n + 1 else -n - 1:]:
