@@ -258,8 +258,8 @@ class GradScaler:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         if self._enabled:
-            assert not self._per_optimizer_states, ("A GradScaler instance may only be pickled at the beginning of an iteration, or "
-                                      "at the end after scaler.update().")
+            assert not self._per_optimizer_states, ("A GradScaler instance may only be pickled at the beginning of an "
+                                                    "iteration, or at the end after scaler.update().")
             state |= {"_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker(),
                       "_scale": None, "_growth_tracker": None}
         return state

@@ -5,7 +5,8 @@ from math import prod
 from typing import Any
 
 from ..dtype import sparse_coo, sparse_csc, sparse_csr
-from ..storage.sparse import SINGLE, Compressed, Coo, starts_of
+from ..runtime.small_floats import SINGLE
+from ..storage.sparse import Compressed, Coo, starts_of
 from .sparse import coalesced, flat, in_layout, is_sparse, made, pattern, refuse, rule, summed, take, values
 from .sparse_rules import t as transposed
 

@@ -20,6 +20,9 @@ PRIVATE = ("_version", "_base", "_is_view", "_make_subclass", "__torch_function_
 READ_ONLY = frozenset(("shape", "dtype", "device", "ndim", "is_leaf", "grad_fn", "layout"))
 OPERATORS = BINARY | {f"__{sign}__" for sign in "eq ne lt le gt ge div rdiv idiv".split()}
 COMPARES = ("__eq__", "__ne__")
+# operators that take no NumPy array
+REFUSE = ({name for name in BINARY if name.startswith("__r")} - {"__rshift__", "__rtruediv__"}
+          | {f"__{sign}__" for sign in "ne lt le gt ge".split()})
 
 
 def tensor_stub() -> str:
@@ -41,7 +44,7 @@ def tensor_stub() -> str:
             body += write.lines(name, member.__func__, name, "static")
         elif name in OPERATORS:
             in_place = name[2] == "i" and name not in ("__invert__",)
-            said = (names.annotation("Operand | np.ndarray", KINDS),
+            said = (names.annotation("Operand" if name in REFUSE else "Operand | np.ndarray", KINDS),
                     names.use("typing", "Self") if in_place else "Tensor")
             body.append(f"def {name}(self, other: {said[0]}) -> {said[1]}: ..." + "  # type: ignore[override]"
                         * (name in COMPARES))
