@@ -16,8 +16,8 @@ from ..storage.cpu import NumpyStorage
 
 REFUSED = ("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
            "randomness flags on vmap or perform the randomness operation out of vmap")
-REFUSED_FIRST = ("vmap: We do not yet support calling random operations inside of vmap. Please perform random operations "
-                 "outside of vmap as a workaround")
+REFUSED_FIRST = ("vmap: We do not yet support calling random operations inside of vmap. Please perform random "
+                 "operations outside of vmap as a workaround")
 SAME = ("Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
         "functorch")
 ALONE = ("vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "

@@ -5,6 +5,7 @@ https://pytorch.org/docs/stable/tensors.html
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -119,9 +120,9 @@ def _hooks_of(self: Tensor) -> Any:
 
 
 def _backward_hooks(self: Tensor) -> Any:
-    """The hooks of `register_hook`, by number; None if there are none."""
+    """The hooks of `register_hook`, by number, as a copy; None if there are none."""
     hooks = _hooks_of(self)
-    return None if hooks is None else hooks.tensor
+    return None if hooks is None else OrderedDict(hooks.tensor)
 
 
 def _set_backward_hooks(self: Tensor, value: Any) -> None:

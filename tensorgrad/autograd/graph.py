@@ -75,7 +75,7 @@ def increment_version(tensor: Any) -> None:
 
 
 class _Handle:
-    """What the tape holds in place of a saved tensor that may be written to."""
+    """The object that the tape holds in place of a saved tensor that may be written to."""
 
 
 class _Saved:

@@ -91,11 +91,13 @@ def _replaced(hook: Any, node: Any, result: Any, g: Any, create_graph: bool) -> 
         raise advised(TypeError(f"expected Variable, but hook returned '{type(result).__name__}'"), "of_hook", hook,
                       node)
     name, before = _name(hook), getattr(g, "array", g)
-    if before is not None and result.array.dtype != before.dtype:
+    if before is None:
+        raise advised(RuntimeError("can't replace a None gradient with a non-None value"), "of_hook", hook, node)
+    if result.array.dtype != before.dtype:
         was, got = (f"torch.{SCALAR_TYPES[FROM_NUMPY[a.dtype].name]}Tensor" for a in (before, result.array))
         raise advised(RuntimeError(f"hook '{name}' has changed the type of value (was {was} got {got})"), "of_hook",
                       hook, node)
-    if before is not None and result.array.shape != before.shape:
+    if result.array.shape != before.shape:
         raise advised(RuntimeError(f"hook '{name}' has changed the size of value"), "of_hook", hook, node)
     return result if create_graph else result.array
 

@@ -112,29 +112,25 @@ def _sweep(grads: dict[Any, Any], create_graph: bool, retain_graph: bool, wanted
 
 
 def _without_gradient(node: Any, useful: Any, create_graph: bool) -> Any:
-    """Visit a node to which a Function returned None: hooks see None, and may return a gradient, which this returns.
+    """Visit a node to which a Function returned None: its hooks see None, and so do the steps behind it.
 
-    A Function runs all the same, and gets zeros; other steps pass on None.
+    A Function runs all the same: return a list of None, the gradients of its results; else return None.
     """
     if useful is not None and node not in useful:
         return None
     if type(node) is Output:
-        g = _hooked(node, None, create_graph) if node.hooks is not None else None
-        if g is None:
-            mode.sweep.undefined.add(node.node)
-        return g
+        if node.hooks is not None:
+            _hooked(node, None, create_graph)
+        mode.sweep.undefined.add(node.node)
+        return None
     if node.op is None and type(node.dtype) is tuple:
         return [None] * len(node.dtype)
-    g, hooks = None, node.hooks
-    if hooks is not None:
-        g = _hooked(node, None, create_graph)
-        if g is None and hooks.before:
-            g = hooked_before(node, None, create_graph)
-        if g is None and hooks.after:
-            hooked_after(node, [], None, create_graph)
-    if g is None:
-        mode.sweep.undefined.update(e for e in node.edges if e is not None)
-    return g
+    if node.hooks is not None:
+        _hooked(node, None, create_graph)
+        hooked_before(node, None, create_graph)
+        hooked_after(node, [], None, create_graph)
+    mode.sweep.undefined.update(e for e in node.edges if e is not None)
+    return None
 
 
 def _hears(leaf: Leaf, grads: dict[Any, Any]) -> bool:

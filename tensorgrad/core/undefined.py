@@ -1,4 +1,4 @@
-"""Steps that cannot be pulled: a backward that reaches the result of a function without a derivative raises an error."""
+"""Steps that cannot be pulled: a backward that reaches them raises an error."""
 from __future__ import annotations
 
 from functools import cache

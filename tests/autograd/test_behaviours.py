@@ -175,17 +175,6 @@ def hooks_on_one_saved_value(torch):
 
 
 @program
-def saved_tensors_that_may_be_written_to(torch):
-    x = leaf(torch, 2., 3.)
-    with torch.autograd.graph.allow_mutation_on_saved_tensors():
-        y = x * 1
-        z = (y ** 2).sum() + y.sin_().sum()
-        z.backward()
-        nested = attempt(lambda: torch.autograd.graph.allow_mutation_on_saved_tensors().__enter__())[0]
-    return x.grad, nested
-
-
-@program
 def writes_that_are_not_counted(torch):
     x = leaf(torch, 2., 3.)
     y = x * 1
