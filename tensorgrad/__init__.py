@@ -59,7 +59,7 @@ _ELSEWHERE = {name: module for module, names in {
                         "_masked_softmax _safe_softmax _shape_as_tensor _softmax _stack _trilinear _unique "
                         "_unique2 _weight_norm convolution _functional_assert_async _conj_copy _neg_view_copy "
                         "_reshape_alias_copy _indices_copy _values_copy _sym_acos _sym_asin _sym_atan _sym_cos "
-                        "_sym_cosh _sym_log2 _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh",
+                        "_sym_cosh _sym_log2 _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh sym_sqrt",
     "api.native_norms": "native_batch_norm native_group_norm native_layer_norm _fused_rms_norm "
                         "_native_batch_norm_legit batch_norm_update_stats",
     "nn._functions.sampling": "affine_grid_generator",

@@ -115,9 +115,9 @@ class Operator(OpOverload):
             return self._recorded(lambda *args, **kwargs: class_hooks.ask(self, args, kwargs), args, kwargs)
         device = self._device(args, kwargs)
         kernel = self.kernels.get("Autograd") or self.kernels.get(f"Autograd{device}")
-        if kernel is not None and not below.depth and kernel is not _unregistered.fallthrough_kernel:
-            return kernel(*args, **kwargs)
         try:
+            if kernel is not None and not below.depth and kernel is not _unregistered.fallthrough_kernel:
+                return kernel(*args, **kwargs)
             return self._run(device, args, kwargs)
         except (TypeError, RuntimeError):
             found = other_overload(self, args, kwargs)

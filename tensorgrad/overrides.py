@@ -293,7 +293,7 @@ def get_testing_overrides() -> dict[Any, Any]:
 def _names() -> dict[Any, str]:
     names: dict[Any, str] = {}
     for prefix, module in reversed(_namespaces().items()):
-        names |= {f: f"{prefix}.{n}" for n, f in _listed(module).items()}
+        names |= {f: f"{prefix}.{n}" for n, f in _listed(module).items() if not n.startswith("_")}
     names |= {f: f"torch.functional.{n}" for n, f in _listed(_namespaces()["torch.functional"]).items()}
     for n, v in reversed(vars(Tensor).items()):
         if isinstance(v, property):

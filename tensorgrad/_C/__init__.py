@@ -193,7 +193,7 @@ def __getattr__(name: str) -> Any:
     if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
         return getattr(import_module(f"{PACKAGE}._unregistered"), name)
     if name in OF_DISPATCHER:
-        return getattr(import_module(f"{__name__}._dispatch"), name)
+        return getattr(import_module(f"{PACKAGE}._library.dispatcher"), name)
     if name in OF_ENGINE:
         return getattr(import_module(f"{__name__}._autograd"), name)
     if name in ("Future", "PyTorchFileReader", "PyTorchFileWriter", "Tag"):        # those of the package itself

@@ -5,7 +5,7 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
-from .._C._dispatch import _AutoDispatchBelowAutograd
+from .._library.dispatcher import _AutoDispatchBelowAutograd
 from .._tensor import Tensor
 from .._unregistered import tensors_in
 from ..autograd.function import Function
@@ -27,8 +27,8 @@ def autograd_kernel_indirection(custom_op: Any) -> Callable[..., Any]:
             missing = "backward" if found == "save_for_backward" else "save_for_backward"
             raise RuntimeError(f"We found a '{found}' registration for {custom_op} at {implementation.location} but "
                                f"were unable to find a '{missing}' registration. To use the CustomOp API to register a "
-                               f"backward formula, please provide us both a backward function and a 'save for backward' "
-                               f"function via `impl_backward` and `impl_save_for_backward` respectively.")
+                               f"backward formula, please provide us both a backward function and a 'save for "
+                               f"backward' function via `impl_backward` and `impl_save_for_backward` respectively.")
         if mode.grad and any(t.requires_grad for t in tensors_in(tree_leaves((args, kwargs)))):
             raise RuntimeError("Autograd has not been implemented for operator")
         with _AutoDispatchBelowAutograd():

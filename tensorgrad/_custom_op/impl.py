@@ -1,17 +1,6 @@
 """Operators whose kernels, shapes and gradients are registered one by one, as in PyTorch 2.1.
 
 New programs use `torch.library.custom_op`.
-
->>> import tensorgrad as torch
->>> from tensorgrad import _custom_ops
->>> @_custom_ops.custom_op("doc::cube")
-... def cube(x: torch.Tensor) -> torch.Tensor: ...
->>> @_custom_ops.impl("doc::cube")
-... def _(x):
-...     return x ** 3
->>> torch.ops.doc.cube(torch.tensor([2.]))
-tensor([8.])
->>> _custom_ops._destroy("doc::cube")
 """
 from __future__ import annotations
 
@@ -48,6 +37,7 @@ class CustomOp:
 
     def __init__(self, lib: Any, cpp_ns: str, schema: Schema, operator_name: str, ophandle: Any, *,
                  _private_access: bool = False) -> None:
+        _warn(3)
         if not _private_access:
             raise RuntimeError("The CustomOp constructor is private and we do not guarantee BC for it. Please use "
                                "custom_op(...) to create a CustomOp object")
@@ -125,9 +115,9 @@ class CustomOp:
         kernels, begins = self._ophandle.kernels, f"impl_abstract(...): the operator {self._qualname} already has "
         if "CompositeImplicitAutograd" in kernels:
             raise RuntimeError(f"{begins}an implementation for this device type via a pre-existing registration to "
-                               f"DispatchKey::CompositeImplicitAutograd.CompositeImplicitAutograd operators do not need "
-                               f"an abstract impl; instead, the operator will decompose into its constituents and those "
-                               f"can have abstract impls defined on them.")
+                               f"DispatchKey::CompositeImplicitAutograd.CompositeImplicitAutograd operators do not "
+                               f"need an abstract impl; instead, the operator will decompose into its constituents and "
+                               f"those can have abstract impls defined on them.")
         if "Meta" in kernels and not self._has_impl("abstract"):
             raise RuntimeError(f"{begins}a DispatchKey::Meta implementation via a pre-existing torch.library or "
                                f"TORCH_LIBRARY registration. Please either remove that registration or don't call "
@@ -165,8 +155,8 @@ class CustomOp:
             raise RuntimeError(f"impl_backward/impl_save_for_backward: the operator {name} already has an "
                                f"implementation for this device type via a pre-existing registration to DispatchKey::"
                                f"CompositeImplicitAutograd.CompositeImplicitAutograd operators do not need an autograd "
-                               f"formula; instead, the operator will decompose into its constituents and those can have "
-                               f"autograd formulas defined on them.")
+                               f"formula; instead, the operator will decompose into its constituents and those can "
+                               f"have autograd formulas defined on them.")
         for key in ("Autograd", "AutogradCPU", "AutogradCUDA"):
             if key in kernels:
                 raise RuntimeError(f"impl_backward/impl_save_for_backward: the operator {name} already has an Autograd "
@@ -190,13 +180,17 @@ class CustomOp:
                                f"operator {self._qualname} with schema: {self._schema}")
 
 
+def _warn(stacklevel: int) -> None:
+    warnings.warn("torch._custom_op is deprecated and will be removed in PyTorch 2.6, please use the equivalent "
+                  "torch.library API instead.", DeprecationWarning, stacklevel=stacklevel)
+
+
 GENERAL = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
 
 
 def custom_op(qualname: str, manual_schema: str | None = None) -> Callable[[Any], CustomOp]:
     """Return a decorator that makes an operator with the name and annotations of a function that is never called."""
-    warnings.warn("torch._custom_op is deprecated and will be removed in PyTorch 2.6, please use the equivalent "
-                  "torch.library API instead.", DeprecationWarning, stacklevel=2)
+    _warn(3)
 
     def made(function: Any) -> CustomOp:
         namespace, name = parse_qualname(qualname)
@@ -305,9 +299,9 @@ def validate_function_matches_schema(schema: Schema, func: Callable[..., Any]) -
 def report_error_callback(custom_op: Any, key: str) -> NoReturn:
     """Raise PyTorch's error for a call that no kernel is registered for."""
     if key == "Undefined":
-        raise NotImplementedError(f"{custom_op}: There were no Tensor inputs to this operator (e.g. you passed an empty "
-                                  f"list of Tensors). If your operator is a factory function (that is, it takes no "
-                                  f"Tensors and constructs a new one), then please use CustomOp.impl_factory to "
+        raise NotImplementedError(f"{custom_op}: There were no Tensor inputs to this operator (e.g. you passed an "
+                                  f"empty list of Tensors). If your operator is a factory function (that is, it takes "
+                                  f"no Tensors and constructs a new one), then please use CustomOp.impl_factory to "
                                   f"register an implementation for it")
     begins = f"{custom_op}: when running with device='{key if key == 'Meta' else key.lower()}' tensors: there is no "
     if key == "Meta":

@@ -1,4 +1,4 @@
-"""What programs registered for an operator beside kernels of devices, under PyTorch's names."""
+"""Registrations of operators beside kernels of devices, under PyTorch's names."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class FakeImplHolder(NamedTuple):
 
 
 class SimpleOperatorEntry:
-    """What is registered for one operator now."""
+    """The registrations of one operator."""
 
     def __init__(self, qualname: str) -> None:
         self.qualname = qualname

@@ -14,7 +14,7 @@ __all__ = ["_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_", "
            "_masked_softmax", "_safe_softmax", "_shape_as_tensor", "_softmax", "_stack", "_trilinear", "_unique",
            "_unique2", "_weight_norm", "convolution", "_functional_assert_async", "_conj_copy", "_neg_view_copy",
            "_reshape_alias_copy", "_indices_copy", "_values_copy", "_sym_acos", "_sym_asin", "_sym_atan", "_sym_cos",
-           "_sym_cosh", "_sym_log2", "_sym_sin", "_sym_sinh", "_sym_sqrt", "_sym_tan", "_sym_tanh"]
+           "_sym_cosh", "_sym_log2", "_sym_sin", "_sym_sinh", "_sym_sqrt", "_sym_tan", "_sym_tanh", "sym_sqrt"]
 
 
 def _softmax(input: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
@@ -207,6 +207,7 @@ def _of_number(name: str) -> Any:
 
 _sym_acos, _sym_asin, _sym_atan, _sym_cos, _sym_cosh, _sym_log2, _sym_sin, _sym_sinh, _sym_sqrt, _sym_tan, _sym_tanh = (
     _of_number(_name) for _name in "acos asin atan cos cosh log2 sin sinh sqrt tan tanh".split())
-_ASKING = ("convolution", "_functional_assert_async", "_conj_copy", "_neg_view_copy", "_reshape_alias_copy",
+sym_sqrt = _sym_sqrt
+_ASKING = ("sym_sqrt", "convolution", "_functional_assert_async", "_conj_copy", "_neg_view_copy", "_reshape_alias_copy",
            "_indices_copy", "_values_copy", *(_name for _name in __all__ if _name.startswith("_sym_")))
 globals().update(namespaced({_name: globals()[_name] for _name in _ASKING}, __name__.partition(".")[0]))

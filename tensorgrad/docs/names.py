@@ -15,10 +15,9 @@ from ..ops.base import OPS, Op
 
 # Absent names of PyTorch: (their purpose, and why they are absent) → patterns of full names.
 ABSENT = {
-    "copies of the parts of sparse tensors": r"((ccol_|col_|crow_|row_)?indices|values)_copy",
     "quantized tensors":
-        r"(Tensor\.)?q_\w+|quantize\w*|q?u?int\d+(x\d)?|fake_quantize\w*|fbgemm_\w+|(Tensor\.)?int_repr"
-        r"|(Tensor\.)?dequantize|per_\w+_(affine|symmetric)\w*|"
+        r"(Tensor\.)?q_\w+|quantize\w*|q?u?int\d+(x\d)?|fbgemm_\w+|(Tensor\.)?int_repr"
+        r"|per_\w+_(affine|symmetric)\w*|"
         r"choose_qparams\w*|fused_moving_avg_obs_fake_quant|empty_quantized|(Tensor\.)?qscheme"
         r"|nn\.functional\.\w*scaled\w*_mm|nn\.functional\.grouped_mm|"
         r"nn\.functional\.(ScalingType|SwizzleType)",
@@ -34,18 +33,18 @@ ABSENT = {
         r"|BufferDict|StaticModule|"
         r"ThroughputBenchmark|TracingState|Type|Use|Value|AVG|SUM|AggregationType|import_ir_\w+|merge_type_\w+"
         r"|parse_\w+|unify_type_list|"
-        r"Serialization\w+|Deserialization\w+|while_loop|sym_(constrain_range\w*|fresh_size|sqrt)|PRIVATE_OPS"
+        r"Serialization\w+|Deserialization\w+|while_loop|sym_(constrain_range\w*|fresh_size)|PRIVATE_OPS"
         r"|classproperty|"
         r"USE_\w+|func\.functionalize|func\.debug_unwrap",
     "kernels of other vendors and devices":
-        r"cudnn_\w+|miopen_\w+|mkldnn_\w+|is_vulkan_available|(Tensor\.)?(is_)?(ipu|xla|xpu|maia|mtia|vulkan)"
+        r"cudnn_\w+|miopen_\w+|mkldnn_\w+|is_vulkan_available"
         r"|Tensor\.to_mkldnn|\w+_autocast_(ipu|xla)_\w+|"
         r"has_(lapack|mkl|openmp|spectral)|compiled_with_cxx11_abi|profiler_\w+|prepare_multiprocessing_environment|"
         r"AcceleratorError",
     "parts of PyTorch's own implementation":
-        r"batch_norm_\w+|native_norm|affine_grid_generator"
-        r"|(Tensor\.)?slice_inverse|Tensor\.hash_tensor|quantized_\w+|"
-        r"Tensor\.(const_data_ptr|volatile|to_dense)|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
+        r"batch_norm_(?!update)\w+|native_norm"
+        r"|(Tensor\.)?slice_inverse|quantized_\w+|"
+        r"Tensor\.to_dense|(random\.)?thread_safe_generator|CompleteArgumentSpec|"
         r"nn\.functional\.(BroadcastingList\d|assert_int_or_pair|boolean_dispatch|handle_torch_function"
         r"|has_torch_function\w*|DType)|"
         r"optim\.swap_in_optimizer_params_and_state|autograd\.\w+",

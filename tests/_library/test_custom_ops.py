@@ -117,6 +117,127 @@ def tensors_passed_by_name(torch):
             attempt(lambda: make("made_named::h", lambda x: None, mutates_args=(), schema="(Tensor(a!) x) -> ()"))[0]]
 
 
+@program
+def operators_in_parts(torch):
+    """Kernels, shapes and gradients that are registered one by one, as PyTorch 2.1 had it."""
+    from importlib import import_module
+    ops, name = import_module(f"{torch.__name__}._custom_ops"), f"parts_{torch.__name__}::scale"
+    found = [attempt(lambda q=q: ops.custom_op(q, "(Tensor x) -> Tensor")) for q in ("scale", "a.b::c", "aten::c")]
+    found.append(attempt(lambda: ops.custom_op(name, "(Tensor(a!) x) -> Tensor"))[0])
+    ops.custom_op(name, "(Tensor x, float s, Tensor[] y) -> (Tensor, Tensor)")
+    op = import_module(f"{torch.__name__}._custom_op.impl").get_op(name)
+    x, y = torch.tensor([1., 2.], requires_grad=True), [torch.tensor([3., 5.], requires_grad=True)]
+    plain = x.detach(), 2.0, [y[0].detach()]
+    found.append(attempt(lambda: op(*plain))[0])
+    ops.impl(name, func=lambda x, s, y: (x * s, y[0] + 1))
+    found += [[t.tolist() for t in op(*plain)], attempt(lambda: op(x, 2.0, y))]
+    ops.impl_save_for_backward(name, func=lambda inputs, output: (inputs.s, inputs._fields))
+    found.append(attempt(lambda: op(x, 2.0, y))[0])
+    wrong = [lambda s, g, h: {"x": g}, lambda s, g, h: [g], lambda s, g, h: {"x": g, "y": [h, h]}]
+    answer = [lambda s, g, h: {"x": g * s, "y": [h * 3]}]
+    ops.impl_backward(name, func=lambda ctx, saved, g, h: answer[0](saved[0], g, h))
+    out = op(x, 2.0, y)
+    found += [t.tolist() for t in torch.autograd.grad(out, [x, *y], [torch.tensor([1., 4.]), torch.tensor([2., 7.])])]
+    for answer[0] in wrong:
+        found.append(attempt(lambda: torch.autograd.grad(op(x, 2.0, y), x, [torch.ones(2)] * 2))[0])
+    ops._destroy(name)
+    return [*found, attempt(lambda: ops._destroy(name))[0]]
+
+
+@program
+def kernels_for_autograd(torch):
+    library, seen = torch.library.Library(f"auto_{torch.__name__}", "FRAGMENT"), []
+    library.define("twice(Tensor x) -> Tensor", tags=(torch.Tag.pointwise,))
+    library.define("twice.by(Tensor x, Tensor by) -> Tensor")
+    library.impl("twice", lambda x: seen.append(x.requires_grad) or x * 2, "CPU")
+    library.impl("twice.by", lambda x, by: x * by, "CPU")
+    op = getattr(torch.ops, library.ns).twice
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch._C._AutoDispatchBelowAutograd():
+                return op(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5
+    library.impl("twice", Twice.apply, "Autograd")
+    x = torch.tensor([3.], requires_grad=True)
+    guard = torch._C._AutoDispatchBelowAutograd()
+    below = op(x)
+    del guard
+    return [op(x), torch.autograd.grad(op(x), x), below.requires_grad, op(x, torch.tensor([7.])), op.overloads(),
+            [tag.name for tag in op.default.tags], attempt(lambda: op(torch.ones(1, device="meta")))[0], len(seen)]
+
+
+@program
+def fake_tensors(torch):
+    from importlib import import_module
+    fakes = import_module(f"{torch.__name__}._subclasses.fake_tensor")
+    mode, real = fakes.FakeTensorMode(), torch.ones(3, 2).T.requires_grad_()
+    with mode:
+        layer = torch.nn.Linear(3, 4)
+        x = torch.rand(2, 3, dtype=torch.float32)
+        y = layer(x)
+        y.sum().backward()
+        made = [x, y, layer.weight.grad, torch.zeros_like(x), x.double(), torch.arange(3), torch.eye(2, device="meta")]
+        errors = [attempt(f)[0] for f in (x.sum().item, lambda: x @ x, lambda: bool(x.sum()))]
+    kept = mode.from_tensor(real)
+    return [[(tuple(t.shape), str(t.dtype), t.device.type, t.stride()) for t in (*made, kept)], errors,
+            [isinstance(t, fakes.FakeTensor) for t in (x, y, kept, real, torch.ones(1))],
+            repr(x), repr(y).split("=<")[0],
+            mode.from_tensor(real) is kept, kept.requires_grad, attempt(x.nonzero)[0] != "tensor"]
+
+
+@program
+def functions_in_modes(torch):
+    """Functions whose operators take other arguments than they run in a mode of operators, too."""
+    from importlib import import_module
+    F, seen = torch.nn.functional, []
+
+    class Log(import_module(f"{torch.__name__}.utils._python_dispatch").TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+    x = torch.arange(6.).reshape(2, 3)
+    with Log():
+        found = [F.embedding(torch.tensor([1]), x), F.batch_norm(x, None, None, training=True),
+                 F.dropout(x, 0.0), F.elu(x - 2, 0.5), torch.fft.fft2(x).real, F.relu(x, inplace=False),
+                 torch.nn.Linear(2, 2).weight.shape]
+    return found, bool(seen)
+
+
+@program
+def operators_of_wrappers(torch):
+    from importlib import import_module
+    tree, dispatch = (import_module(f"{torch.__name__}.utils.{name}") for name in ("_pytree", "_python_dispatch"))
+
+    class Held(torch.Tensor):
+        @staticmethod
+        def __new__(cls, held):
+            self = torch.Tensor._make_wrapper_subclass(cls, held.size(), strides=held.stride(), dtype=held.dtype)
+            self.held = held
+            return self
+
+        def __tensor_flatten__(self):
+            return ["held"], None
+
+        __tensor_unflatten__ = None
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            bare = tree.tree_map(lambda v: v.held if isinstance(v, cls) else v, (args, kwargs or {}))
+            out = tree.tree_map(lambda v: cls(v) if isinstance(v, torch.Tensor) else v, func(*bare[0], **bare[1]))
+            return dispatch.return_and_correct_aliasing(func, args, kwargs, out)
+    x, F = Held(torch.arange(16.).reshape(4, 4)), torch.nn.functional
+    weak = import_module(f"{torch.__name__}.multiprocessing.reductions").StorageWeakRef
+    found = [torch.fft.fft2(x), torch.fft.rfft(x), torch.fft.irfft(torch.fft.rfft(x)), F.dropout(x, 0.0),
+             torch.linalg.svd(x).S[:2], F.max_pool2d(x[None], 2)]
+    first, view, other = (weak(t.untyped_storage()) for t in (x, x.view(16), x + 1))
+    return [t.held for t in found], first == view, first == other
+
+
 test_programs = program.test(rtol=1e-6, atol=1e-7)
 
 

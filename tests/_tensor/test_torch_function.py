@@ -1,8 +1,10 @@
 """`__torch_function__`: subclasses, classes of a program's own, and modes, beside PyTorch."""
 import importlib
+import warnings
 
 import numpy as np
 import pytest
+from side_by_side import attempt
 from support import Programs
 
 import tensorgrad as tg
@@ -364,6 +366,46 @@ def batches_of_a_subclass(torch):
                *data.DataLoader(data.TensorDataset(torch.stack([x, x])), batch_size=2, collate_fn=lambda b: b[0][0]),
                next(iter(data.DataLoader(data.TensorDataset(torch.stack([x, x])), batch_size=2)))[0]]
     return [(type(batch).__name__, batch.tolist()) for batch in batches]
+
+
+@program
+def names_of_functions(torch):
+    """Aliases, functions that load late, and those that PyTorch has in other modules, each under its own name."""
+    names, seen = torch.overrides.resolve_name, []
+
+    class Log(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(names(func))
+            return func(*args, **(kwargs or {}))
+    x, handled = torch.ones(2, 2), {torch.Tensor.abs: 1, torch.Tensor.absolute: 2, torch.Tensor.negative: 3}
+    with Log():
+        found = [x.absolute(), x.negative(), x.__div__(2), x.__radd__(1), torch.split(x, 1)[0], torch.Tensor.fix(x)]
+        torch.nn.init.constant_(x, 3.)
+    functions = (torch.split, torch.lstm, torch.lobpcg, torch.pca_lowrank, torch.convolution, torch._sym_cos)
+    listed = torch.overrides.get_testing_overrides()
+    return [found, x, seen, [names(f) for f in functions], [f.__module__.partition(".")[2] for f in functions[:4]],
+            len(handled), handled[torch.Tensor.absolute],
+            [f in listed for f in (*functions, torch.nn.init.normal_, torch.distributed.all_reduce, torch.hash_tensor)]]
+
+
+@program
+def operators_beneath_functions(torch):
+    x, theta = torch.arange(1., 7).reshape(2, 3), torch.ones(1, 2, 3)
+    mean, grad = torch.zeros(3), torch.tensor([-1.5, -0.26, 0.05, 0.15, 9., float("nan")], requires_grad=True)
+    y = torch.fake_quantize_per_tensor_affine(grad, 0.1, 3, 0, 15)
+    y.backward(torch.arange(1., 7))
+    with warnings.catch_warnings(action="ignore"):          # that they are new in PyTorch
+        zero, sparse = torch.tensor([0, 1], dtype=torch.int32), x.to_sparse_csr()
+    return [torch._fused_rms_norm(x, [3], None, None), torch._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5),
+            torch.batch_norm_update_stats(x, mean, None, 0.25), mean,
+            torch.affine_grid_generator(theta, [1, 1, 2, 2], True),
+            torch.crow_indices_copy(sparse), torch.values_copy(sparse), torch._sym_sqrt(9), y.detach(), grad.grad,
+            torch.fake_quantize_per_channel_affine(x, torch.tensor([.5, 2.]), zero, 0, -2, 2), x.int().dequantize(),
+            str(x.hash_tensor().dtype), x._grad_fn, x.is_xla, x._cdata == x._cdata,
+            *(attempt(f) for f in (lambda: torch.affine_grid_generator(theta, [1, 2], True), x.xpu,
+                                   lambda: x.__cuda_array_interface__,
+                                   lambda: torch.fake_quantize_per_tensor_affine(x, 0.1, 99, 0, 15),
+                                   lambda: torch.fake_quantize_per_channel_affine(x, zero.float(), zero, 1, 0, 9)))]
 
 
 test_programs = program.test()

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._library.schemas import Schema, parse
 from .._ops import OPERATORS
 from .._tensor.torch_function import state
 from .._unregistered import below
 from ..core.mode import mode
+from .schemas import Schema, parse
 
 __all__ = ["ExcludeDispatchKeyGuard", "_AutoDispatchBelowAutograd", "_EnableTorchFunction", "_ExcludeDispatchKeyGuard",
            "_dispatch_has_computed_kernel_for_dispatch_key", "_dispatch_has_kernel_for_dispatch_key", "parse_schema"]
