@@ -169,15 +169,32 @@ def broadcast_shape(*tensors: Any) -> tuple[int, ...]:
 def check_product(x: Any, weight: Any, bias: Any = None) -> None:
     """RuntimeError unless two matrices, and what is added to their product, have one dtype."""
     if bias is not None and bias.array.dtype != weight.array.dtype:
+        _check_sparse_product(x, weight, bias)
         kinds = SCALAR_TYPES[bias.dtype.name], SCALAR_TYPES[weight.dtype.name]
         raise misfit("self and mat2 must have the same dtype, but got {} and {}".format(*kinds))
     if x.array.dtype == weight.array.dtype:
         return
+    _check_sparse_product(x, weight, bias)
     if bias is not None:
         kinds = SCALAR_TYPES[x.dtype.name], SCALAR_TYPES[weight.dtype.name]
         raise misfit("mat1 and mat2 must have the same dtype, but got {} and {}".format(*kinds))
     raise misfit(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[x.dtype.name]} != "
                  f"{C_NAMES[weight.dtype.name]}")
+
+
+def _check_sparse_product(x: Any, weight: Any, bias: Any) -> None:
+    """Raise PyTorch's error for dtypes that differ, if a matrix is sparse."""
+    if x._storage.dense is None and weight._storage.dense is None:
+        return
+    own, other = (x, weight) if x._storage.dense is not None else (weight, x)
+    if bias is not None and own.array.dtype == other.array.dtype:
+        other = bias
+    kinds = [SCALAR_TYPES[t.dtype.name] for t in (own, other)]
+    if other._storage.dense is not None:
+        if own.layout is dtypes.sparse_coo:
+            raise misfit("mat1 dtype {} does not match mat2 dtype {}".format(*kinds))
+        kinds.reverse()
+    raise misfit("expected scalar type {} but found {}".format(*kinds))
 
 
 def promoted(*tensors: Any) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from ..core.mode import mode
 from ..core.tape import TensorBase, node_of
 from ..ops.indexing import ARRAY
 from ..runtime.numpy_state import compute
+from ..storage.sparse import pattern_of
 from ._arguments import (
     check_tensor,
     converted,
@@ -128,6 +129,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     index = xp.reshape(index, shape=(index.array.size,))
     n = input.array.shape[d]
     if index.array.size and (int(index.array.min()) < 0 or int(index.array.max()) >= n):
+        if input._storage.dense is not None and (wrapped := _wrapped(input, index, d)) is not None:
+            return xp.index_select(input, wrapped, axis=d)
         if not input.is_cpu:
             raise IndexError("index out of range")
         if not n:
@@ -137,6 +140,19 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
             raise RuntimeError(f"INDICES element is out of DATA bounds, id={wrong} axis_dim={n}")
         raise IndexError("index out of range in self")
     return xp.index_select(input, index, axis=d)
+
+
+def _wrapped(x: Any, index: Any, axis: int) -> Any:
+    """Indices of a sparse_coo tensor's axis, where negative ones count from its end; None for a dense axis."""
+    own: Any = pattern_of(x)
+    if own.layout is not dtypes.sparse_coo or axis >= own.sparse_dim:
+        return None
+    n = x.array.shape[axis]
+    for i in (int(index.array.min()), int(index.array.max())):
+        if not -n <= i < n:
+            raise IndexError(f"index_select(): index contains {i} that is out of range for tensor of size "
+                             f"{list(x.array.shape)} at dimension {axis}")
+    return fresh(index.array % n, type(index._storage))
 
 
 def _check_gather(input: Any, dim: int, index: Any, name: str, src: Any = None) -> int:

@@ -38,6 +38,9 @@ def norm(input: Tensor, p: Number | str | None = "fro", dim: Ints1 | None = None
     if type(keepdim) is not bool:
         raise TypeError(f"linalg_vector_norm(): argument 'keepdim' (position 4) must be bool, not "
                         f"{type(keepdim).__name__}")
+    if dtype is not None and input._storage.dense is not None and p != "nuc":
+        raise (ValueError("dtype argument is not supported in frobenius norm") if p == "fro" else
+               RuntimeError("norm_sparse currently does not support 'dtype' argument"))
     if p == "nuc":
         places = list(range(input.array.ndim)) if dim is None else [dim] if isinstance(dim, int) else dim
         if len(places) != 2 and input.array.ndim > 1:

@@ -251,8 +251,9 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
         if t.array.ndim < 2:
             raise RuntimeError(f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
                                f"{t.array.ndim} dimensions instead")
+    if (own := pattern_of(A)) is not None and own.layout is dtypes.sparse_coo:
+        rules().refuse("triangular_solve", A)
     check_pair(input, A, "triangular_solve")
-    own = pattern_of(A)
     check_kernel(input, "triangular_solve_cpu" if own is None else "triangular_solve_out_sparse_csr_impl_mkl",
                  "triangular_solve", "input")
     if own is not None:
@@ -271,8 +272,6 @@ def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bo
 
 def _dense_triangle(A: Any, own: Any) -> Any:
     """Return a sparse matrix as a dense one; raise PyTorch's errors for layouts that it does not solve."""
-    if own.layout is dtypes.sparse_coo:
-        rules().refuse("triangular_solve", A)
     if not own.by_rows:
         raise ValueError("triangular_solve: unsupported sparse layout.")
     if own.blocksize[0] != own.blocksize[1]:

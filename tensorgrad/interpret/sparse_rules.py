@@ -137,7 +137,10 @@ def multiply(xp: Any, a: Any, b: Any) -> Any:
     if is_sparse(b) and not pattern(b).shape:
         b = dense(xp, b)
     if not getattr(b, "shape", ()):
-        return made(xp, pattern(a), xp.multiply(values(xp, a), b))
+        found = values(xp, a)
+        if not pattern(a).shape and hasattr(b, "shape"):        # two tensors without axes: neither leads the dtype
+            b = xp.reshape(b, (1,) * len(found.shape))
+        return made(xp, pattern(a), xp.multiply(found, b))
     if not is_sparse(b):
         return _times_dense(xp, a, b)
     one, two = pattern(a), pattern(b)
@@ -290,6 +293,8 @@ def vector_norm(xp: Any, x: Any, *, ord: Any = None, axis: Any = None, keepdims:
     own = pattern(x)
     if isinstance(own, Compressed):
         refuse("norm.out", x)
+    if keepdims:
+        raise RuntimeError("norm_sparse currently does not support keepdim=True")
     if axis is not None and len(axis) not in (0, len(own.shape)):
         raise RuntimeError("norm_sparse currently only supports full reductions, so 'dim' must either be empty or "
                            "contain all dimensions of the input")

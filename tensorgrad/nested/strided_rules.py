@@ -258,8 +258,8 @@ def matmul(func: Any, name: str, args: Any, kwargs: Any) -> Any:
     if a.ndim != b.ndim:
         raise RuntimeError("matmul: both inputs must have the same rank")
     if len(a._sizes) != len(b._sizes):
-        raise RuntimeError(f"matmul: Expected size for the 1st dimension of 2nd input tensor to be: {len(a._sizes)} but "
-                           f"got: {len(b._sizes)}.")
+        raise RuntimeError("matmul: Expected size for the 1st dimension of 2nd input tensor to be: "
+                           f"{len(a._sizes)} but got: {len(b._sizes)}.")
     for one, two in zip(a._sizes.tolist(), b._sizes.tolist(), strict=True):
         if one[:-2] != two[:-2]:
             raise RuntimeError("matmul: For nested tensors, batch dimensions must have the same sizes, found "

@@ -34,6 +34,10 @@ class SparseTensor(Op):
         return SparseArray(pattern, values)
 
     def grad_values(xp, g, pattern):
+        own = pattern_of(g)
+        if own is pattern and own.entries.ordered[0] is not own.entries:
+            # summands of one place: each gets the sum of what the gradient has there
+            g = restricted(xp, g, own)
         return sampled(xp, g, pattern)
 
 

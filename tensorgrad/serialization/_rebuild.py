@@ -106,7 +106,7 @@ def _without_values(layout: Any, tensors: Any) -> Any:
 
 
 def _nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
-    """Return a strided nested tensor of a buffer, in which its components must be; that is checked when both are read."""
+    """Return a strided nested tensor of a buffer, in which its components must be: checked when both are read."""
     if not all(type(t) is Tensor and t.layout.name == "strided" for t in (buffer, sizes, strides, offsets)):
         raise Refused("a nested tensor is made of four tensors")
     of_buffer = import_module(f"{PACKAGE}.nested.functions")._nested_view_from_buffer
@@ -118,7 +118,8 @@ def _nested(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
             raise Refused(f"a nested tensor: {error}") from None
     if own.later is None:
         return view()
-    made = of_buffer(buffer, *(part.new_zeros(shape) for part, shape in ((sizes, (0, 0)), (strides, (0, 0)), (offsets, 0))))
+    none = ((sizes, (0, 0)), (strides, (0, 0)), (offsets, 0))
+    made = of_buffer(buffer, *(part.new_zeros(shape) for part, shape in none))
 
     def fill() -> None:
         found = view()

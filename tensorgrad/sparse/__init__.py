@@ -143,9 +143,9 @@ def _check_sampled(input: Any, mat1: Any, mat2: Any) -> None:
                            ("self and mat1", *batches[:2]))
         raise RuntimeError(f"sampled_addmm: Expected {names} to have the same batch size, but got {list(one)} and "
                            f"{list(two)}")
-    (n, k), (l, m) = mat1.shape[-2:], mat2.shape[-2:]
-    if k != l:
-        raise RuntimeError(f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {l}x{m})")
+    (n, k), (inner, m) = mat1.shape[-2:], mat2.shape[-2:]
+    if k != inner:
+        raise RuntimeError(f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {inner}x{m})")
     for axis, (given, needed) in enumerate(zip(pattern.shape[len(pattern.batch):], (n, m))):
         if given != needed:
             raise RuntimeError(f"sampled_addmm: self.shape[{axis - 2}] must match mat{axis + 1}.shape[{axis - 2}]")

@@ -110,7 +110,9 @@ torch.cat([h,h],1) ; c.index_select(0,torch.tensor([1])) ; c.index_select(1,torc
 c[-1] ; c[0,1] ; c[:,1] ; c[1,:] ; c.select(1,2) ; c.unsqueeze(0) ; u.unsqueeze(2) ; h.unsqueeze(2) ; u.any()
 u.zero_() ; torch.zeros_like(c) ; u.bool() ; u.int() ; u.half() ; u.float() ; len(u) ; u//2
 u.div(2,rounding_mode='floor') ; u.div(2,rounding_mode='trunc') ; u.narrow_copy(0,0,1) ; c.narrow_copy(1,1,2)
-torch.narrow_copy(c,1,1,2)
+torch.narrow_copy(c,1,1,2) ; c.index_select(1,torch.tensor([-1,0]))
+(torch.tensor(2.,dtype=torch.float64).to_sparse()*torch.tensor(1.).to_sparse()).dtype
+(lambda x: ((x*2).backward(u), x.grad.to_dense())[1])(u.clone().requires_grad_())
 u.copy_(c) ; u.clone() ; u.detach() ; u.neg_() ; u.mul_(2) ; c.mul_(c) ; u.add_(u) ; c.add_(c) ; c.sub_(c)
 c.div_(2) ; d.add_(c) ; d.sub_(c) ; d.mul_(c) ; c.sqrt_() ; u.coalesce() ; u.isnan() ; u.isinf() ; torch.sgn(u)
 u.nan_to_num() ; u.relu() ; torch.nn.functional.relu(u) ; u.real ; u.conj() ; u.get_device() ; u.positive()
@@ -218,11 +220,14 @@ torch.triangular_solve(d,torch.eye(2).to_sparse_bsr((2,1))) ; torch.sparse.sampl
 torch.sparse.sampled_addmm(r,d[:,:1],d[None,:1]) ; torch.sparse.sampled_addmm(r,d[:,:1].double(),d[:1])
 torch.sparse.sampled_addmm(r,d[0],d[:1]) ; torch.sparse.sampled_addmm(r,r,d)
 torch.sparse.sampled_addmm(r,d[:1,:1],d[:1])
+c.index_select(1,torch.tensor([-4])) ; c.norm(keepdim=True) ; c.norm(0,dtype=torch.double) ; c.norm(dtype=torch.double)
+torch.sparse.mm(c.double(),c.t()) ; c.double()@torch.ones(3,2) ; torch.ones(2,2)@c.double() ; r.double()@r.t()
+torch.addmm(torch.ones(2,2).double(),c,torch.ones(3,2)) ; torch.sparse.addmm(torch.ones(2,2),c.double(),torch.ones(3,2))
 torch.sparse_csr_tensor(torch.tensor([0,9,1])[::2],torch.tensor([1]),[1.],(1,3),check_invariants=True)
 torch.sparse_csr_tensor(torch.tensor([0,1],dtype=torch.int32),torch.tensor([1]),[1.],(1,3),check_invariants=True)
 torch.sparse_csc_tensor(torch.tensor([0,1.]),torch.tensor([1.]),[1.],(3,1),check_invariants=True)
 torch.sparse_csr_tensor([[0,1]],[[0]],[[1.]],(2,1,3),check_invariants=True)
-torch.sparse_bsr_tensor([0,3],[0,1,2],torch.ones(3,1,1),(1,2),check_invariants=True)
+torch.sparse_bsr_tensor([0,1],[2],torch.ones(1,1,1),(1,2),check_invariants=True)
 """
 
 
