@@ -66,6 +66,7 @@ from . import (
     ops as ops,
     optim as optim,
     overrides as overrides,
+    package as package,
     profiler as profiler,
     quantization as quantization,
     quasirandom as quasirandom,

@@ -151,8 +151,9 @@ def _import_dotted_name(name: str) -> Any:
 
 
 def is_compiling() -> bool:
-    """Return False: nothing is compiled."""
-    return False
+    """Return True while `torch.compile` or `torch.export` traces a program."""
+    from .compiler.state import state
+    return state.trace is not None or state.exporting
 
 
 def _is_privateuse1_backend_available():

@@ -147,7 +147,9 @@ def set_default_backend(backend: Any) -> None:
 
 
 def is_compiling() -> bool:
-    """Return True while `torch.compile` or `torch.export` traces a program. https://pytorch.org/docs → torch.compiler.is_compiling
+    """Return True while `torch.compile` or `torch.export` traces a program.
+
+    https://pytorch.org/docs → torch.compiler.is_compiling
 
     >>> import tensorgrad as torch
     >>> seen = []

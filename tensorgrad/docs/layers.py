@@ -68,8 +68,8 @@ LAYERS = [
         "array_api viz docs testing symbolic layers experiment distributed jit backends version compiler benchmark "
          "_aten _logging _unregistered _ops _custom_ops _subclasses _custom_op _tensor_str _copying storages _dynamo "
          "_inductor _functorch _library _higher_order_ops _jit_internal _linalg_utils _lobpcg _lowrank _prims_common "
-         "_refs _utils _utils_internal ao cpu export fx library masked monitor mps mtia nested onnx package profiler "
-         "quantization quasirandom sparse xpu utils.collect_env", "legacy"]),
+         "_refs _utils _utils_internal _export ao cpu export fx library masked monitor mps mtia nested onnx package "
+         "profiler quantization quasirandom sparse xpu utils.collect_env", "legacy"]),
     Layer("package", "`import tensorgrad as torch`", ["as_torch __init__ __main__ __config__"]),
 ]
 RANK = {name: rank for rank, names in enumerate(names for layer in LAYERS for names in layer.ranks)

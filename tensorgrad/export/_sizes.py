@@ -12,6 +12,7 @@ from typing import Any
 from .._dynamo.exc import UserError
 from .._ops import ops
 from ..graph.graph import Graph
+from ..graph.lines import ReadsValues
 from ..graph.nesting import leaves, mapped
 from ..graph.node import Node
 from ._formulas import Formula, Point, formula_of, fraction_of
@@ -27,14 +28,20 @@ class Varying(Exception):
 
 
 class Family:
-    """The graphs of a program: `build(sizes)` makes that for {(tensor, axis): size}."""
+    """The graphs of a program: `build(sizes, scalars)` makes that for {(tensor, axis): size}, and whole numbers that
+    the program reads from tensors."""
 
-    def __init__(self, build: Callable[[dict[tuple[int, int], int]], Graph], axes: Axes, tensors: list[Any]) -> None:
+    def __init__(self, build: Callable[[dict[tuple[int, int], int], list[int]], Graph], axes: Axes, tensors: list[Any],
+                 scalars: list[int] | None = None) -> None:
         self.build, self.tensors = build, tensors
         self.axes, self.hints = named(axes)
-        self.points = [self._example()]
-        self.graphs = [build({})]
-        self.told = ""
+        self.scalars = {f"u{k}": Dim(f"u{k}") for k in range(len(scalars or ()))}
+        self.hints.update(dict.fromkeys(self.scalars, _DimHint.AUTO))
+        self.points = [{**self._example(), **dict(zip(self.scalars, scalars or (), strict=True))}]
+        self.graphs = [build({}, scalars or [])]
+        self.read, self.checked = len(self.scalars), Point()    # lower limits of numbers
+        self.told, self.fixed = "", Point()     # why the last sizes failed; numbers that turn out to be constants
+        self.varies = False                     # True if they failed because other steps ran
 
     def _example(self) -> Point:
         """Return the sizes of the example. UserError if they are not those of the Dims."""
@@ -52,26 +59,30 @@ class Family:
 
     # ── which sizes there are ─────────────────────────────────────────────────────────────────────────────────────────
 
-    roots = property(lambda self: {dim.root.__name__: dim.root for dim in self.axes.values()})
+    roots = property(lambda self: {**{dim.root.__name__: dim.root for dim in self.axes.values()}, **self.scalars})
 
     def bounds(self, name: str) -> tuple[int, int]:
         """Return the least and the largest size that are tried."""
         root, example = self.roots[name], self.points[0][name]
+        if name in self.scalars:
+            return min(-FAR, example), max(FAR, example)
         return min(max(root.min, LEAST), example), max(min(root.max or FAR, FAR), example)
 
     def add(self, point: Point) -> bool:
         """Return True if the program has the same steps at other sizes; its graph is kept then."""
+        self.varies = False
         if point in self.points:
             return True
         try:
-            graph = self.build({place: dim.sized(point[dim.root.__name__]) for place, dim in self.axes.items()})
+            graph = self.build({place: dim.sized(point[dim.root.__name__]) for place, dim in self.axes.items()},
+                               [{**self.points[0], **self.fixed, **point}[f"u{k}"] for k in range(self.read)])
         except Exception as error:      # the program's own: sizes that it does not serve
             self.told = str(error)
             return False
         try:
             alike(self.graphs[0], graph)
         except Varying as error:
-            self.told = str(error)
+            self.told, self.varies = str(error), True
             return False
         self.points.append(point)
         self.graphs.append(graph)
@@ -121,6 +132,8 @@ class Family:
 
     def _replace(self, names: set[str], root: Any) -> None:
         """Give axes another Dim, or none."""
+        self.fixed.update({name: self.points[0][name] for name in names & set(self.scalars)})
+        self.scalars = {name: dim for name, dim in self.scalars.items() if name not in names}
         self.axes = {place: root if dim.root.__name__ in names else dim for place, dim in self.axes.items()
                      if root is not None or dim.root.__name__ not in names}
         keep = list(self.roots)
@@ -134,6 +147,8 @@ class Family:
             good, bad = self.points[0][name], end
             if not self.add({**self.points[0], name: end}):
                 while abs(good - bad) > 1:
+                    if self.varies and name in self.scalars:
+                        raise ReadsValues("a condition on a number that depends on the inputs", self.told)
                     middle = (good + bad) // 2
                     if self.add({**self.points[0], name: middle}):
                         good = middle
@@ -152,6 +167,8 @@ class Family:
                             + (f" and {name} <= {high}" if high != most else "")
                             + f"\n    {self.told}\nSuggested fixes:\n  {name} = {told}")
         root.min, root.max = low if low != least else root.min, high if high != most else root.max
+        if name in self.scalars and low != least:
+            self.checked[name] = low
 
 
 def named(axes: Axes) -> tuple[Axes, dict[str, Any]]:
@@ -183,7 +200,7 @@ def alike(first: Graph, other: Graph, numbers: bool = True) -> None:
         raise Varying("the steps of the program depend on a size that dynamic_shapes lets vary")
     pairs = dict(zip(first.nodes, other.nodes, strict=True))
     for a, b in pairs.items():
-        same = a.op == b.op and a.target == b.target and list(a.kwargs) == list(b.kwargs)
+        same = a.op == b.op and (a.op == "placeholder" or a.target == b.target) and list(a.kwargs) == list(b.kwargs)
         told = list(leaves((a.args, dict(a.kwargs)))), list(leaves((b.args, dict(b.kwargs))))
         if not same or len(told[0]) != len(told[1]) or not all(
                 pairs[one] is two if isinstance(one, Node) else fits(one, two, numbers)
@@ -238,6 +255,14 @@ def unified(family: Family, found: dict[Any, Any]) -> Graph:
         kwargs = mapped(number, dict(node.kwargs), *(dict(each.kwargs) for each in others))
         if any(isinstance(leaf, Node) for leaf in leaves((args, kwargs))):
             node.args, node.kwargs = args, kwargs
+    for name, dim in family.scalars.items():
+        if dim.max is not None:
+            sizes.limit(name, operator.le, "<=", dim.max)
+        if name in family.checked:
+            sizes.limit(name, operator.ge, ">=", family.checked[name])
+    for node in sizes.items:
+        if not node.users:
+            first.erase_node(node)
     return first
 
 
@@ -250,6 +275,7 @@ class Sizes:
         self.scope = ""                         # of the node that the formula is for
         inputs = [node for node in self.graph.find_nodes(op="placeholder") if "user" in node.meta]
         self.places = {place: (inputs[place[0]], place[1], dim) for place, dim in family.axes.items()}
+        self.items = [node for node in self.graph.nodes if node.target is ops.aten.item.default]
         self.last = self.graph.find_nodes(op="placeholder")[-1]
 
     def node(self, formula: Any) -> Any:
@@ -271,8 +297,20 @@ class Sizes:
             total = self._step(operator.add if formula.offset > 0 else operator.sub, total, abs(formula.offset))
         return total if formula.divisor == 1 else self._step(operator.floordiv, total, formula.divisor)
 
+    def limit(self, name: str, function: Any, sign: str, bound: int) -> None:
+        """Add a check of a number that the program reads."""
+        item = self._symbol(name)
+        with self.graph.inserting_after(item):
+            holds = self.graph.call_function(function, (item, bound))
+        with self.graph.inserting_after(holds):
+            text = f"Runtime assertion failed for expression {name} {sign} {bound} on node '{holds.name}'"
+            self.graph.call_function(ops.aten._assert_scalar.default, (holds, text))
+        holds.meta["val"] = True
+
     def _symbol(self, name: str) -> Any:
         """Return the node of a size, read from an input."""
+        if name in self.family.scalars:
+            return self.items[int(name[1:])]
         if ("size", name) not in self.made:
             own = [place for place in self.places.values() if place[2].root.__name__ == name]
             node, axis, dim = min(own, key=lambda place: (place[2].factor != 1, place[2].offset != 0))

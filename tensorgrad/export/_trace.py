@@ -12,14 +12,16 @@ from ..core.tape import TensorBase
 from ..fx import table
 from ..graph.graph import Graph
 from ..graph.inputs import word_of
+from ..graph.lines import ReadsValues
 from ..graph.lowered import Lowered
 from ..graph.lowering import lower
 from ..graph.nesting import immutable_dict, immutable_list
 from ..graph.node import Node
+from ..graph.recording import Scalars
 from ..nn import Module
 from ..utils._pytree import TreeSpec, tree_flatten, tree_flatten_with_path
 from ._sizes import Family
-from .dynamic_shapes import dynamic_axes
+from .dynamic_shapes import AdditionalInputs, ShapesCollection, dynamic_axes
 from .exported_program import ExportedProgram
 from .graph_signature import (
     ConstantArgument,
@@ -57,18 +59,32 @@ def export(mod: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     kwargs = kwargs or {}
     names, values = argument_names(mod, args, kwargs)
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     axes = dynamic_axes(dynamic_shapes, names, values)
     made: list[Exporter] = []
 
-    def build(sizes: dict[tuple[int, int], int]) -> Graph:
+    def lowered_at(sizes: dict[tuple[int, int], int], scalars: Scalars | None = None, reading: Any = None) -> Lowered:
         before, state.exporting = state.exporting, True
         try:
-            lowered = lower(mod, args, kwargs, fold=False, sizes=sizes, effects=True, branches=True)
+            return lower(mod, args, kwargs, fold=False, sizes=sizes, effects=True, branches=True, scalars=scalars,
+                         reading=reading)
         finally:
             state.exporting = before
+
+    def build(sizes: dict[tuple[int, int], int], scalars: list[int]) -> Graph:
+        lowered = lowered_at(sizes, Scalars(scalars) if scalars else None)
         made.append(Exporter(mod, lowered, args, kwargs))
         return made[-1].graph
-    family = Family(build, axes, [leaf for leaf in tree_flatten(values)[0] if isinstance(leaf, TensorBase)])
+    tensors = [leaf for leaf in tree_flatten(values)[0] if isinstance(leaf, TensorBase)]
+    try:
+        family = Family(build, axes, tensors)
+    except ReadsValues:             # a whole number of the inputs may be a symbol, like a size
+        read = Scalars()
+        lowered_at({}, read, reading=lambda line: None)
+        if not read.seen:
+            raise
+        family = Family(build, axes, tensors, read.seen)
     family.settle()
     return made[0].program(names, family.axes)
 
@@ -97,6 +113,9 @@ def mutable(spec: TreeSpec) -> TreeSpec:
     return TreeSpec(kind, spec.context, [mutable(child) for child in spec.children()])
 
 
+KEPT = ops.aten.copy_.default, ops.aten.item.default        # without users
+
+
 class Exporter:
     """Makes the graph of an exported program of a lowered module."""
 
@@ -120,7 +139,7 @@ class Exporter:
         flat, self.out_spec = tree_flatten(result)
         self.graph.output(tuple(flat))
         for node in reversed(list(self.graph.nodes)):
-            if node.op == "call_function" and not node.users and node.target is not ops.aten.copy_.default:
+            if node.op == "call_function" and not node.users and node.target not in KEPT:
                 self.graph.erase_node(node)
 
     def write(self, buffers: dict[str, Any], inputs: dict[int, Any]) -> None:
@@ -170,13 +189,13 @@ class Exporter:
 
     def take_inputs(self, leaves: list[Any]) -> None:
         """Make inputs of the program's arguments."""
-        nodes = iter(self.lowered.find_nodes(op="placeholder"))
+        nodes = iter(self.lowered.find_nodes(op="placeholder"))         # of the tensors
         names = ["_".join([name, *map(word_of, path)])
                  for name, value in zip(*argument_names(self.mod, self.args, self.kwargs), strict=True)
                  for path, _ in tree_flatten_with_path(value)[0]]
         for name, leaf in zip(names, leaves, strict=True):
             if isinstance(leaf, TensorBase):
-                self.take(name, InputSpec(InputKind.USER_INPUT, None), next(nodes))
+                self.take(name, InputSpec(InputKind.USER_INPUT, None), next(nodes), leaf)
             else:
                 self.take(name, InputSpec(InputKind.USER_INPUT, ConstantArgument(name, leaf)), None)
 
@@ -194,3 +213,5 @@ class Exporter:
             new.meta["val"] = table.shaped(node)
         elif tensor is not None:
             new.meta["val"] = empty_like(tensor, device="meta")
+        if tensor is not None and tensor.requires_grad:
+            new.meta["val"].requires_grad_()

@@ -5,7 +5,7 @@ https://pytorch.org/docs/stable/export.html#torch.export.unflatten
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..fx.graph_module import GraphModule
 from ..graph.graph import Graph
@@ -46,9 +46,13 @@ class UnflattenedModule(Module):
         self.graph_signature, self.flat_args_adapter = export_module.graph_signature, flat_args_adapter
         self._program, self._names = program, program._names
         self.check_input_constraints = True
-        frame = Frame(program, list(program.graph.nodes), (), {})
-        for name, value in frame.attributes.items():
-            put(self, name, value)
+        frame = Frame(program, list(program.graph.nodes), (), Made({}, {}))
+        placed = {f"{path}@{k}" if k else path: module for path, modules in frame.made.modules.items()
+                  for k, module in enumerate(modules)}
+        for name, value in by_depth({**frame.attributes, **placed}).items():
+            put(self, name, value, persistent=name in program.state_dict)
+        for name, value in [*program.state_dict.items(), *program.constants.items()]:
+            put(self, name, frame.tensor(value), anew=False, persistent=name in program.state_dict)     # not used
         self.graph = frame.graph
         self._root = [InterpreterModule(self, frame.graph)]      # in a list: no submodule
 
@@ -88,13 +92,20 @@ def unflatten(module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None
     return UnflattenedModule(module, flat_args_adapter)
 
 
+class Made(NamedTuple):
+    """Tensors and modules of an unflattened program so far."""
+
+    tensors: dict[int, Any]             # copies of the program's, by id
+    modules: dict[str, list[Any]]       # those of each path, which differ in their steps
+
+
 class Frame:
     """The graph of one call of a module, made of the program's nodes; calls within it are modules."""
 
     def __init__(self, program: ExportedProgram, nodes: list[Node], call: tuple[Call, ...],
-                 tensors: dict[int, Any]) -> None:
+                 made: Made) -> None:
         self.program, self.call, self.graph = program, call, Graph()
-        self.tensors = tensors              # copies of the program's, by id
+        self.made = made
         self.path = call[-1][0] if call else ""
         self.attributes: dict[str, Any] = dict(program._modules)
         self.targets = {node: str(spec.target) for node, spec in zip(
@@ -113,6 +124,14 @@ class Frame:
             found = tuple(self.copies[node] for node in self.results)
             self.graph.output(found[0] if len(found) == 1 else found)
 
+    def tensor(self, tensor: Any) -> Any:
+        """Return the copy of a tensor of the program."""
+        if id(tensor) not in self.made.tensors:
+            copy = tensor.detach().clone()
+            self.made.tensors[id(tensor)] = Parameter(copy, tensor.requires_grad) if isinstance(
+                tensor, Parameter) else copy
+        return self.made.tensors[id(tensor)]
+
     def _input(self, node: Node) -> None:
         self.copies[node] = self.graph.placeholder(node.name)
         self.copies[node].meta = dict(node.meta)
@@ -130,11 +149,7 @@ class Frame:
             name = self._within(node)
             state = self.program.state_dict
             tensor = (state if self.targets[node] in state else self.program.constants)[self.targets[node]]
-            if id(tensor) not in self.tensors:
-                copy = tensor.detach().clone()
-                self.tensors[id(tensor)] = Parameter(copy, tensor.requires_grad) if isinstance(
-                    tensor, Parameter) else copy
-            self.attributes[str(name)] = self.tensors[id(tensor)]
+            self.attributes[str(name)] = self.tensor(tensor)
             self.copies[node] = self.graph.get_attr(str(name))
             self.copies[node].meta = dict(node.meta)
         return self.copies[node]
@@ -147,20 +162,22 @@ class Frame:
             self.copies[node] = self.graph.node_copy(node, self._value)
 
     def _call(self, nodes: list[Node], call: tuple[Call, ...]) -> None:
-        frame = Frame(self.program, nodes, call, self.tensors)
+        frame = Frame(self.program, nodes, call, self.made)
         path = call[-1][0]
         name = path.removeprefix(f"{self.path}.") if path.startswith(f"{self.path}.") or not self.path else path
-        module, base, count = InterpreterModule(frame.attributes, frame.graph, "InterpreterModule"), name, 0
-        while name in self.attributes and not equal(self.attributes[name].graph, frame.graph):
-            count += 1
-            name = f"{base}@{count}"
-        self.attributes.setdefault(name, module)
+        known = self.made.modules.setdefault(path, [])
+        at = next((k for k, module in enumerate(known) if equal(module.graph, frame.graph)), len(known))
+        if at == len(known):
+            known.append(InterpreterModule(by_depth(frame.attributes), frame.graph, "InterpreterModule"))
+        name = f"{name}@{at}" if at else name
+        self.attributes[name] = known[at]
         made = self.graph.create_node("call_module", name, tuple(map(self._value, frame.inputs)), {},
                                       name.replace(".", "_").replace("@", "_"))
         if len(frame.results) == 1:
             self.copies[frame.results[0]] = made
             made.meta = dict(frame.results[0].meta)
             return
+        made.meta["val"] = [node.meta.get("val") for node in frame.results]
         for k, node in enumerate(frame.results):
             self.copies[node] = self.graph.create_node("call_function", _getitem, (made, k), {})
             self.copies[node].meta = dict(node.meta)
@@ -207,14 +224,28 @@ def calls_of(node: Node) -> list[Call]:
     return found[::-1]
 
 
-def put(module: Any, path: str, value: Any) -> None:
-    """Set an attribute of a module under a dotted name."""
+def by_depth(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return attributes with modules before those in them, else in their order."""
+    first = {name.partition(".")[0]: place for place, name in reversed(list(enumerate(attributes)))}
+    return dict(sorted(attributes.items(), key=lambda item: (first[item[0].partition(".")[0]], item[0].count("."))))
+
+
+def put(module: Any, path: str, value: Any, anew: bool = True, persistent: bool = True) -> None:
+    """Set an attribute of a module under a dotted name; keep the one there is unless `anew`."""
     *parents, last = path.split(".")
     for part in parents:
         if not hasattr(module, part):
             module.add_module(part, Module())
         module = getattr(module, part)
-    setattr(module, last, value)
+    if not anew and hasattr(module, last):
+        return
+    if isinstance(value, (Module, Parameter)):
+        for name, child in getattr(module, last, value).named_children() if isinstance(value, Module) else ():
+            if not hasattr(value, name):
+                value.add_module(name, child)
+        setattr(module, last, value)
+    else:
+        module.register_buffer(last, value, persistent)
 
 
 def look_up(module: Any, path: str) -> Any:

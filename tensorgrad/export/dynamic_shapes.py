@@ -106,7 +106,7 @@ def dynamic_axes(dynamic_shapes: Any, names: list[str], values: list[Any]) -> di
     if dynamic_shapes is None:
         return {}
     if isinstance(dynamic_shapes, dict):
-        if list(dynamic_shapes) != names:
+        if set(dynamic_shapes) != set(names):
             raise UserError(f"When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
                             f"{names} of `inputs`, but here they are {list(dynamic_shapes)}. Alternatively, you could "
                             f"also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching "

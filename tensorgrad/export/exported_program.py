@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from .._ops import ops
+from ..fx.experimental.proxy_tensor import make_fx
 from ..fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph_module import GraphModule
 from ..graph.graph import Graph
@@ -96,6 +97,25 @@ def in_order(args: Any, kwargs: dict[str, Any], spec: TreeSpec) -> tuple[Any, di
     return args, {name: kwargs[name] for name in names} if set(names) == set(kwargs) else kwargs
 
 
+def decomposed(graph: Graph, decompositions: dict[Any, Any]) -> Graph:
+    """Return a graph with the steps of a table's functions in place of operators."""
+    made, copies = Graph(), dict[Node, Node]()
+    for node in graph.nodes:
+        found = decompositions.get(node.target, decompositions.get(getattr(node.target, "overloadpacket", None)))
+        if node.op != "call_function" or found is None:
+            copies[node] = made.node_copy(node, copies.__getitem__)
+            continue
+        used = node.all_input_nodes
+
+        def steps(*values: Any, node: Node = node, found: Any = found, used: Any = used) -> Any:
+            env = dict(zip(used, values, strict=True))
+            return found(*map_arg(node.args, env.__getitem__), **map_arg(dict(node.kwargs), env.__getitem__))
+        traced = make_fx(steps, tracing_mode="fake")(*(each.meta["val"] for each in used))
+        within = dict(zip(traced.graph.find_nodes(op="placeholder"), map(copies.__getitem__, used), strict=True))
+        copies[node] = made.graph_copy(traced.graph, within)
+    return made
+
+
 class CallSpec(NamedTuple):
     """How the arguments and results of a program are nested."""
 
@@ -127,10 +147,28 @@ class ExportedProgram:
         self.graph_module = GraphModule(self._modules, graph)
         self.graph_signature, self.state_dict, self.constants = graph_signature, state_dict, constants
         self._names, self._in_spec, self._out_spec = names, in_spec, out_spec
-        self._axes, self._shapes, self.example_inputs = axes, shapes, example_inputs
+        self._axes, self._shapes, self._examples = axes, shapes, example_inputs
 
     graph = property(lambda self: self.graph_module.graph)
     tensor_constants = property(lambda self: self.constants)
+
+    @property
+    def example_inputs(self) -> Any:
+        """The arguments that the program was exported with, (args, kwargs): others are set only if they fit."""
+        return self._examples
+
+    @example_inputs.setter
+    def example_inputs(self, value: Any) -> None:
+        if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple)
+                and isinstance(value[1], dict)):
+            raise ValueError(f"Example inputs should be a tuple containing example arguments (as a tuple), and example "
+                             f"kwargs (as a dictionary). Got {value}.")
+        names = list(self._in_spec.children()[1].context)
+        if set(names) != set(value[1]):
+            raise ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {list(value[1])} but "
+                             f"expected {names}")
+        self._nested(None, *value)
+        self._examples = value
 
     @property
     def module_call_graph(self) -> list[ModuleCallEntry]:
@@ -174,8 +212,11 @@ class ExportedProgram:
     def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
         """Return the program as one of functions: last values of buffers and inputs that it writes to are results.
 
-        Operators are those of the program: none is written as others.
+        Operators of `decomp_table`, {operator: function of its arguments}, become the steps of their functions; the
+        others are those of the program.
         """
+        if decomp_table:
+            return self._replaced(decomposed(self.graph, decomp_table)).run_decompositions()
         graph, copies, written = Graph(), dict[Node, Node](), []
         specs = {node: spec for node, spec in zip(self.graph.find_nodes(op="placeholder"),
                                                   self.graph_signature.input_specs, strict=True)}
@@ -193,8 +234,12 @@ class ExportedProgram:
                    for spec, value in written]
         signature = ExportGraphSignature(list(self.graph_signature.input_specs),
                                          [*outputs, *self.graph_signature.output_specs])
-        return ExportedProgram(graph, signature, self.state_dict, self.constants, self._names, self._in_spec,
-                               self._out_spec, self._axes, self._shapes, self.example_inputs, self._modules)
+        return self._replaced(graph, signature)
+
+    def _replaced(self, graph: Graph, signature: ExportGraphSignature | None = None) -> ExportedProgram:
+        """Return the program with another graph of the same inputs."""
+        return ExportedProgram(graph, signature or self.graph_signature, self.state_dict, self.constants, self._names,
+                               self._in_spec, self._out_spec, self._axes, self._shapes, self._examples, self._modules)
 
     def module(self, check_guards: bool = True) -> GraphModule:
         """Return a module that runs the program, with its parameters and buffers.

@@ -18,7 +18,7 @@ from typing import Any
 from ..api import Tensor
 from ..api.checks import _assert
 from ..graph.graph import Graph
-from ..graph.names import PACKAGE
+from ..graph.names import PACKAGE, in_c
 from ..graph.nesting import leaves
 from ..nn import Module, Parameter, Sequential
 from ..nn.modules._tracing import traced
@@ -349,6 +349,8 @@ class Tracer(TracerBase):
         try:
             is_module = isinstance(root, Module)
             fn = self._begin(root)
+            if isinstance(fn, FunctionType) and (fn.__module__ or "").partition(".")[0] == PACKAGE and in_c(fn):
+                raise AssertionError(f"Expected FunctionType, got {type(len)}")         # PyTorch's own is of C
             if not isinstance(fn, FunctionType):
                 raise AssertionError(f"Expected FunctionType, got {type(fn)}")
             namespace = fn.__globals__

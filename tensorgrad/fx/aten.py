@@ -14,7 +14,7 @@ from ..device import device
 from ..dtype import FROM_NUMPY
 from ..dtype import dtype as dtype_class
 from ..graph.node import Node
-from ..graph.steps import Draw, Make, Target
+from ..graph.steps import Draw, Item, Make, Target
 from ..interpret.aten_rules import Rule, is_tensor, loss, rule, shape_of, translated, trimmed
 
 WHOLE: dict[str, Rule] = {
@@ -104,6 +104,8 @@ def added(op: Any, graph: Any, args: tuple[Any, ...], params: dict[str, Any], me
                                        trimmed(name, args), kwargs, packet)
         node.meta = dict(meta)
         return node
+    if isinstance(op, Item):
+        return call("item", *args)
     if isinstance(op, Target):
         return new_array(call, op, args, params) if isinstance(op, (Draw, Make)) else NotImplemented
     return translated(WHOLE, call, op, args, {**op.parameters, **params})

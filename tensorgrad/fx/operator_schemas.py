@@ -28,9 +28,6 @@ def get_signature_for_torch_op(op: Callable[..., Any], return_schemas: bool = Fa
 def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise RuntimeError for a function that writes to its first argument: PyTorch's end with an underscore."""
     name = getattr(target, "__name__", "")
-    written = (name.endswith("_") and not name.endswith("__") and target.__module__ != "_operator"
-               or kwargs.get("inplace"))
-    if written or kwargs.get("out") is not None:
-        raise RuntimeError(f"Tried to trace mutable operation aten::{name}{'' if written else '.out'}. FX only "
-                           f"supports functional code, so operations that mutate operands in-place (e.g. via `out` "
-                           f"arguments) are not supported")
+    if name.endswith("_") and not name.endswith("__") and target.__module__ != "_operator":
+        raise RuntimeError(f"Tried to trace mutable operation aten::{name}. FX only supports functional code, so "
+                           f"operations that mutate operands in-place (e.g. via `out` arguments) are not supported")

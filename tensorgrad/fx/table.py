@@ -102,7 +102,7 @@ def copied(lowered: Graph, copies: dict[Node, Node], graph: Graph, modules: dict
             if new is NotImplemented:
                 new = graph.create_node(node.op, target, args, params, node.name)
                 new.meta = meta
-            new.meta["val"] = shaped(node)
+            new.meta["val"] = node.meta["scalar"] if "scalar" in node.meta else shaped(node)
             copies[node] = new
     return aggregate(lowered.output_node().args[0], argument)
 

@@ -25,7 +25,7 @@ from .inputs import input_names, tensors_in
 from .lowered import Lowered
 from .recorded import Memory, Recorded, clock
 from .recorder import Recorder, Scope, here
-from .recording import CLONE, argument
+from .recording import CLONE, Scalars, argument
 from .running import run
 from .steps import Draw
 
@@ -35,7 +35,8 @@ Sizes = Mapping[tuple[int, int], int]         # (input, axis) → size
 
 def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, *,
           whole: Callable[..., bool] | None = None, reading: Callable[[str], None] | None = None, fold: bool = True,
-          sizes: Sizes | None = None, effects: bool = False, branches: bool = False) -> Lowered:
+          sizes: Sizes | None = None, effects: bool = False, branches: bool = False,
+          scalars: Scalars | None = None) -> Lowered:
     """Return the graph of ops of the table that a module, function or graph computes for inputs like these.
 
     The program runs on tensors with a shape and a dtype but no values; only values that no input affects are computed.
@@ -50,7 +51,8 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     is one node if `whole(op, operands, params)` is true, else the nodes of its definition. Constants are folded unless
     `fold` is false. `sizes`, {(input, axis): size}, override sizes of the inputs. With `effects` the graph's result is
     (the program's, {buffer: its last value}, {index of an input: its last value}), of those that the program writes to.
-    With `branches`, `torch.cond` and `while_loop` on values of the inputs are nodes, else ReadsValues.
+    With `branches`, `torch.cond` and `while_loop` on values of the inputs are nodes, else ReadsValues; with `scalars`,
+    so are whole numbers that the program reads.
 
     >>> import tensorgrad as torch
     >>> from tensorgrad.graph import lower
@@ -66,7 +68,7 @@ def lower(program: Any, inputs: Any = (), kwargs: dict[str, Any] | None = None, 
     with ExitStack() as stack:
         recorder = stack.enter_context(recording(Recorder(graph, RecordingStorage, reading, whole, fold)))
         call, names, module = _program(program, args, kwargs)
-        recorder.branches = branches
+        recorder.branches, recorder.scalars = branches, scalars
         tensors = _placeholders(recorder, names, leaves, sizes or {})
         first, given = [each.array.node for each in tensors], iter(tensors)
         stack.enter_context(recorded(tensors_of(module) if isinstance(module, Module)

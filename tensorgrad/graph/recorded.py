@@ -143,7 +143,10 @@ class Recorded:
         ReadsValues if they depend on the inputs and cannot be read.
         """
         if not self.known:
-            running().read(what)
+            recorder = running()
+            if recorder.scalars is not None and self.size == 1 and self.dtype.kind in "iu":
+                return recorder.scalars.read(self)
+            recorder.read(what)
         elif here.recorder is not None:
             here.recorder.rely([self])
         return self.inner

@@ -59,6 +59,7 @@ class Recorder:
         self.held: list[Any] = []            # the arrays of the constants, kept alive because they are known by id
         self.written: list[str] = []         # buffers that the program wrote to
         self.relied: dict[str, None] = {}    # tensors of the program whose values it read, or that decided on shapes
+        self.scalars: Any = None             # how whole numbers of the inputs are read: see `recording.Scalars`
         self.branches = False                # True: `torch.cond` on unknown values is a node
         self.begun = 0                       # the start of the program: arrays made later are its own
 

@@ -20,6 +20,7 @@ from ..storage.cpu import NumpyStorage
 from .lines import CannotLower, ReadsValues, user_line
 from .recorded import Recorded, applied, clock, is_array, template_of, without_masks
 from .recorder import running
+from .steps import Item
 
 runner = cache(_runner)
 CLONE, COPIED, GET_SLICE, SET_VIEW = OPS["clone"], OPS["copied"], OPS["get_slice"], OPS["set_view"]
@@ -136,6 +137,29 @@ def owner(array: Any) -> Any:
     while isinstance(base := getattr(array, "base", None), np.ndarray):
         array = base
     return array
+
+
+class Scalars:
+    """Whole numbers that a program reads from tensors of one element: steps, which have the given values here.
+
+    Without values the program runs on its inputs' own; `seen` has them then.
+    """
+
+    def __init__(self, values: list[int] | None = None) -> None:
+        self.values, self.seen = values, list[int]()
+
+    def read(self, array: Recorded) -> Any:
+        """Return the array that the program reads."""
+        if self.values is None:
+            self.seen.append(int(array.inner.item()))
+            return array.inner
+        if len(self.seen) == len(self.values):
+            raise ReadsValues("a number that depends on the inputs is read", user_line())
+        value = self.values[len(self.seen)]
+        self.seen.append(value)
+        node, = running().step(Item("item"), (argument(array),), {}, [np.array(value)], False)
+        node.meta["scalar"] = value
+        return np.full(array.shape, value, array.dtype)
 
 
 # ── writes in place ───────────────────────────────────────────────────────────────────────────────────────────────────

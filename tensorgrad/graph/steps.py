@@ -67,6 +67,15 @@ class Draw(Target):
         return fresh(backend.asarray(getattr(generator_of(backend, None), self.name)(*bare, **params)), backend)
 
 
+class Item(Target):
+    """The number in a tensor of one element."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any) -> Any:
+        return x.item()
+
+
 class Foreign(Target):
     """A function of NumPy that is no op of the table. Its results are constants to gradients."""
 

@@ -16,9 +16,8 @@ NAMESPACES = ("", ".nn", ".nn.functional", ".optim", ".linalg", ".special", ".ff
 WHY = {module: why for modules, why in {
     "ao.nn nn.intrinsic nn.qat nn.quantizable nn.quantized": "there are no quantized tensors",
     "ao.ns ao.pruning": "there are no quantized tensors; torch.nn.utils.prune prunes modules",
-    "_export utils.cpp_backtrace utils.hipify utils.jit _inductor": "no C++ or Triton is written and "
-                                                                    "compiled; torch.compile runs graphs on kernels "
-                                                                    "that are there",
+    "utils.cpp_backtrace utils.hipify utils.jit _inductor": "no C++ or Triton is written and compiled; torch.compile "
+                                                            "runs graphs on kernels that are there",
     "backends._coreml backends._nnapi utils.bundled_inputs utils.mobile_optimizer": "programs are not compiled for "
                                                                                     "phones",
     "utils.mkldnn": "there is one layout of tensors",

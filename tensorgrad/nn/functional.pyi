@@ -6,6 +6,12 @@ from typing import Any, Literal, overload
 from .._tensor import Tensor
 from ..api._kinds import Dtype, Index, Ints, Ints1, Number, Tensors
 from . import grad as grad
+from ..overrides import (
+    handle_torch_function as handle_torch_function,
+    has_torch_function as has_torch_function,
+    has_torch_function_unary as has_torch_function_unary,
+    has_torch_function_variadic as has_torch_function_variadic,
+)
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Ints1) -> Tensor: ...
 def adaptive_avg_pool2d(input: Tensor, output_size: Ints1) -> Tensor: ...

@@ -5,6 +5,7 @@ import pickle
 import pytest
 
 import tensorgrad as tg
+import tensorgrad.fx.experimental.symbolic_shapes
 from tensorgrad.export import Dim, ExportedProgram, dims, export
 from tensorgrad.fx.experimental.proxy_tensor import make_fx
 from tensorgrad.graph import ReadsValues
@@ -231,6 +232,85 @@ def test_writes():
     traced.graph.eliminate_dead_code()
     traced.recompile()
     assert "copy_" in traced.code and "aten.rand" in traced.code
+
+
+class Block(tg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.spare = tg.nn.Linear(4, 4), tg.nn.Linear(2, 2)
+        self.register_buffer("shift", tg.ones(4))
+
+    def forward(self, x):
+        return self.linear(x).relu() + self.shift
+
+
+class Net(tg.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks, self.norm = tg.nn.ModuleList([Block(), Block()]), tg.nn.BatchNorm1d(4)
+
+    def forward(self, x, *, scale):
+        for block in self.blocks:
+            x = block(x)
+        x = self.blocks[0](self.norm(x)) * scale
+        return {"x": x, "flat": self.blocks[1].linear(x).view(x.shape[0] * 2, 2)}
+
+
+def test_unflatten():
+    """Modules have their names again; one that runs other steps in a later call is another."""
+    net, scale = Net(), tg.tensor(2.)
+    shapes = tg.export.ShapesCollection()
+    shapes[x := tg.randn(3, 4)] = {0: Dim("n", max=30)}
+    program = export(net, (x,), {"scale": scale}, dynamic_shapes=shapes)
+    module = tg.export.unflatten(program)
+    assert [name for name, _ in module.named_modules()] == [
+        "", "blocks", "blocks.0", "blocks.0.linear", "blocks.0.spare", "blocks.1", "blocks.1.linear", "blocks.1.spare",
+        "norm"]
+    assert set(module.state_dict()) == set(net.state_dict())
+    x = tg.randn(5, 4)
+    found, expected = module(x, scale=scale), net(x, scale=scale)
+    assert all(tg.allclose(found[key], expected[key], atol=1e-6) for key in expected)
+    assert tg.equal(module.norm.running_mean, net.norm.running_mean) and module.norm.num_batches_tracked == 1
+    found["x"].sum().backward()
+    assert module.get_submodule("blocks.0").linear.weight.grad is not None and net.blocks[0].linear.weight.grad is None
+    with pytest.raises(TypeError, match="There is no flat args adapter"):
+        module(x, tg.ones(1))
+    with pytest.raises(ValueError, match="Ran into a kwarg keyword mismatch"):
+        program.example_inputs = (x,), {}
+
+
+def test_numbers_of_the_inputs():
+    """Whole numbers that the program reads are symbols, within the range that it checks."""
+    class Head(tg.nn.Module):
+        def forward(self, x, n):
+            if tg.compiler.is_exporting():
+                x = x.clone()
+            count = n.max().item()
+            tg._check(0 <= count <= x.shape[0])
+            return x[:count], tg.zeros(count * 2), x
+    x = tg.arange(5.)
+    module = export(Head(), (x, tg.tensor([1, 3]))).module()
+    for n in (0, 2, 5):
+        first, zeros, same = module(x, tg.tensor([0, n]))
+        assert first.tolist() == x[:n].tolist() and zeros.shape == (2 * n,) and same is not x
+    for n in (-1, 6):
+        with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0"):
+            module(x, tg.tensor([-9, n]))
+
+    class Choice(tg.nn.Module):
+        def forward(self, x, n):
+            return x + 1 if n.item() > 3 else x - 1
+    with pytest.raises(tg.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode, match="a condition on a number"):
+        export(Choice(), (x, tg.tensor(5)))
+
+
+def test_decompositions():
+    program = export(tg.nn.Linear(3, 2), (tg.ones(4, 3),), dynamic_shapes=({0: Dim("n")},))
+    other = program.run_decompositions({tg.ops.aten.linear: lambda x, w, b: x @ w.t() + b})
+    assert [str(node.target) for node in other.graph.find_nodes(op="call_function", target=tg.ops.aten.linear.default)
+            ] == []
+    x = tg.randn(5, 3)
+    assert tg.allclose(other.module()(x), program.module()(x))
 
 
 def test_control_flow():

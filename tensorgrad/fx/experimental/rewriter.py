@@ -16,7 +16,7 @@ __all__ = ["AST_Rewriter", "RewritingTracer"]
 
 
 class AST_Rewriter(ast.NodeTransformer):         # noqa: N801  PyTorch's name
-    """Rewrites a function's asserts as calls."""
+    """Rewrites a function's asserts, and annotated assignments, as calls."""
 
     def rewrite(self, fn: FunctionType) -> Any:
         """Return a function of the same names whose asserts are calls."""
@@ -39,6 +39,15 @@ class AST_Rewriter(ast.NodeTransformer):         # noqa: N801  PyTorch's name
         assert isinstance(call, ast.Call)
         call.args = [node.test, node.msg or ast.Constant("")]
         return ast.copy_location(ast.Expr(call), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Return an assignment to a name whose value is annotated by `fx.annotate`."""
+        if node.value is None or not isinstance(node.target, ast.Name):
+            return node
+        call = ast.parse("_torch_for_asserts.fx.annotate.annotate()", mode="eval").body
+        assert isinstance(call, ast.Call)
+        call.args = [node.value, node.annotation]
+        return ast.copy_location(ast.Assign([node.target], call), node)
 
 
 class RewritingTracer(Tracer):

@@ -1,12 +1,13 @@
 """PyTorch's queries about symbolic sizes; sizes are always numbers here."""
 
+from ...graph.lines import ReadsValues
+
 __all__ = ["GuardOnDataDependentSymNode", "free_symbols", "free_unbacked_symbols", "guard_or_false", "guard_or_true",
            "is_concrete_bool", "is_concrete_int",
            "statically_known_true"]
 
 
-class GuardOnDataDependentSymNode(RuntimeError):
-    """PyTorch's error for a condition on an unknown size; never raised here."""
+GuardOnDataDependentSymNode = ReadsValues       # of a program whose steps depend on values that are not known
 
 
 def guard_or_false(a):
